@@ -37,14 +37,18 @@ local function check(o)
   return mode
 end
 
--- The network that the offer tells of counts, unless another is assumed.
-local function with_network(assumed, group)
-  if assumed.network_gbps or not group.network_gbps then return assumed end
-  return setmetatable({ network_gbps = group.network_gbps }, { __index = assumed })
+-- The network and the price of a disk that the offer tells of count, unless others were given.
+local function with_told(assumed, group, given)
+  local told = { disk_price_from = given.disk_price and "given" or "assumed" }
+  if not assumed.network_gbps then told.network_gbps = group.network_gbps end
+  if not given.disk_price and group.disk_price_per_gb_hour then
+    told.disk_price, told.disk_price_from = group.disk_price_per_gb_hour * 730, "offer"
+  end
+  return setmetatable(told, { __index = assumed })
 end
 
-local function plan_for(group, work, model, assumed)
-  assumed = with_network(assumed, group)
+local function plan_for(group, work, model, assumed, given)
+  assumed = with_told(assumed, group, given)
   local make = work.mode == "training" and training.plan or inference.plan
   local only_spot = group.spot_price_per_hour and not group.price_per_hour
   local plan, why, obstacle = make(work, model, group.facts, group.gpu_count, assumed, only_spot)
@@ -130,6 +134,7 @@ end
 ---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
 ---@field extras table dollars in all of these but `buy`: `storage`, `disks`, `addresses`, `snapshots`,
 ---`transfer`, `total`
+---@field disk table of each machine: `gb`, `price_per_gb_month`, `from` "offer", "given" or "assumed"
 ---@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up. Where
 ---that is after the deadline, `late`, and `cost` is here rather than in the plan's
 ---@field reserved table `["1y"]`, `["3y"]`: `price_per_hour`, `from` "offer" or "assumed"; `commitment`, `pays_above`
@@ -171,7 +176,7 @@ local function estimate(options)
   local result = result_of(work, model, rows, assumptions)
   result.unpriced = unpriced
   for _, group in ipairs(groups) do
-    local plan, why, obstacle = plan_for(group, work, model, assumed)
+    local plan, why, obstacle = plan_for(group, work, model, assumed, o.assume or {})
     if plan then result.plans[#result.plans + 1] = plan
     else
       table.insert(result.skipped, { gpu = group.gpu, gpu_count = group.gpu_count, provider = group.provider,

@@ -72,6 +72,9 @@ int signal_command(App& app, const std::string& run, const std::string& name, co
 // leases_command.cpp: of the journal, also released ones (all); or as the providers show them
 int leases_command(App& app, bool all, bool providers);
 
+// quotas_command.cpp: of all providers, or of these
+int quotas_command(App& app, const std::vector<std::string>& providers, const std::string& region);
+
 // cost_commands.cpp
 int cost_command(App& app, const std::string& run, const std::string& by, bool reconcile);  // by: "", run tag month ..
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);

@@ -11,15 +11,15 @@ namespace rille::cli {
 
 namespace {
 
-std::string price(Micros micros_per_hour) { return micros_per_hour < 0 ? "unknown" : format_dollars(micros_per_hour); }
+std::string shown(const lease::Price& price) { return price.micros < 0 ? "unknown" : price.shown(); }
 
 struct Sum {
-  Micros micros = 0;
+  lease::Amounts money;
   std::int64_t lived_us = 0, starting_us = 0, idle_us = 0, machines = 0;
   bool estimate = false, unknown = false;
 
   void add(const lease::Tenure& t, std::int64_t now_us) {
-    micros += t.cost(now_us);
+    lease::add_to(money, t.costs(now_us));
     lived_us += t.lived_us(now_us);
     starting_us += t.starting_us(now_us);
     idle_us += t.idle_us(now_us);
@@ -28,11 +28,14 @@ struct Sum {
     unknown = unknown || t.unknown();
   }
   std::string time(std::int64_t us) const { return machines ? format_duration_ms(us / 1000) : "-"; }
-  std::string shown() const { return format_dollars(micros) + (unknown ? " + ?" : ""); }
+  std::string shown() const { return lease::to_string(money) + (unknown ? " + ?" : ""); }
   std::string_view basis() const { return !machines ? "" : estimate ? "estimate" : "billed"; }
   Value to_value() const {
     Value v;
+    const auto dollars = money.find("USD");
+    const Micros micros = dollars == money.end() ? 0 : dollars->second;
     v.set("cost", static_cast<double>(micros) / 1e6).set("cost_micros", micros).set("machines", machines);
+    if (!lease::only_dollars(money)) v.set("costs", lease::to_value(money));
     auto seconds = [](std::int64_t us) { return static_cast<double>(us) / 1e6; };
     v.set("seconds", seconds(lived_us)).set("starting_seconds", seconds(starting_us));
     v.set("idle_seconds", seconds(idle_us)).set("reconciled", !estimate).set("unknown_price", unknown);
@@ -52,9 +55,9 @@ std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, cons
   for (const lease::Lease& l : leases)
     for (const lease::Tenure& t : l.tenures) {
       if (by == "month") {
-        for (const auto& [month, micros] : lease::by_month(t, now)) {
+        for (const auto& [month, money] : lease::by_month(t, now)) {
           Sum& sum = out[month];
-          sum.micros += micros;
+          lease::add_to(sum.money, money);
           ++sum.machines;
           sum.estimate = sum.estimate || !t.reconciled();
           sum.unknown = sum.unknown || t.unknown();
@@ -74,9 +77,9 @@ std::string grouped_table(const std::map<std::string, Sum>& groups, const std::s
   std::vector<std::vector<std::string>> rows{{title, "MACHINES"}};
   if (timed) rows[0].insert(rows[0].end(), {"TIME", "STARTING", "IDLE"});
   rows[0].insert(rows[0].end(), {"COST", "BASIS"});
-  Micros total = 0;
+  lease::Amounts total;
   for (const auto& [key, sum] : groups) {
-    total += sum.micros;
+    lease::add_to(total, sum.money);
     rows.push_back({key.empty() ? "-" : key, fmt::format("{}", sum.machines)});
     if (timed)
       rows.back().insert(rows.back().end(), {sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us)});
@@ -84,7 +87,7 @@ std::string grouped_table(const std::map<std::string, Sum>& groups, const std::s
   }
   rows.push_back({"total", ""});
   if (timed) rows.back().insert(rows.back().end(), {"", "", ""});
-  rows.back().insert(rows.back().end(), {format_dollars(total), ""});
+  rows.back().insert(rows.back().end(), {lease::to_string(total), ""});
   return format_table(rows);
 }
 
@@ -133,12 +136,12 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
   Sum total;
   for (const auto& l : leases) {
     Sum sum = sum_of(l, now_us);
-    total.micros += sum.micros;
+    lease::add_to(total.money, sum.money);
     total.unknown = total.unknown || sum.unknown;
     std::string name = sum.machines > 1 ? fmt::format("{} ({} machines)", l.name, sum.machines) : l.name;
     rows.push_back({std::move(name), l.provider, l.state,
                     sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us),
-                    price(l.price_micros_per_hour), sum.shown()});
+                    shown(l.price()), sum.shown()});
   }
   rows.push_back({"total", "", "", "", "", "", "", total.shown()});
   return format_table(rows);

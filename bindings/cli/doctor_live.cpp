@@ -111,9 +111,9 @@ void on_event(Live& live, const Value& e) {
   const auto lease = live.app.engine->leases().find(live.lease);
   if (!lease || !*lease) return;
   live.tag = (*lease)->tag;
-  const Micros price = (*lease)->price_micros_per_hour;
+  const lease::Price price = (*lease)->price();
   live.step("rent", true, fmt::format("{} of {}, {}{}", (*lease)->machine_id, live.from.name(),
-                                      price < 0 ? "at an unknown price" : format_dollars(price) + " per hour",
+                                      price.micros < 0 ? "at an unknown price" : price.shown() + " per hour",
                                       (*lease)->request.offer.spot ? ", spot" : ""));
   live.app.loop->spawn(see_listed(live, (*lease)->run, (*lease)->machine_id, live.tag));
 }
@@ -147,10 +147,10 @@ int finish(Live& live) {
   const Result<Value>& r = *live.session.result;
   const auto leases = app.engine->leases().of_run(live.session.run->id());
   bool pending = false;
-  Micros cost = 0;
+  lease::Amounts costs;
   for (const lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
     pending = pending || l.billable();
-    cost += std::max<Micros>(l.spent_micros(app.loop->clock().wall_us()), 0);
+    lease::add_to(costs, l.costs(app.loop->clock().wall_us()));
   }
   if (!r) {
     live.step(live.lease.empty() ? "rent" : "call", false, r.error().message);
@@ -169,12 +169,13 @@ int finish(Live& live) {
       steps.push_back(Value().set("step", s.name).set("ok", s.ok).set("seconds", s.seconds).set("found", s.found));
     Value out;
     out.set("provider", live.from.name()).set("run", live.session.run->id()).set("ok", live.all_ok());
-    out.set("cost", static_cast<double>(cost) / 1e6).set("steps", std::move(steps));
+    out.set("cost", static_cast<double>(costs["USD"]) / 1e6).set("steps", std::move(steps));
+    if (costs.size() > 1) out.set("costs", lease::to_value(costs));
     if (!r) out.set("error", error_to_value(r.error()));
     app.terminal.out(out.to_json_pretty() + "\n");
   } else {
     app.terminal.out(fmt::format("{}; it has cost about {}\n", live.all_ok() ? "all is well" : "not all is well",
-                                 format_dollars(cost)));
+                                 lease::to_string(costs)));
   }
   if (pending) return 3;
   return !r ? exit_code(r.error()) : live.all_ok() ? 0 : 1;

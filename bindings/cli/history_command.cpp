@@ -21,7 +21,7 @@ Result<Value> history_query(const OffersArguments& a) {
   if (a.regions.size() > 1)
     return make_error(ErrorKind::invalid, "--history takes one --region", "leave it out for all that are set up");
   Value v = Value::Object{};
-  if (!a.gpu.empty()) v.set("gpu", a.gpu);
+  if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
   if (a.count > 0) v.set("count", a.count);
   if (a.vcpus > 0) v.set("vcpus", a.vcpus);
   if (!a.memory.empty()) v.set("memory", a.memory);
@@ -31,9 +31,7 @@ Result<Value> history_query(const OffersArguments& a) {
 }
 
 std::string price_of(const Value& row, const char* which) {
-  const std::string dollars = format_dollars(static_cast<Micros>(row.number(which) * 1e6 + 0.5));
-  const std::string currency = row.text("currency");
-  return currency == "USD" ? dollars : dollars.substr(1) + " " + currency;
+  return format_money(static_cast<Micros>(row.number(which) * 1e6 + 0.5), row.text("currency"));
 }
 
 std::string line_of(const Value& row) {

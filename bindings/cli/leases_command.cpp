@@ -23,6 +23,13 @@ std::string ended_by(const App& app, const std::string& provider) {
              : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
+// What nobody here has rented costs what its provider says, in its currency.
+lease::Price price_of(const App& app, const lease::Survey::Shown& s) {
+  if (s.row) return s.row->price();
+  const auto p = app.engine->providers().find(s.provider);
+  return {s.machine.price_micros_per_hour, p ? (*p)->traits().currency : "USD"};
+}
+
 // The switch of a lease that was detached may still be set for the end of its rent.
 bool is_armed_late(const lease::Lease& l) {
   constexpr std::int64_t close_us = 60'000'000;
@@ -53,8 +60,9 @@ Value shown_value(const App& app, const lease::Survey::Shown& s, std::int64_t no
     v.set("created", format_utc(s.machine.created_wall_us))
         .set("age_s", (now_us - s.machine.created_wall_us) / 1'000'000);
   if (s.expires_us) v.set("expires", format_utc(s.expires_us));
-  const std::int64_t price = s.row ? s.row->price_micros_per_hour : s.machine.price_micros_per_hour;
-  if (price >= 0) v.set("price_per_hour", static_cast<double>(price) / 1e6);
+  const lease::Price price = price_of(app, s);
+  if (price.currency != "USD") v.set("currency", price.currency);
+  if (price.micros >= 0) v.set("price_per_hour", static_cast<double>(price.micros) / 1e6);
   if (s.row) v.set("lease", s.row->id).set("name", s.row->name).set("run", s.row->run).set("state", s.row->state);
   return v;
 }
@@ -63,13 +71,12 @@ std::string machines_text(const App& app, const lease::Survey& survey, std::int6
   std::vector<std::vector<std::string>> rows{
       {"LEASE", "NAME", "JOURNAL", "PROVIDER", "MACHINE", "PER HOUR", "AGE", "ENDED BY", "ENDS IN", "RUN"}};
   for (const auto& s : survey.machines) {
-    const std::int64_t price = s.row ? s.row->price_micros_per_hour : s.machine.price_micros_per_hour;
     const std::int64_t created_us = s.machine.created_wall_us;
     rows.push_back({s.row ? s.row->id : "-", s.row ? s.row->name : "-",
                     is_orphan(s)                       ? std::string(lease::to_string(s.account))
                     : s.account == lease::Account::own ? s.row->state
                                                        : "ending",
-                    s.provider, s.machine.id, price >= 0 ? format_dollars(price) : "?",
+                    s.provider, s.machine.id, price_of(app, s).shown(),
                     created_us ? format_duration_ms(std::max<std::int64_t>(0, now_us - created_us) / 1000) : "?",
                     ended_by(app, s.provider), s.expires_us ? in_time(s.expires_us, now_us) : "?",
                     s.row ? s.row->run : "-"});
@@ -150,8 +157,7 @@ int leases_command(App& app, bool all, bool providers) {
     const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
     rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
                     l.provider, l.machine_id,
-                    l.price_micros_per_hour >= 0 ? format_dollars(l.price_micros_per_hour) : "?",
-                    format_dollars(l.spent_micros(now)),
+                    l.price().shown(), lease::to_string(l.costs(now)),
                     over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l),
                     l.run});
   }

@@ -239,6 +239,11 @@ int run_main(App& app, int argc, char** argv) {
   auto* offers = cli.add_subcommand("offers", "what can be rented");
   OffersArguments wished;
   add_offers_options(*offers, wished);
+  auto* quotas = cli.add_subcommand("quotas", "how much the accounts may rent, and what of it is used");
+  std::vector<std::string> whose;
+  std::string quota_region;
+  quotas->add_option("--provider", whose, "of these providers only")->delimiter(',');
+  quotas->add_option("--region", quota_region, "in this region only");
   auto* signal = with_run("signal", "answer a waiting run");
   signal->add_option("NAME", name, "which signal")->required();
   signal->add_option("VALUE", value, "JSON, or a string");
@@ -334,6 +339,7 @@ int run_main(App& app, int argc, char** argv) {
   if (schedule_add->parsed()) return schedule_add_command(app, timed, words.script);
   if (schedule_remove->parsed()) return schedule_remove_command(app, name);
   if (schedule->parsed()) return schedule_command(app);
+  if (quotas->parsed()) return quotas_command(app, whose, quota_region);
   if (cost->parsed()) return cost_command(app, id, by, reconcile);
   if (budget_set->parsed()) return budget_set_command(app, limits);
   if (budget->parsed()) return budget_command(app);

@@ -11,7 +11,8 @@
 namespace rille::cli {
 
 struct OffersArguments {
-  std::string gpu, memory, gpu_memory, interconnect, rank, max_age = "10m", timeout;
+  std::vector<std::string> gpu;             // one of these
+  std::string gpu_memory, gpu_vendor, disk_kind, memory, interconnect, rank, max_age = "10m", timeout;
   std::vector<std::string> providers, regions, compliance, rates, tokens;  // rates: "CNY=0.14"; tokens: "H100=9500"
   double max_price = -1, network_gbps = 0;  // -1: none
   int count = 0, vcpus = 0;

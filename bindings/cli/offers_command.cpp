@@ -48,7 +48,10 @@ Result<Value> read_pairs(const char* option, const std::vector<std::string>& wor
 // `workload`: what it is ranked by, where the arguments name one.
 Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& workload) {
   Value v = Value::Object{};
-  if (!a.gpu.empty()) v.set("gpu", a.gpu);
+  if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
+  for (const auto& [name, word] : {std::pair("gpu_memory", &a.gpu_memory), std::pair("gpu_vendor", &a.gpu_vendor),
+                                   std::pair("disk_kind", &a.disk_kind)})
+    if (!word->empty()) v.set(name, *word);
   if (a.count > 0) v.set("count", a.count);
   if (a.spot) v.set("spot", true);
   if (a.max_price >= 0) v.set("max_price", a.max_price);
@@ -175,7 +178,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
 std::string shown(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);
-  return dollars >= 0 ? format_dollars(dollars) : format_dollars(price).substr(1) + " " + o.currency;
+  return dollars >= 0 ? format_dollars(dollars) : format_money(price, o.currency);
 }
 
 // "nvswitch, efa, 3200 Gbps"
@@ -288,7 +291,11 @@ void say_what_to_change(App& app, const OfferQuery& query, const provider::Offer
 }  // namespace
 
 void add_offers_options(CLI::App& command, OffersArguments& a) {
-  command.add_option("--gpu", a.gpu, "model and count, e.g. A100:8; `any`: one that Rille runs on; `cpu`");
+  command.add_option("--gpu", a.gpu, "model and count, e.g. A100:8, or several; `any`: one that Rille runs on; `cpu`")
+      ->delimiter(',');
+  command.add_option("--gpu-memory", a.gpu_memory, "of each GPU at least, e.g. 40GB");
+  command.add_option("--gpu-vendor", a.gpu_vendor, "nvidia, amd, intel");
+  command.add_option("--disk-kind", a.disk_kind, "of the machine's own disk: nvme, network");
   command.add_option("--count", a.count, "GPUs per machine")->check(CLI::Range(1, 4096));
   command.add_flag("--spot", a.spot, "machines that can be taken back");
   command.add_flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");

@@ -59,11 +59,11 @@ int ps_command(App& app, const PsArguments& wanted) {
   }
   std::vector<std::vector<std::string>> rows{{"RUN", "STATE", "STARTED", "TOOK", "COST", "SCRIPT"}};
   for (const auto& r : *runs) {
-    Micros cost = 0;
+    lease::Amounts cost;
     if (auto leases = app.engine->leases().of_run(r.id))
-      for (const auto& l : *leases) cost += l.spent_micros(app.loop->clock().wall_us());
+      for (const auto& l : *leases) lease::add_to(cost, l.costs(app.loop->clock().wall_us()));
     std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
-    rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, format_dollars(cost), r.script});
+    rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, lease::to_string(cost), r.script});
   }
   app.terminal.out(fit_table(app.terminal, std::move(rows), {{"SCRIPT", 16}, {"COST"}, {"TOOK"}, {"SCRIPT", 8},
                                                              {"SCRIPT"}, {"STARTED"}}));
@@ -232,7 +232,7 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
     out += fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error);
   for (const auto& h : report.held)
     out += fmt::format("held {} {} ({}) for {}, at {} per hour: {}; until {}, in {}\n", h.lease.id, h.lease.name,
-                       h.lease.machine_id, h.lease.run, format_dollars(h.lease.price_micros_per_hour), h.why,
+                       h.lease.machine_id, h.lease.run, h.lease.price().shown(), h.why,
                        format_utc(h.until_us), format_duration_ms((h.until_us - now) / 1000));
   if (!report.held.empty()) out += "end them now with `rille gc --now RUN`, or go on with `rille resume RUN`\n";
   for (const auto& l : report.unknown)

@@ -254,14 +254,21 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
 // Live leases at the end of the session: true when it may end.
 bool may_leave(Repl& r, Editor* editor) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
-  Micros hourly = 0;
+  lease::Amounts hourly;
+  bool unknown = false;
   int live = 0;
   if (leases)
     for (const auto& l : *leases)
-      if (l.billable()) ++live, hourly += l.price_micros_per_hour;
+      if (l.billable()) {
+        const lease::Price price = l.price();
+        ++live;
+        if (price.micros < 0) unknown = true;
+        else hourly[price.currency] += price.micros;
+      }
   if (!live || !editor) return true;
   r.app.terminal.out(fmt::format("{} {} still rented, at {} per hour. Release and quit? [y/N] ", live,
-                                 live == 1 ? "box is" : "boxes are", format_dollars(hourly)));
+                                 live == 1 ? "box is" : "boxes are",
+                                 lease::to_string(hourly) + (unknown ? " + ?" : "")));
   std::string answer;
   Editor::Input input = editor->read("", answer);
   if (input == Editor::Input::end) r.app.terminal.out("\n");
@@ -275,7 +282,7 @@ void show_rented(Repl& r) {
   for (const auto& l : *leases)
     if (l.billable())
       r.app.terminal.out(fmt::format("still rented: {}, at {} per hour; get it back with box = rille.rent(\"{}\")\n",
-                                     l.name, format_dollars(l.price_micros_per_hour), l.name));
+                                     l.name, l.price().shown(), l.name));
 }
 
 std::string how_to_go_on(const Repl& r) {

@@ -30,8 +30,9 @@ void RunLog::write(std::string_view text) {
 namespace {
 
 std::string price_of(const Value& e) {
-  if (e["price_per_hour"].is_null()) return "a price that is not known in dollars";
-  return format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5)) + " per hour";
+  if (e["price_per_hour"].is_null()) return "a price that is not known";
+  return format_money(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5), e.text("currency", "USD")) +
+         " per hour";
 }
 
 void show_event(App& app, const Value& e) {

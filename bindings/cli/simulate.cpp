@@ -180,7 +180,8 @@ void tell(App& app, std::int64_t us, const Value& e) {
   std::string what = e.text("event"), rest = e.text("name");
   if (what == "call" || what == "call_restarted") rest = e.text("call");
   if (what == "rent" || what == "live")
-    rest += fmt::format(" at {} per hour", format_dollars(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5)));
+    rest += fmt::format(" at {} per hour", format_money(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5),
+                                                        e.text("currency", "USD")));
   if (what == "checkpoint") rest = fmt::format("step {}", e.integer("step"));
   if (rest.empty() || !e.text("message").empty() || !e.text("why").empty())
     rest += (rest.empty() ? "" : ": ") + e.text("message", e.text("why", e.text("step")));

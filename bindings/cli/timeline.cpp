@@ -30,9 +30,21 @@ Value machine_row(const lease::Lease& l, const lease::Tenure* t, std::int64_t be
   if (t) row.set("machine", t->machine_id);
   Micros cost = t ? t->cost(now_us) : 0;
   row.set("cost_micros", cost).set("cost", static_cast<double>(cost) / 1e6);
+  const lease::Amounts all = t ? t->costs(now_us) : lease::Amounts();
+  if (!lease::only_dollars(all)) row.set("costs", lease::to_value(all));
   if (t && t->unknown()) row.set("unknown_price", true);
   if (last && l.billable()) row.set("under_way", true);
   return row;
+}
+
+std::string cost_of(const Value& row) {
+  lease::Amounts all{{"USD", row.integer("cost_micros")}};
+  if (const Value::Object* costs = row["costs"].as_object()) {
+    all.clear();
+    for (const auto& [currency, amount] : *costs)
+      all[currency] = std::llround((amount.as_number() ? *amount.as_number() : 0) * 1e6);
+  }
+  return lease::to_string(all) + (row.boolean("unknown_price") ? " + ?" : "");
 }
 
 // "   ====  ", or "   ..." while it goes on.
@@ -83,8 +95,7 @@ std::string timeline_table(const std::vector<Value>& rows, int columns) {
                      shown(r.number("seconds")) + (r.boolean("under_way") ? " .." : "")});
     bool machine = r.text("kind") == "lease";
     if (paid)
-      table.back().push_back(!machine ? "" : format_dollars(r.integer("cost_micros")) +
-                                                 (r.boolean("unknown_price") ? " + ?" : ""));
+      table.back().push_back(machine ? cost_of(r) : "");
     table.back().push_back(machine ? r.text("machine") : r.text("source"));
   }
   std::string plain = format_table(table);

@@ -44,6 +44,12 @@ bool field(lua_State* L, std::string_view key) {
     return true;
   }
   if (key == "spent") return number(static_cast<double>(lease.spent_micros) / 1e6);
+  if (key == "costs") {
+    Value costs{Value::Object{}};
+    for (const auto& [currency, amount] : lease.costs) costs.set(currency, static_cast<double>(amount) / 1e6);
+    push_value(L, costs);
+    return true;
+  }
   if (key == "expires") return number(static_cast<double>(lease.expires_wall_us) / 1e6);
   if (key == "spot") { push(L, lease.spot); return true; }
   return false;
@@ -58,8 +64,7 @@ int to_string(lua_State* L) {
     push(L, fmt::format("Instance '{}' ({}, {}{}, {}, {})", box.name, lease->provider,
                         lease->gpu.empty() ? "cpu" : lease->gpu,
                         lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "",
-                        lease->price_micros_per_hour < 0 ? "price unknown in dollars"
-                                                         : format_dollars(lease->price_micros_per_hour) + "/h",
+                        lease->shown_price == "?" ? "price unknown" : lease->shown_price + "/h",
                         lease->state));
   return 1;
 }
@@ -358,7 +363,7 @@ int open_instance(lua_State* L) {
           .metamethods = {{"__tostring", bind<to_string>}},
           .field = field,
           .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",
-                     "vcpus", "memory", "price", "spent", "expires", "spot"}});
+                     "vcpus", "memory", "price", "spent", "costs", "expires", "spot"}});
   lua_newtable(L);
   set_async(L, "rent", bind<rent>);
   add_words(L, 1);

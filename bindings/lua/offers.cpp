@@ -1,5 +1,5 @@
 // rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it
-// has cost. Lists that print as tables.
+// has cost; rille.quotas { provider = "aws" }: what the account may rent. Lists that print as tables.
 #include "bindings/lua/verb.hpp"
 #include "runtime/engine/machines.hpp"
 
@@ -37,6 +37,13 @@ Result<int> price_history(lua_State* L) {
   return await(L, machines->price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
+Result<int> quotas(lua_State* L) {
+  Verb v = begin_verb(L, "quotas");
+  RILLE_TRY(Value query, read_query(L, "rille.quotas"));
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  return await(L, machines->quotas(v.id, std::move(query), v.source), push_list, Waits::engine);
+}
+
 }  // namespace
 
 int open_offers(lua_State* L) {
@@ -44,6 +51,7 @@ int open_offers(lua_State* L) {
   lua_newtable(L);
   set_async(L, "offers", bind<offers>);
   set_async(L, "price_history", bind<price_history>);
+  set_async(L, "quotas", bind<quotas>);
   add_words(L, 1);
   return 0;
 }

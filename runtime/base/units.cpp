@@ -51,6 +51,12 @@ std::string format_dollars(Micros micros) {
   return fmt::format("{}${}.{}", micros < 0 ? "-" : "", magnitude / 1'000'000, fraction);
 }
 
+std::string format_money(Micros micros, std::string_view currency) {
+  const std::string dollars = format_dollars(micros);
+  return currency == "USD" ? dollars : fmt::format("{}{} {}", micros < 0 ? "-" : "", dollars.substr(micros < 0 ? 2 : 1),
+                                                   currency);
+}
+
 Micros cost_micros(Micros price_micros_per_hour, std::int64_t ms) {
   __int128 product = static_cast<__int128>(price_micros_per_hour) * ms;
   return static_cast<Micros>((product + 3'599'999) / 3'600'000);

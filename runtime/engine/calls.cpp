@@ -39,6 +39,8 @@ LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   v.created_wall_us = l.created_us;
   v.expires_wall_us = l.expires_us;
   v.spent_micros = l.spent_micros(now_us);
+  v.costs = l.costs(now_us);
+  v.shown_price = l.price().shown();
   return v;
 }
 
@@ -59,7 +61,8 @@ Value LeaseView::to_value() const {
       .set("machine", machine_id)
       .set("region", region);
   v.set("gpu", gpu).set("gpu_count", gpu_count).set("vcpus", vcpus).set("memory", memory_bytes).set("spot", spot);
-  v.set("generation", generation).set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  v.set("generation", generation);
+  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
   return v;
 }
 

@@ -91,6 +91,15 @@ Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source)
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
+Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
+  if (!leases_) co_return no_leases();
+  Operation op{"quotas", "quotas", query, std::move(source)};
+  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
+    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
+  Live live = [this, query](CancelToken token) { return leases_->quotas(query, token); };
+  co_return co_await recorded(id, std::move(op), std::move(live));
+}
+
 // A fork has rows of its own for the leases that it rents anew; the record names those of its origin. The row of any
 // other lease in its record is its origin's.
 Result<std::string> RunImpl::of_fork(const std::string& own, const std::string& recorded) {

@@ -15,6 +15,8 @@ class Machines {
   virtual Async<Value> resize(FiberId fiber, std::string lease_id, Value options, std::string source) = 0;
   // Durable. What spot machines have cost: a list of objects. The query: lease::Manager::price_history.
   virtual Async<Value> price_history(FiberId fiber, Value query, std::string source) = 0;
+  // Durable. What the accounts may rent: a list of objects. The query: lease::Manager::quotas.
+  virtual Async<Value> quotas(FiberId fiber, Value query, std::string source) = 0;
   // What holds for a lease at this moment, and is in no record: { calls, left_s, over? }. calls: calls and transfers of
   // this run that use it; left_s: until its ttl has passed; over: why nothing can be done there any more.
   virtual Result<Value> standing(const std::string& lease_id) const = 0;

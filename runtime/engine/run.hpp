@@ -11,6 +11,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,8 @@ struct LeaseView {
   int gpu_count = 0, generation = 1, vcpus = 0;
   std::int64_t memory_bytes = 0, price_micros_per_hour = 0, created_wall_us = 0, expires_wall_us = 0, spent_micros = 0;
   bool spot = false;
+  std::map<std::string, std::int64_t> costs;  // until now, by currency: millionths of each
+  std::string shown_price;                    // of an hour, in whatever currency it is known; "?"
   Value to_value() const;
 };
 

@@ -202,6 +202,7 @@ class RunImpl final : public Run, public Machines {
                       std::string source) override;
   Async<Value> offers(FiberId fiber, Value query, std::string source) override;
   Async<Value> price_history(FiberId fiber, Value query, std::string source) override;
+  Async<Value> quotas(FiberId fiber, Value query, std::string source) override;
   Result<> set_budget(FiberId fiber, const Value& options) override;
   Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
   Async<> release(FiberId fiber, std::string lease_id, std::string source) override;

@@ -11,6 +11,7 @@
 #include "runtime/base/units.hpp"
 #include "runtime/engine/alert_address.hpp"
 #include "runtime/engine/alerts.hpp"
+#include "runtime/lease/rows.hpp"
 
 namespace rille::engine {
 
@@ -26,19 +27,25 @@ std::int64_t pause_us(std::int64_t tries) {
 
 // Its machines cost money until somebody comes: whom its budgets tell of money hears of it.
 Result<> alert_given_up(store::Db& db, const std::string& run, const std::string& why, std::int64_t now_us) {
-  std::int64_t machines = 0, per_hour = 0;
-  RILLE_CHECK(db.query("SELECT count(*),COALESCE(sum(max(price_micros_per_hour,0)),0) FROM leases "
-                       "WHERE run=? AND state<>'released' AND detached=0", {run}, [&](const store::Row& row) {
-                         machines = row.integer(0), per_hour = row.integer(1);
-                       }));
-  if (!machines) return {};
+  RILLE_TRY(const std::vector<lease::Lease> held,
+            lease::read_leases(db, "WHERE run=? AND state<>'released' AND detached=0", {run}));
+  if (held.empty()) return {};
+  lease::Amounts per_hour;
+  bool unknown = false;
+  for (const lease::Lease& l : held) {
+    const lease::Price price = l.price();
+    if (price.micros < 0) unknown = true;
+    else if (price.micros > 0) per_hour[price.currency] += price.micros;
+  }
   Alert alert;
   alert.run = run;
-  alert.body.set("event", "given_up").set("run", run).set("why", why).set("micros_per_hour", per_hour);
+  alert.body.set("event", "given_up").set("run", run).set("why", why).set("micros_per_hour", per_hour["USD"]);
+  if (!lease::only_dollars(per_hour)) alert.body.set("per_hour", lease::to_value(per_hour));
+  const std::string rate = lease::to_string(per_hour) + (unknown ? " + ?" : "");
   alert.body.set("message", fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
                                         "`rille resume {}` goes on with it, `rille gc --now {}` ends them",
-                                        run, why, machines == 1 ? "1 machine" : fmt::format("{} machines", machines),
-                                        format_dollars(per_hour), run, run));
+                                        run, why, held.size() == 1 ? "1 machine" : fmt::format("{} machines", held.size()),
+                                        rate, run, run));
   std::vector<std::string> urls;
   RILLE_CHECK(db.query("SELECT url FROM alerts WHERE key=?1 UNION SELECT alert_url FROM budgets "
                        "WHERE alert_url<>'' AND (scope='month' OR scope=(SELECT 'tag:'||tag FROM runs WHERE id=?2))",

@@ -107,7 +107,7 @@ Async<std::vector<Manager::Asked>> Manager::ask(provider::OfferQuery query, Canc
 Async<Value> Manager::offers(Value query, CancelToken token) {
   Patience patience;
   RILLE_CO_TRY(patience.timeout_ms, take_timeout(query));
-  RILLE_CO_TRY(Terms terms, terms_of(query));
+  RILLE_CO_TRY(Terms terms, terms_of(query, "offers"));
   std::vector<provider::Offer> found;
   Value::Array rest, all;
   RILLE_CO_TRY(const std::vector<Asked> answers,
@@ -132,7 +132,7 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
 
 Async<std::string> Manager::offers_hint(Value query, CancelToken token) {
   RILLE_CO_CHECK(take_timeout(query));
-  RILLE_CO_TRY(Terms terms, terms_of(query));
+  RILLE_CO_TRY(Terms terms, terms_of(query, "offers"));
   const std::vector<provider::Offer> others = co_await elsewhere(terms.query, std::move(token));
   co_return provider::nearest_hint(terms.query, others, provider::Asker::offers);
 }

@@ -82,6 +82,12 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked,
   return e;
 }
 
+// How a price in another currency becomes one that a budget can count.
+std::string say_rate(const provider::Offer& o) {
+  return fmt::format("rates = {{ {0} = dollars for one }}, for all rents \"rates\": {{\"{0}\": ..}} in the providers' "
+                     "settings", o.currency);
+}
+
 Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
   const bool machine = l.cap_micros_per_hour < 0, disk = !machine && l.disk_micros_per_hour < 0;
@@ -89,7 +95,7 @@ Error no_price(const Lease& l, const Money& m) {
   const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour == 0);
   std::string why = fmt::format("the price {}{}", disk ? "of its disk " : address ? "of its public address " : "",
                                 said ? "is not known" : fmt::format("is in {}, which is not converted", o.currency));
-  const std::string rate = fmt::format("rates = {{ {} = dollars for one }}", o.currency);
+  const std::string rate = say_rate(o);
   std::string hint = "say " + rate;
   if (machine) hint = "say what it costs: price = dollars per hour" + (o.currency == "USD" ? "" : ", or " + rate);
   const auto setting = [&o](const char* what, const char* name, const char* price) {
@@ -210,7 +216,8 @@ Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, s
     return make_error(ErrorKind::budget,
                       fmt::format("'{}' cannot become {} under {}: its price is not known in dollars", lease.name,
                                   to.offer.id, tightest->name),
-                      "say what it costs: price = dollars per hour");
+                      "say what it costs: price = dollars per hour" +
+                          (to.offer.currency == "USD" ? "" : ", or " + say_rate(to.offer)));
   if (tightest && asked > lease.reserved_micros && asked > left_of(*tightest)) {
     Error e = make_error(
         ErrorKind::budget,

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "runtime/base/object_value.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/base/units.hpp"
 #include "runtime/lease/manager.hpp"
 
 namespace rille::lease {
@@ -46,11 +48,11 @@ Micros part_cost(const Tenure& t, std::size_t part, std::int64_t end) {
   return std::max(micros_of(machine), billing.minimum_micros);
 }
 
-Micros machine_cost(const Tenure& t, std::int64_t end) {
-  Micros sum = 0;
-  for (std::size_t part = 0; part <= t.restarts.size(); ++part) sum += part_cost(t, part, end);
-  return sum;
+const std::string& currency_of_part(const Tenure& t, std::size_t part) {
+  return part ? t.restarts[part - 1].currency : t.currency;
 }
+
+const std::string usd = "USD";
 
 // Of a disk, or an address: for as long as it was there, to the millisecond.
 Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
@@ -64,6 +66,17 @@ Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
 
 std::int64_t end_of(const Tenure& t, std::int64_t now_us) { return t.to_us ? t.to_us : std::max(now_us, t.from_us); }
 
+// All that it has cost, each in its currency: billed, the machine, its disk, its address.
+template <typename Add>
+void each_cost(const Tenure& t, std::int64_t end, Add add) {
+  for (const Segment& s : t.segments)
+    if (s.amount) add("bill", usd, *s.amount);
+  for (std::size_t part = 0; part <= t.restarts.size(); ++part)
+    add("machine", currency_of_part(t, part), part_cost(t, part, end));
+  add("disk", t.disk_currency, beside_cost(t, "disk", end));
+  add("address", usd, beside_cost(t, "address", end));
+}
+
 }  // namespace
 
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros beside, std::int64_t ms) {
@@ -73,10 +86,59 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros besi
 
 // Summed exactly, and rounded up once for each part, and for each type that the machine was.
 Micros Tenure::cost(std::int64_t now_us) const {
-  const std::int64_t end = end_of(*this, now_us);
-  Micros amount = 0;
-  for (const Segment& s : segments) amount += s.amount.value_or(0);
-  return amount + machine_cost(*this, end) + beside_cost(*this, "disk", end) + beside_cost(*this, "address", end);
+  Micros sum = 0;
+  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {
+    if (currency == usd) sum += amount;
+  });
+  return sum;
+}
+
+Amounts Tenure::costs(std::int64_t now_us) const {
+  Amounts sum;
+  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {
+    if (amount) sum[currency] += amount;
+  });
+  return sum;
+}
+
+const std::string& Tenure::currency_of(const Segment& s) const {
+  if (s.amount || s.part == "address") return usd;
+  return s.part == "disk" ? disk_currency : currency_of_part(*this, part_of(*this, s));
+}
+
+Price Tenure::price() const {
+  for (auto s = segments.rbegin(); s != segments.rend(); ++s)
+    if (s->part == "machine" && !s->amount) return {s->micros_per_hour, currency_of(*s)};
+  return {};
+}
+
+void add_to(Amounts& sum, const Amounts& more) {
+  for (const auto& [currency, amount] : more) sum[currency] += amount;
+}
+
+bool only_dollars(const Amounts& amounts) {
+  return amounts.empty() || (amounts.size() == 1 && amounts.contains(usd));
+}
+
+std::string to_string(const Amounts& amounts) {
+  std::string out;
+  if (const auto dollars = amounts.find(usd); dollars != amounts.end()) out = format_dollars(dollars->second);
+  for (const auto& [currency, amount] : amounts)
+    if (currency != usd) out += (out.empty() ? "" : " + ") + format_money(amount, currency);
+  return out.empty() ? format_dollars(0) : out;
+}
+
+Value to_value(const Amounts& amounts) {
+  Value out{Value::Object{}};
+  for (const auto& [currency, amount] : amounts) out.set(currency, static_cast<double>(amount) / 1e6);
+  return out;
+}
+
+std::string Price::shown() const { return micros < 0 ? "?" : format_money(micros, currency); }
+
+Price counted(Micros dollars, Micros asked, const provider::Offer& offer) {
+  if (dollars >= 0 || asked < 0 || offer.currency.empty()) return {dollars, usd};
+  return {asked, offer.currency};
 }
 
 bool Tenure::unknown() const {
@@ -103,18 +165,25 @@ Value Tenure::to_value(std::int64_t now_us) const {
   const std::int64_t end = end_of(*this, now_us);
   const bool estimated = !reconciled();
   ObjectValue v;
-  if (estimated) v.set("address_micros", beside_cost(*this, "address", end));
+  Micros machine = 0, disk = 0, address = 0;  // of the dollars
+  each_cost(*this, end, [&](std::string_view part, const std::string& currency, Micros amount) {
+    if (currency == usd) (part == "disk" ? disk : part == "address" ? address : machine) += amount;
+  });
+  const Amounts all = costs(now_us);
+  if (estimated) v.set("address_micros", address);
   v.set("cost_micros", cost(now_us));
-  if (estimated) v.set("disk_micros", beside_cost(*this, "disk", end));
+  if (!only_dollars(all)) v.set("costs", lease::to_value(all));
+  if (estimated) v.set("disk_micros", disk);
   v.set("from", format_utc(from_us)).set("generation", generation).set("idle_seconds", seconds(idle_us(now_us)));
   v.set("machine", machine_id);
-  if (estimated) v.set("machine_micros", machine_cost(*this, end));
+  if (estimated) v.set("machine_micros", machine);
   v.set("provider", provider).set("reconciled", !estimated).set("region", region);
   v.set("seconds", seconds(lived_us(now_us)));
   Value::Array pieces;
   for (const Segment& s : segments) {
     ObjectValue piece;
     if (s.amount) piece.set("amount_micros", *s.amount);
+    if (currency_of(s) != usd) piece.set("currency", currency_of(s));
     piece.set("from", format_utc(s.from_us));
     if (!s.amount && s.micros_per_hour >= 0) piece.set("micros_per_hour", s.micros_per_hour);
     piece.set("part", s.part);
@@ -137,17 +206,21 @@ std::int64_t month_start_us(std::int64_t us) {
   return static_cast<std::int64_t>(timegm(&t)) * 1'000'000;
 }
 
-std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::int64_t now_us) {
+std::vector<std::pair<std::string, Amounts>> by_month(const Tenure& tenure, std::int64_t now_us) {
   constexpr std::int64_t day_us = 86'400'000'000;
   const std::int64_t end = end_of(tenure, now_us);
-  const __int128 whole = end - tenure.from_us, cost = tenure.cost(now_us);
-  std::vector<std::pair<std::string, Micros>> out;
-  Micros given = 0;
+  const __int128 whole = end - tenure.from_us;
+  const Amounts costs = tenure.costs(now_us);
+  std::vector<std::pair<std::string, Amounts>> out;
+  Amounts given;
   for (std::int64_t from = tenure.from_us;;) {
     std::int64_t next = month_start_us(month_start_us(from) + 40 * day_us), to = std::min(next, end);
-    auto until = to == end ? static_cast<Micros>(cost) : static_cast<Micros>(cost * (to - tenure.from_us) / whole);
-    out.emplace_back(month_of(from), until - given);
-    given = until;
+    Amounts& share = out.emplace_back(month_of(from), Amounts()).second;
+    for (const auto& [currency, cost] : costs) {
+      const auto until = to == end ? cost
+                                   : static_cast<Micros>(static_cast<__int128>(cost) * (to - tenure.from_us) / whole);
+      share[currency] = until - std::exchange(given[currency], until);
+    }
     if (to == end) return out;
     from = next;
   }

@@ -1,9 +1,11 @@
 // The ledger: what leases cost. Each machine that a lease has had is a row of the table `machines`; what it costs per
 // hour is a chain of segments, since prices move. Time turns into money by the billing of the offer that was taken.
-// Amounts are integer micro-dollars, estimates until the provider's bill replaces them.
+// Amounts are integers, estimates until the provider's bill replaces them: micro-dollars, or millionths of the currency
+// that the provider asks in, where the user has given no rate for that. Nothing is ever added across currencies.
 // The functions that write are for the transaction that moves the lease's row, so that row and ledger never differ.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,17 +17,33 @@ namespace rille::lease {
 
 struct Lease;
 
+using Amounts = std::map<std::string, Micros>;  // by currency; none is 0
+void add_to(Amounts& sum, const Amounts& more);
+std::string to_string(const Amounts& amounts);  // "$3.20 + 14.10 CNY"; "$0.00" where there are none
+Value to_value(const Amounts& amounts);         // {USD = 3.2, CNY = 14.1}
+bool only_dollars(const Amounts& amounts);
+
+// What an hour costs.
+struct Price {
+  Micros micros = provider::price_unknown;
+  std::string currency = "USD";
+  std::string shown() const;                    // "$1.50", "10.00 CNY", "?"
+};
+// Of an offer: in dollars where they are known, else what its provider asks.
+Price counted(Micros dollars, Micros asked, const provider::Offer& offer);
+
 struct Segment {
   std::string part;                         // "machine", "disk", or "address"
   std::int64_t from_us = 0, to_us = 0;      // to_us 0: it goes on
   Micros micros_per_hour = 0;               // or provider::price_unknown
-  std::optional<Micros> amount;             // as billed; then there is one segment only
+  std::optional<Micros> amount;             // as billed, in dollars; then there is one segment only
 };
 
 // From when on a machine was billed anew, since it became another type: by units and a minimum of their own.
 struct Restart {
   std::int64_t from_us = 0;
   provider::Billing billing;
+  std::string currency = "USD";
 };
 
 // One machine of a lease, from its creation to its end.
@@ -33,13 +51,17 @@ struct Tenure {
   std::int64_t generation = 1;
   std::string provider, region, machine_id;
   provider::Billing billing;
+  std::string currency = "USD", disk_currency = "USD";  // of the segments; of an address it is dollars
   std::int64_t from_us = 0, to_us = 0;      // to_us 0: it lives
   std::int64_t ready_us = 0;                // could be used from then on; 0: not yet
   std::int64_t busy_us = 0, busy_since_us = 0;
   std::vector<Segment> segments;
   std::vector<Restart> restarts;            // in the order of time; of the segments that begin from then on
 
-  Micros cost(std::int64_t now_us) const;
+  Amounts costs(std::int64_t now_us) const;
+  Micros cost(std::int64_t now_us) const;   // of that the dollars, which are what budgets count
+  const std::string& currency_of(const Segment& segment) const;
+  Price price() const;                      // of the machine, at its last
   bool reconciled() const { return !segments.empty() && segments.front().amount; }
   bool unknown() const;                     // a part has no price that is known
   std::int64_t lived_us(std::int64_t now_us) const;
@@ -52,7 +74,7 @@ struct Tenure {
 std::string month_of(std::int64_t us);
 std::int64_t month_start_us(std::int64_t us);
 // A cost by the months in which the machine lived, in proportion to its time; the sum is the cost.
-std::vector<std::pair<std::string, Micros>> by_month(const Tenure& tenure, std::int64_t now_us);
+std::vector<std::pair<std::string, Amounts>> by_month(const Tenure& tenure, std::int64_t now_us);
 
 // What `ms` cost by this billing at `price` and with a disk at `disk`, per hour.
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms);
@@ -70,8 +92,9 @@ struct PriceStep {
 
 // What the machine that lives has cost per hour since those instants, oldest first. whole: that is all that it has cost
 // since the first of them, and takes the place of what was known before; else only the newest segment is older.
-// The lease's row bears the last price.
-Result<> record_prices(store::Db& db, const Lease& lease, std::vector<PriceStep> steps, bool whole);
+// The lease's row bears the last price, if it is in dollars. One that is counted in another currency: nothing.
+Result<> record_prices(store::Db& db, const Lease& lease, std::vector<PriceStep> steps, bool whole,
+                       const std::string& currency = "USD");
 // The machine is about to become what lease.change says: from change.from_us on both prices count, for nobody here
 // knows when the provider ends the one and begins the other.
 Result<> record_change(store::Db& db, const Lease& lease);

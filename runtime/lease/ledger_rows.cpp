@@ -27,12 +27,27 @@ Result<> open_segment(store::Db& db, std::int64_t lease, const Lease& l, const c
                 {lease, l.generation, l.machine_id, std::string_view(part), from_us, price});
 }
 
-// Most are billed as the one before.
-const std::string& text_of(const provider::Billing& billing) {
+// What the machine itself costs, and a disk that was ordered with it, of which there is no dollar price.
+Price machine_price(const Lease& l) {
+  return counted(l.price_micros_per_hour, l.request.offer.price_micros_per_hour, l.request.offer);
+}
+Price disk_price(const Lease& l) {
+  const provider::Offer& o = l.request.offer;
+  const Micros asked = o.disk_micros_per_gb_hour > 0 && l.request.disk_bytes > 0 ? o.disk_micros(l.request.disk_bytes)
+                                                                                 : provider::price_unknown;
+  return counted(l.disk_micros_per_hour, asked, o);
+}
+
+// Most are billed as the one before. The currencies of its segments stand beside that, where they are not dollars.
+std::string text_of(const provider::Billing& billing, const std::string& currency, const std::string& disk_currency) {
   thread_local provider::Billing last;
   thread_local std::string text;
   if (text.empty() || billing != last) text = billing.to_value().to_json(), last = billing;
-  return text;
+  if (currency == "USD" && disk_currency == "USD") return text;
+  Value v = billing.to_value();
+  if (currency != "USD") v.set("currency", currency);
+  if (disk_currency != "USD") v.set("disk_currency", disk_currency);
+  return v.to_json();
 }
 
 // What its address costs stands under no machine's id until there is one.
@@ -44,15 +59,16 @@ Result<Micros> address_micros(store::Db& db, std::int64_t lease, std::int64_t ge
 }
 
 Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::int64_t from_us, bool& begun) {
+  const Price machine = machine_price(l), disk = disk_price(l);
   RILLE_CHECK(db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
                      "VALUES(?,?,?,?,?,?,?)",
                      {lease, l.generation, l.machine_id, l.provider, l.request.offer.region,
-                      text_of(l.request.offer.billing), from_us}));
+                      text_of(l.request.offer.billing, machine.currency, disk.currency), from_us}));
   begun = db.changes() == 1;
   if (!begun) return {};
-  RILLE_CHECK(open_segment(db, lease, l, "machine", l.price_micros_per_hour, from_us));
+  RILLE_CHECK(open_segment(db, lease, l, "machine", machine.micros, from_us));
   // Also where nobody knows what it costs.
-  if (l.disk_micros_per_hour) RILLE_CHECK(open_segment(db, lease, l, "disk", l.disk_micros_per_hour, from_us));
+  if (disk.micros) RILLE_CHECK(open_segment(db, lease, l, "disk", disk.micros, from_us));
   if (l.has_no_address) return {};
   RILLE_TRY(const Micros address, address_micros(db, lease, l.generation));
   if (address == 0) return {};         // to look costs a quarter of the copying
@@ -87,6 +103,7 @@ Result<> write_restarts(store::Db& db, std::int64_t lease, const Lease& l,
 // How a machine is billed, and from when on anew. Most are billed as the one before.
 struct Billed {
   provider::Billing first;
+  std::string currency = "USD", disk_currency = "USD";
   std::vector<Restart> restarts;
 };
 const Billed& billed_as(std::string text) {
@@ -96,11 +113,14 @@ const Billed& billed_as(std::string text) {
   billed = {};
   if (const Result<Value> read = Value::from_json(text)) {
     billed.first = provider::Billing::from_value(*read);
+    billed.currency = read->text("currency", billed.currency);
+    billed.disk_currency = read->text("disk_currency", billed.disk_currency);
     const Value::Array none, *restarts = (*read)["restarts"].as_array();
     for (const Value& r : restarts ? *restarts : none) {
       Restart restart;
       restart.from_us = r.integer("from_us");
       restart.billing = provider::Billing::from_value(r);
+      restart.currency = r.text("currency", restart.currency);
       billed.restarts.push_back(restart);
     }
   }
@@ -149,6 +169,7 @@ Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease) {
           t.region = row.text(3);
           const Billed& billed = billed_as(row.text(4));
           t.billing = billed.first;
+          t.currency = billed.currency, t.disk_currency = billed.disk_currency;
           t.restarts = billed.restarts;
           t.from_us = row.integer(5);
           t.to_us = row.integer(6);
@@ -233,13 +254,14 @@ Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
 }
 
 // A machine that became another type has its old prices for good.
-Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> steps, bool whole) {
+Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> steps, bool whole,
+                       const std::string& currency) {
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
   RILLE_TRY(const std::vector<Tenure> tenures, read_tenures(db, lease));
   const auto its = std::find_if(tenures.begin(), tenures.end(), [&l](const Tenure& t) {
     return t.generation == l.generation && t.machine_id == l.machine_id;
   });
-  if (its == tenures.end() || its->to_us || its->reconciled()) return {};
+  if (its == tenures.end() || its->to_us || its->reconciled() || its->price().currency != currency) return {};
   const std::int64_t begin = its->restarts.empty() ? its->from_us : its->restarts.back().from_us;
   std::vector<PriceStep> known;
   for (const Segment& s : its->segments)
@@ -260,6 +282,7 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
                          {chain[i + 1].from_us, lease, l.generation, l.machine_id, chain[i].from_us}));
     }
   }
+  if (currency != "USD") return {};    // that column is of dollars
   const Micros now = chain.back().micros_per_hour;
   return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
                 "AND state IN ('live','releasing') AND price_micros_per_hour<>?1",
@@ -270,13 +293,16 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
 Result<> record_change(store::Db& db, const Lease& l) {
   const Change& to = *l.change;
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
-  const auto add = [&to](Value::Array& restarts) {
-    restarts.push_back(to.offer.billing.to_value().set("from_us", to.from_us));
+  const Price price = counted(to.price_micros_per_hour, to.offer.price_micros_per_hour, to.offer);
+  const auto add = [&to, &price](Value::Array& restarts) {
+    Value restart = to.offer.billing.to_value().set("from_us", to.from_us);
+    if (price.currency != "USD") restart.set("currency", price.currency);
+    restarts.push_back(std::move(restart));
   };
   RILLE_CHECK(write_restarts(db, lease, l, add));
   RILLE_CHECK(db.run("UPDATE machines SET ready_us=from_us WHERE lease=? AND generation=? AND machine_id=? AND "
                      "ready_us IS NULL", {lease, l.generation, l.machine_id}));
-  return open_segment(db, lease, l, "machine", to.price_micros_per_hour, to.from_us);
+  return open_segment(db, lease, l, "machine", price.micros, to.from_us);
 }
 
 Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t now_us) {

@@ -34,6 +34,20 @@ Micros Lease::spent_micros(std::int64_t now_us) const {
   return sum;
 }
 
+Amounts Lease::costs(std::int64_t now_us) const {
+  Amounts sum;
+  for (const Tenure& t : tenures) add_to(sum, t.costs(now_us));
+  return sum;
+}
+
+// The row has dollars; where there are none, the ledger knows more, and before there is a machine the offer.
+Price Lease::price() const {
+  if (price_micros_per_hour >= 0) return {price_micros_per_hour, "USD"};
+  for (auto t = tenures.rbegin(); t != tenures.rend(); ++t)
+    if (t->generation == generation && t->machine_id == machine_id && !t->reconciled()) return t->price();
+  return counted(price_micros_per_hour, request.offer.price_micros_per_hour, request.offer);
+}
+
 Micros Lease::committed_micros(std::int64_t now_us) const {
   if (!billable()) return spent_micros(now_us);
   Micros before = 0, now = 0;
@@ -49,7 +63,11 @@ Value Lease::to_value(std::int64_t now_us) const {
       if (s.part == "address" && s.micros_per_hour > 0) address = s.micros_per_hour;
   if (address) v.set("address_price_per_hour", static_cast<double>(address) / 1e6);
   if (state == "resizing" && change) v.set("becomes", provider::type_of(change->offer));
+  const Amounts all = costs(now_us);
+  if (!only_dollars(all)) v.set("costs", lease::to_value(all));
   v.set("created", format_utc(created_us));
+  const Price hour = price();
+  if (hour.currency != "USD") v.set("currency", hour.currency);
   if (detached) v.set("detached", true);
   if (disk_micros_per_hour > 0) v.set("disk_price_per_hour", static_cast<double>(disk_micros_per_hour) / 1e6);
   if (!error.empty()) v.set("error", error);
@@ -59,7 +77,7 @@ Value Lease::to_value(std::int64_t now_us) const {
   if (!held.empty()) v.set("machines", std::move(held));
   v.set("name", name);
   if (taken_us > now_us && state == "live") v.set("preempting", format_utc(taken_us));
-  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  if (hour.micros >= 0) v.set("price_per_hour", static_cast<double>(hour.micros) / 1e6);
   v.set("provider", provider);
   if (released_us) v.set("released", format_utc(released_us));
   if (!replacing.empty()) v.set("replacing", replacing);
@@ -206,8 +224,8 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   co_return machine;
 }
 
-Result<Terms> Manager::terms_of(const Value& options) const {
-  RILLE_TRY(Terms terms, read_terms(options));
+Result<Terms> Manager::terms_of(const Value& options, const char* asker) const {
+  RILLE_TRY(Terms terms, read_terms(options, asker));
   terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
   terms.disk_prices = disk_prices_;
   return terms;

@@ -59,7 +59,9 @@ struct Lease {
   bool has_machine() const { return state == "live" || state == "resizing"; }  // that should be there
   bool ever_lived() const { return !tenures.empty() || live_us; }
   // What its machines have cost by `now_us`, estimates until reconciled with the provider.
-  Micros spent_micros(std::int64_t now_us) const;
+  Micros spent_micros(std::int64_t now_us) const;  // dollars
+  Amounts costs(std::int64_t now_us) const;        // and what is in other currencies
+  Price price() const;                 // of an hour of its machine, without the disk
   // What it may have cost in the end: all of that, and this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
@@ -217,6 +219,10 @@ class Manager {
   // query: gpu count vcpus memory region provider(s), and `since`, "7d". Providers without a history are left out, but
   // for those that are named; a failing one is an entry with an error.
   Async<Value> price_history(Value query, CancelToken token);
+  // What the accounts may rent: a list with an object per quota, as provider::Quota says it, and `provider`. The query:
+  // provider(s), region. Providers that tell none are left out, but for those that are named; a failing one is an entry
+  // with an error.
+  Async<Value> quotas(Value query, CancelToken token);
   // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
   // provider that is not there.
   struct Asked {
@@ -254,7 +260,7 @@ class Manager {
   using Shared = std::shared_ptr<Lease>;
   Result<Shared> known(const std::string& id) const;  // null: there is no such row
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
-  Result<Terms> terms_of(const Value& options) const;  // with this home's rates
+  Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;  // with this home's rates
   // choose.cpp
   Result<Wish> wish_of(const Value& options);
   Async<Offers> list(const Wish& wish, CancelToken token);

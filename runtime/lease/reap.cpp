@@ -182,6 +182,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
     stray.name = row.name;
     stray.generation = shown.generation;
     stray.request.offer = row.request.offer;
+    stray.request.disk_bytes = row.request.disk_bytes;
     stray.price_micros_per_hour = row.price_micros_per_hour;
     stray.disk_micros_per_hour = row.disk_micros_per_hour;
     report.revived.push_back(stray);

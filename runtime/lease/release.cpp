@@ -224,13 +224,13 @@ Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, 
 }
 
 Error Manager::release_failed(const Lease& lease) {
+  const Price price = lease.price();
   Error e = make_error(
       ErrorKind::state,
       fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id,
                   lease.error.empty() ? "the attempt was interrupted" : lease.error),
       fmt::format("it may still cost {}; try again with `rille release {}`",
-                  lease.price_micros_per_hour >= 0 ? format_dollars(lease.price_micros_per_hour) + " per hour"
-                                                   : "what its provider asks for it", lease.id));
+                  price.micros >= 0 ? price.shown() + " per hour" : "what its provider asks for it", lease.id));
   e.resource = lease.id;
   e.provider = lease.provider;
   return e;

@@ -10,9 +10,11 @@ namespace rille::lease {
 
 namespace {
 
-// What the ledger counts for such a price of the offer's currency; price_unknown: it cannot be told in dollars.
-Micros dollars_of(const Lease& lease, const Terms& terms, Micros price) {
+// What the ledger counts for such a price of the offer's currency: the same where it has counted in that so far, though
+// there be a rate by now. Else dollars; price_unknown: it cannot be told in those.
+Micros counted_of(const Lease& lease, const Terms& terms, Micros price) {
   provider::Offer offer = lease.request.offer;
+  if (lease.price().currency != "USD") return price;
   offer.price_micros_per_hour = price;
   return terms.price_of(offer);
 }
@@ -38,11 +40,12 @@ void Manager::book_price(const Lease& lease, const provider::Machine& seen) {
       (offer.currency == "USD" && seen.price_micros_per_hour == lease.price_micros_per_hour))
     return;
   const Result<Terms> terms = terms_of(lease.options);
-  const Micros price = terms ? dollars_of(lease, *terms, seen.price_micros_per_hour) : provider::price_unknown;
-  if (price < 0 || price == lease.price_micros_per_hour) return;
+  const Price before = lease.price();
+  const Micros price = terms ? counted_of(lease, *terms, seen.price_micros_per_hour) : provider::price_unknown;
+  if (price < 0 || price == before.micros) return;
   const std::vector<PriceStep> steps{{now_us(), price}};
-  journal_.enqueue([of = std::make_shared<const Lease>(lease), steps](store::Db& db) {
-    return record_prices(db, *of, steps, false);
+  journal_.enqueue([of = std::make_shared<const Lease>(lease), steps, in = before.currency](store::Db& db) {
+    return record_prices(db, *of, steps, false, in);
   }, store::Fence());
 }
 
@@ -67,12 +70,12 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
   for (const provider::PricePoint& point : *told) {
     const Micros cap = market.heeds_cap ? cap_of(*lease) : 0;
     const Micros paid = cap > 0 ? std::min(point.micros_per_hour, cap) : point.micros_per_hour;
-    const Micros price = dollars_of(*lease, terms, paid);
+    const Micros price = counted_of(*lease, terms, paid);
     if (price >= 0) steps.push_back({std::min(point.from_wall_us, now_us()), price});
   }
   if (steps.empty()) co_return success();
   store::Journal::Write write = [lease, steps, whole = market.knows_before](store::Db& db) {
-    return record_prices(db, *lease, steps, whole);
+    return record_prices(db, *lease, steps, whole, lease->price().currency);
   };
   co_return co_await journal_.commit(std::move(write), std::move(fence));
 }

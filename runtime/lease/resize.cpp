@@ -27,8 +27,8 @@ using provider::Offer;
 
 // What says which machine it shall be; of the rent's options these are replaced.
 const std::vector<std::string>& shape() {
-  static const std::vector<std::string> names = {"gpu", "count", "vcpus", "memory", "gpu_memory",
-                                                 "interconnect", "network_gbps"};
+  static const std::vector<std::string> names = {"gpu",    "count",        "gpu_memory",   "gpu_vendor", "vcpus",
+                                                 "memory", "interconnect", "network_gbps", "disk_kind"};
   return names;
 }
 
@@ -107,7 +107,7 @@ Error no_such_type(const Lease& l, const provider::OfferQuery& query, const std:
   const std::string gpu = query.count > 0 ? fmt::format("{}:{}", query.gpu, query.count) : query.gpu;
   return make_error(ErrorKind::capacity,
                     fmt::format("{} has nothing for {} = \"{}\" in {}{} that '{}' could become", l.provider,
-                                type.empty() ? "gpu" : "type", type.empty() ? gpu : type,
+                                type.empty() ? "gpu" : "type", type.empty() ? query.shown_gpu() : type,
                                 l.request.offer.region.empty() ? "its region" : l.request.offer.region, cap, l.name),
                     hint);
 }

@@ -41,6 +41,16 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   return {};
 }
 
+// A plain number is seconds, and somebody who writes ttl = 6 hardly means those: a machine takes longer to start.
+Result<> check_plain(const Value& options, const char* key) {
+  constexpr double least = 60;
+  const double* n = options[key].as_number();
+  if (!n || *n >= least) return {};
+  return make_error(ErrorKind::invalid, fmt::format("{} = {}: a plain number is seconds, and a machine takes longer to "
+                                                    "start", key, *n),
+                    fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"", key, *n));
+}
+
 const std::vector<std::string>& durations() {
   static const std::vector<std::string> names = {"ttl", "min_ttl", "orphan_after", "idle_after", "hold_ttl"};
   return names;
@@ -89,7 +99,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
 }
 
 // Words that other tools have, or that Rille will: the reader is told so, instead of being offered a neighbour.
-Error unknown_option(const std::string& key, const std::vector<std::string>& all) {
+Error unknown_option(const char* asker, const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
       {"container", "say it where it runs: box:exec(\"train\", { container = \"image\", argv = { .. } })"},
@@ -99,9 +109,9 @@ Error unknown_option(const std::string& key, const std::vector<std::string>& all
       {"detach", "say it of the box: box:detach(\"24h\")"},
       {"setup", "say it where it is run: box:exec(\"setup\", { argv = { .. }, setup = true })"}};
   if (auto it = ahead.find(key); it != ahead.end())
-    return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}' yet", key), it->second);
+    return make_error(ErrorKind::invalid, fmt::format("{} has no option '{}' yet", asker, key), it->second);
   std::string near = did_you_mean(key, all);
-  return make_error(ErrorKind::invalid, fmt::format("rent has no option '{}'", key),
+  return make_error(ErrorKind::invalid, fmt::format("{} has no option '{}'", asker, key),
                     near.empty() ? fmt::format("options: {}", fmt::join(all, " "))
                                  : fmt::format("did you mean {}?", near));
 }
@@ -117,7 +127,7 @@ std::vector<std::string> all_options() {
 
 }  // namespace
 
-Result<Terms> read_terms(const Value& options) {
+Result<Terms> read_terms(const Value& options, const char* asker) {
   static const std::vector<std::string> all = all_options();
   const std::vector<std::string>& to_one = provider::rent_options();
   Terms terms;
@@ -125,7 +135,7 @@ Result<Terms> read_terms(const Value& options) {
   std::string from;  // the one provider
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
-      if (!among(all, key)) return unknown_option(key, all);
+      if (!among(all, key)) return unknown_option(asker, key, all);
       if (among(durations(), key) || among(to_one, key)) continue;
       if (key == "provider") {
         if (!value.as_string())
@@ -143,6 +153,7 @@ Result<Terms> read_terms(const Value& options) {
   RILLE_CHECK(read_duration(options, "orphan_after", terms.orphan_after_ms));
   RILLE_CHECK(read_duration(options, "idle_after", terms.idle_after_ms));
   RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
+  for (const char* key : {"ttl", "hold_ttl"}) RILLE_CHECK(check_plain(options, key));
   if (terms.min_ttl_ms > terms.ttl_ms && !options["min_ttl"].is_null())
     return make_error(ErrorKind::invalid, fmt::format("min_ttl = {} is longer than ttl = {}",
                                                       format_duration_ms(terms.min_ttl_ms),
@@ -194,7 +205,7 @@ Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
     return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
   if (offer.disk_micros_per_gb_hour > 0)
-    return offer.in_dollars(offer.disk_micros_per_gb_hour * gigabytes, query.rates);
+    return offer.in_dollars(offer.disk_micros(bytes), query.rates);
   return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
 }
 
@@ -226,6 +237,10 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   for (const auto& [name, list] : {std::pair("regions", &terms.query.regions),
                                    std::pair("compliance", &terms.query.compliance)})
     if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));
+  if (terms.query.gpu_memory_bytes > 0)
+    wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
+  if (!terms.query.gpu_vendor.empty()) wishes += ", gpu_vendor = " + terms.query.gpu_vendor;
+  if (!terms.query.disk_kind.empty()) wishes += ", disk_kind = " + terms.query.disk_kind;
   if (terms.query.vcpus > 0) wishes += fmt::format(", vcpus = {}", terms.query.vcpus);
   if (terms.query.gpu_memory_bytes > 0)
     wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
@@ -238,8 +253,8 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                         ? ", max_price = " + format_dollars(*terms.query.max_price_micros_per_hour)
                         : "";
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for gpu = \"{}{}\"{}{}{}{}", where, terms.query.gpu,
-                                terms.query.count > 0 ? fmt::format(":{}", terms.query.count) : "", wishes, cap, more,
+                    fmt::format("{} has nothing for gpu = \"{}\"{}{}{}{}", where, terms.query.shown_gpu(), wishes, cap,
+                                more,
                                 obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }

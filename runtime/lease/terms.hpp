@@ -34,7 +34,8 @@ struct Terms {
 };
 
 // invalid: names the option, with did-you-mean for unknown ones.
-Result<Terms> read_terms(const Value& options);
+// asker: who has them, "rent" or "offers".
+Result<Terms> read_terms(const Value& options, const char* asker = "rent");
 
 // `others`: what the loosened query finds, for the hint.
 Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,

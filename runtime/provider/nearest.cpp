@@ -68,15 +68,23 @@ std::string region_advice(const OfferQuery& query, const Offers& without, Asker 
   return what + "A cloud is asked only in the `regions` of its settings";
 }
 
+bool has_count(const OfferQuery& query) {
+  return std::any_of(query.gpus.begin(), query.gpus.end(), [](const GpuWish& one) { return one.count > 0; });
+}
+
 std::string count_advice(const OfferQuery& query, const Offers& without, Asker asker) {
   std::set<int> counts;
   for (const Offer* o : without) counts.insert(o->gpu_count);
   counts.erase(0);
   if (counts.empty()) return fmt::format("leave {} out: these machines have no GPU", option("count", asker));
+  const std::string model = query.gpus.empty() ? query.gpu : without.front()->gpu;
+  if (!query.gpus.empty())
+    return fmt::format("{} has {} of them here: {}", without.front()->id, without.front()->gpu_count,
+                       option("gpu", fmt::format("{}:{}", model, without.front()->gpu_count), asker));
   const auto last = std::prev(counts.end());
   const std::string before = fmt::format("{}", fmt::join(counts.begin(), last, ", "));
   return fmt::format("a machine has {}{}{} of them here: {}; for more, rent several", before,
-                     before.empty() ? "" : " or ", *last, option("gpu", fmt::format("{}:{}", query.gpu, *last), asker));
+                     before.empty() ? "" : " or ", *last, option("gpu", fmt::format("{}:{}", model, *last), asker));
 }
 
 std::string gpu_memory_advice(const OfferQuery& query, const Offers& without, Asker asker) {
@@ -101,7 +109,29 @@ const Wish wishes[] = {
      [](OfferQuery& q) { q.max_price_micros_per_hour.reset(); }, price_advice},
     {"region", [](const OfferQuery& q) { return !q.region.empty() || !q.regions.empty(); },
      [](OfferQuery& q) { q.region.clear(), q.regions.clear(); }, region_advice},
-    {"count", [](const OfferQuery& q) { return q.count > 0; }, [](OfferQuery& q) { q.count = 0; }, count_advice},
+    {"count", [](const OfferQuery& q) { return q.count > 0 || (!q.gpus.empty() && has_count(q)); },
+     [](OfferQuery& q) {
+       q.count = 0;
+       for (GpuWish& one : q.gpus) one.count = 0;
+     }, count_advice},
+    {"gpu_memory", [](const OfferQuery& q) { return q.gpu_memory_bytes > 0; },
+     [](OfferQuery& q) { q.gpu_memory_bytes = 0; },
+     [](const OfferQuery&, const Offers& without, Asker asker) {
+       std::int64_t top = 0;
+       for (const Offer* o : without) top = std::max(top, o->gpu_memory_bytes);
+       if (top == 0) return fmt::format("leave {} out: these machines have no GPU", option("gpu_memory", asker));
+       return fmt::format("the most that a GPU has here is {}: lower {}", format_size_bytes(top),
+                          option("gpu_memory", asker));
+     }},
+    {"gpu_vendor", [](const OfferQuery& q) { return !q.gpu_vendor.empty(); },
+     [](OfferQuery& q) { q.gpu_vendor.clear(); },
+     [](const OfferQuery& q, const Offers& without, Asker asker) {
+       return fmt::format("{} fits but for {}", without.front()->id, option("gpu_vendor", q.gpu_vendor, asker));
+     }},
+    {"disk_kind", [](const OfferQuery& q) { return !q.disk_kind.empty(); }, [](OfferQuery& q) { q.disk_kind.clear(); },
+     [](const OfferQuery& q, const Offers& without, Asker asker) {
+       return fmt::format("{} fits but for {}", without.front()->id, option("disk_kind", q.disk_kind, asker));
+     }},
     {"the GPU's memory", [](const OfferQuery& q) { return gpu_without_memory(q.gpu) != q.gpu; },
      [](OfferQuery& q) { q.gpu = gpu_without_memory(q.gpu); }, gpu_memory_advice},
     {"gpu_memory", [](const OfferQuery& q) { return q.gpu_memory_bytes > 0; },
@@ -152,9 +182,21 @@ std::optional<OfferQuery> loosened(OfferQuery query) {
 }
 
 std::string gpu_hint(const OfferQuery& query, Asker asker) {
+  for (const GpuWish& one : query.gpus) {  // of those the first that nobody can have meant
+    OfferQuery alone;
+    alone.gpu = one.model;
+    if (std::string meant = gpu_hint(alone, asker); !meant.empty()) return meant;
+  }
   if (query.gpu == "any" || query.gpu == "cpu") return "";
-  if (query.gpu.find(',') != query.gpu.npos)
-    return fmt::format("one model at a time: {}", option("gpu", query.gpu.substr(0, query.gpu.find(',')), asker));
+  if (const std::size_t comma = query.gpu.find(','); comma != query.gpu.npos) {
+    std::string quoted = "\"" + query.gpu.substr(0, comma) + "\"";
+    for (std::size_t at = comma; at != query.gpu.npos;) {
+      const std::size_t from = query.gpu.find_first_not_of(", ", at), end = query.gpu.find(',', at + 1);
+      if (from != query.gpu.npos) quoted += ", \"" + query.gpu.substr(from, end == query.gpu.npos ? end : end - from) + "\"";
+      at = end;
+    }
+    return fmt::format("several models are a list: gpu = {{ {} }}", quoted);
+  }
   const std::string near = nearest_gpu(query.gpu);
   if (!near.empty()) return fmt::format("did you mean {}?", option("gpu", near, asker));
   if (is_known_gpu(query.gpu)) return "";
@@ -175,9 +217,9 @@ std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& othe
       if (o.matches(rest)) without.push_back(&o);
     if (!without.empty()) return wish.advice(query, without, asker);
   }
-  if (others.empty() && asker != Asker::rent && query.gpu != "any" && query.gpu != "cpu")
+  if (others.empty() && asker != Asker::rent && query.shown_gpu() != "any" && query.gpu != "cpu")
     return fmt::format("none of those who were asked has {}: `rille offers` lists what there is",
-                       option("gpu", query.gpu, asker));
+                       option("gpu", query.shown_gpu(), asker));
   if (others.empty() || asked.size() < 2) return "";
   return fmt::format("{} are not to be had together; without them there is {}", fmt::join(asked, ", "),
                      others.front().id);

@@ -40,18 +40,47 @@ Result<int> whole_number(const Value& value, const char* field, int most) {
 }
 
 // "A100:8" -> model and count.
-Result<> read_gpu(const Value& value, OfferQuery& out) {
+Result<GpuWish> read_one_gpu(const Value& value) {
   const std::string* text = value.as_string();
-  if (!text || text->empty()) return wrong("gpu", value, "\"any\", \"cpu\" or a model such as \"A100\" or \"A100:8\"");
-  std::size_t colon = text->find(':');
-  out.gpu = text->substr(0, colon);
-  out.runnable = lower_case(out.gpu) == "any";
-  if (colon == std::string::npos) return {};
+  if (!text || text->empty())
+    return wrong("gpu", value, "\"any\", \"cpu\", a model such as \"A100\" or \"A100:8\", or a list of models");
+  GpuWish out;
+  const std::size_t colon = text->find(':');
+  out.model = text->substr(0, colon);
+  if (colon == std::string::npos) return out;
   std::string_view digits = std::string_view(*text).substr(colon + 1);
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.count);
-  if (error != std::errc() || end != digits.data() + digits.size() || out.count < 1 || out.gpu.empty())
+  if (error != std::errc() || end != digits.data() + digits.size() || out.count < 1 || out.model.empty())
     return wrong("gpu", value, "a count after the colon, as in \"A100:8\"");
+  return out;
+}
+
+Result<> read_gpu(const Value& value, OfferQuery& out) {
+  const Value::Array* list = value.as_array();
+  if (!list || list->size() == 1) {
+    RILLE_TRY(const GpuWish one, read_one_gpu(list ? list->front() : value));
+    out.gpu = one.model;
+    out.runnable = lower_case(out.gpu) == "any";
+    if (one.count > 0) out.count = one.count;
+    return {};
+  }
+  if (list->empty()) return wrong("gpu", value, "a model, or a list of models, as in { \"H100\", \"A100-80GB:8\" }");
+  for (const Value& item : *list) {
+    RILLE_TRY(GpuWish one, read_one_gpu(item));
+    if (lower_case(one.model) == "any" || lower_case(one.model) == "cpu")
+      return make_error(ErrorKind::invalid, fmt::format("gpu = {}: \"{}\" is no model", value.to_json(), one.model),
+                        "a list is of models: any of them will do");
+    out.gpus.push_back(std::move(one));
+  }
   return {};
+}
+
+// Who makes the GPUs, and what the disk is that comes with a machine: known.cpp, and each driver.
+Result<std::string> read_word(const char* field, const Value& value, const std::vector<std::string>& known) {
+  if (!value.as_string()) return wrong(field, value, fmt::format("one of {}", fmt::join(known, ", ")));
+  std::string word = lower_case(*value.as_string());
+  if (std::find(known.begin(), known.end(), word) == known.end()) return unknown_word(field, *value.as_string(), known);
+  return word;
 }
 
 // One, or a list.
@@ -92,6 +121,12 @@ Result<> read_sieve(const std::string& key, const Value& field, OfferQuery& out)
       const std::vector<std::string>& all = compliance_tags();
       if (std::find(all.begin(), all.end(), tag) == all.end()) return unknown_word("compliance", tag, all);
     }
+  } else if (key == "gpu_vendor") {
+    RILLE_TRY(out.gpu_vendor, read_word("gpu_vendor", field, {"nvidia", "amd", "intel"}));
+  } else if (key == "disk_kind") {
+    RILLE_TRY(out.disk_kind, read_word("disk_kind", field, {"nvme", "network"}));
+  } else if (key == "gpu_memory") {
+    RILLE_TRY(out.gpu_memory_bytes, read_size("gpu_memory", field));
   } else if (key == "interconnect") {
     if (!field.as_string()) return wrong("interconnect", field, "a word such as \"nvlink\" or \"rdma\"");
     out.interconnect = lower_case(*field.as_string());
@@ -184,19 +219,49 @@ Result<AddressPrices> read_address_prices(const Value& value) {
 
 const std::vector<std::string>& OfferQuery::fields() {
   static const std::vector<std::string> names = {
-      "gpu",       "count",        "spot",       "max_price",    "region", "vcpus", "memory",           "regions",
-      "providers", "interconnect", "compliance", "network_gbps", "rank",   "rates", "tokens_per_second",
-      "gpu_memory"};
+      "gpu",       "count",        "gpu_memory",   "gpu_vendor", "spot",  "max_price",        "region",
+      "vcpus",     "memory",       "regions",      "disk_kind",  "rates", "tokens_per_second", "providers",
+      "interconnect", "compliance", "network_gbps", "rank"};
   return names;
 }
 
 bool OfferQuery::accepts_no_gpu() const {
-  return (lower_case(gpu) == "any" && count == 0 && gpu_memory_bytes == 0) || lower_case(gpu) == "cpu";
+  if (!gpus.empty() || gpu_memory_bytes > 0 || !gpu_vendor.empty()) return false;
+  return (lower_case(gpu) == "any" && count == 0) || lower_case(gpu) == "cpu";
 }
 
-// Some tell what of a 24 GB card can be used.
-bool OfferQuery::accepts_gpu_memory(std::int64_t bytes) const {
-  return bytes >= gpu_memory_bytes - gpu_memory_bytes / 20;
+bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t memory_bytes) const {
+  constexpr double as_sold = 0.94;     // "24 GB" may have less, once the errors' codes are taken off
+  const double least = static_cast<double>(gpu_memory_bytes) * as_sold;
+  if (gpu_memory_bytes > 0 && static_cast<double>(memory_bytes) < least) return false;
+  if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, memory_bytes, gpu);
+  const auto is_it = [&](const GpuWish& one) { return gpu_matches(model, memory_bytes, one.model); };
+  return std::any_of(gpus.begin(), gpus.end(), is_it);
+}
+
+bool OfferQuery::accepts_count(std::string_view model, std::int64_t memory_bytes, int n) const {
+  if (gpus.empty()) return count == 0 || n == count;
+  return std::any_of(gpus.begin(), gpus.end(), [&](const GpuWish& one) {
+    return (one.count == 0 || one.count == n) && gpu_matches(model, memory_bytes, one.model);
+  });
+}
+
+std::vector<int> OfferQuery::counts() const {
+  std::vector<int> out;
+  if (count > 0) out.push_back(count);
+  for (const GpuWish& one : gpus) {
+    if (one.count == 0) return {};
+    if (std::find(out.begin(), out.end(), one.count) == out.end()) out.push_back(one.count);
+  }
+  return out;
+}
+
+std::string OfferQuery::shown_gpu() const {
+  const auto shown = [](const std::string& model, int n) { return n > 0 ? fmt::format("{}:{}", model, n) : model; };
+  if (gpus.empty()) return shown(gpu, count);
+  std::vector<std::string> all;
+  for (const GpuWish& one : gpus) all.push_back(shown(one.model, one.count));
+  return fmt::format("{}", fmt::join(all, ", "));
 }
 
 bool OfferQuery::accepts_region(std::string_view name) const {
@@ -225,6 +290,9 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   if (const Value& count = value["count"]; !count.is_null()) {
     RILLE_TRY(out.count, whole_number(count, "count", 4096));
   }
+  if (!out.gpus.empty())               // it is of those that say none themselves
+    for (GpuWish& one : out.gpus) one.count = one.count > 0 ? one.count : out.count;
+  if (!out.gpus.empty()) out.count = 0;
   if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())
     return make_error(ErrorKind::invalid, "rank = \"tokens_per_dollar\" goes by what you have measured",
                       "add workload = \"NAME\", as rille.train measured it, or tokens_per_second = { H100 = 9500 }: of "
@@ -235,10 +303,9 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
 bool Offer::matches(const OfferQuery& q) const {
   const std::string asked = lower_case(q.gpu);
   if (gpu_count == 0 ? !q.accepts_no_gpu() : asked == "cpu") return false;
-  if (gpu_count > 0 && asked != "any" && !gpu_matches(gpu, gpu_memory_bytes, q.gpu)) return false;
-  if (gpu_count > 0 && asked != "cpu" && !q.accepts_gpu_memory(gpu_memory_bytes)) return false;
+  if (gpu_count > 0 && !q.accepts_gpu(gpu, gpu_memory_bytes)) return false;
   if (q.runnable && !(gpu_count > 0 ? runs_plugin(gpu, gpu_memory_bytes) : is_own_cpu(provider))) return false;
-  if (q.count > 0 && asked != "cpu" && gpu_count != q.count) return false;
+  if (asked != "cpu" && !q.accepts_count(gpu, gpu_memory_bytes, gpu_count)) return false;
   if (vcpus < q.vcpus || memory_bytes < q.memory_bytes) return false;
   const bool placed = !provider.empty();  // a driver sorts its types out before they have a provider and a region
   if (placed && !q.accepts_region(region)) return false;
@@ -246,10 +313,14 @@ bool Offer::matches(const OfferQuery& q) const {
     const Micros price = dollars(q.rates);
     if (price < 0 || price > *q.max_price_micros_per_hour) return false;
   }
-  if (q.interconnect.empty() && q.network_gbps <= 0 && q.compliance.empty()) return true;
+  if (q.interconnect.empty() && q.network_gbps <= 0 && q.compliance.empty() && q.gpu_vendor.empty() &&
+      q.disk_kind.empty())
+    return true;
   Offer whole = *this;
   complete(whole);
   if (!q.interconnect.empty() && !has_interconnect(whole.interconnect, whole.rdma, q.interconnect)) return false;
+  if (!q.gpu_vendor.empty() && whole.gpu_vendor != q.gpu_vendor) return false;
+  if (!q.disk_kind.empty() && whole.disk_kind != q.disk_kind) return false;
   const auto has = [&whole](const std::string& tag) { return among(whole.compliance, tag); };
   if (placed && !std::all_of(q.compliance.begin(), q.compliance.end(), has)) return false;
   return whole.network_gbps >= q.network_gbps;

@@ -128,6 +128,10 @@ Value Offer::to_value() const { return as<Value>(*this); }
 
 Micros Offer::in_dollars(Micros amount, const Rates& rates) const { return convert(amount, rate_of(currency, rates)); }
 
+Micros Offer::disk_micros(std::int64_t bytes) const {
+  return disk_micros_per_gb_hour * ((bytes + 999'999'999) / 1'000'000'000);
+}
+
 Micros Offer::from_dollars(Micros amount, const Rates& rates) const {
   const double rate = rate_of(currency, rates);
   return rate > 0 ? convert(amount, 1 / rate) : price_unknown;

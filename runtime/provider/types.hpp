@@ -55,10 +55,20 @@ struct LeftOut {
   std::vector<AskedRegion> unasked;     // those that did not answer, where others did; or not what things cost
 };
 
+// A model, and how many of it in one machine; 0: any number.
+struct GpuWish {
+  std::string model;
+  int count = 0;
+  friend bool operator==(const GpuWish&, const GpuWish&) = default;
+};
+
 struct OfferQuery {
   std::string gpu = "any";              // "any": also none; "cpu": none; else a model, as in "A100"
   bool runnable = false;                // "any" was said: a GPU that Rille's plug-in runs, or this machine without one
   int count = 0;                        // GPUs per machine; 0: any number
+  std::vector<GpuWish> gpus;            // several: one of these; then `gpu` is "any", and `count` 0
+  std::int64_t gpu_memory_bytes = 0;    // of each GPU, at least; a machine without one has none
+  std::string gpu_vendor, disk_kind;    // "": any
   bool spot = false;
   std::optional<Micros> max_price_micros_per_hour;
   std::string region;                   // "": anywhere
@@ -75,14 +85,17 @@ struct OfferQuery {
   std::shared_ptr<LeftOut> left_out;    // where a driver says so; null: nobody reads it
   std::int64_t patience_ms = 30'000;    // for each part of an answer: one that is late does not take the others with it
 
-  // Fields gpu ("A100", "A100:8"), count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
+  // Fields gpu ("A100", "A100:8", or a list of such), gpu_memory ("40GB"), gpu_vendor, disk_kind, count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
   // above by their names. Null gives the defaults. invalid: an unknown field or word, with the nearest known one; a
   // wrong type.
   static Result<OfferQuery> from_value(const Value& value);
   static const std::vector<std::string>& fields();  // for callers that mix the query with their own options
   // Whether gpu asks for none or does not mind having none.
   bool accepts_no_gpu() const;
-  bool accepts_gpu_memory(std::int64_t bytes) const;
+  bool accepts_gpu(std::string_view model, std::int64_t memory_bytes) const;  // in any number
+  bool accepts_count(std::string_view model, std::int64_t memory_bytes, int count) const;
+  std::vector<int> counts() const;      // the numbers of GPUs that are asked for; none: any
+  std::string shown_gpu() const;        // "A100:8", "H100, A100-80GB:8"
   bool accepts_region(std::string_view name) const;
   bool accepts_provider(std::string_view name) const;
 };
@@ -138,6 +151,7 @@ struct Offer {
   Micros dollars(const Rates& rates = {}) const { return in_dollars(price_micros_per_hour, rates); }
   Micros in_dollars(Micros amount, const Rates& rates) const;
   Micros from_dollars(Micros amount, const Rates& rates) const;  // into its currency
+  Micros disk_micros(std::int64_t bytes) const;  // per hour, in its currency, by the gigabyte that has begun
   Value to_value() const;              // as journaled
   Value view() const;                  // as people see it: price_per_hour in dollars, absent when unknown
   static Result<Offer> from_value(const Value& value);
@@ -187,7 +201,7 @@ struct Machine {
 struct Bill {
   std::string machine_id, tag;
   std::int64_t from_us = 0, to_us = 0;  // when it began and ended; to_us 0: it goes on
-  Micros micros = 0;
+  Micros micros = 0;                    // dollars
   bool final = false;                   // nothing will be added any more
 };
 

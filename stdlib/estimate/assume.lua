@@ -41,7 +41,7 @@ local known = {
     "bytes a token", "training" },
   { "storage_price", 0.023, "least", "dollars per GB and month in an object store", "training" },
   { "disk_gb", nil, "least", "disk of each machine; by default the data, three checkpoints and 50 GB" },
-  { "disk_price", 0.1, "least", "dollars per GB and month of a machine's disk" },
+  { "disk_price", 0.1, "least", "dollars per GB and month of a machine's disk, where its offer tells none" },
   { "address_price", 0.005, "least", "dollars per hour of a machine's public address, which aws, azure and gcp " ..
     "charge for" },
   { "snapshots", 3, "least", "checkpoints kept, for a month after the end", "training" },

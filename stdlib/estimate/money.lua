@@ -30,6 +30,7 @@ local function extras(plan, offer, work, model, assumed)
   local data = training and (assumed.data_gb or work.data_gb) or 0
   local checkpoint = training and work.checkpoint_bytes / 1e9 or 0
   local disk = assumed.disk_gb or 50 + data + 3 * checkpoint + work.memory.weights_bytes / 1e9
+  plan.disk = { gb = disk, price_per_gb_month = assumed.disk_price, from = assumed.disk_price_from }
   local download = assumed.download_gb
     or (training and model.params * 4 / 1e9 or work.requests_per_second * plan.hours * 3600 * 1e3 / 1e9)
   local out = { storage = data * assumed.storage_price * months,

@@ -20,7 +20,10 @@ local function text_of(value)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
-local function is_any(gpu) return gpu == nil or type(gpu) == "string" and gpu:lower() == "any" end
+local function is_any(gpu)
+  if type(gpu) == "table" then return #gpu == 0 or #gpu == 1 and is_any(gpu[1]) end
+  return gpu == nil or type(gpu) == "string" and gpu:lower() == "any"
+end
 
 -- 'gpu = "H100", max_price = 1': the fields that keep offers out; and how many they are.
 local function filter_of(query)
@@ -38,12 +41,19 @@ local function filter_of(query)
   return table.concat(parts, ", "), #parts
 end
 
--- "A100-80GB:8" -> the name, and the count; the query's own count goes before.
+-- "A100-80GB:8" -> the name, and the count; the query's own count goes before. Of several models each one, where the
+-- count is of those that say none.
 local function named(query)
-  if is_any(query.gpu) then return nil end
-  local name, count = query.gpu:match("^(.+):(%d+)$")
-  count = query.count and query.count > 0 and query.count or tonumber(count)
-  return name or query.gpu, count
+  local out = {}
+  if is_any(query.gpu) then return out end
+  local several = type(query.gpu) == "table" and #query.gpu > 1
+  for i, gpu in ipairs(type(query.gpu) == "table" and query.gpu or { query.gpu }) do
+    local name, own = gpu:match("^(.+):(%d+)$")
+    local all = query.count and query.count > 0 and query.count or nil
+    own = tonumber(own)
+    out[i] = { name = name or gpu, count = several and (own or all) or all or own }
+  end
+  return out
 end
 
 -- Without a count a machine of one, and one of eight where its GPUs are made for that.
@@ -72,19 +82,22 @@ function nothing.instead(query, failed)
     return rows, why .. ": usual ones, without a price"
   end
   local why = ("no offer of a GPU passes %s%s"):format(filter, failures)
-  local name, count = named(query)
-  local facts, near
-  if name then facts, near = native.gpu_facts(name) end
-  if name and not facts then
-    read.invalid(("%s; and nothing is known of a GPU '%s'"):format(why, name), near ~= "" and
-      ("did you mean '%s'?"):format(near) or "print(rille.gpus()) lists those that are known")
+  local wanted, rows = named(query), {}
+  for _, gpu in ipairs(wanted) do
+    local facts, near = native.gpu_facts(gpu.name)
+    if not facts then
+      read.invalid(("%s; and nothing is known of a GPU '%s'"):format(why, gpu.name), near ~= "" and
+        ("did you mean '%s'?"):format(near) or "print(rille.gpus()) lists those that are known")
+    end
+    for _, row in ipairs(rows_of(facts, gpu.count)) do rows[#rows + 1] = row end
   end
   if failed > 0 then why = why .. ", see result.skipped" end
-  if fields > (name and 1 or 0) then
+  if fields > (#wanted > 0 and 1 or 0) then
     why = why .. " (`rille offers` with the same says what comes nearest)"
   end
-  if not name then return {}, why end
-  return rows_of(facts, count), why .. ": this GPU by its maker's data, without a price"
+  if #wanted == 0 then return {}, why end
+  return rows, why .. (#wanted > 1 and ": these GPUs by their makers'" or ": this GPU by its maker's") ..
+    " data, without a price"
 end
 
 return nothing

@@ -7,7 +7,7 @@ local read = require "rille.estimate.read"
 
 local fields = { "gpu", "gpu_count", "gpu_memory_bytes", "price_per_hour", "spot_price_per_hour",
   "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "provider", "region", "spot", "billing", "currency",
-  "dollars_per_hour", "network_gbps" }
+  "dollars_per_hour", "network_gbps", "disk_price_per_gb_hour" }
 
 local function check(offer, index)
   if type(offer) ~= "table" then
@@ -20,7 +20,7 @@ local function check(offer, index)
     read.invalid(("offers[%d].gpu = %s; a name is needed"):format(index, tostring(offer.gpu)))
   end
   for _, key in ipairs { "price_per_hour", "dollars_per_hour", "network_gbps", "spot_price_per_hour",
-    "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
+    "reserved_1y_price_per_hour", "reserved_3y_price_per_hour", "disk_price_per_gb_hour" } do
     read.count(("offers[%d].%s"):format(index, key), offer[key], 0)
   end
   read.whole(("offers[%d].gpu_count"):format(index), offer.gpu_count ~= 0 and offer.gpu_count or nil)
@@ -76,10 +76,12 @@ local function merge(list)
     if cheaper(price, group.price_per_hour) then
       group.price_per_hour, group.region, group.billing = price, offer.region, billing_of(offer, rate)
       group.network_gbps = offer.network_gbps
+      group.disk_price_per_gb_hour = in_dollars(offer.disk_price_per_gb_hour, rate)
     end
     if cheaper(spot_price, group.spot_price_per_hour) then
       group.spot_price_per_hour, group.spot_region = spot_price, offer.region
       group.spot_billing, group.spot_network_gbps = billing_of(offer, rate), offer.network_gbps
+      group.spot_disk_price_per_gb_hour = in_dollars(offer.disk_price_per_gb_hour, rate)
     end
     for _, term in ipairs { "reserved_1y_price_per_hour", "reserved_3y_price_per_hour" } do
       local reserved = in_dollars(offer[term], rate)
@@ -89,6 +91,7 @@ local function merge(list)
   for _, group in ipairs(groups) do
     group.region = group.region or group.spot_region
     group.network_gbps = group.network_gbps or group.spot_network_gbps
+    if not group.price_per_hour then group.disk_price_per_gb_hour = group.spot_disk_price_per_gb_hour end
   end
   return groups
 end

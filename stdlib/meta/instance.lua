@@ -14,7 +14,8 @@
 ---@field vcpus number processors
 ---@field memory number bytes
 ---@field price? number dollars per hour; nil when it is not known in dollars
----@field spent number dollars until now
+---@field spent number dollars until now; what is counted in another currency is not in it
+---@field costs table all that it has cost until now, by currency: `{ USD = 3.2, CNY = 14.1 }`
 ---@field expires number the end of its life, seconds since 1970
 ---@field spot boolean whether it can be taken back
 local Instance = {}

@@ -81,10 +81,12 @@ function rille.args(defaults) end
 function rille.rent(name, options) end
 
 ---@class rille.RentOptions
----@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", or a model
----and a count as in "A100:8"; without it a GPU or none
+---@field gpu? string|table "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", a model
+---and a count as in "A100:8", or a list of models of which any will do; without it a GPU or none
 ---@field count? number GPUs per machine
----@field gpu_memory? string of each GPU, at least, as in "40GB"
+---@field gpu_memory? string of each GPU at least, as in "40GB"
+---@field gpu_vendor? string "nvidia", "amd" or "intel"
+---@field disk_kind? string of the disk that comes with the machine: "nvme" in it, or "network"
 ---@field spot? boolean true accepts machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default
@@ -164,8 +166,21 @@ function rille.offers(query) end
 --- print(rille.price_history { gpu = "A100", since = "7d" })
 function rille.price_history(query) end
 
+--- Tells how much the accounts may rent at a time: the quotas that matter for GPUs, in the providers' own words.
+---
+--- Each row has `provider`, `region`, `name`, `limit`, and `used` where it is told. A provider that could not be asked
+--- is a row with `error`; one that tells no quotas is left out unless it is named.
+---@param query? table `provider` or `providers`, and `region`; all that are set up by default
+---@return table quotas a list that prints as a table
+---@mark durable
+---@async
+---@error invalid an unknown field of the query, or a provider that is not there
+---@example
+--- for _, quota in ipairs(rille.quotas { provider = "aws" }) do print(quota.region, quota.name, quota.limit) end
+function rille.quotas(query) end
+
 ---@class rille.PriceHistoryQuery
----@field gpu? string "any", "cpu", a model, or a model and a count as in "A100:8"
+---@field gpu? string|table "any", "cpu", a model, a model and a count as in "A100:8", or a list of models
 ---@field count? number GPUs per machine
 ---@field vcpus? number processors, at least
 ---@field memory? string at least, as in "32GB"
@@ -175,10 +190,12 @@ function rille.price_history(query) end
 ---@field since? string how far back, by default "7d"
 
 ---@class rille.OfferQuery
----@field gpu? string "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model, or a model and a count as
----in "A100:8"; without it all there is
+---@field gpu? string|table "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model, a model and a count
+---as in "A100:8", or a list of models; without it all there is
 ---@field count? number GPUs per machine
----@field gpu_memory? string of each GPU, at least, as in "40GB"
+---@field gpu_memory? string of each GPU at least, as in "40GB"
+---@field gpu_vendor? string "nvidia", "amd" or "intel"
+---@field disk_kind? string of the disk that comes with the machine: "nvme" in it, or "network"
 ---@field spot? boolean true for machines that can be taken back
 ---@field max_price? number dollars per hour
 ---@field region? string where; anywhere by default

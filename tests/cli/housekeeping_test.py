@@ -136,6 +136,8 @@ print(box:call("there", function() return "there" end))
                          ("ttl = math.huge", "end one day"), ("hold_ttl = 1e13", "end one day"),
                          ("ttl = 0.0004", "must be positive"),
                          ('ttl = "30s", min_ttl = "10m"', "longer than ttl = 30"),
+                         ("ttl = 6", 'write ttl = "6h" or ttl = "6m"; if seconds are meant, ttl = "6s"'),
+                         ("hold_ttl = 12", "a plain number is seconds"),
                          ('idle_aftr = "1h"', "did you mean idle_after")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
         check(f"rent refuses {option}", code == 1 and said in out, out)

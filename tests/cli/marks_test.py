@@ -43,6 +43,7 @@ CALLS = {
     "rille.try_rent": ("", 'rille.try_rent("x", { gpu = "cpu", provider = "local" }).name'),
     "rille.offers": ("", 'rille.offers { provider = "local" }[1].id'),
     "rille.price_history": ("", '#rille.price_history { gpu = "A100" }'),
+    "rille.quotas": ("", '#rille.quotas()'),
     "rille.estimate": ("", 'rille.estimate { model = "gpt2", tokens = 1e9 }.flops'),
     "rille.gpus": ("", 'rille.gpus("A100").name'),
     "rille.race": ("", 'rille.race { a = function() return 1 end, b = function() return 2 end }'),

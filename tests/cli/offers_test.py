@@ -97,6 +97,15 @@ try:
     check("by links", ids("--interconnect", "nvlink") == ["a100x8"])
     check("by rules", ids("--compliance", "gdpr") == ["a100x8"])
     check("by network", ids("--network", "400") == ["a100x8"])
+    check("by several models", ids("--gpu", "H100,A100:8") == ["a100x8", "h100x8"])
+    check("each in its own number", ids("--gpu", "T4", "--gpu", "A100:4,H100:4") == ["t4", "yuan"])
+    check("the count is of those that say none", ids("--gpu", "T4,A100:4", "--count", "1") == ["t4", "yuan"])
+    check("by the memory of a GPU, as cards are sold", ids("--gpu-memory", "80GB") == ["a100x8", "h100x8", "yuan"] and
+          ids("--gpu-memory", "16GB", "--max-price", "1") == ["t4"])
+    check("by who makes it", ids("--gpu-vendor", "nvidia") == ids() and ids("--gpu-vendor", "AMD") == [])
+    check("by the disk, of which nothing is known", ids("--disk-kind", "nvme") == [])
+    code, out, err = run("offers", "--gpu", "any,A100")
+    check("a list is of models", code == 2 and "\"any\" is no model" in err, (code, err))
     check("by region: nothing", ids("--region", "elsewhere") == [])
     check("by price, which yuan have none of without a rate", ids("--max-price", "25") == ["t4", "a100x8"])
     check("and with one", ids("--max-price", "25", "--rate", "CNY=0.14") == ["t4", "yuan", "a100x8"])
@@ -117,7 +126,11 @@ try:
                           (("--gpu", "h1o0:8"), "did you mean --gpu H100?"),
                           (("--gpu", "A100x8"), "did you mean --gpu A100:8?"),
                           (("--gpu", "RTXA4001"), "did you mean --gpu 'RTX A4000'?"),
-                          (("--gpu", "H100,A100"), "one model at a time: --gpu H100"),
+                          (("--gpu", "A100:16,H1O0"), "did you mean --gpu H100?"),
+                          (("--gpu", "A100:16,T4:3"), "a100x8 has 8 of them here: --gpu A100:8"),
+                          (("--gpu-memory", "90GB"), "the most that a GPU has here is 85.9 GB: lower --gpu-memory"),
+                          (("--gpu-vendor", "amd"), "fits but for --gpu-vendor amd"),
+                          (("--disk-kind", "nvme"), "fits but for --disk-kind nvme"),
                           (("--gpu", "foo"), "nobody here has a GPU called 'foo': `rille offers` lists"),
                           (("--gpu", "B200"), "none of those who were asked has --gpu B200: `rille offers` lists"),
                           (("--region", "hre"), "did you mean --region here?"),
@@ -143,9 +156,13 @@ try:
     with open(root + "/asks.lua", "w") as f:
         f.write('local rille = require "rille"\n'
                 'for _ = 1, 3 do print(#rille.offers { gpu = "A100:16", providers = { "remote" } }) end\n'
-                'print(#rille.offers { gpu = "H1O0", providers = { "remote" } })\n')
+                'print(#rille.offers { gpu = "H1O0", providers = { "remote" } })\n'
+                'print(#rille.offers { gpu = "H100,A100", providers = { "remote" } })\n'
+                'for _, o in ipairs(rille.offers { gpu = { "T4", "A100:8" }, gpu_memory = "40GB" }) do print(o.id) end\n'
+                'print(select(2, pcall(rille.offers, { gpuu = "A100" })).message)\n')
     code, out, err = run("run", root + "/asks.lua")
-    check("a script that asks for nothing is told once what to change", (code, out) == (0, "0\n0\n0\n0\n") and
+    check("a script that asks for nothing is told once what to change", (code, out) == (0, "0\n0\n0\n0\n0\na100x8\n"
+          "offers has no option 'gpuu'\n") and 'several models are a list: gpu = { "H100", "A100" }' in err and
           err.count('a machine has 4 or 8 of them here: gpu = "A100:8"') == 1 and
           err.count('did you mean gpu = "H100"?') == 1, (code, out, err))
     Cloud.asked = 1

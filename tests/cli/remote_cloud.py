@@ -1,4 +1,5 @@
-"""A provider that is reached by HTTP and runs in the test itself: it gives offers, and nothing else."""
+"""A provider that is reached by HTTP and runs in the test itself: it gives offers, and nothing else; `question` is
+its body."""
 import contextlib, http.server, json, threading
 
 
@@ -10,7 +11,7 @@ class RemoteCloud(http.server.BaseHTTPRequestHandler):
         return 200, {"offers": self.stock}
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
+        self.question = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or b"{}")
         status, body = self.answer()
         data = json.dumps(body).encode()
         self.send_response(status)

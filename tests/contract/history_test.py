@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What spot machines have cost, of two fakes at once: in the table, as JSON, in a script; and when one of them lets
-nobody in. usage: history_test.py RILLE"""
+"""What spot machines have cost, and what may be rented, of two fakes at once: in the table, as JSON, in a script; and
+when one of them lets nobody in. usage: history_test.py RILLE"""
 import json, subprocess, sys
 from pathlib import Path
 
@@ -54,6 +54,30 @@ try:
           (code, out, err))
     code, rows, err = history("--gpu", "A100", "--provider", "alibaba", keys=wrong)
     check("alone it is an error", code != 0 and len(rows) == 1 and rows[0]["kind"] == "auth", (code, rows))
+    code, out, err = run("--json", "quotas")
+    quotas = json.loads(out)
+    check("both tell what may be rented", code == 0 and {q["provider"] for q in quotas} == {"aws", "alibaba"} and all(
+        q["name"] and q["limit"] >= 0 and q["region"] for q in quotas), (code, quotas, err))
+    code, out, err = run("quotas", "--provider", "aws")
+    check("one alone, as a table", code == 0 and out.split()[:5] == ["PROVIDER", "REGION", "QUOTA", "LIMIT", "USED"] and
+          len(out.splitlines()) == 1 + sum(q["provider"] == "aws" for q in quotas) and "alibaba" not in out, (out, err))
+    code, out, err = run("--json", "quotas", keys=wrong)
+    check("one that lets nobody in is a row", code == 0 and [q["provider"] for q in json.loads(out) if "error" in q] ==
+          ["alibaba"], (code, out, err))
+    code, out, err = run("quotas", "--provider", "alibaba", keys=wrong)
+    check("alone it is an error", code != 0 and "error (auth)" in err and "alibaba" in err, (code, out, err))
+    code, out, err = run("quotas", "--provider", "local")
+    check("one without quotas says so where it is named", code != 0 and "has no quota" in err, (code, out, err))
+    Path(aws.root, "quotas.lua").write_text("""local rille = require "rille"
+local list = rille.quotas { provider = "aws" }
+print(#list, list[1].provider, list[1].limit)
+print(select(2, pcall(rille.quotas, { provder = "aws" })).hint)
+""")
+    code, out, err = run("run", aws.root + "/quotas.lua")
+    aws_quotas = [q for q in quotas if q["provider"] == "aws"]
+    check("a script has them, too", code == 0 and out.startswith(f"{len(aws_quotas)}\taws\t") and
+          "did you mean provider?" in out, (out, err))
+
     code, rows, err = history("--provider", "local")
     check("one without a history says so where it is named", code != 0 and "has no price history" in rows[0]["error"],
           (code, rows))

@@ -178,6 +178,26 @@ tap.test("a reserved price that was told goes before the assumption, in its own 
   tap.ok(r.recommendation:find("$7884, as offered", 1, true), r.recommendation)
 end)
 
+tap.test("the price of a disk that an offer tells goes before the assumption, and yields to a given one", function()
+  local function plan(more, assume)
+    local o = { gpu = "A100 80GB", price_per_hour = 10 }
+    for key, value in pairs(more) do o[key] = value end
+    return rille.estimate { model = "gpt2", tokens = "10B", offers = { o }, assume = assume }.plans[1]
+  end
+  local function near(a, b) return math.abs(a - b) < 1e-9 * math.max(1, b) end
+  local plain, told = plan {}, plan { disk_price_per_gb_hour = 0.001 }
+  tap.equal({ plain.disk.from, plain.disk.price_per_gb_month, told.disk.from }, { "assumed", 0.1, "offer" })
+  tap.ok(near(told.extras.disks, told.machines * told.disk.gb * 0.001 * told.hours))
+  tap.ok(near(told.extras.disks, plain.extras.disks * 7.3))
+  tap.ok(near(told.cost.on_demand - plain.cost.on_demand, told.extras.disks - plain.extras.disks))
+  local yuan = plan { disk_price_per_gb_hour = 0.001, currency = "CNY", dollars_per_hour = 1.5 }
+  tap.ok(near(yuan.extras.disks, yuan.machines * yuan.disk.gb * 0.00015 * yuan.hours))
+  local spot = plan { disk_price_per_gb_hour = 0.001, spot = true }
+  tap.equal(spot.disk.from, "offer")
+  local given = plan({ disk_price_per_gb_hour = 0.001 }, { disk_price = 0.2 })
+  tap.equal({ given.disk.from, given.disk.price_per_gb_month }, { "given", 0.2 })
+end)
+
 tap.test("a deadline takes more machines, and gpus fixes their number", function()
   local function machines(options)
     options.model, options.tokens, options.offers = "gpt2", "10B", priced
@@ -325,6 +345,10 @@ end)
 tap.test("a filter that no offer passes is named, and nothing else is recommended in its place", function()
   local r, seen = asked_for { gpu = "H100:8", max_price = 1, regions = { "a", "b" } }
   tap.equal(seen, { "8 x H100 80GB SXM" })
+  local both, reckoned = asked_for { gpu = { "H100:8", "T4" }, count = 1, max_price = 1 }
+  tap.equal(reckoned, { "8 x H100 80GB SXM", "1 x T4" })
+  tap.ok(both.recommendation:find('gpu = { "H100:8", "T4" }', 1, true) and
+    both.recommendation:find("these GPUs by their makers' data", 1, true), both.recommendation)
   local filter = 'no offer of a GPU passes gpu = "H100:8", max_price = 1, regions = { "a", "b" } (`rille offers` ' ..
     "with the same says what comes nearest)"
   tap.ok(r.recommendation:find("No prices: " .. filter, 1, true) == 1, r.recommendation)

@@ -1,5 +1,7 @@
 #include "runtime/provider/catalogue/cache.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "runtime/base/id.hpp"
@@ -29,6 +31,15 @@ Value scope_value(const OfferQuery& q) {
   if (lower_case(q.gpu) != "any") out.set("gpu", lower_case(q.gpu));
   if (q.runnable) out.set("runnable", true);
   if (q.count > 0) out.set("count", q.count);
+  if (!q.gpus.empty()) {
+    std::vector<std::string> sorted;
+    for (const GpuWish& one : q.gpus) sorted.push_back(fmt::format("{}:{}", lower_case(one.model), one.count));
+    std::sort(sorted.begin(), sorted.end());
+    out.set("gpus", Value::Array(sorted.begin(), sorted.end()));
+  }
+  if (q.gpu_memory_bytes > 0) out.set("gpu_memory", q.gpu_memory_bytes);
+  if (!q.gpu_vendor.empty()) out.set("gpu_vendor", q.gpu_vendor);
+  if (!q.disk_kind.empty()) out.set("disk_kind", q.disk_kind);
   if (q.spot) out.set("spot", true);
   if (!q.region.empty()) out.set("region", q.region);
   if (!q.regions.empty()) {

@@ -164,7 +164,8 @@ namespace {
 
 // What the query says of each entry of the tables, found once, so that a row is judged by a few loads.
 struct Verdicts {
-  std::vector<char> gpu, place, interconnect, rdma;
+  std::vector<char> gpu, place, interconnect, rdma, disk;
+  std::vector<std::vector<int>> counts;  // of a GPU in a query for several; none: any
   std::vector<double> rate;            // by the word of the currency; 0: none
   std::vector<GpuWorth> worth;
   bool no_gpu = false, cpu = false;    // accepts none; wants none
@@ -178,12 +179,26 @@ struct Hit {
   }
 };
 
+std::vector<int> counts_of(const OfferQuery& query, std::string_view model, std::int64_t memory_bytes) {
+  std::vector<int> out;
+  for (const GpuWish& one : query.gpus) {
+    if (!gpu_matches(model, memory_bytes, one.model)) continue;
+    if (one.count == 0) return {};
+    out.push_back(one.count);
+  }
+  return out;
+}
+
 bool judge(const layout::Row& r, const OfferQuery& q, const Verdicts& v, std::int64_t memory, double& merit_out) {
   if (r.gpu >= v.gpu.size() || r.place >= v.place.size() || r.currency >= v.rate.size() ||
-      r.interconnect >= v.interconnect.size() || r.rdma >= v.rdma.size())
+      r.interconnect >= v.interconnect.size() || r.rdma >= v.rdma.size() || r.disk_kind >= v.disk.size())
     return false;
+  if (!v.disk[r.disk_kind]) return false;
   if (r.gpu_count == 0 ? !v.no_gpu : v.cpu || !v.gpu[r.gpu]) return false;
   if (q.count > 0 && !v.cpu && r.gpu_count != q.count) return false;
+  if (!q.gpus.empty() && !v.counts[r.gpu].empty() &&
+      std::find(v.counts[r.gpu].begin(), v.counts[r.gpu].end(), r.gpu_count) == v.counts[r.gpu].end())
+    return false;
   if (r.vcpus < q.vcpus || memory < q.memory_bytes || !v.place[r.place]) return false;
   if (r.network_gbps < static_cast<float>(q.network_gbps)) return false;
   if (!v.interconnect[r.interconnect] && !v.rdma[r.rdma]) return false;
@@ -203,9 +218,10 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
   v.cpu = asked == "cpu";
   for (const layout::Gpu& g : view.gpus) {
     const std::string_view model = view.text(g.model);
-    v.gpu.push_back((asked == "any" || gpu_matches(model, g.memory_bytes, query.gpu)) &&
-                    query.accepts_gpu_memory(g.memory_bytes) &&
+    v.gpu.push_back(query.accepts_gpu(model, g.memory_bytes) &&
+                    (query.gpu_vendor.empty() || view.text(g.vendor) == query.gpu_vendor) &&
                     (!query.runnable || runs_plugin(model, g.memory_bytes)));
+    v.counts.push_back(counts_of(query, model, g.memory_bytes));
     v.worth.push_back(query.rank == Rank::price ? GpuWorth() : gpu_worth(query, model, g.memory_bytes));
   }
   for (const layout::Place& p : view.places) {
@@ -218,6 +234,7 @@ Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const Offer
     const std::string word(view.text(w));
     v.rate.push_back(rate_of(word, query.rates));
     v.interconnect.push_back(query.interconnect.empty() || has_interconnect(word, "", query.interconnect));
+    v.disk.push_back(query.disk_kind.empty() || word == query.disk_kind);
     v.rdma.push_back(query.interconnect.empty() || has_interconnect("", word, query.interconnect));
   }
   std::vector<Hit> hits;

@@ -115,12 +115,14 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
 void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuery& query,
                  std::map<std::string, Offer>& out) {
   const int free = static_cast<int>(node.free.gpus), all = static_cast<int>(node.all.gpus);
-  std::vector<int> counts;
-  if (all == 0) counts.push_back(0);
-  else if (query.count > 0) counts.push_back(query.count);
-  else
+  std::vector<int> counts = all == 0 ? std::vector<int>{0} : query.counts();
+  if (counts.empty()) {
     for (int n = 1; n <= free; n *= 2) counts.push_back(n);
-  if (all > 0 && query.count == 0 && free > 0 && counts.back() != free) counts.push_back(free);
+    if (free > 0 && counts.back() != free) counts.push_back(free);
+    for (const GpuWish& one : query.gpus)
+      if (one.count > 0 && std::find(counts.begin(), counts.end(), one.count) == counts.end())
+        counts.push_back(one.count);
+  }
   for (const int count : counts) {
     if (count > free || (all > 0 && count == 0)) continue;
     const double share = all > 0 ? double(count) / all : small_machine_cpus / std::max(1.0, node.all.cpus);

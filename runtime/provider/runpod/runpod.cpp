@@ -51,7 +51,10 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     std::vector<Offer> out;
     if (query.gpu == "cpu") co_return out;
     std::vector<int> counts{1, 2, 4, 8};
-    if (query.count > 0) counts = {query.count};
+    if (const std::vector<int> asked = query.counts(); !asked.empty()) counts = asked;
+    for (const GpuWish& one : query.gpus)
+      if (one.count > 0 && std::find(counts.begin(), counts.end(), one.count) == counts.end())
+        counts.push_back(one.count);
     RILLE_CO_TRY(const Shapes shapes, co_await pods_.shapes(counts, token));
     for (const int count : counts) {
       RILLE_CO_TRY(const std::vector<Sold> all, co_await pods_.sold(count, token));

@@ -84,8 +84,12 @@ std::vector<Size> sizes_of(const std::vector<const SlurmNode*>& nodes, const Off
   for (const SlurmNode* node : nodes) {
     if (node->gpus.empty()) without = true;
     for (const auto& [type, all] : node->gpus) {
-      if (query.count > 0 && query.count <= all) found.emplace(type, query.count);
-      if (query.count > 0) continue;
+      const std::vector<int> counts = query.counts();
+      for (const int n : counts)
+        if (n <= all) found.emplace(type, n);
+      if (!counts.empty()) continue;
+      for (const GpuWish& one : query.gpus)
+        if (one.count > 0 && one.count <= all) found.emplace(type, one.count);
       for (int n = 1; n < all; n *= 2) found.emplace(type, n);
       found.emplace(type, all);
     }

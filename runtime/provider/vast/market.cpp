@@ -58,7 +58,8 @@ Value search_of(const OfferQuery& query) {
   out.set("limit", asks_max).set("type", query.spot ? "bid" : "ondemand");
   out.set("rentable", rule("eq", true)).set("rented", rule("eq", false)).set("verified", rule("eq", true));
   out.set("reliability", rule("gte", reliability_least)).set("num_gpus", rule("gte", 1));
-  if (query.count > 0) out.set("num_gpus", rule("eq", query.count));
+  const std::vector<int> counts = query.counts();
+  if (counts.size() == 1) out.set("num_gpus", rule("eq", counts.front()));
   if (query.max_price_micros_per_hour && !query.spot)
     out.set("dph_total", rule("lte", static_cast<double>(*query.max_price_micros_per_hour) / 1e6));
   out.set("order", Value::Array{Value(Value::Array{Value(query.spot ? "min_bid" : "dph_total"), Value("asc")})});
@@ -66,9 +67,10 @@ Value search_of(const OfferQuery& query) {
   for (const Known& gpu : known) {
     const auto is_it = [&gpu](const Value& name) { return *name.as_string() == gpu.name; };
     const bool there = std::any_of(names.begin(), names.end(), is_it);
-    if (!there && gpu_matches(gpu_model(gpu.name), gpu.gib << 30, query.gpu)) names.emplace_back(gpu.name);
+    if (!there && query.accepts_gpu(gpu_model(gpu.name), gpu.gib << 30)) names.emplace_back(gpu.name);
   }
-  if (!names.empty() && query.gpu != "any") out.set("gpu_name", rule("in", std::move(names)));
+  const bool all = query.gpu == "any" && query.gpus.empty() && query.gpu_memory_bytes == 0;
+  if (!names.empty() && !all) out.set("gpu_name", rule("in", std::move(names)));
   return out;
 }
 

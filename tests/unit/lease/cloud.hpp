@@ -53,7 +53,7 @@ struct Cloud {
   provider::Billing billing;
   std::string currency = "USD";
   bool spot = false;
-  std::string rdma;                    // of its offers
+  Micros told_price = -1;              // by each machine, of now; -1: it tells none
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
   Micros address_micros_per_hour = 0;
@@ -265,6 +265,7 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
     if (!box.gone_us && !box.stopped && cloud_.tells_running && !box.stints.empty())
       provider::tell_running(m, box.stints.back().from_us / 1'000'000 * 1'000'000);
     m.details.set("type", box.type);
+    m.price_micros_per_hour = cloud_.told_price;
     m.state = !box.gone_us && !box.stopped        ? provider::MachineState::live
               : cloud_.alive(id, now_us()) ? provider::MachineState::terminating
                                                   : provider::MachineState::gone;

@@ -90,6 +90,24 @@ TEST_CASE("where it is told since when the machine runs again, one price ends an
   check_end(w, row);
 }
 
+TEST_CASE("a machine that becomes another type is counted in the currency of each") {
+  World w;
+  w.run("r");
+  w.cloud.currency = "CNY";
+  const Lease before = rented(w);
+  REQUIRE(w.resize(before.id, large())->ok());
+  Lease row = w.row(before.id);
+  CHECK(row.price().shown() == "2.00 CNY");
+  CHECK(row.costs(w.clock.us).count("USD") == 0);
+  REQUIRE(w.resize(before.id, Value().set("type", "small").set("price", 0.5))->ok());
+  row = w.row(before.id);
+  CHECK(row.price().shown() == "$0.50");
+  w.clock.us += hour_us;
+  const Amounts costs = w.row(before.id).costs(w.clock.us);
+  CHECK(costs.at("CNY") > 0);
+  CHECK(costs.at("USD") >= 500'000);
+}
+
 TEST_CASE("a machine that fits already stays as it is, and a smaller one costs less from then on") {
   World w;
   w.run("r");
@@ -119,6 +137,18 @@ TEST_CASE("each type is billed by its own units and minimum") {
     if (unit_s != 60)  // the time that it took begins no unit
       CHECK(row.spent_micros(w.clock.us) == w.cloud.bill(row.machine_id, w.clock.us));
     check_end(w, row);
+  }
+}
+
+TEST_CASE("a type that is not there is named with the number of its GPUs") {
+  World w;
+  w.run("r");
+  const Lease before = rented(w);
+  for (const Value& asked : {Value().set("gpu", "H100:8"), Value().set("gpu", "H100").set("count", 8)}) {
+    auto r = w.resize(before.id, asked);
+    REQUIRE(r);
+    REQUIRE_FALSE(*r);
+    CHECK_THAT((*r).error().message, Catch::Contains("has nothing for gpu = \"H100:8\" in"));
   }
 }
 

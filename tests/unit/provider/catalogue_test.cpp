@@ -150,7 +150,9 @@ TEST_CASE("a query of the catalogue finds what matches, in the order of its rank
   const std::size_t both[] = {0, 1};
   for (const char* json :
        {"{}", R"({"gpu":"any"})", R"({"gpu":"cpu"})", R"({"gpu":"A100"})", R"({"gpu":"A100-80GB:8"})",
-        R"({"gpu":"any","count":4})", R"({"max_price":3})", R"({"max_price":3,"rates":{"CNY":0.14}})",
+        R"({"gpu":["H100","A100-80GB:8"]})", R"({"gpu":["T4","A100:4"],"count":1})", R"({"gpu_memory":"40GB"})",
+        R"({"gpu_memory":"24GB","gpu_vendor":"amd"})", R"({"gpu_vendor":"nvidia","gpu":"any"})",
+        R"({"disk_kind":"nvme"})", R"({"gpu":"any","count":4})", R"({"max_price":3})", R"({"max_price":3,"rates":{"CNY":0.14}})",
         R"({"rates":{"CNY":0.14}})", R"({"regions":["us-east-1","eu-west-2"]})", R"({"region":"ap-1"})",
         R"({"providers":"local"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
         R"({"interconnect":"efa"})", R"({"interconnect":"pcie"})", R"({"compliance":"gdpr"})",

@@ -142,7 +142,18 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
   CHECK(query(R"({"gpu":"any"})").value().runnable);
   CHECK_FALSE(query("{}").value().runnable);
 
+  const OfferQuery several = query(R"({"gpu":["H100","A100-80GB:8"],"gpu_memory":"40GB","gpu_vendor":"NVIDIA",
+                                       "disk_kind":"nvme"})").value();
+  CHECK(several.gpus == std::vector<GpuWish>{{"H100", 0}, {"A100-80GB", 8}});
+  CHECK((several.gpu == "any" && several.count == 0 && !several.runnable && !several.accepts_no_gpu()));
+  CHECK((several.gpu_memory_bytes == 40'000'000'000 && several.gpu_vendor == "nvidia"));
+  CHECK(several.disk_kind == "nvme");
+  CHECK(several.shown_gpu() == "H100, A100-80GB:8");
+  CHECK(several.counts().empty());
+  CHECK(query(R"({"gpu":["H100","A100:8"],"count":2})").value().counts() == std::vector<int>{2, 8});
+  CHECK(query(R"({"gpu":["A100:8"]})").value().shown_gpu() == "A100:8");
   const auto hint_of = [](const char* json) { return query(json).error().hint; };
+  CHECK(hint_of(R"({"gpu_vendor":"nvidea"})") == "did you mean 'nvidia'?");
   CHECK(hint_of(R"({"interconnect":"nvlnk"})") == "did you mean 'nvlink'?");
   CHECK(hint_of(R"({"compliance":["gpdr"]})") == "did you mean 'gdpr'?");
   CHECK(hint_of(R"({"rank":"price_per_tflops"})") == "did you mean 'price_per_tflop'?");
@@ -151,7 +162,8 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
        {R"({"regions":7})", R"({"regions":["a",7]})", R"({"interconnect":1})", R"({"network_gbps":"fast"})",
         R"({"rates":{"CNY":-1}})", R"({"rates":{"CNY":"0.14"}})", R"({"rates":{"yuan":0.14}})",
         R"({"rates":{"USD":2}})", R"({"rates":["CNY"]})", R"({"rank":"tokens_per_dollar"})",
-        R"({"tokens_per_second":{"H100":0}})", R"({"rank":"cheapest"})"}) {
+        R"({"tokens_per_second":{"H100":0}})", R"({"rank":"cheapest"})", R"({"gpu":[]})", R"({"gpu":["A100","any"]})",
+        R"({"gpu":["A100",7]})", R"({"gpu_memory":40})", R"({"disk_kind":"ssd"})"}) {
     INFO(bad);
     CHECK_FALSE(query(bad).ok());
   }
@@ -250,6 +262,29 @@ TEST_CASE("what a public address costs is said in dollars per hour, also that it
   const auto refused = [](const char* json) { return read_address_prices(Value::from_json(json).value()).error(); };
   CHECK_THAT(refused(R"({"aws":-1})").message, Catch::Contains("address_price.aws = -1"));
   CHECK_THAT(refused(R"({"awz":0.005})").hint, Catch::Contains("aws"));
+}
+
+TEST_CASE("an offer fits by its GPUs' memory, maker and number, and by its disk") {
+  Offer o;
+  o.provider = o.id = "x";
+  o.gpu = "A100", o.gpu_count = 8, o.gpu_memory_bytes = std::int64_t{80} << 30;
+  const auto fits = [&o](const char* json) { return o.matches(query(json).value()); };
+  CHECK(fits(R"({"gpu":["H100","A100-80GB:8"]})"));
+  CHECK_FALSE(fits(R"({"gpu":["H100","A100:4"]})"));
+  CHECK_FALSE(fits(R"({"gpu":["H100","T4"]})"));
+  CHECK(fits(R"({"gpu_memory":"80GB"})"));
+  CHECK_FALSE(fits(R"({"gpu_memory":"96GB"})"));
+  CHECK(fits(R"({"gpu_vendor":"nvidia"})"));
+  CHECK_FALSE(fits(R"({"gpu_vendor":"amd"})"));
+  CHECK_FALSE(fits(R"({"disk_kind":"nvme"})"));  // what is not known does not fit
+  o.disk_kind = "nvme";
+  CHECK(fits(R"({"disk_kind":"nvme"})"));
+  o.gpu = "", o.gpu_count = 0, o.gpu_memory_bytes = 0;
+  CHECK(fits("{}"));
+  for (const char* gpu : {R"({"gpu":["H100","T4"]})", R"({"gpu_memory":"1GB"})", R"({"gpu_vendor":"nvidia"})"})
+    CHECK_FALSE(fits(gpu));
+  o.gpu = "A10", o.gpu_count = 1, o.gpu_memory_bytes = std::int64_t{22'888} << 20;  // sold as 24 GB
+  CHECK(fits(R"({"gpu_memory":"24GB"})"));
 }
 
 TEST_CASE("prices are converted by a rate that somebody gave, and ranks put the unknown last") {

@@ -1,0 +1,47 @@
+// `rille quotas`: how much the accounts may rent, as their providers say it.
+#include <fmt/format.h>
+
+#include "bindings/cli/app.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+// "96", "0.5"
+std::string number(const Value& row, const char* key) {
+  const double* n = row[key].as_number();
+  return n ? fmt::format("{:g}", *n) : "?";
+}
+
+}  // namespace
+
+int quotas_command(App& app, const std::vector<std::string>& providers, const std::string& region) {
+  Value query = Value::Object{};
+  if (!providers.empty()) query.set("providers", Value::Array(providers.begin(), providers.end()));
+  if (!region.empty()) query.set("region", region);
+  const Result<Value> told = run_blocking(*app.loop, app.engine->leases().quotas(std::move(query), {}));
+  if (!told) return fail(app, told.error());
+  std::vector<std::vector<std::string>> rows{{"PROVIDER", "REGION", "QUOTA", "LIMIT", "USED"}};
+  std::vector<Error> errors;
+  for (const Value& row : *told->as_array()) {
+    if (row["error"].is_null()) {
+      rows.push_back({row.text("provider"), row.text("region"), row.text("name"), number(row, "limit"),
+                      number(row, "used")});
+      continue;
+    }
+    errors.push_back(error_from_value(row));
+    errors.back().message = fmt::format("{}: {}", row.text("provider"), row.text("error"));
+  }
+  const int code = rows.size() == 1 && !errors.empty() ? exit_code(errors.front()) : 0;
+  if (app.json) {
+    app.terminal.out(told->to_json_pretty() + "\n");
+    return code;
+  }
+  if (rows.size() > 1) app.terminal.out(format_table(rows));
+  else if (errors.empty())
+    app.terminal.out("no provider here tells quotas: aws, azure, gcp, alibaba, tencent and huawei do\n");
+  for (const Error& e : errors) app.terminal.error(e, app.trace);
+  return code;
+}
+
+}  // namespace rille::cli
