@@ -57,7 +57,6 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   if (a.max_price >= 0) v.set("max_price", a.max_price);
   if (a.vcpus > 0) v.set("vcpus", a.vcpus);
   if (!a.memory.empty()) v.set("memory", a.memory);
-  if (!a.gpu_memory.empty()) v.set("gpu_memory", a.gpu_memory);
   if (!a.interconnect.empty()) v.set("interconnect", a.interconnect);
   if (a.network_gbps > 0) v.set("network_gbps", a.network_gbps);
   if (!a.rank.empty()) v.set("rank", a.rank);
@@ -302,7 +301,6 @@ void add_offers_options(CLI::App& command, OffersArguments& a) {
   command.add_option("--max-price", a.max_price, "dollars per hour")->check(number_from(0));
   command.add_option("--vcpus", a.vcpus, "at least")->check(number_from(1));
   command.add_option("--memory", a.memory, "at least, e.g. 64GB");
-  command.add_option("--gpu-memory", a.gpu_memory, "of each GPU, at least, e.g. 80GB");
   command.add_option("--provider", a.providers, "of these providers only")->delimiter(',');
   command.add_option("--region", a.regions, "in these regions only")->delimiter(',');
   command.add_option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");

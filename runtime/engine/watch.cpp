@@ -44,8 +44,8 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
   const std::string rate = lease::to_string(per_hour) + (unknown ? " + ?" : "");
   alert.body.set("message", fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
                                         "`rille resume {}` goes on with it, `rille gc --now {}` ends them",
-                                        run, why, held.size() == 1 ? "1 machine" : fmt::format("{} machines", held.size()),
-                                        rate, run, run));
+                                        run, why, held.size() == 1 ? "1 machine" :
+                                        fmt::format("{} machines", held.size()), rate, run, run));
   std::vector<std::string> urls;
   RILLE_CHECK(db.query("SELECT url FROM alerts WHERE key=?1 UNION SELECT alert_url FROM budgets "
                        "WHERE alert_url<>'' AND (scope='month' OR scope=(SELECT 'tag:'||tag FROM runs WHERE id=?2))",

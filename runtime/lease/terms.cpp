@@ -46,9 +46,10 @@ Result<> check_plain(const Value& options, const char* key) {
   constexpr double least = 60;
   const double* n = options[key].as_number();
   if (!n || *n >= least) return {};
-  return make_error(ErrorKind::invalid, fmt::format("{} = {}: a plain number is seconds, and a machine takes longer to "
-                                                    "start", key, *n),
-                    fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"", key, *n));
+  return make_error(ErrorKind::invalid, fmt::format("{} = {}: a plain number is seconds, and a machine takes longer "
+                                                    "to start", key, *n),
+                    fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"",
+                                key, *n));
 }
 
 const std::vector<std::string>& durations() {
@@ -242,8 +243,6 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   if (!terms.query.gpu_vendor.empty()) wishes += ", gpu_vendor = " + terms.query.gpu_vendor;
   if (!terms.query.disk_kind.empty()) wishes += ", disk_kind = " + terms.query.disk_kind;
   if (terms.query.vcpus > 0) wishes += fmt::format(", vcpus = {}", terms.query.vcpus);
-  if (terms.query.gpu_memory_bytes > 0)
-    wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
   if (terms.query.memory_bytes > 0) wishes += ", memory = " + format_size_bytes(terms.query.memory_bytes);
   if (!terms.query.interconnect.empty()) wishes += ", interconnect = " + terms.query.interconnect;
   if (terms.query.network_gbps > 0) wishes += fmt::format(", network_gbps = {}", terms.query.network_gbps);

@@ -87,11 +87,16 @@ std::string count_advice(const OfferQuery& query, const Offers& without, Asker a
                      before.empty() ? "" : " or ", *last, option("gpu", fmt::format("{}:{}", model, *last), asker));
 }
 
+// As cards are sold: 80 GB are 80 GiB.
+std::int64_t as_sold_gb(std::int64_t bytes) {
+  constexpr std::int64_t gib = std::int64_t{1} << 30;
+  return (bytes + gib / 2) / gib;
+}
+
 std::string gpu_memory_advice(const OfferQuery& query, const Offers& without, Asker asker) {
-  constexpr std::int64_t gib = std::int64_t{1} << 30;  // as cards are sold: 80 GB are 80 GiB
   std::set<std::int64_t> sizes;
   for (const Offer* o : without)
-    if (o->gpu_memory_bytes > 0) sizes.insert((o->gpu_memory_bytes + gib / 2) / gib);
+    if (o->gpu_memory_bytes > 0) sizes.insert(as_sold_gb(o->gpu_memory_bytes));
   const std::string model = gpu_without_memory(query.gpu);
   if (sizes.empty()) return fmt::format("there is {}", option("gpu", model, asker));
   return fmt::format("{} here has {} GB: {}", model, fmt::join(sizes, " or "), option("gpu", model, asker));
@@ -120,7 +125,7 @@ const Wish wishes[] = {
        std::int64_t top = 0;
        for (const Offer* o : without) top = std::max(top, o->gpu_memory_bytes);
        if (top == 0) return fmt::format("leave {} out: these machines have no GPU", option("gpu_memory", asker));
-       return fmt::format("the most that a GPU has here is {}: lower {}", format_size_bytes(top),
+       return fmt::format("the most that a GPU has here is {} GB: lower {}", as_sold_gb(top),
                           option("gpu_memory", asker));
      }},
     {"gpu_vendor", [](const OfferQuery& q) { return !q.gpu_vendor.empty(); },
@@ -134,14 +139,6 @@ const Wish wishes[] = {
      }},
     {"the GPU's memory", [](const OfferQuery& q) { return gpu_without_memory(q.gpu) != q.gpu; },
      [](OfferQuery& q) { q.gpu = gpu_without_memory(q.gpu); }, gpu_memory_advice},
-    {"gpu_memory", [](const OfferQuery& q) { return q.gpu_memory_bytes > 0; },
-     [](OfferQuery& q) { q.gpu_memory_bytes = 0; },
-     [](const OfferQuery&, const Offers& without, Asker asker) {
-       std::int64_t top = 0;
-       for (const Offer* o : without) top = std::max(top, o->gpu_memory_bytes);
-       return fmt::format("the most that a GPU has which fits the rest is {}: lower {}", format_size_bytes(top),
-                          option("gpu_memory", asker));
-     }},
     {"vcpus", [](const OfferQuery& q) { return q.vcpus > 0; }, [](OfferQuery& q) { q.vcpus = 0; },
      [](const OfferQuery&, const Offers& o, Asker asker) { return most("vcpus", o, asker, &Offer::vcpus); }},
     {"memory", [](const OfferQuery& q) { return q.memory_bytes > 0; }, [](OfferQuery& q) { q.memory_bytes = 0; },
@@ -192,7 +189,8 @@ std::string gpu_hint(const OfferQuery& query, Asker asker) {
     std::string quoted = "\"" + query.gpu.substr(0, comma) + "\"";
     for (std::size_t at = comma; at != query.gpu.npos;) {
       const std::size_t from = query.gpu.find_first_not_of(", ", at), end = query.gpu.find(',', at + 1);
-      if (from != query.gpu.npos) quoted += ", \"" + query.gpu.substr(from, end == query.gpu.npos ? end : end - from) + "\"";
+      if (from != query.gpu.npos)
+        quoted += ", \"" + query.gpu.substr(from, end == query.gpu.npos ? end : end - from) + "\"";
       at = end;
     }
     return fmt::format("several models are a list: gpu = {{ {} }}", quoted);

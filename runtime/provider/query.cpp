@@ -168,8 +168,6 @@ Result<> read_field(const std::string& key, const Value& field, OfferQuery& out)
     out.region = *field.as_string();
   } else if (key == "memory") {
     RILLE_TRY(out.memory_bytes, read_size("memory", field));
-  } else if (key == "gpu_memory") {
-    RILLE_TRY(out.gpu_memory_bytes, read_size("gpu_memory", field));
   } else if (key == "vcpus") {
     RILLE_TRY(out.vcpus, whole_number(field, "vcpus", 1 << 20));
   } else if (key == "rank" || key == "rates" || key == "tokens_per_second") {

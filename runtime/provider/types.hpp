@@ -74,7 +74,6 @@ struct OfferQuery {
   std::string region;                   // "": anywhere
   int vcpus = 0;                        // at least
   std::int64_t memory_bytes = 0;        // at least
-  std::int64_t gpu_memory_bytes = 0;    // of each GPU, at least
   std::vector<std::string> regions, providers;  // one of these; none: any
   std::string interconnect;             // "": any; what each means: catalogue/known.hpp
   std::vector<std::string> compliance;  // all of these tags
@@ -85,9 +84,9 @@ struct OfferQuery {
   std::shared_ptr<LeftOut> left_out;    // where a driver says so; null: nobody reads it
   std::int64_t patience_ms = 30'000;    // for each part of an answer: one that is late does not take the others with it
 
-  // Fields gpu ("A100", "A100:8", or a list of such), gpu_memory ("40GB"), gpu_vendor, disk_kind, count, spot, max_price (dollars per hour), region, vcpus, memory ("32GB"), and those
-  // above by their names. Null gives the defaults. invalid: an unknown field or word, with the nearest known one; a
-  // wrong type.
+  // Fields gpu ("A100", "A100:8", or a list of such), gpu_memory ("40GB"), gpu_vendor, disk_kind, count, spot,
+  // max_price (dollars per hour), region, vcpus, memory ("32GB"), and those above by their names. Null gives the
+  // defaults. invalid: an unknown field or word, with the nearest known one; a wrong type.
   static Result<OfferQuery> from_value(const Value& value);
   static const std::vector<std::string>& fields();  // for callers that mix the query with their own options
   // Whether gpu asks for none or does not mind having none.

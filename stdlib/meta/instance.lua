@@ -142,7 +142,9 @@ function Instance:resize(options) end
 ---@field vcpus? number processors, at least
 ---@field memory? string at least, as in "64GB"
 ---@field interconnect? string as of `rille.rent`
----@field gpu_memory? string of each GPU, at least, as in "40GB"
+---@field gpu_memory? string of each GPU at least, as in "40GB"
+---@field gpu_vendor? string as of `rille.rent`
+---@field disk_kind? string as of `rille.rent`
 ---@field network_gbps? number gigabits per second, at least
 ---@field max_price? number dollars per hour, at most; by default that of the rent
 ---@field price? number dollars per hour, where the provider does not say so

@@ -81,8 +81,8 @@ function rille.args(defaults) end
 function rille.rent(name, options) end
 
 ---@class rille.RentOptions
----@field gpu? string|table "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", a model
----and a count as in "A100:8", or a list of models of which any will do; without it a GPU or none
+---@field gpu? string|table "any" (a GPU that Rille runs on, or this machine's CPU), "cpu", a model as in "A100", a
+---model and a count as in "A100:8", or a list of models of which any will do; without it a GPU or none
 ---@field count? number GPUs per machine
 ---@field gpu_memory? string of each GPU at least, as in "40GB"
 ---@field gpu_vendor? string "nvidia", "amd" or "intel"

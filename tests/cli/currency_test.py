@@ -106,7 +106,8 @@ print(tostring(yuan))
 
     code, out, err = run("run", script("capped", 'rille.budget { limit = 50 }\n'
                                        'rille.rent("capped", { provider = "remote", region = "x", max_price = 1 })'))
-    check("max_price says how the other currency is compared", code != 0 and "rates = { CNY" in err or "$3.2" in err, err)
+    check("max_price says how the other currency is compared",
+          code != 0 and "rates = { CNY" in err or "$3.2" in err, err)
     Cloud.stock = Cloud.stock[:1]
     limited = script("limited", 'rille.budget { limit = 50 }\n'
                      'rille.rent("limited", { provider = "remote", ttl = "1h", min_ttl = "1m" })')

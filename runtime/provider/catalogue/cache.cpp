@@ -49,7 +49,6 @@ Value scope_value(const OfferQuery& q) {
   }
   if (q.vcpus > 0) out.set("vcpus", q.vcpus);
   if (q.memory_bytes > 0) out.set("memory", q.memory_bytes);
-  if (q.gpu_memory_bytes > 0) out.set("gpu_memory", q.gpu_memory_bytes);
   if (!q.interconnect.empty()) out.set("interconnect", q.interconnect);
   if (q.network_gbps > 0) out.set("network_gbps", q.network_gbps);
   return out;

@@ -53,6 +53,7 @@ struct Cloud {
   provider::Billing billing;
   std::string currency = "USD";
   bool spot = false;
+  std::string rdma;                    // of its offers
   Micros told_price = -1;              // by each machine, of now; -1: it tells none
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
