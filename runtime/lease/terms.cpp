@@ -104,7 +104,6 @@ Error unknown_option(const char* asker, const std::string& key, const std::vecto
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
       {"container", "say it where it runs: box:exec(\"train\", { container = \"image\", argv = { .. } })"},
-      {"image", "name it in the provider's settings; or box:exec(\"train\", { container = \"image\", argv = { .. } })"},
       {"ports", "no provider here opens ports"},
       {"max_age", "ttl is the age at which it ends, whatever it does: ttl = \"6h\""},
       {"detach", "say it of the box: box:detach(\"24h\")"},

@@ -30,11 +30,12 @@ namespace {
 
 struct RentOption {
   const char *name, *things, *example;
-  bool for_spot;  // also
+  bool for_spot = true;  // also
 };
 constexpr RentOption all[] = {{"reservation", "reservations", "reservation = \"cr-0123456789abcdef0\"", false},
-                              {"qos", "qos", "qos = \"high\"", true},
-                              {"priority_class", "priority classes", "priority_class = \"batch\"", true}};
+                              {"image", "images", "image = \"ami-0123456789abcdef0\""},
+                              {"qos", "qos", "qos = \"high\""},
+                              {"priority_class", "priority classes", "priority_class = \"batch\""}};
 
 bool understands(const std::string& provider, const char* option) {
   const auto& named = manner_of(provider).options;
@@ -95,5 +96,8 @@ void tell_cluster(Value& extra, const std::string& name) {
 void tell_rdma(Value& extra) { extra.set("rdma", true); }
 std::string cluster_in(const CreateRequest& request) { return request.extra.text("cluster"); }
 bool wants_rdma(const CreateRequest& request) { return request.extra.boolean("rdma"); }
+std::string image_in(const CreateRequest& request, const std::string& of_settings) {
+  return request.extra.text("image", of_settings);
+}
 
 }  // namespace rille::provider

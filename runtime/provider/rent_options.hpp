@@ -27,5 +27,7 @@ void tell_cluster(Value& extra, const std::string& name);
 void tell_rdma(Value& extra);
 std::string cluster_in(const CreateRequest& request);
 bool wants_rdma(const CreateRequest& request);
+// That the rent names, else that of the settings.
+std::string image_in(const CreateRequest& request, const std::string& of_settings);
 
 }  // namespace rille::provider

@@ -121,6 +121,7 @@ function rille.rent(name, options) end
 ---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",
 ---"azure", "gcp", "alibaba", and "slurm"
 ---@field qos? string the job's quality of service, its priority among others: `provider` "slurm"
+---@field image? string what the machine starts from, in the words of its one `provider`
 ---@field priority_class? string the pod's priority among others: `provider` "kubernetes"
 
 --- Rents as `rille.rent` does, but gives nil and the error when nothing that fits can be rented.

@@ -1,81 +1,18 @@
-// The user's own network, keys and reservations: what the settings name stands in the order; and what Rille makes for a
-// machine itself goes with it.
-#include <optional>
-
+// The user's own network; and what Rille makes for a machine itself, which goes with it.
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/manner.hpp"
 #include "runtime/provider/outcome.hpp"
-#include "tests/contract/fake.hpp"
+#include "tests/contract/with_settings.hpp"
 
 using namespace rille;
 using namespace rille::provider;
 
 namespace {
 
-struct Named {
-  const char* setting;
-  Value value;
-  const char* wanted;  // stands in the order
-};
-
-// Of each provider what its fake takes.
-std::vector<Named> named_by_settings() {
-  const Value by_type = Value().set("p4d.24xlarge", "cr-0123456789abcdef0");
-  const std::map<std::string, std::vector<Named>> all{
-      {"aws", {{"kms_key", "arn:aws:kms:us-east-1:1:key/k1", "\"arn:aws:kms:us-east-1:1:key/k1\""},
-               {"reservation", by_type, "\"cr-0123456789abcdef0\""}}},
-      {"azure", {{"kms_key", "/subscriptions/s/diskEncryptionSets/k1",
-                  "{\"id\":\"/subscriptions/s/diskEncryptionSets/k1\"}"},
-                 {"reservation", "/subscriptions/s/capacityReservationGroups/g1",
-                  "\"capacityReservationGroup\":{\"id\":\"/subscriptions/s/capacityReservationGroups/g1\"}"}}},
-      {"gcp", {{"kms_key", "projects/p/locations/l/keyRings/r/cryptoKeys/k1",
-                "{\"kmsKeyName\":\"projects/p/locations/l/keyRings/r/cryptoKeys/k1\"}"},
-               {"security_group", "lets-ssh-in", "\"tags\":{\"items\":[\"lets-ssh-in\"]}"},
-               {"vpc", "global/networks/default", "\"global/networks/default\""},
-               {"reservation", "mine", "\"consumeReservationType\":\"SPECIFIC_RESERVATION\""}}},
-      {"alibaba", {{"kms_key", "key-1", "\"SystemDisk.KMSKeyId\":\"key-1\""},
-                   {"reservation", "crp-1", "\"PrivatePoolOptions.Id\":\"crp-1\""}}},
-      {"huawei", {{"kms_key", "0fd1b4f4-7e4a-4409-9701-ba8be283dbc3",
-                   "\"__system__cmkid\":\"0fd1b4f4-7e4a-4409-9701-ba8be283dbc3\""}}},
-      {"tencent", {}}};
-  const auto mine = all.find(fake_name());
-  return mine == all.end() ? std::vector<Named>() : mine->second;
-}
-
 bool has_public_address_setting() {
   const std::set<std::string> all{"aws", "azure", "gcp", "alibaba", "tencent", "huawei"};
   return all.contains(fake_name()) && variable("RILLE_FAKE_FILE", "").empty();
 }
-
-struct WithSettings : Fake {
-  void say(const std::string& name, Value value) {
-    Value settings = told["settings"];
-    settings.set(name, std::move(value));
-    told.set("settings", std::move(settings));
-    provider = make();
-  }
-  CreateRequest order_of(const std::string& token, const std::string& gpu) {
-    CreateRequest request = order(token);
-    request.offer = offers(gpu).front();
-    return request;
-  }
-  bool was_sent(const std::string& text) {
-    const Value state = control("state");
-    for (const Value& call : *state["calls"].as_array())
-      if (call["parameters"].to_json().find(text) != std::string::npos) return true;
-    return false;
-  }
-  std::size_t asked(const std::string& operation) {
-    std::size_t n = 0;
-    const Value state = control("state");
-    for (const Value& call : *state["calls"].as_array()) n += call.text("operation") == operation;
-    return n;
-  }
-  void end(const std::string& id) {
-    REQUIRE(wait(provider->terminate(id, {})));
-    until(id, MachineState::gone);
-  }
-};
 
 struct OfGcp : WithSettings {
   const bool here = fake_name() == "gcp";
@@ -111,60 +48,6 @@ struct OfAws : WithSettings {
 };
 
 }  // namespace
-
-TEST_CASE_METHOD(WithSettings, "settings: a key, a group and a reservation of one's own stand in the order") {
-  if (!variable("RILLE_FAKE_FILE", "").empty()) return;
-  for (const Named& named : named_by_settings()) {
-    INFO(named.setting);
-    const Value before = told["settings"];
-    say(named.setting, named.value);
-    const auto made = wait(provider->create(order_of(named.setting, "A100"), {}));
-    if (!made) FAIL(made.error().message + " / " + made.error().hint);
-    CHECK(was_sent(named.wanted));
-    end(made->id);
-    told.set("settings", before);
-  }
-  CHECK(alive() == 0);
-}
-
-// Of each provider that has such a thing: what a rent says of it, and what the settings say.
-struct Chosen {
-  const char* option;
-  Value of_settings;
-  std::string of_rent, wanted;
-};
-std::optional<Chosen> chosen_by_rent() {
-  const std::string group = "/subscriptions/s/capacityReservationGroups/theirs";
-  const std::map<std::string, Chosen> all{
-      {"aws", {"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
-               "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
-               "\"cr-0123456789abcdef0\""}},
-      {"azure", {"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
-                 "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"}},
-      {"gcp", {"reservation", "mine", "theirs",
-               "\"reservationAffinity\":{\"consumeReservationType\":\"SPECIFIC_RESERVATION\","
-               "\"key\":\"compute.googleapis.com/reservation-name\",\"values\":[\"theirs\"]}"}},
-      {"alibaba", {"reservation", "crp-1", "eap-2", "\"PrivatePoolOptions.Id\":\"eap-2\""}},
-      {"kubernetes", {"priority_class", "cheap", "urgent", "\"priorityClassName\":\"urgent\""}}};
-  const auto mine = all.find(fake_name());
-  return mine == all.end() ? std::nullopt : std::optional(mine->second);
-}
-
-TEST_CASE_METHOD(WithSettings, "rent: what it says to one provider alone comes before the settings") {
-  const std::optional<Chosen> chosen = chosen_by_rent();
-  const auto& understood = manner_of(fake_name()).options;
-  REQUIRE(understood.size() == (chosen ? 1 : 0));
-  if (!chosen || !variable("RILLE_FAKE_FILE", "").empty()) return;
-  REQUIRE(std::string(understood[0]) == chosen->option);
-  say(chosen->option, chosen->of_settings);
-  CreateRequest request = order_of("chosen", "A100");
-  request.extra.set(chosen->option, chosen->of_rent);
-  const auto made = wait(provider->create(request, {}));
-  if (!made) FAIL(made.error().message + " / " + made.error().hint);
-  CHECK(was_sent(chosen->wanted));
-  CHECK_FALSE(was_sent(*chosen->of_settings.as_string()));
-  end(made->id);
-}
 
 TEST_CASE_METHOD(WithSettings, "settings: a machine without a public address is reached within its network") {
   if (!has_public_address_setting()) return;

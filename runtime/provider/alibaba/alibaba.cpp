@@ -18,6 +18,7 @@
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -45,8 +46,7 @@ struct Settings {
   std::string image, subnet, security_group, zone, disk_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
   bool reserved_prices = false, public_address = true;
-  Value reservation;
-  Value endpoints;
+  Value reservation, tags, endpoints;
 };
 
 struct Account {
@@ -230,7 +230,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Result<Parameters> order_of(const CreateRequest& request, const std::string& type) const {
-    for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("subnet", &settings_.subnet),
+    const std::string image = image_in(request, settings_.image);
+    for (const auto& [name, value] : {std::pair("image", &image), std::pair("subnet", &settings_.subnet),
                                       std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("alibaba: region {} has no {}", region(), name),
@@ -239,7 +240,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     RILLE_TRY(const std::string user_data,
               account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    Parameters out{{"ImageId", settings_.image},
+    Parameters out{{"ImageId", image},
                    {"InstanceType", type},
                    {"SecurityGroupId", settings_.security_group},
                    {"VSwitchId", settings_.subnet},
@@ -254,6 +255,10 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
                    {"InternetChargeType", "PayByTraffic"},
                    {"Tag.1.Key", tag_key},
                    {"Tag.1.Value", request.tag}};
+    int n = 1;
+    for (const auto& [key, value] : *settings_.tags.as_object())
+      out.insert(out.end(), {{fmt::format("Tag.{}.Key", ++n), key},
+                             {fmt::format("Tag.{}.Value", n), *value.as_string()}});
     if (!settings_.zone.empty()) out.emplace_back("ZoneId", settings_.zone);
     if (!settings_.kms_key.empty())
       out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
@@ -322,6 +327,7 @@ Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("alibaba", of_region);
   Settings s;
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");
   s.zone = read.text("zone");

@@ -23,7 +23,7 @@ inline constexpr FarRefusal alibaba_refusals[] = {
     {"OperationDenied.ZoneSystemCategoryNotMatch", Reach::region},
     {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
     {"Account.Arrearage", Reach::account}};
-inline constexpr const char* alibaba_options[] = {"reservation"};
+inline constexpr const char* alibaba_options[] = {"reservation", "image"};
 inline constexpr const char* alibaba_secrets[] = {
     "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
     "ALIBABA_CLOUD_SECURITY_TOKEN"};

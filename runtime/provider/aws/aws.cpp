@@ -57,7 +57,7 @@ struct Settings {
   CommonSettings common;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
-  Value reservation, endpoints;
+  Value reservation, tags, endpoints;
 };
 
 // What all regions share.
@@ -325,12 +325,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Async<Parameters> order_of(CreateRequest request, std::string type, CancelToken token) {
-    Ec2::Image& image = images_[settings_.image.empty() && wants_older_driver(type)];
-    if (image.id.empty() && settings_.image.empty()) {
-      const char* pattern = wants_older_driver(type) ? older_image_pattern : image_pattern;
+    const std::string named = image_in(request, settings_.image);
+    const char* const pattern = wants_older_driver(type) ? older_image_pattern : image_pattern;
+    Ec2::Image& image = images_[named.empty() ? pattern : named];
+    if (image.id.empty() && named.empty()) {
       RILLE_CO_TRY(image, co_await ec2_.image(image_owner, pattern, token));
     } else if (image.id.empty()) {
-      RILLE_CO_TRY(image, co_await ec2_.image(settings_.image, token));
+      RILLE_CO_TRY(image, co_await ec2_.image(named, token));
     }
     RILLE_CO_TRY(const std::string user_data,
               account_->access.user_data(request, true, user_data_bytes_max));
@@ -371,8 +372,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       out.insert(out.end(), {{at + "ResourceType", kind}, {at + "Tag.1.Key", tag_key},
                              {at + "Tag.1.Value", request.tag}, {at + "Tag.2.Key", "Name"},
                              {at + "Tag.2.Value", request.tag}});
-      if (!cluster.empty())
-        out.insert(out.end(), {{at + "Tag.3.Key", cluster_key}, {at + "Tag.3.Value", cluster}});
+      int tags = 2;
+      const auto add = [&](const std::string& key, const std::string& value) {
+        out.insert(out.end(), {{fmt::format("{}Tag.{}.Key", at, ++tags), key},
+                               {fmt::format("{}Tag.{}.Value", at, tags), value}});
+      };
+      if (!cluster.empty()) add(cluster_key, cluster);
+      for (const auto& [key, value] : *settings_.tags.as_object()) add(key, *value.as_string());
     }
     co_return out;
   }
@@ -436,13 +442,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   // When asked, and what was said.
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
   std::map<std::string, std::pair<std::int64_t, Ec2::ZonePrices>> spot_prices_;
-  std::map<bool, Ec2::Image> images_;   // of types that want the older driver, and of others
+  std::map<std::string, Ec2::Image> images_;  // by their ids, or the patterns of their names
 };
 
 Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("aws", of_region);
   Settings s;
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   const std::vector<std::string> subnets = read.one_or_more("subnet", "");
   s.common.security_group = read.text("security_group");
   const std::vector<std::string> zones = read.one_or_more("zone", "");

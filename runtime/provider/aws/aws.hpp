@@ -24,7 +24,7 @@ inline constexpr FarRefusal aws_refusals[] = {
     {"PendingVerification", Reach::account},
     {"InstanceLimitExceeded", Reach::offer},
     {"VolumeLimitExceeded", Reach::region}};
-inline constexpr const char* aws_options[] = {"reservation"};
+inline constexpr const char* aws_options[] = {"reservation", "image"};
 inline constexpr const char* aws_secrets[] = {
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"};

@@ -19,6 +19,7 @@
 #include "runtime/provider/cloud/ssh_from.hpp"
 #include "runtime/provider/cloud/wait.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -49,7 +50,7 @@ struct Settings {
   std::vector<std::string> ssh_from;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
-  Value image, reservation, endpoints;
+  Value image, reservation, tags, endpoints;
 };
 
 struct Account {
@@ -288,8 +289,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return cloud::smallest_fitting(sizes, query);
   }
 
-  Value image_of(const Offer& offer) const {
-    return settings_.image.as_object()->empty() ? usual_image(offer) : settings_.image;
+  Value image_of(const CreateRequest& request) const {
+    if (const std::string id = image_in(request, ""); !id.empty()) return Value().set("id", id);
+    return settings_.image.as_object()->empty() ? usual_image(request.offer) : settings_.image;
   }
 
   Async<cloud::Standing> standing(std::string name, CancelToken token) {
@@ -418,7 +420,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Value resource(const std::string& tag) const {
     Value out;
-    out.set("location", region()).set("tags", Value().set(tag_key, tag));
+    out.set("location", region()).set("tags", Value(settings_.tags).set(tag_key, tag));
     return out;
   }
 
@@ -447,7 +449,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     nic.set("properties", Value().set("primary", true).set("deleteOption", "Delete"));
     properties.set("hardwareProfile", Value().set("vmSize", type)).set("osProfile", std::move(os));
     Value storage;
-    storage.set("imageReference", image_of(request.offer)).set("osDisk", std::move(disk));
+    storage.set("imageReference", image_of(request)).set("osDisk", std::move(disk));
     properties.set("storageProfile", std::move(storage));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
     const std::string reservation =
@@ -514,6 +516,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
   s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
   s.image = read.object("image");
+  s.tags = read.tags("tags");
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");
   s.zone = read.text("zone");

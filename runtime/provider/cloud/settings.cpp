@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/base/error.hpp"
+#include "runtime/base/text.hpp"
 #include "runtime/base/units.hpp"
 
 namespace rille::provider::cloud {
@@ -17,7 +18,8 @@ const Value& SettingsReader::take(const char* field) {
 void SettingsReader::refuse(const char* field, const char* wanted) {
   if (wrong_) return;
   const std::string_view what = wanted;
-  const char* const example = what == "a text" ? "\"..\"" : what == "an object" ? "{..}" : "[\"..\", \"..\"]";
+  const char* const example = what == "a text" ? "\"..\"" :
+                              what.starts_with("an object") ? "{..}" : "[\"..\", \"..\"]";
   wrong_ = make_error(ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field,
                                                      settings_[field].to_json(), wanted),
                       what.starts_with("a size") ? "with its unit, in quotes"
@@ -79,6 +81,19 @@ Value SettingsReader::object(const char* field) {
   const Value& v = take(field);
   if (!v.is_null() && !v.as_object()) refuse(field, "an object");
   return v.as_object() ? v : Value(Value::Object{});
+}
+
+Value SettingsReader::tags(const char* field) {
+  const Value& v = take(field);
+  bool fits = v.is_null() || v.as_object();
+  for (const auto& [name, text] : v.as_object() ? *v.as_object() : Value::Object())
+    fits = fits && text.as_string() && !name.empty() && !lower_case(name).starts_with("rille") && name != "Name";
+  if (!fits) refuse(field, "an object of names and texts, where no name is Name or begins with rille");
+  return fits && v.as_object() ? v : Value(Value::Object{});
+}
+
+void add_tags(Value::Array& list, const Value& tags, const char* key, const char* value) {
+  for (const auto& [name, text] : *tags.as_object()) list.push_back(Value().set(key, name).set(value, text));
 }
 
 Value SettingsReader::text_by_type(const char* field) {

@@ -23,6 +23,8 @@ class SettingsReader {
   std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
   bool flag(const char* field, bool otherwise);
   Value object(const char* field);
+  // An object of names and texts, which a machine bears beside our own tag.
+  Value tags(const char* field);
   // A text for all types, or an object of types and texts: text_for reads it.
   Value text_by_type(const char* field);
   Value any(const char* field) { return take(field); }  // the caller says what is wrong with it
@@ -37,6 +39,9 @@ class SettingsReader {
   std::vector<std::string> known_;
   std::optional<Error> wrong_;
 };
+
+// Those that SettingsReader::tags has read, to a list of objects with these two fields.
+void add_tags(Value::Array& list, const Value& tags, const char* key, const char* value);
 
 // What text_by_type says of that type; "": nothing.
 std::string text_for(const Value& by_type, const std::string& type);

@@ -20,6 +20,7 @@
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/lifetime.hpp"
 #include "runtime/provider/outcome.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/type_of.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
@@ -53,8 +54,7 @@ struct Settings {
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
   std::vector<std::string> ssh_from;    // none: the network's own rules say who gets in
-  Value reservation;
-  Value endpoints;
+  Value reservation, tags, endpoints;
 };
 
 struct Account {
@@ -239,9 +239,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
-  std::string image_of(const Offer& offer) const {
-    if (!settings_.image.empty()) return settings_.image;
-    return offer.gpu_count > 0 ? gpu_image : plain_image;
+  std::string image_of(const CreateRequest& request) const {
+    if (std::string named = image_in(request, settings_.image); !named.empty()) return named;
+    return request.offer.gpu_count > 0 ? gpu_image : plain_image;
   }
 
   Async<> learn_prices(bool spot, std::int64_t last_us, CancelToken token) {
@@ -311,10 +311,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(name.machine)
                                                               : settings_.disk_kind;
-    Value labels;
+    Value labels = settings_.tags;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
-    disk.set("sourceImage", image_of(request.offer)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
+    disk.set("sourceImage", image_of(request)).set("diskSizeGb", std::to_string((disk_bytes + gb - 1) / gb));
     disk.set("diskType", here + "diskTypes/" + disk_kind).set("labels", labels);
     Value nic;
     if (settings_.public_address)
@@ -420,6 +420,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   read.text("credentials");
   s.zones = read.one_or_more("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
   s.subnet = read.text("subnet");
   s.security_group = read.text("security_group");

@@ -14,6 +14,7 @@
 #include "runtime/provider/huawei/ecs.hpp"
 #include "runtime/provider/huawei/keys.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -38,7 +39,7 @@ struct Settings {
   std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind, kms_key;
   std::int64_t disk_bytes = 100 * gb;
   bool reserved_prices = false, public_address = true;
-  Value endpoints;
+  Value tags, endpoints;
 };
 
 struct Account {
@@ -164,8 +165,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
+    const std::string image = image_in(request, settings_.image);
     for (const auto& [name, value] :
-         {std::pair("zone", &settings_.zone), std::pair("image", &settings_.image), std::pair("vpc", &settings_.vpc),
+         {std::pair("zone", &settings_.zone), std::pair("image", &image), std::pair("vpc", &settings_.vpc),
           std::pair("subnet", &settings_.subnet), std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("huawei: region {} has no {}", region(), name),
@@ -175,7 +177,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value out;
     out.set("name", cloud::resource_name(request.tag, name_length_max)).set("flavorRef", type).set("count", 1);
-    out.set("imageRef", settings_.image).set("vpcid", settings_.vpc).set("availability_zone", settings_.zone);
+    out.set("imageRef", image).set("vpcid", settings_.vpc).set("availability_zone", settings_.zone);
     out.set("nics", Value::Array{Value().set("subnet_id", settings_.subnet)});
     out.set("security_groups", Value::Array{Value().set("id", settings_.security_group)});
     Value root;
@@ -184,7 +186,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       root.set("metadata", Value().set("__system__encrypted", "1").set("__system__cmkid", settings_.kms_key));
     out.set("root_volume", std::move(root));
     out.set("user_data", user_data);
-    out.set("server_tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
+    Value::Array tags{Value().set("key", tag_key).set("value", request.tag)};
+    cloud::add_tags(tags, settings_.tags, "key", "value");
+    out.set("server_tags", std::move(tags));
     Value bandwidth;
     bandwidth.set("size", 100).set("sharetype", "PER").set("chargemode", "traffic");
     Value eip;
@@ -232,6 +236,7 @@ Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
   s.project = read.text("project", only ? cloud::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
   if (!named) s.project.clear();  // it is asked for
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   s.zone = read.text("zone");
   s.vpc = read.text("vpc");
   s.subnet = read.text("subnet");

@@ -22,6 +22,7 @@ inline constexpr const char* huawei_secrets[] = {
     "HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
     "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner huawei_manner{true, huawei_variables, {}, {}, huawei_notice, 0, huawei_secrets};
+inline constexpr const char* huawei_options[] = {"image"};
+inline constexpr Manner huawei_manner{true, huawei_variables, {}, huawei_options, huawei_notice, 0, huawei_secrets};
 
 }  // namespace rille::provider

@@ -374,6 +374,9 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   s.kube.image = read.text("image", "docker.io/library/debian:12-slim");
   s.kube.priority_class = read.text("priority_class");
   s.kube.service_account = read.text("service_account");
+  s.kube.pull_secret = read.text("pull_secret");
+  s.kube.labels = read.tags("labels");
+  s.kube.gpus = read.tags("gpus");
   s.zones = read.texts("regions", {});
   s.kube.node_selector = read.object("node_selector");
   s.kube.tolerations = read.any("tolerations");

@@ -13,7 +13,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup);
 
 inline constexpr const char* kubernetes_variables[] = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST",
                                                        "KUBERNETES_SERVICE_PORT"};
-inline constexpr const char* kubernetes_options[] = {"priority_class"};
+inline constexpr const char* kubernetes_options[] = {"priority_class", "image"};
 // Pods are cut to the wish.
 inline constexpr Manner kubernetes_manner{true, kubernetes_variables, {}, kubernetes_options};
 

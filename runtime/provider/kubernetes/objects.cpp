@@ -10,7 +10,9 @@
 #include "runtime/base/id.hpp"
 #include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/provider/gpu_facts.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::provider {
 
@@ -18,6 +20,12 @@ namespace {
 
 constexpr const char* gpu_resource = "nvidia.com/gpu";
 constexpr const char* product_label = "nvidia.com/gpu.product";
+// That tell a node's GPU, as they are looked at: NVIDIA's GPU feature discovery; Google's, CoreWeave's, Karpenter's;
+// and what every cloud's nodes bear, the type of the machine, whose GPU the settings tell.
+// https://kubernetes.io/docs/reference/labels-annotations-taints/#nodekubernetesioinstance-type
+constexpr const char* gpu_labels[] = {product_label, "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
+                                      "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type"};
+constexpr const char* memory_labels[] = {"nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"};  // MiB
 constexpr const char* zone_label = "topology.kubernetes.io/zone";
 constexpr int small_machine_cpus = 4;
 constexpr std::int64_t deadline_margin_s = 60;
@@ -39,7 +47,8 @@ struct Amount {
 };
 
 struct Node {
-  std::string zone, product;
+  std::string zone, label, product;  // of gpu_labels the first that it has, and its value; "": none
+  std::string model;
   std::int64_t gpu_memory_bytes = 0;
   Amount all, free;
 };
@@ -84,6 +93,47 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   return true;
 }
 
+// "A100 80GB" says it; of a model that is made with one memory only it is known. 0: neither.
+std::int64_t memory_in(const std::string& model) {
+  const std::size_t space = model.rfind(' ');
+  if (space != model.npos && model.ends_with("GB"))
+    return static_cast<std::int64_t>(number_at(model.substr(space + 1))) << 30;
+  double memory = 0;
+  for (const GpuFacts& row : gpu_facts()) {
+    if (gpu_model(gpu_without_memory(row.model)) != model) continue;
+    if (memory > 0 && row.memory_bytes != memory) return 0;
+    memory = row.memory_bytes;
+  }
+  return static_cast<std::int64_t>(memory);
+}
+
+// What its name does not say: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus
+std::string model_of(const std::string& product, const KubeSettings& settings) {
+  static const std::map<std::string, std::string> known{{"nvidia-tesla-a100", "A100-40GB"},
+                                                        {"nvidia-h100-mega-80gb", "H100-80GB"}};
+  const auto at = known.find(product);
+  return gpu_model(settings.gpus.text(product, at == known.end() ? product : at->second));
+}
+
+void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
+  for (const char* label : gpu_labels) {
+    node.label = label, node.product = labels.text(label);
+    if (!node.product.empty()) break;
+  }
+  if (node.product.empty()) node.label.clear();
+  const bool is_type = node.label == *std::rbegin(gpu_labels);
+  if (!is_type || !settings.gpus.text(node.product).empty()) node.model = model_of(node.product, settings);
+  for (const char* label : memory_labels)
+    if (const double mib = read_quantity(labels.text(label)); node.gpu_memory_bytes == 0 && mib > 0)
+      node.gpu_memory_bytes = static_cast<std::int64_t>(mib) << 20;
+  if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
+}
+
+// "NVIDIA-A100-SXM4-80GB", of the label that nearly all have; else "cloud.google.com/gke-accelerator=nvidia-l4".
+std::string product_of(const Node& node) {
+  return node.label.empty() || node.label == product_label ? node.product : node.label + "=" + node.product;
+}
+
 std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::Array& pods,
                                        const KubeSettings& settings) {
   std::map<std::string, Node> out;
@@ -93,10 +143,8 @@ std::map<std::string, Node> read_nodes(const Value::Array& nodes, const Value::A
     const Value& labels = v["metadata"]["labels"];
     Node node;
     node.zone = labels.text(zone_label);
-    node.product = labels.text(product_label);
-    const double mib = read_quantity(labels.text("nvidia.com/gpu.memory"));
-    node.gpu_memory_bytes = static_cast<std::int64_t>(mib) << 20;
     node.all = node.free = Amount::of(v["status"]["allocatable"]);
+    if (node.all.gpus > 0) tell_gpu(node, labels, settings);
     out[v["metadata"].text("name")] = std::move(node);
   }
   for (const Value& v : pods) {
@@ -133,10 +181,10 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
     if (o.vcpus > node.free.cpus || double(o.memory_bytes) > node.free.memory || o.memory_bytes <= 0) continue;
     o.provider = "kubernetes";
     o.region = node.zone.empty() ? "cluster" : node.zone;
-    o.id = node.zone + (count ? fmt::format("/{}:{}", node.product, count) : "/cpu");
+    o.id = node.zone + (count ? fmt::format("/{}:{}", product_of(node), count) : "/cpu");
     o.gpu_count = count;
     if (count > 0) {
-      o.gpu = node.product.empty() ? "GPU" : gpu_model(node.product);
+      o.gpu = node.model.empty() ? "GPU" : node.model;
       o.gpu_memory_bytes = node.gpu_memory_bytes;
     }
     if (settings.price_micros_per_gpu_hour == price_unknown) o.price_micros_per_hour = price_unknown;
@@ -220,7 +268,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   if (request.offer.gpu_count > 0) limits.set(gpu_resource, std::to_string(request.offer.gpu_count));
   if (request.offer.gpu_count > 0) amounts.set(gpu_resource, std::to_string(request.offer.gpu_count));
   Value container;
-  container.set("name", "rille").set("image", settings.image);
+  container.set("name", "rille").set("image", image_in(request, settings.image));
   container.set("volumeMounts", Value::Array{Value().set("name", "shm").set("mountPath", "/dev/shm")});
   const std::string ends = std::to_string((request.expires_wall_us + 999'999) / 1'000'000);
   const std::string patience = std::to_string((request.orphan_after_ms + 999) / 1000);
@@ -231,8 +279,12 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   Value selector = settings.node_selector.as_object() ? settings.node_selector : Value(Value::Object{});
   const std::size_t slash = request.offer.id.find('/'), colon = request.offer.id.rfind(':');
   if (slash > 0 && slash != std::string::npos) selector.set(zone_label, request.offer.id.substr(0, slash));
-  if (request.offer.gpu_count > 0 && colon > slash + 1)
-    selector.set(product_label, request.offer.id.substr(slash + 1, colon - slash - 1));
+  if (request.offer.gpu_count > 0 && colon > slash + 1) {
+    const std::string product = request.offer.id.substr(slash + 1, colon - slash - 1);
+    const std::size_t is = product.find('=');
+    if (is == product.npos) selector.set(product_label, product);
+    else selector.set(product.substr(0, is), product.substr(is + 1));
+  }
   Value spec;
   spec.set("restartPolicy", "Never").set("terminationGracePeriodSeconds", settings.grace_s);
   spec.set("automountServiceAccountToken", false);
@@ -243,8 +295,11 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
   if (!settings.service_account.empty()) spec.set("serviceAccountName", settings.service_account);
+  if (!settings.pull_secret.empty())
+    spec.set("imagePullSecrets", Value::Array{Value().set("name", settings.pull_secret)});
 
-  const Value labels = Value().set(kube_tag_label, kube_name(request.tag));
+  Value labels = settings.labels;
+  labels.set(kube_tag_label, kube_name(request.tag));
   const Value notes = Value().set(kube_tag_annotation, request.tag)
                           .set("rille/expires", std::to_string(request.expires_wall_us));
   Value job_spec;
@@ -307,7 +362,9 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   else m.state = phase == "Running" ? MachineState::live : MachineState::pending;
   if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
-  if (m.state == MachineState::pending && pod.is_null()) {
+  if (m.state == MachineState::pending && pod.is_null() && job["spec"].boolean("suspend")) {
+    m.details.set("problem", "the Job is suspended: the queue that it is in has not let it start");  // Kueue's
+  } else if (m.state == MachineState::pending && pod.is_null()) {
     m.details.set("problem", fmt::format("the Job has no pod yet: `kubectl describe job {}` says why, as a quota would",
                                          job["metadata"].text("name")));
     const Result<std::int64_t> made_us = parse_utc(job["metadata"].text("creationTimestamp"));

@@ -7,6 +7,7 @@
 #include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/lambda/instances.hpp"
+#include "runtime/provider/rent_options.hpp"
 
 namespace rille::provider {
 
@@ -19,7 +20,7 @@ constexpr std::size_t user_data_bytes_max = 1'000'000, name_letters_max = 64;
 struct Settings {
   std::string image, ssh_key;
   std::vector<std::string> regions;    // none: all
-  Value endpoints;
+  Value tags, endpoints;
 };
 
 MachineState state_of(const Instance& instance) {
@@ -57,8 +58,11 @@ class Cloud final : public cloud::Everywhere {
     order.set("region_name", request.offer.region).set("instance_type_name", std::move(type));
     order.set("ssh_key_names", Value::Array{Value(key)}).set("user_data", script);
     order.set("name", request.tag.substr(0, name_letters_max));
-    order.set("tags", Value::Array{Value().set("key", tag_key).set("value", request.tag)});
-    if (!settings_.image.empty()) order.set("image", Value().set("family", settings_.image));
+    Value::Array tags{Value().set("key", tag_key).set("value", request.tag)};
+    cloud::add_tags(tags, settings_.tags, "key", "value");
+    order.set("tags", std::move(tags));
+    const std::string image = image_in(request, settings_.image);
+    if (!image.empty()) order.set("image", Value().set("family", image));
     Machine made;
     RILLE_CO_TRY(made.id, co_await instances_.launch(std::move(order), request.send_by_wall_us, token));
     co_return made;
@@ -110,6 +114,7 @@ Result<std::unique_ptr<Provider>> make_lambda_provider(Setup setup) {
   cloud::SettingsReader read("lambda", setup.settings);
   Settings s;
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   s.ssh_key = read.text("ssh_key");
   s.regions = read.texts("regions", {});
   s.endpoints = read.object("endpoints");

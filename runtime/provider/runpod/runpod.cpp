@@ -9,6 +9,7 @@
 #include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/gpus.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/runpod/pods.hpp"
 #include "runtime/provider/usual_disk.hpp"
 
@@ -74,7 +75,7 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     Order order;
     order.name = request.tag;
     order.send_by_wall_us = request.send_by_wall_us;
-    order.image = settings_.image;
+    order.image = image_in(request, settings_.image);
     // The image's own start, where it has one, keeps the container alive; else nothing has to.
     order.start_command = fmt::format("sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
                                       "exec sleep infinity'", to_base64(script));

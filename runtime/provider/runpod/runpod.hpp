@@ -17,6 +17,8 @@ inline constexpr FarRefusal runpod_refusals[] = {
     {"no-money", Reach::account},
     {"402", Reach::account}};
 // Pods are cut to the wish.
-inline constexpr Manner runpod_manner{true, runpod_variables, runpod_refusals, {}, nullptr, 0, runpod_variables};
+inline constexpr const char* runpod_options[] = {"image"};
+inline constexpr Manner runpod_manner{true,    runpod_variables, runpod_refusals, runpod_options,
+                                      nullptr, 0,                runpod_variables};
 
 }  // namespace rille::provider

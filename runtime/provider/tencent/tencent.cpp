@@ -12,6 +12,7 @@
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/left_over.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/tencent/cam.hpp"
 #include "runtime/provider/tencent/cbs.hpp"
 #include "runtime/provider/tencent/cvm.hpp"
@@ -41,7 +42,7 @@ struct Settings {
   std::string image, vpc, subnet, security_group, zone, disk_kind, currency;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
-  Value endpoints;
+  Value tags, endpoints;
 };
 
 struct Account {
@@ -175,7 +176,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type) const {
-    for (const auto& [name, value] : {std::pair("image", &settings_.image), std::pair("zone", &settings_.zone),
+    const std::string image = image_in(request, settings_.image);
+    for (const auto& [name, value] : {std::pair("image", &image), std::pair("zone", &settings_.zone),
                                       std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("tencent: region {} has no {}", region(), name),
@@ -184,9 +186,10 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     RILLE_TRY(const std::string user_data,
               account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    const Value tags(Value::Array{Value().set("Key", tag_key).set("Value", request.tag)});
+    Value::Array tags{Value().set("Key", tag_key).set("Value", request.tag)};
+    cloud::add_tags(tags, settings_.tags, "Key", "Value");
     Value out;
-    out.set("InstanceType", type).set("ImageId", settings_.image).set("InstanceCount", 1);
+    out.set("InstanceType", type).set("ImageId", image).set("InstanceCount", 1);
     out.set("InstanceName", request.tag).set("ClientToken", request.token).set("UserData", user_data);
     out.set("Placement", Value().set("Zone", settings_.zone));
     out.set("SystemDisk", Value().set("DiskType", settings_.disk_kind).set("DiskSize", (disk_bytes + gb - 1) / gb));
@@ -235,6 +238,7 @@ Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("tencent", of_region);
   Settings s;
   s.image = read.text("image");
+  s.tags = read.tags("tags");
   s.zone = read.text("zone");
   s.vpc = read.text("vpc");
   s.subnet = read.text("subnet");

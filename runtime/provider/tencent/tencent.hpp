@@ -22,7 +22,8 @@ inline constexpr FarRefusal tencent_refusals[] = {
 inline constexpr const char* tencent_secrets[] = {
     "TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY",
     "TENCENTCLOUD_TOKEN"};
-inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, {}, tencent_notice, 0,
+inline constexpr const char* tencent_options[] = {"image"};
+inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, tencent_options, tencent_notice, 0,
                                        tencent_secrets};
 
 }  // namespace rille::provider

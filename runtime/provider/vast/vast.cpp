@@ -6,6 +6,7 @@
 #include "runtime/provider/cloud/everywhere.hpp"
 #include "runtime/provider/cloud/key_owner.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/vast/market.hpp"
 
 namespace rille::provider {
@@ -54,7 +55,8 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value order;
-    order.set("image", settings_.image).set("disk", (disk_bytes + gb - 1) / gb).set("label", request.tag);
+    order.set("image", image_in(request, settings_.image)).set("label", request.tag);
+    order.set("disk", (disk_bytes + gb - 1) / gb);
     order.set("runtype", "ssh_direct").set("onstart", script).set("env", Value().set("-p 22:22", "1"));
     order.set("target_state", "running").set("cancel_unavail", true);
     if (request.offer.spot) order.set("price", static_cast<double>(bid_of(request)) / 1e6);

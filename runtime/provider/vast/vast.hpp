@@ -15,6 +15,7 @@ Result<std::unique_ptr<Provider>> make_vast_provider(Setup setup);
 inline constexpr const char* vast_variables[] = {"VAST_API_KEY"};
 inline constexpr FarRefusal vast_refusals[] = {{"insufficient_credit", Reach::account}};
 // It gives its cheapest thousand.
-inline constexpr Manner vast_manner{true, vast_variables, vast_refusals, {}, nullptr, 0, vast_variables};
+inline constexpr const char* vast_options[] = {"image"};
+inline constexpr Manner vast_manner{true, vast_variables, vast_refusals, vast_options, nullptr, 0, vast_variables};
 
 }  // namespace rille::provider

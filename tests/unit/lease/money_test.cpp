@@ -506,7 +506,7 @@ TEST_CASE("options of rent that are unknown or not there yet are refused by name
   };
   CHECK(refused("gup", "A100") == "did you mean gpu?");
   CHECK(refused("hold_tll", "1h") == "did you mean hold_ttl?");
-  for (const char* key : {"detach", "container", "image", "ports", "budget", "setup"})
+  for (const char* key : {"detach", "container", "ports", "budget", "setup"})
     CHECK_FALSE(refused(key, true).empty());
 }
 

@@ -77,6 +77,47 @@ TEST_CASE("kubernetes: nodes whose taints or labels keep the pods away are not o
   CHECK(offers("{}") > 0);
 }
 
+TEST_CASE("kubernetes: a node's GPU is told by whichever label it has, and the pod asks for the same") {
+  KubeSettings settings;
+  settings.image = "debian";
+  const auto offer = [&](const char* labels) {
+    Value node = (*nodes.as_array())[0];
+    node.set("metadata", Value().set("name", "a").set("labels", json(labels)));
+    OfferQuery query;
+    query.count = 1;
+    const std::vector<Offer> all = kube_offers(Value::Array{node}, {}, settings, query);
+    REQUIRE(all.size() == 1);
+    return all[0];
+  };
+  const auto selector = [&](const Offer& o) {
+    CreateRequest request;
+    request.tag = "rille-0123-x-g1-x1900000000";
+    request.offer = o;
+    return kube_job(request, settings, 0)["spec"]["template"]["spec"]["nodeSelector"].to_json();
+  };
+  const Offer gke = offer(R"({"topology.kubernetes.io/zone": "z", "cloud.google.com/gke-accelerator": "nvidia-l4"})");
+  CHECK(gke.id == "z/cloud.google.com/gke-accelerator=nvidia-l4:1");
+  CHECK(gke.gpu == "L4");
+  CHECK(gke.gpu_memory_bytes == 24'000'000'000);
+  CHECK(selector(gke) ==
+        R"({"cloud.google.com/gke-accelerator":"nvidia-l4","topology.kubernetes.io/zone":"z"})");
+  const Offer older = offer(R"({"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"})");
+  CHECK(older.gpu == "A100 40GB");
+  CHECK(older.gpu_memory_bytes == 40LL << 30);
+  CHECK(offer(R"({"gpu.nvidia.com/class": "A100_PCIE_80GB"})").gpu == "A100 80GB");
+  const Offer karpenter = offer(R"({"karpenter.k8s.aws/instance-gpu-name": "a100",
+                                    "karpenter.k8s.aws/instance-gpu-memory": "40960"})");
+  CHECK(karpenter.gpu == "A100");
+  CHECK(karpenter.gpu_memory_bytes == 40LL << 30);
+  const char* const type_only = R"({"node.kubernetes.io/instance-type": "p4d.24xlarge"})";
+  CHECK(offer(type_only).gpu == "GPU");
+  settings.gpus = json(R"({"p4d.24xlarge": "A100-40GB"})");
+  CHECK(offer(type_only).gpu == "A100 40GB");
+  CHECK(selector(offer(type_only)) == R"({"node.kubernetes.io/instance-type":"p4d.24xlarge"})");
+  CHECK(offer("{}").gpu == "GPU");
+  CHECK(selector(offer("{}")) == "{}");
+}
+
 TEST_CASE("kubernetes: the Job that is ordered") {
   CreateRequest request;
   request.tag = "rille-0123-x-g1-x1900000000";
@@ -88,6 +129,8 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   KubeSettings settings;
   settings.image = "debian";
   settings.priority_class = "low";
+  settings.pull_secret = "registry";
+  settings.labels = json(R"({"kueue.x-k8s.io/queue-name": "team"})");
   const Value job = kube_job(request, settings, 40'000'000);
   CHECK(job["metadata"].text("name") == kube_name(request.tag));
   CHECK(job["spec"].integer("activeDeadlineSeconds") == 120);
@@ -96,6 +139,9 @@ TEST_CASE("kubernetes: the Job that is ordered") {
   CHECK(pod["nodeSelector"].text("nvidia.com/gpu.product") == "NVIDIA-A100-SXM4-80GB");
   CHECK(pod["nodeSelector"].text("topology.kubernetes.io/zone") == "z");
   CHECK(pod.text("priorityClassName") == "low");
+  CHECK(pod["imagePullSecrets"].to_json() == R"([{"name":"registry"}])");
+  CHECK(job["metadata"]["labels"].text("kueue.x-k8s.io/queue-name") == "team");
+  CHECK(job["spec"]["template"]["metadata"]["labels"].text(kube_tag_label) == kube_name(request.tag));
   CHECK((*pod["volumes"].as_array())[0].to_json() == R"({"emptyDir":{"medium":"Memory"},"name":"shm"})");
   request.extra.set("priority_class", "urgent");  // the rent's own word
   CHECK(kube_job(request, settings, 40'000'000)["spec"]["template"]["spec"].text("priorityClassName") == "urgent");
@@ -132,6 +178,11 @@ TEST_CASE("kubernetes: what a Job and its pod say of the machine") {
   CHECK(early.details.text("problem").find("`kubectl describe job j` says why") != std::string::npos);
   CHECK_FALSE(early.details.boolean("hopeless"));
   CHECK(kube_machine(podless, Value(), made_us + 61'000'000).details.boolean("hopeless"));
+  Value queued = podless;
+  queued.set("spec", json(R"({"suspend": true})"));
+  const Machine waits = kube_machine(queued, Value(), made_us + 61'000'000);
+  CHECK(waits.details.text("problem").find("queue") != std::string::npos);
+  CHECK_FALSE(waits.details.boolean("hopeless"));
   CHECK(kube_unschedulable(json(R"({"status": {"conditions": [{"type": "PodScheduled", "status": "False",
     "message": "0/5 nodes"}]}})")) == "0/5 nodes");
 }
