@@ -1,5 +1,9 @@
 // What is sold out is not offered; and what a type's GPUs are, where the cloud says it.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <fstream>
+#include <optional>
 
 #include "runtime/provider/type_of.hpp"
 #include "tests/contract/fake.hpp"
@@ -152,4 +156,72 @@ TEST_CASE_METHOD(Stocked, "gcp: one region has several zones, of which the next 
   CHECK(seen->details.text("zone") == "us-central1-b");
   CHECK(seen->details.text("type") == type_of(both[1]));
   REQUIRE(wait(provider->terminate(made->id, {})));
+}
+
+// Of each cloud whose settings name zones itself: two of one region, and the subnets where each zone has its own.
+struct Zones {
+  const char *region, *type;
+  std::vector<std::string> zones, subnets;
+};
+static std::optional<Zones> zones_here() {
+  const std::map<std::string, Zones> all{
+      {"tencent", {"ap-guangzhou", "S6.MEDIUM4", {"ap-guangzhou-6", "ap-guangzhou-7"},
+                   {"subnet-fake0006", "subnet-fake0007"}}},
+      {"huawei", {"cn-north-4", "c7.large.2", {"cn-north-4a", "cn-north-4b"}, {}}},
+      {"alibaba", {"cn-hangzhou", "ecs.c7.large", {"cn-hangzhou-i", "cn-hangzhou-j"},
+                   {"vsw-bp1fake000000000000i", "vsw-bp1fake000000000000j"}}}};
+  const auto mine = all.find(fake_name());
+  return mine == all.end() ? std::nullopt : std::optional(mine->second);
+}
+
+TEST_CASE_METHOD(Stocked, "stock: each of the zones that the settings name sells by itself") {
+  const std::optional<Zones> here = zones_here();
+  if (!here) return;
+  const auto list_of = [](const std::vector<std::string>& names) {
+    return Value(Value::Array(names.begin(), names.end()));
+  };
+  Value settings = told["settings"];
+  Value of_region = Value().set("zone", list_of(here->zones));
+  if (!here->subnets.empty()) of_region.set("subnet", list_of(here->subnets));
+  settings.set("regions", Value().set(here->region, of_region));
+  told.set("settings", settings);
+  provider = make();
+  const auto ids = [&] {
+    std::vector<std::string> out;
+    for (const Offer& o : offers("any"))
+      if (type_of(o) == here->type) out.push_back(o.id);
+    return out;
+  };
+  const std::string first = fmt::format("{}/{}", here->region, here->type), second = first + "@" + here->zones[1];
+  CHECK(ids() == std::vector<std::string>{first, second});
+  left(fmt::format("{}@{}", here->type, here->zones[0]), 0);
+  provider = make();
+  CHECK(ids() == std::vector<std::string>{second});
+  CreateRequest request = order("second");
+  for (const Offer& o : offers("any"))
+    if (o.id == second) request.offer = o;
+  const auto made = wait(provider->create(request, {}));
+  if (!made) FAIL(made.error().message + " / " + made.error().hint);
+  const auto seen = wait(provider->describe(made->id, {}));
+  REQUIRE(seen);
+  CHECK(seen->details.text("zone") == here->zones[1]);
+  CHECK(seen->details.text("type") == here->type);
+  REQUIRE(wait(provider->terminate(made->id, {})));
+  request.offer.id = first + "@nowhere";
+  request.token = "nowhere";
+  const auto refused = wait(provider->create(request, {}));
+  REQUIRE_FALSE(refused);
+  CHECK(to_string(refused.error().kind) == to_string(ErrorKind::config));
+
+  // A list of one zone is that zone; subnets without zones are not understood.
+  settings.set("regions", Value().set(here->region, Value().set("zone", list_of({here->zones[0]}))));
+  told.set("settings", settings);
+  CHECK_FALSE(wait(make()->offers(OfferQuery(), {})).value().empty());
+  if (here->subnets.empty()) return;
+  settings.set("regions", Value().set(here->region, Value().set("zone", here->zones[0])
+                                                        .set("subnet", list_of(here->subnets))));
+  std::ofstream(root + "/providers.json") << Value().set(fake_name(), settings).to_json();
+  const auto wrong = make_providers(*loop, root + "/providers.json", root + "/home");
+  REQUIRE_FALSE(wrong);
+  CHECK(wrong.error().message.find("not as many") != std::string::npos);
 }

@@ -17,6 +17,7 @@
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/resize.hpp"
 #include "runtime/provider/cloud/settings.hpp"
+#include "runtime/provider/cloud/zoned.hpp"
 #include "runtime/provider/left_over.hpp"
 #include "runtime/provider/rent_options.hpp"
 #include "runtime/provider/usual_disk.hpp"
@@ -361,8 +362,10 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   cloud::RegionalCloud alibaba{"alibaba", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
   alibaba.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
                                                     bool) -> cloud::MadeDriver {
-    RILLE_TRY(Settings own, read_settings(settings));
-    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+    return cloud::by_zone(loop, "alibaba", settings, [&](const Value& of_zone) -> cloud::MadeDriver {
+      RILLE_TRY(Settings own, read_settings(of_zone));
+      return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+    });
   };
   return cloud::make_regional(setup, regions, std::move(alibaba));
 }

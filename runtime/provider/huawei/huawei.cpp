@@ -11,6 +11,7 @@
 #include "runtime/provider/cloud/elsewhere.hpp"
 #include "runtime/provider/cloud/settings.hpp"
 #include "runtime/provider/cloud/wait.hpp"
+#include "runtime/provider/cloud/zoned.hpp"
 #include "runtime/provider/huawei/ecs.hpp"
 #include "runtime/provider/huawei/keys.hpp"
 #include "runtime/provider/left_over.hpp"
@@ -274,8 +275,10 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
                               true};
   huawei.driver_of = [&loop = setup.loop, account, only = regions.size() == 1](
                          const std::string& name, const Value& settings, bool named) -> cloud::MadeDriver {
-    RILLE_TRY(Settings own, read_settings(settings, named, only));
-    return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+    return cloud::by_zone(loop, "huawei", settings, [&](const Value& of_zone) -> cloud::MadeDriver {
+      RILLE_TRY(Settings own, read_settings(of_zone, named, only));
+      return std::unique_ptr<cloud::RegionDriver>(std::make_unique<Region>(loop, account, name, std::move(own)));
+    });
   };
   return cloud::make_regional(setup, regions, std::move(huawei));
 }
