@@ -53,8 +53,8 @@ class Zoned final : public RegionDriver, public UsualDisk {
     const auto zone = std::find_if(zones_.begin(), zones_.end(), [&name](const Zone& z) { return z.name == name; });
     if (zone == zones_.end())
       co_return make_error(ErrorKind::config,
-                           fmt::format("{}: the settings of region {} do not name zone {} any more", provider_, region(),
-                                       name), "put it back");
+                           fmt::format("{}: the settings of region {} do not name zone {} any more", provider_,
+                                       region(), name), "put it back");
     co_return co_await zone->driver->create(std::move(request), std::move(type), std::move(token));
   }
 
