@@ -1,20 +1,30 @@
 #!/usr/bin/env python3
-"""moto's EC2 behind the controls of a fake, for moto_test.py; run by a Python that has moto[server]. In front of moto:
-/_fake/ (state, vanish, page_size), the size of pages, and a refusal for the price list, which moto does not play."""
-import io, json, logging, os, sys, threading, urllib.parse
+"""moto's EC2 behind the front of the scripted fake; run by a Python that has moto[server]. The front is aws.py's: it
+verifies signatures and dates, injects faults, and records each call. What is asked for is done by moto, and what moto
+leaves out stands here: a token makes one machine, a new one is shown late, a spot machine is taken away, pages are as
+small as a test wants them. moto has no price list: that is refused."""
+import urllib.parse
 
+from aws import Aws
+from base import Refusal, Reply, main
 from moto.backends import get_backend
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
-from werkzeug.wrappers import Request, Response
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.test import Client
 
 ACCOUNT, REGION, TAG = "123456789012", "us-east-1", "rille"
 
 
-class Front:
+class OnMoto(Aws):
 
-    def __init__(self):
-        self.moto, self.page_size, self.calls = DomainDispatcherApplication(create_backend_app), 0, []
+    def prepare(self):
+        super().prepare()
+        self.moto = Client(DomainDispatcherApplication(create_backend_app))
+        self.made_by, self.unseen, self.doomed = {}, {}, {}  # token -> its answer; machine -> when it is seen, taken
+
+    def settings(self):
+        image = next(i.id for i in self.ec2().describe_images() if "buntu" in i.name)
+        return dict(endpoints=dict(ec2=self.url, pricing=self.url, sts=self.url, metadata=""), regions=[REGION],
+                    image=image)
 
     def ec2(self):
         return get_backend("ec2")[ACCOUNT][REGION]
@@ -23,58 +33,75 @@ class Front:
         """All that were made for Rille."""
         tagged = self.ec2().describe_tags(filters={"key": [TAG], "resource-type": ["instance"]})
         tags = {t["resource_id"]: t["value"] for t in tagged}
-        return [dict(id=i.id, tag=tags[i.id], state=i.state) for i in self.ec2().all_instances() if i.id in tags]
+        return [
+            dict(id=i.id, tag=tags[i.id], state=i.state, spot=i.lifecycle == "spot") for i in self.ec2().all_instances()
+            if i.id in tags
+        ]
 
-    def state(self):
-        machines = self.machines()
-        disks = [d for d in self.ec2().volumes.values() if any(t["key"] == TAG for t in d.get_tags())]
-        alive = sum(m["state"] != "terminated" for m in machines) + len(disks)
-        return dict(machines=machines, alive=alive, calls=self.calls)
+    def take_away(self):
+        due = [id for id, at in self.doomed.items() if at <= self.world.now()]
+        for id in due:
+            self.doomed.pop(id)
+        if due:
+            self.ec2().terminate_instances(due)
+
+    # Controls.
 
     def control(self, what, a):
-        if what == "state":
-            return self.state()
+        self.take_away()
         if what == "vanish":
-            for reservation in self.ec2().reservations.values():
-                reservation.instances = [i for i in reservation.instances if i.id != a["id"]]
-        if what == "set":
-            self.page_size = a.get("page_size", self.page_size)
-        return {}  # no clock to turn, no faults
+            return self.without([a["id"]]) and {}
+        if what == "reclaim":
+            self.doomed[a["id"]] = self.world.now() + a.get("in_seconds", 120)
+            return {}
+        told = super().control(what, a)
+        if what == "state":
+            told["machines"] = self.machines()
+            disks = [d for d in self.ec2().volumes.values() if any(t["key"] == TAG for t in d.get_tags())]
+            told["alive"] = sum(m["state"] != "terminated" for m in told["machines"]) + len(disks)
+        return told
 
-    def __call__(self, environ, start_response):
-        request = Request(environ)
-        if request.path.startswith("/_fake/"):
-            told = self.control(request.path[len("/_fake/"):], json.loads(request.get_data() or "{}"))
-            return Response(json.dumps(told), mimetype="application/json")(environ, start_response)
-        if request.headers.get("X-Amz-Target", "").startswith("AWSPriceListService."):
-            refused = json.dumps({"__type": "AccessDeniedException", "message": "moto has no price list"})
-            return Response(refused, 400, mimetype="application/x-amz-json-1.1")(environ, start_response)
-        data = request.get_data(cache=False)
-        form = urllib.parse.parse_qsl(data.decode(), keep_blank_values=True)
-        self.calls.append(dict(form).get("Action", ""))
-        if self.page_size and "MaxResults" in dict(form):
-            form = [(k, str(self.page_size) if k == "MaxResults" else v) for k, v in form]
-        data = urllib.parse.urlencode(form).encode()
-        environ["wsgi.input"], environ["CONTENT_LENGTH"] = io.BytesIO(data), str(len(data))
-        return self.moto(environ, start_response)
+    def without(self, ids):
+        """Takes these machines off moto's list; what stood there before."""
+        before = [(r, r.instances) for r in self.ec2().reservations.values()]
+        for reservation, instances in before:
+            reservation.instances = [i for i in instances if i.id not in ids]
+        return before
+
+    # Calls.
+
+    def run(self, operation, parameters, request):
+        if self.service == "pricing":
+            raise Refusal(400, "AccessDeniedException", "moto has no price list")
+        if request.header("X-Amz-Target"):
+            return super().run(operation, parameters, request)
+        self.take_away()
+        token = parameters.get("ClientToken") if operation == "RunInstances" else None
+        if token in self.made_by:
+            return self.made_by[token]
+        hidden = [id for id, at in self.unseen.items() if at > self.world.now()]
+        before = self.without(hidden) if hidden and operation.startswith("Describe") else []
+        try:
+            reply = self.ask_moto(request)
+        finally:
+            for reservation, instances in before:
+                reservation.instances = instances
+        if operation == "RunInstances" and reply.status == 200:
+            self.unseen.update((m["id"], self.world.now() + self.world.lag) for m in self.machines()
+                               if m["id"] not in self.unseen)
+            if token:
+                self.made_by[token] = reply
+        return reply
+
+    def ask_moto(self, request):
+        form = request.form()
+        if self.world.page_size:
+            form = [(k, str(self.world.page_size) if k == "MaxResults" else v) for k, v in form]
+        headers = [(k, v) for k, v in request.headers.items() if k.lower() not in ("content-length", "host")]
+        said = self.moto.open(request.target, method=request.method, headers=headers,
+                              data=urllib.parse.urlencode(form).encode())
+        return Reply(said.status_code, said.get_data(), said.content_type)
 
 
-def main():
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    front = Front()
-    server = make_server("127.0.0.1", 0, front, threaded=True, request_handler=MotoRequestHandler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    image = next(i.id for i in front.ec2().describe_images() if "buntu" in i.name)
-    print(
-        json.dumps(
-            dict(port=server.server_port, secrets=["moto-secret"], temporary={},
-                 env=dict(AWS_ACCESS_KEY_ID="AKIAMOTO", AWS_SECRET_ACCESS_KEY="moto-secret"),
-                 settings=dict(endpoints=dict(ec2=url, pricing=url, sts=url, metadata=""), regions=[REGION],
-                               image=image))),
-        flush=True)
-    sys.stdin.read()
-    os._exit(0)
-
-
-main()
+if __name__ == "__main__":
+    main(OnMoto)
