@@ -107,7 +107,7 @@ TEST_CASE("a replacement that asks for what there is not leaves the machine as i
 TEST_CASE("the members of a run's cluster bear one name in their requests; those of another do not") {
   Named w;
   const auto rented = [&w](const std::string& box, const char* cluster) {
-    auto r = w.rent(wanted("r", box, Value().set("provider", "aws").set("cluster", cluster)));
+    auto r = w.rent(w.wanted("r", box, Value().set("provider", "aws").set("cluster", cluster)));
     REQUIRE(r);
     if (!r->ok()) FAIL(r->error().summary());
     return w.row((*r)->id);
@@ -133,7 +133,7 @@ TEST_CASE("a network between machines that is asked for is ordered, and no other
   const auto ordered = [&w](const std::string& box, const char* interconnect) {
     Value options = Value().set("provider", "aws");
     if (*interconnect) options.set("interconnect", interconnect);
-    auto r = w.rent(wanted("r", box, std::move(options)));
+    auto r = w.rent(w.wanted("r", box, std::move(options)));
     REQUIRE(r);
     if (!r->ok()) FAIL(r->error().summary());
     return provider::wants_rdma(w.row((*r)->id).request);
