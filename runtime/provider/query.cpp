@@ -229,7 +229,7 @@ bool OfferQuery::accepts_no_gpu() const {
 }
 
 bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t memory_bytes) const {
-  constexpr double as_sold = 0.94;     // "24 GB" may have less, once the errors' codes are taken off
+  constexpr double as_sold = 0.97;     // "24 GB" may have less, once the errors' codes are taken off
   const double least = static_cast<double>(gpu_memory_bytes) * as_sold;
   if (gpu_memory_bytes > 0 && static_cast<double>(memory_bytes) < least) return false;
   if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, memory_bytes, gpu);

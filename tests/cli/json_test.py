@@ -46,7 +46,7 @@ return { answer = v }
     commands = re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1], re.M)
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
-        "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
+        "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers quotas signal "
         "simulate plan doctor top repl agent rm completion".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
@@ -78,6 +78,7 @@ return { answer = v }
     test("audit", has="events")
     test("offers", has="provider")
     test("offers", "--history")
+    test("quotas")
     test("schedule", "add", "nightly", "0 3 * * *", "ends.lua", bare=True)
     test("schedule", has="name")
     test("schedule", "remove", "nightly", bare=True)

@@ -250,7 +250,8 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
     REQUIRE(member);
     REQUIRE(wait(provider->terminate(member->id, {})));
     until(member->id, MachineState::gone);
-    for (const Machine& left : wait(provider->list("rille-", {})).value())
+    const std::vector<Machine> listed = wait(provider->list("rille-", {})).value();
+    for (const Machine& left : listed)
       if (is_free_left_over(left)) REQUIRE(wait(provider->terminate(left.id, {})));
     OfferQuery query;
     query.spot = true;

@@ -143,7 +143,8 @@ TEST_CASE_METHOD(Gang, "aws: a group that another process takes away before a me
   end(made(first).id);
   const auto other = fresh();
   std::size_t taken = 0;
-  for (const Machine& left : wait(other->list("rille-", {})).value()) {
+  const std::vector<Machine> there = wait(other->list("rille-", {})).value();
+  for (const Machine& left : there) {
     REQUIRE(wait(other->terminate(left.id, {})));
     ++taken;
   }

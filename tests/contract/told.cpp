@@ -56,7 +56,7 @@ std::vector<Chosen> chosen_by_rent(const Value& settings) {
       {"aws", {{"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
                 "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
                 "\"cr-0123456789abcdef0\""},
-               {"image", "ami-0a1b2c3d4e5f60718", "ami-0d1b2c3d4e5f60718", "\"ImageId\":\"ami-0d1b2c3d4e5f60718\""}}},
+               {"image", "ami-0b1b2c3d4e5f60718", "ami-0d1b2c3d4e5f60718", "\"ImageId\":\"ami-0d1b2c3d4e5f60718\""}}},
       {"azure", {{"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
                   "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"},
                  {"image", Value().set("id", "not-there"), image, "\"imageReference\":{\"id\":\"" + image + "\"}"}}},
