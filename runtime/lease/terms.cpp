@@ -85,7 +85,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
   } else if (key == "cluster") {
     if (!value.as_string() || value.as_string()->empty())
-      return wrong("a name is wanted", "rille.cluster(\"gang\", ..) says it of its members");
+      return wrong("a name", "rille.cluster(\"gang\", ..) says it of its members");
     terms.cluster = *value.as_string();
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
