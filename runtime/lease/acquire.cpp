@@ -125,7 +125,8 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.request.extra = terms.extra;
   provider::tell_cluster(lease.request.extra,
                          terms.cluster.empty() ? "" : cluster_of(install_, lease.run, terms.cluster));
-  if (!offer.rdma.empty() && provider::has_interconnect("", offer.rdma, terms.query.interconnect))
+  const std::string& wanted = terms.query.interconnect;
+  if (!wanted.empty() && !offer.rdma.empty() && provider::has_interconnect("", offer.rdma, wanted))
     provider::tell_rdma(lease.request.extra);
   return drafted;
 }

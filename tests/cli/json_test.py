@@ -46,8 +46,8 @@ return { answer = v }
     commands = re.findall(r"^  (\w+)  ", command("--help")[1].split("Subcommands:")[1], re.M)
     check("the list of commands is known", set(commands) == set(
         "cancel suspend "
-        "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers quotas signal "
-        "simulate plan doctor top repl agent rm completion".split()), commands)
+        "run resume fork ps invalidate show logs leases release gc watch schedule cost budget audit offers signal "
+        "quotas simulate plan doctor top repl agent rm completion".split()), commands)
 
     test("run", "ends.lua", has="result", bare=True)
     done = json.loads(command("--json", "ps")[1])[0]["id"]

@@ -285,6 +285,8 @@ TEST_CASE("who pays is told of a run that is left alone with its machines, once"
     sql("INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,created_us,"
         "expires_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,open) VALUES('l','r','box','main',1,'aws',"
         "'live','t','g',2500000," + now + "," + now + ",1,0,1,1)");
+  sql("INSERT INTO requests(lease,request,options) SELECT number,'{\"offer\":{\"provider\":\"aws\",\"id\":\"x\"},"
+      "\"tag\":\"g\",\"token\":\"t\"}','{}' FROM leases");
   home.watch_for(hour_ms);
   home.watch_for(hour_ms);
   std::vector<std::string> urls;

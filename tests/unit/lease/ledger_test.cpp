@@ -402,7 +402,9 @@ TEST_CASE("an unknown price or a foreign currency under a budget needs a price")
   if (foreign) w.cloud.currency = "CNY";
   else w.cloud.price_micros_per_hour = provider::price_unknown;
   w.run("r");
-  CHECK(rented(w, "free", Value(Value::Object{})).tenures[0].unknown());  // no budget: at one's own risk
+  const Lease free = rented(w, "free", Value(Value::Object{}));  // no budget: at one's own risk
+  CHECK(free.tenures[0].unknown() == !foreign);
+  CHECK(free.price().currency == (foreign ? "CNY" : "USD"));
   w.sql("UPDATE runs SET budget_micros=10000000");
   Error e = refused(w, "box", Value(Value::Object{}));
   CHECK(e.kind == ErrorKind::budget);
