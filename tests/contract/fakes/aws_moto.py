@@ -2,7 +2,7 @@
 """moto's EC2 behind the front of the scripted fake; run by a Python that has moto[server]. The front is aws.py's: it
 verifies signatures and dates, injects faults, and records each call. What is asked for is done by moto, and what moto
 leaves out stands here: a token makes one machine, a new one is shown late, a spot machine is taken away, pages are as
-small as a test wants them. moto has no price list: that is refused."""
+small as a test wants them. moto has no price list: that is refused; nor placement groups: those are the fake's."""
 import urllib.parse
 
 from aws import Aws
@@ -11,6 +11,7 @@ from moto.backends import get_backend
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.test import Client
 
+NOT_MOTOS = ("DescribePlacementGroups", "CreatePlacementGroup", "DeletePlacementGroup")
 ACCOUNT, REGION, TAG = "123456789012", "us-east-1", "rille"
 
 
@@ -73,7 +74,7 @@ class OnMoto(Aws):
     def run(self, operation, parameters, request):
         if self.service == "pricing":
             raise Refusal(400, "AccessDeniedException", "moto has no price list")
-        if request.header("X-Amz-Target"):
+        if request.header("X-Amz-Target") or operation in NOT_MOTOS:
             return super().run(operation, parameters, request)
         self.take_away()
         token = parameters.get("ClientToken") if operation == "RunInstances" else None
