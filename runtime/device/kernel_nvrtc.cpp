@@ -306,7 +306,7 @@ bool read_kept(const std::string& path, Cubin& out, Told& told) {
   if (!text) return false;
   std::vector<std::string> lines;
   std::size_t at = 0;
-  while (text->compare(at, 4, "\x7f" "ELF") != 0) {
+  while (!std::string_view(*text).substr(at).starts_with("\x7f" "ELF")) {
     const auto end = text->find('\n', at);
     if (end == text->npos) return false;
     lines.push_back(text->substr(at, end - at));
