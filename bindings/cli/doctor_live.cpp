@@ -142,7 +142,7 @@ void check_gone(Live& live) {
   else live.step("gone", false, fmt::format("{} still bears the tag", left->front().id));
 }
 
-int finish(Live& live) {
+int finish_live(Live& live) {
   App& app = live.app;
   const Result<Value>& r = *live.session.result;
   const auto leases = app.engine->leases().of_run(live.session.run->id());
@@ -219,7 +219,7 @@ int doctor_live_command(App& app, const LiveArguments& arguments) {
   if (!main) return fail(app, main.error());
   const std::string title = fmt::format("run {}, at most {}", s.run->id(), format_dollars(static_cast<Micros>(
                                                                                arguments.max_cost * 1e6)));
-  return drive(s, *main, app.json ? "" : title, [&live] { return finish(live); });
+  return drive(s, *main, app.json ? "" : title, [&live] { return finish_live(live); });
 }
 
 }  // namespace rille::cli

@@ -48,7 +48,7 @@ Check dead_man(const provider::Traits& traits) {
           "nobody ends the bill when the runner is lost for ever: a rent needs `unguarded = true`"};
 }
 
-std::string number(double n) { return n == std::floor(n) ? fmt::format("{:.0f}", n) : fmt::format("{:.2f}", n); }
+std::string shown_number(double n) { return n == std::floor(n) ? fmt::format("{:.0f}", n) : fmt::format("{:.2f}", n); }
 
 void add_quotas(App& app, provider::Provider& p, std::vector<Check>& checks, Value& json) {
   const auto quotas = run_blocking(*app.loop, p.quotas("", {}));
@@ -63,8 +63,8 @@ void add_quotas(App& app, provider::Provider& p, std::vector<Check>& checks, Val
   Value::Array all;
   for (const provider::Quota& quota : *quotas) {
     const bool nothing = quota.limit <= 0;
-    std::string found = number(quota.limit);
-    if (quota.used >= 0) found = fmt::format("{} of {} used", number(quota.used), found);
+    std::string found = shown_number(quota.limit);
+    if (quota.used >= 0) found = fmt::format("{} of {} used", shown_number(quota.used), found);
     checks.push_back({fmt::format("quota {}", quota.region), nothing ? "warning" : "ok",
                       fmt::format("{}: {}", quota.name, found), nothing ? "nothing of it: ask for more" : ""});
     all.push_back(quota.to_value());

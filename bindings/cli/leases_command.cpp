@@ -24,7 +24,7 @@ std::string ended_by(const App& app, const std::string& provider) {
 }
 
 // What nobody here has rented costs what its provider says, in its currency.
-lease::Price price_of(const App& app, const lease::Survey::Shown& s) {
+lease::Price shown_price(const App& app, const lease::Survey::Shown& s) {
   if (s.row) return s.row->price();
   const auto p = app.engine->providers().find(s.provider);
   return {s.machine.price_micros_per_hour, p ? (*p)->traits().currency : "USD"};
@@ -60,7 +60,7 @@ Value shown_value(const App& app, const lease::Survey::Shown& s, std::int64_t no
     v.set("created", format_utc(s.machine.created_wall_us))
         .set("age_s", (now_us - s.machine.created_wall_us) / 1'000'000);
   if (s.expires_us) v.set("expires", format_utc(s.expires_us));
-  const lease::Price price = price_of(app, s);
+  const lease::Price price = shown_price(app, s);
   if (price.currency != "USD") v.set("currency", price.currency);
   if (price.micros >= 0) v.set("price_per_hour", static_cast<double>(price.micros) / 1e6);
   if (s.row) v.set("lease", s.row->id).set("name", s.row->name).set("run", s.row->run).set("state", s.row->state);
@@ -76,7 +76,7 @@ std::string machines_text(const App& app, const lease::Survey& survey, std::int6
                     is_orphan(s)                       ? std::string(lease::to_string(s.account))
                     : s.account == lease::Account::own ? s.row->state
                                                        : "ending",
-                    s.provider, s.machine.id, price_of(app, s).shown(),
+                    s.provider, s.machine.id, shown_price(app, s).shown(),
                     created_us ? format_duration_ms(std::max<std::int64_t>(0, now_us - created_us) / 1000) : "?",
                     ended_by(app, s.provider), s.expires_us ? in_time(s.expires_us, now_us) : "?",
                     s.row ? s.row->run : "-"});

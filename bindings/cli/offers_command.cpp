@@ -174,7 +174,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
 }
 
 // In its own currency where nobody has said what that is in dollars.
-std::string shown(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
+std::string offer_price(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);
   return dollars >= 0 ? format_dollars(dollars) : format_money(price, o.currency);
@@ -198,7 +198,7 @@ void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& 
   if (workload.named()) row.emplace_back(workload.source_of(o.gpu, o.gpu_memory_bytes));
 }
 
-std::string table_of(const Terminal& terminal, const Listed& listed, const OfferQuery& query, bool reserved) {
+std::string offers_table(const Terminal& terminal, const Listed& listed, const OfferQuery& query, bool reserved) {
   const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
                                   [](const Offer& o) { return !links_of(o).empty(); });
   std::vector<std::vector<std::string>> rows{
@@ -217,10 +217,10 @@ std::string table_of(const Terminal& terminal, const Listed& listed, const Offer
                                  fmt::format("{}", o.vcpus), format_size_bytes(o.memory_bytes), o.region,
                                  o.spot ? "spot" : ""};
     if (linked) row.push_back(links_of(o));
-    row.push_back(shown(o, o.price_micros_per_hour, query, "unknown"));
+    row.push_back(offer_price(o, o.price_micros_per_hour, query, "unknown"));
     if (reserved)
       for (const Micros price : {o.reserved_1y_micros_per_hour, o.reserved_3y_micros_per_hour})
-        row.push_back(shown(o, price, query, "-"));
+        row.push_back(offer_price(o, price, query, "-"));
     if (query.rank != Rank::price) add_merit(row, o, query, listed.workload);
     rows.push_back(std::move(row));
   }
@@ -351,7 +351,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
     app.terminal.out(json_of(*listed, *query, now_us));
     return code;
   }
-  if (!nothing) app.terminal.out(table_of(app.terminal, *listed, *query, arguments.reserved));
+  if (!nothing) app.terminal.out(offers_table(app.terminal, *listed, *query, arguments.reserved));
   for (const auto& [name, error, told_us] : listed->errors) {
     Error said = error;
     if (!said.message.starts_with(name)) said.message = name + ": " + said.message;

@@ -22,7 +22,7 @@ std::string many(double n) {
   return fmt::format("{:.0f}", n);
 }
 
-std::string table_of(const std::vector<Measurement>& list) {
+std::string measured_table(const std::vector<Measurement>& list) {
   std::vector<std::vector<std::string>> rows{{"WORKLOAD", "GPU", "COUNT", "FROM", "PRECISION", "BATCH", "PARAMS",
                                               "STEPS", "PER SECOND AND GPU", "PER $", "MEASURED"}};
   for (const Measurement& m : list)
@@ -46,7 +46,7 @@ int measured_command(App& app, const std::string& workload) {
     return 0;
   }
   app.terminal.out(list->empty() ? "nothing was measured yet: rille.train on a rented machine measures itself\n"
-                                 : table_of(*list));
+                                 : measured_table(*list));
   return 0;
 }
 

@@ -18,7 +18,7 @@ struct Line {
 };
 
 // Per hour; below 0: nobody knows.
-double dollars_of(const Value& offer) {
+double offer_dollars(const Value& offer) {
   return offer.number(offer["currency"].is_null() ? "price_per_hour" : "dollars_per_hour", -1);
 }
 
@@ -39,12 +39,12 @@ Line plan_line(App& app, const Rented& r) {
   const Value* best = nullptr;
   if (offers)
     for (const Value& o : *offers->as_array())
-      if (!best && dollars_of(o) >= 0) best = &o;
+      if (!best && offer_dollars(o) >= 0) best = &o;
   if (best) {
     line.provider = best->text("provider");
     line.offer = best->text("id");
     line.region = best->text("region");
-    line.price = micros_from_dollars(dollars_of(*best)).value();
+    line.price = micros_from_dollars(offer_dollars(*best)).value();
   } else {
     line.note = "nobody here has it: the price is the simulated cloud's";
   }

@@ -27,7 +27,7 @@ struct Stage {
   }
 };
 
-host::HostOptions host_options(const std::string& directory, const Rehearsal& what) {
+host::HostOptions rehearsal_host_options(const std::string& directory, const Rehearsal& what) {
   host::HostOptions o;
   o.rehearsal = what.unknown_calls_end_at_once ? host::Rehearsal::plan : host::Rehearsal::simulate;
   o.script_directory = directory;
@@ -36,9 +36,9 @@ host::HostOptions host_options(const std::string& directory, const Rehearsal& wh
 }
 
 // Runs that the script starts are rehearsed with it.
-class Children final : public engine::ChildPrograms {
+class RehearsedChildren final : public engine::ChildPrograms {
  public:
-  Children(Stage& stage, const Rehearsal& what, const engine::RunHooks& hooks)
+  RehearsedChildren(Stage& stage, const Rehearsal& what, const engine::RunHooks& hooks)
       : stage_(stage), what_(what), event_(hooks.event), print_(hooks.print) {}
   engine::RunHooks hooks(const std::string&) override {
     engine::RunHooks h;
@@ -47,7 +47,7 @@ class Children final : public engine::ChildPrograms {
     return h;
   }
   Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
-    return host::load_program(*stage_.loop, host_options("", what_), stage_.interrupter, child, script);
+    return host::load_program(*stage_.loop, rehearsal_host_options("", what_), stage_.interrupter, child, script);
   }
 
  private:
@@ -69,13 +69,13 @@ Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& w
   if (what.event)
     hooks.event = [&what, &time = s.time, began_us](const Value& e) { what.event(time.wall_us() - began_us, e); };
   if (what.print) hooks.print = what.print;
-  hooks.children = std::make_shared<Children>(s, what, hooks);
+  hooks.children = std::make_shared<RehearsedChildren>(s, what, hooks);
   engine::RunSpec spec;
   spec.script = what.script;
   spec.args = what.args;
   spec.id = "simulated-" + std::to_string(weather.seed);
   RILLE_TRY(s.run, run_blocking(*s.loop, s.engine->start(std::move(spec), std::move(hooks))));
-  host::HostOptions options = host_options(fs::path(what.script).parent_path().string(), what);
+  host::HostOptions options = rehearsal_host_options(fs::path(what.script).parent_path().string(), what);
   RILLE_TRY(s.host, host::LuaHost::create(*s.loop, std::move(options)));
   s.host->bind_run(*s.run);
   return {};

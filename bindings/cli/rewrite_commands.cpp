@@ -7,7 +7,7 @@ namespace rille::cli {
 
 namespace {
 
-void tell(App& app, const engine::Cut& cut) {
+void tell_cut(App& app, const engine::Cut& cut) {
   if (!cut.because_of.empty())
     app.terminal.note(fmt::format("the lease '{}' was open there and is not now: going back to before its rent",
                                   cut.because_of));
@@ -27,7 +27,7 @@ int invalidate_command(App& app, const std::string& run, const std::string& key)
                          .set("dropped", cut->dropped).to_json_pretty() + "\n");
     return 0;
   }
-  tell(app, *cut);
+  tell_cut(app, *cut);
   app.terminal.out(fmt::format("continue with: rille resume {}\n", cut->run));
   return 0;
 }
@@ -37,13 +37,13 @@ Result<std::string> go_back(App& app, const RunArguments& arguments) {
     auto forked = app.engine->fork(arguments.resume, arguments.fork_from, arguments.rerent);
     Result<engine::Cut> cut = run_blocking(*app.loop, std::move(forked));
     if (!cut) return cut.error();
-    if (!app.json) tell(app, *cut);
+    if (!app.json) tell_cut(app, *cut);
     return cut->run;
   }
   RILLE_TRY(std::string key, app.engine->failed_at(arguments.resume));
   Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->invalidate(arguments.resume, key));
   if (!cut) return cut.error();
-  if (!app.json) tell(app, *cut);
+  if (!app.json) tell_cut(app, *cut);
   return cut->run;
 }
 

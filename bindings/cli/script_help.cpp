@@ -19,11 +19,11 @@ const char* type_of(const Value& model) {
   return "TEXT";
 }
 
-std::string shown(const Value& model) {
+std::string model_word(const Value& model) {
   if (model.as_string()) return model.as_string()->empty() ? "\"\"" : *model.as_string();
   std::string list;
   if (const Value::Array* items = model.as_array()) {
-    for (const Value& item : *items) list += (list.empty() ? "" : ",") + shown(item);
+    for (const Value& item : *items) list += (list.empty() ? "" : ",") + model_word(item);
     return list;
   }
   return model.to_json();
@@ -35,7 +35,7 @@ std::string table(const std::string& file, const Value::Object& options) {
   std::vector<std::vector<std::string>> rows{{"OPTION", "DEFAULT"}};
   for (const auto& [name, model] : options) {
     const char* type = type_of(model);
-    rows.push_back({fmt::format("--{}{}{}", name, *type ? " " : "", type), shown(model)});
+    rows.push_back({fmt::format("--{}{}{}", name, *type ? " " : "", type), model_word(model)});
   }
   return text + format_table(rows);
 }

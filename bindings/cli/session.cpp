@@ -29,7 +29,7 @@ void RunLog::write(std::string_view text) {
 
 namespace {
 
-std::string price_of(const Value& e) {
+std::string event_price(const Value& e) {
   if (e["price_per_hour"].is_null()) return "a price that is not known";
   return format_money(static_cast<Micros>(e.number("price_per_hour") * 1e6 + 0.5), e.text("currency", "USD")) +
          " per hour";
@@ -40,7 +40,7 @@ void show_event(App& app, const Value& e) {
   std::string what = e.text("event");
   Terminal& t = app.terminal;
   if (what == "live")
-    t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), price_of(e)));
+    t.note(fmt::format("rented {} from {} at {}", e.text("name"), e.text("provider"), event_price(e)));
   else if (what == "refused")
     t.note(fmt::format("{}: {} does not give {}: {}", e.text("name"), e.text("provider"), e.text("offer"),
                        e.text("message")));
@@ -56,7 +56,7 @@ void show_event(App& app, const Value& e) {
   else if (what == "resizing")
     t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
   else if (what == "resized")
-    t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), price_of(e)));
+    t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), event_price(e)));
   else if (what == "expired")
     t.note(fmt::format("{}: it is released", e.text("message")));
   else if (what == "released")

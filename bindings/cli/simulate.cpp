@@ -176,7 +176,7 @@ std::string report(const App& app, const SimulateArguments& a, const Runs& runs)
 }
 
 // What is told of a run that is looked at alone.
-void tell(App& app, std::int64_t us, const Value& e) {
+void tell_event(App& app, std::int64_t us, const Value& e) {
   std::string what = e.text("event"), rest = e.text("name");
   if (what == "call" || what == "call_restarted") rest = e.text("call");
   if (what == "rent" || what == "live")
@@ -190,7 +190,7 @@ void tell(App& app, std::int64_t us, const Value& e) {
 
 int show_one(App& app, const SimulateArguments& a, Rehearsal what, const provider::sim::Options& weather) {
   if (!app.json) {
-    what.event = [&app](std::int64_t us, const Value& e) { tell(app, us, e); };
+    what.event = [&app](std::int64_t us, const Value& e) { tell_event(app, us, e); };
     what.print = [&app](std::string_view text) { app.terminal.out(text); };
   }
   Runs runs;

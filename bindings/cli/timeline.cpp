@@ -17,7 +17,7 @@ constexpr int bar_columns_min = 10, bar_columns_max = 40;
 
 double seconds(std::int64_t us) { return static_cast<double>(us) / 1e6; }
 
-std::string shown(double s) { return format_duration_ms(std::llround(s * 1000)); }
+std::string shown_seconds(double s) { return format_duration_ms(std::llround(s * 1000)); }
 
 Value machine_row(const lease::Lease& l, const lease::Tenure* t, std::int64_t begin_us, std::int64_t now_us) {
   std::int64_t from = t ? t->from_us : l.created_us, to = t && t->to_us ? t->to_us : l.released_us;
@@ -48,7 +48,7 @@ std::string cost_of(const Value& row) {
 }
 
 // "   ====  ", or "   ..." while it goes on.
-std::string bar(const Value& row, double span, int columns) {
+std::string row_bar(const Value& row, double span, int columns) {
   double from = row.number("start_seconds") / span, to = from + row.number("seconds") / span;
   int first = std::clamp(static_cast<int>(from * columns), 0, columns - 1);
   int last = std::clamp(static_cast<int>(std::ceil(to * columns)), first + 1, columns);
@@ -91,8 +91,8 @@ std::string timeline_table(const std::vector<Value>& rows, int columns) {
   for (const Value& r : rows) {
     span = std::max(span, r.number("start_seconds") + r.number("seconds"));
     table.push_back({r.text("key"), r.text("kind"), r.text("state"), fmt::format("{}", r.integer("attempt")),
-                     shown(std::max(0.0, r.number("start_seconds"))),
-                     shown(r.number("seconds")) + (r.boolean("under_way") ? " .." : "")});
+                     shown_seconds(std::max(0.0, r.number("start_seconds"))),
+                     shown_seconds(r.number("seconds")) + (r.boolean("under_way") ? " .." : "")});
     bool machine = r.text("kind") == "lease";
     if (paid)
       table.back().push_back(machine ? cost_of(r) : "");
@@ -108,7 +108,7 @@ std::string timeline_table(const std::vector<Value>& rows, int columns) {
   int room = std::min(bar_columns_max, columns - width - 3);
   if (room < bar_columns_min) return plain;
   table[0].emplace_back("");
-  for (std::size_t i = 0; i < rows.size(); ++i) table[i + 1].push_back(bar(rows[i], span, room));
+  for (std::size_t i = 0; i < rows.size(); ++i) table[i + 1].push_back(row_bar(rows[i], span, room));
   return format_table(table);
 }
 

@@ -51,7 +51,7 @@ std::string notes_of(const Value& reading) {
   return out;
 }
 
-std::string line_of(const std::string& name, const Value& reading) {
+std::string reading_line(const std::string& name, const Value& reading) {
   std::string out = fmt::format("{:<5}", name);
   for (const Column& c : columns) {
     const double* n = reading[c.member].as_number();
@@ -92,8 +92,8 @@ int top_command(App& app, const TopArguments& arguments) {
     }
     // The cores' share stands where the multiprocessors' does.
     if (const double* percent = cpu["cpu_percent"].as_number()) cpu.set("gpu_percent", *percent);
-    app.terminal.out(line_of("cpu", cpu));
-    for (const Value& card : cards) app.terminal.out(line_of(card.text("index"), card));
+    app.terminal.out(reading_line("cpu", cpu));
+    for (const Value& card : cards) app.terminal.out(reading_line(card.text("index"), card));
     until_heading -= 1 + static_cast<int>(cards.size());
   }
   return 0;

@@ -18,7 +18,7 @@ std::string path_of(const CLI::App& command) {
   return command.get_parent() ? path_of(*command.get_parent()) + " " + command.get_name() : "rille";
 }
 
-std::vector<std::string> commands_of(const CLI::App& command) {
+std::vector<std::string> names_of_commands(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; }))
     if (!sub->get_group().empty()) names.push_back(sub->get_name());
@@ -33,7 +33,7 @@ std::string usage_of(const CLI::App& command) {
     if (o->get_positional()) line += o->get_required() ? " " + o->get_name(true) : " [" + o->get_name(true) + "]";
     else if (o->get_required()) needed += fmt::format(" {} {}", o->get_name(), o->get_type_name());
   }
-  const std::vector<std::string> commands = commands_of(command);
+  const std::vector<std::string> commands = names_of_commands(command);
   if (command.get_parent() && !commands.empty()) line += fmt::format(" [{}]", fmt::join(commands, "|"));
   return line + needed;
 }
@@ -55,7 +55,7 @@ std::vector<std::string> flags_of(const CLI::App& command) {
 
 std::string unexpected_hint(const CLI::App& command, const std::string& word) {
   if (!word.starts_with("-")) {
-    const std::string near = did_you_mean(word, commands_of(command));
+    const std::string near = did_you_mean(word, names_of_commands(command));
     return near.empty() ? "usage: " + usage_of(command) : fmt::format("did you mean `{} {}`?", path_of(command), near);
   }
   if (word == "-v" || word == "-V") return "did you mean --version?";

@@ -15,7 +15,7 @@ int keep_lease(lua_State* L) {
 }
 
 // (list of leases) -> list of readings, each { utilization =, .. } or { error = }
-int telemetry(lua_State* L) {
+int cluster_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
   std::vector<std::string> leases;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
@@ -44,7 +44,7 @@ int seconds(lua_State* L) {
 
 void add_cluster_functions(lua_State* L) {
   set_functions(L, {{"keep_lease", bind<keep_lease>}, {"seconds", bind<seconds>}, {"standing", bind<standing>}});
-  set_async(L, "telemetry", bind<telemetry>);
+  set_async(L, "telemetry", bind<cluster_telemetry>);
 }
 
 }  // namespace rille::lua

@@ -14,7 +14,7 @@ using tensor::Ranks;
 // A script that has ended waits no longer than this for other ranks.
 constexpr std::int64_t patience_at_end_ms = 5000;
 
-CommunicatorHandle& self(lua_State* L, const char* what) {
+CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
   tensor_state(L);
   auto& h = check_object<CommunicatorHandle>(L, 1, what);
   if (!h.ranks) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the communicator is closed", what))));
@@ -145,41 +145,41 @@ Result<int> given_back(lua_State* L, Result<void> done) {
 }
 
 Result<int> all_reduce(lua_State* L) {
-  auto& h = self(L, "comm:all_reduce");
+  auto& h = check_communicator(L, "comm:all_reduce");
   return given_back(L, tensor::all_reduce_(h.ranks, check_tensors(L, 2, "comm:all_reduce", "state"),
                                            check_reduce(L, 3)));
 }
 
 Result<int> broadcast(lua_State* L) {
-  auto& h = self(L, "comm:broadcast");
+  auto& h = check_communicator(L, "comm:broadcast");
   const int from = lua_isnoneornil(L, 3) ? 0 : check_rank(L, 3, "comm:broadcast's rank");
   return given_back(L, tensor::broadcast_(h.ranks, check_tensors(L, 2, "comm:broadcast", "state"), from));
 }
 
 Result<int> all_gather(lua_State* L) {
-  auto& h = self(L, "comm:all_gather");
+  auto& h = check_communicator(L, "comm:all_gather");
   return give(L, tensor::all_gather(h.ranks, check_tensor(L, 2, "comm:all_gather")));
 }
 
 Result<int> reduce_scatter(lua_State* L) {
-  auto& h = self(L, "comm:reduce_scatter");
+  auto& h = check_communicator(L, "comm:reduce_scatter");
   return give(L, tensor::reduce_scatter(h.ranks, check_tensor(L, 2, "comm:reduce_scatter"), check_reduce(L, 3)));
 }
 
 Result<int> send(lua_State* L) {
-  auto& h = self(L, "comm:send");
+  auto& h = check_communicator(L, "comm:send");
   const int to = check_rank(L, 3, "comm:send's rank");
   return given_back(L, tensor::send_to(h.ranks, check_tensor(L, 2, "comm:send"), to));
 }
 
 Result<int> receive(lua_State* L) {
-  auto& h = self(L, "comm:recv");
+  auto& h = check_communicator(L, "comm:recv");
   const int from = check_rank(L, 3, "comm:recv's rank");
   return given_back(L, tensor::receive_(h.ranks, check_tensor(L, 2, "comm:recv"), from));
 }
 
 Result<int> average_gradients(lua_State* L) {
-  auto& h = self(L, "comm:average_gradients");
+  auto& h = check_communicator(L, "comm:average_gradients");
   auto done = tensor::average_gradients(h.ranks, check_tensors(L, 2, "comm:average_gradients", "parameters"));
   if (!done) return at_line(L, std::move(done).error());
   return 0;
@@ -203,20 +203,20 @@ void refuse_tracing(lua_State* L, const CommunicatorHandle& h, const char* verb)
 }
 
 int barrier(lua_State* L) {
-  auto& h = self(L, "comm:barrier");
+  auto& h = check_communicator(L, "comm:barrier");
   refuse_tracing(L, h, "comm:barrier");
   if (auto done = tensor::barrier(h.ranks, *h.graph); !done) raise(L, at_line(L, std::move(done).error()));
   return await_lane(L, h, {});
 }
 
 int close(lua_State* L) {
-  auto& h = self(L, "comm:close");
+  auto& h = check_communicator(L, "comm:close");
   refuse_tracing(L, h, "comm:close");
   const Ranks ranks = std::exchange(h.ranks, nullptr);
   return await_lane(L, h, [ranks] { ranks->leave(); });
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool communicator_field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   if (key == "split") {                    // it is Lua: stdlib/device/split.lua
     get_registry(L, &key_rille);
@@ -233,7 +233,7 @@ bool field(lua_State* L, std::string_view key) {
   return true;
 }
 
-int to_string(lua_State* L) {
+int communicator_to_string(lua_State* L) {
   const auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   push(L, fmt::format("Communicator {}{}", h.text, h.ranks ? "" : " (closed)"));
   return 1;
@@ -251,8 +251,8 @@ void define_communicator(lua_State* L) {
                                                    {"recv", bind<receive>},
                                                    {"average_gradients", bind<average_gradients>}},
                                        .async_methods = {{"barrier", bind<barrier>}, {"close", bind<close>}},
-                                       .metamethods = {{"__tostring", bind<to_string>}},
-                                       .field = field,
+                                       .metamethods = {{"__tostring", bind<communicator_to_string>}},
+                                       .field = communicator_field,
                                        .fields = {"rank", "world", "transport", "device", "split"}});
   lua_newtable(L);
   set_async(L, "communicator", bind<communicator>);

@@ -13,7 +13,7 @@ using data::BytesDataset;
 
 struct BytesHandle { BytesDataset set; };
 
-data::BytesOptions check_options(lua_State* L, int index) {
+data::BytesOptions check_bytes_options(lua_State* L, int index) {
   data::BytesOptions options;
   if (auto n = option_number(L, index, "context")) options.context = static_cast<std::int64_t>(*n);
   if (auto n = option_number(L, index, "seed")) options.seed = static_cast<std::uint64_t>(*n);
@@ -31,7 +31,7 @@ Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
 // bytes(path, {context, seed, split, shuffle})
 Result<int> bytes(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.bytes"));
-  return push_set(L, BytesDataset::open(path, check_options(L, 2)));
+  return push_set(L, BytesDataset::open(path, check_bytes_options(L, 2)));
 }
 
 Result<std::vector<data::TokenFile>> open_files(const std::string& path, int width_bytes) {
@@ -53,7 +53,7 @@ Result<int> tokens(lua_State* L) {
   if (!training) return at_line(L, std::move(training).error());
   auto validation = open_files(other, width);
   if (!validation) return at_line(L, std::move(validation).error());
-  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), check_options(L, 3)));
+  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), check_bytes_options(L, 3)));
 }
 
 Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {
@@ -72,7 +72,7 @@ int tokenize(lua_State* L) {
                [](lua_State* l, std::string made) { push(l, made); return 1; });
 }
 
-BytesDataset& self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }
+BytesDataset& bytes_self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }
 
 template <class T, class Fill>
 Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t context, DType dtype,
@@ -99,16 +99,16 @@ Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch
 }
 
 // next(batch, rank, world, device or nil) -> x, y
-Result<int> next(lua_State* L) {
-  BytesDataset& set = self(L);
+Result<int> bytes_next(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
   const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
   return push_batch(L, set, batch, 5, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
 }
 
 // validation(first, batch, device or nil): samples from `first` on, counting from 0
-Result<int> validation(lua_State* L) {
-  BytesDataset& set = self(L);
+Result<int> bytes_validation(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
   if (set.windows(data::Split::validation) == 0)
     return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
@@ -118,14 +118,14 @@ Result<int> validation(lua_State* L) {
 }
 
 Result<int> bigram(lua_State* L) {
-  BytesDataset& set = self(L);
+  BytesDataset& set = bytes_self(L);
   RILLE_TRY(double nats, data::bigram_nats_per_byte(set.bytes(data::Split::train), set.bytes(data::Split::validation)));
   push(L, nats);
   return 1;
 }
 
-int info(lua_State* L) {
-  BytesDataset& set = self(L);
+int bytes_info(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
   lua_newtable(L);
   set_field(L, "context", set.options().context);
   const bool ids = set.is_tokens();
@@ -140,14 +140,14 @@ int info(lua_State* L) {
   return 1;
 }
 
-int state(lua_State* L) {
-  push_value(L, self(L).state());
+int bytes_state(lua_State* L) {
+  push_value(L, bytes_self(L).state());
   return 1;
 }
 
-Result<int> restore(lua_State* L) {
+Result<int> bytes_restore(lua_State* L) {
   RILLE_TRY(Value state, to_value(L, 2, "the data's state"));
-  if (auto done = self(L).restore(state); !done) return std::move(done).error();
+  if (auto done = bytes_self(L).restore(state); !done) return std::move(done).error();
   return 0;
 }
 
@@ -166,12 +166,12 @@ void add_data_natives(lua_State* L) {
   define_class<BytesHandle>(L, {.name = "BytesDataset"});
   set_functions(L, {{"bytes", bind<bytes>},
                     {"tokens", bind<tokens>},
-                    {"bytes_next", bind<next>},
-                    {"bytes_validation", bind<validation>},
+                    {"bytes_next", bind<bytes_next>},
+                    {"bytes_validation", bind<bytes_validation>},
                     {"bytes_bigram", bind<bigram>},
-                    {"bytes_info", bind<info>},
-                    {"bytes_state", bind<state>},
-                    {"bytes_restore", bind<restore>},
+                    {"bytes_info", bind<bytes_info>},
+                    {"bytes_state", bind<bytes_state>},
+                    {"bytes_restore", bind<bytes_restore>},
                     {"encode", bind<encode>}});
   set_async(L, "tokenize", bind<tokenize>);
 }

@@ -12,7 +12,7 @@ using data::ArraysDataset;
 
 struct ArraysHandle { ArraysDataset set; };
 
-ArraysDataset& self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
+ArraysDataset& arrays_self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
 
 // Names, or nil: those of `known` in their order.
 std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::string> known) {
@@ -87,24 +87,24 @@ Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch
   return static_cast<int>(rows.size());
 }
 
-Result<int> next(lua_State* L) {
-  ArraysDataset& set = self(L);
+Result<int> arrays_next(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
   const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
   return push_rows(L, set, batch, 5, set.next(batch, rank, world));
 }
 
 // validation(first, batch, device or nil): rows from `first` on, counting from 0
-Result<int> validation(lua_State* L) {
-  ArraysDataset& set = self(L);
+Result<int> arrays_validation(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
   if (set.validation_rows() == 0)
     return make_error(ErrorKind::state, "the data set has no validation part", "keep a share: split = 0.1");
   return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
 }
 
-int info(lua_State* L) {
-  ArraysDataset& set = self(L);
+int arrays_info(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
   lua_newtable(L);
   set_field(L, "training_rows", static_cast<double>(set.rows()));
   set_field(L, "validation_rows", static_cast<double>(set.validation_rows()));
@@ -114,14 +114,14 @@ int info(lua_State* L) {
   return 1;
 }
 
-int state(lua_State* L) {
-  push_value(L, self(L).state());
+int arrays_state(lua_State* L) {
+  push_value(L, arrays_self(L).state());
   return 1;
 }
 
-Result<int> restore(lua_State* L) {
+Result<int> arrays_restore(lua_State* L) {
   RILLE_TRY(Value state, to_value(L, 2, "the data's state"));
-  if (auto done = self(L).restore(state); !done) return std::move(done).error();
+  if (auto done = arrays_self(L).restore(state); !done) return std::move(done).error();
   return 0;
 }
 
@@ -130,11 +130,11 @@ Result<int> restore(lua_State* L) {
 void add_array_natives(lua_State* L) {
   define_class<ArraysHandle>(L, {.name = "ArraysDataset"});
   set_functions(L, {{"arrays", bind<arrays>},
-                    {"arrays_next", bind<next>},
-                    {"arrays_validation", bind<validation>},
-                    {"arrays_info", bind<info>},
-                    {"arrays_state", bind<state>},
-                    {"arrays_restore", bind<restore>}});
+                    {"arrays_next", bind<arrays_next>},
+                    {"arrays_validation", bind<arrays_validation>},
+                    {"arrays_info", bind<arrays_info>},
+                    {"arrays_state", bind<arrays_state>},
+                    {"arrays_restore", bind<arrays_restore>}});
 }
 
 }  // namespace rille::lua

@@ -28,10 +28,10 @@ Graph& opened(lua_State* L, DeviceHandle& h) {
   return *h.graph;
 }
 
-Graph& self(lua_State* L, const char* what) { return opened(L, check_object<DeviceHandle>(L, 1, what)); }
+Graph& check_device(lua_State* L, const char* what) { return opened(L, check_object<DeviceHandle>(L, 1, what)); }
 
 int seed(lua_State* L) {
-  Graph& g = self(L, "seed");
+  Graph& g = check_device(L, "seed");
   if (g.tracing())
     raise(L, at_line(L, make_error(ErrorKind::state, "seed inside a compiled function",
                                    "seed outside of it: it would not happen when it is replayed")));
@@ -40,7 +40,7 @@ int seed(lua_State* L) {
 }
 
 int random_state(lua_State* L) {  // a plain table, for checkpoints
-  auto s = self(L, "random_state").random_state();
+  auto s = check_device(L, "random_state").random_state();
   lua_newtable(L);
   set_field(L, "seed", static_cast<double>(s.seed));
   set_field(L, "step", static_cast<double>(s.step));
@@ -49,7 +49,7 @@ int random_state(lua_State* L) {  // a plain table, for checkpoints
 }
 
 int set_random_state(lua_State* L) {
-  Graph& g = self(L, "set_random_state");
+  Graph& g = check_device(L, "set_random_state");
   check_table(L, 2, "set_random_state");
   auto get = [&](const char* key) { return static_cast<std::uint64_t>(option_number(L, 2, key).value_or(0)); };
   g.set_random_state({get("seed"), get("step"), static_cast<std::uint32_t>(get("index"))});
@@ -57,7 +57,7 @@ int set_random_state(lua_State* L) {
 }
 
 int memory(lua_State* L) {
-  auto m = self(L, "memory").device()->memory();
+  auto m = check_device(L, "memory").device()->memory();
   lua_newtable(L);
   set_field(L, "live", m.live_bytes);
   set_field(L, "working", m.working_bytes);
@@ -65,9 +65,9 @@ int memory(lua_State* L) {
   set_field(L, "cached", m.cached_bytes);
   set_field(L, "limit", m.limit_bytes);
   set_field(L, "buffers", m.live_buffers);
-  push(L, self(L, "memory").device()->memory_summary());
+  push(L, check_device(L, "memory").device()->memory_summary());
   lua_setfield(L, -2, "summary");
-  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(self(L, "memory").device().get())) {
+  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(check_device(L, "memory").device().get())) {
     const auto [free_bytes, total_bytes] = value_or_raise(L, cuda->card_memory());
     set_field(L, "card_free", static_cast<double>(free_bytes));
     set_field(L, "card_total", static_cast<double>(total_bytes));
@@ -76,7 +76,7 @@ int memory(lua_State* L) {
 }
 
 // What it does now: dev:telemetry() -> table
-Result<int> telemetry(lua_State* L) {
+Result<int> device_telemetry(lua_State* L) {
   const auto& h = check_object<DeviceHandle>(L, 1, "telemetry");
   TensorState& state = tensor_state(L);
   if (h.card) {
@@ -91,7 +91,7 @@ Result<int> telemetry(lua_State* L) {
 }
 
 Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limit
-  Graph& g = self(L, "limit_memory");
+  Graph& g = check_device(L, "limit_memory");
   std::int64_t bytes = 0;
   if (lua_type(L, 2) == LUA_TNUMBER) {
     bytes = check_integer(L, 2, "limit_memory");
@@ -106,17 +106,17 @@ Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limi
 }
 
 int release_cache(lua_State* L) {  // waits until nothing works on it
-  self(L, "release_cache").device()->release_cache();
+  check_device(L, "release_cache").device()->release_cache();
   return 0;
 }
 
 int reset_peak(lua_State* L) {
-  self(L, "reset_peak").device()->reset_peak();
+  check_device(L, "reset_peak").device()->reset_peak();
   return 0;
 }
 
-int synchronize(lua_State* L) {
-  Graph& g = self(L, "synchronize");
+int device_synchronize(lua_State* L) {
+  Graph& g = check_device(L, "synchronize");
   if (g.tracing()) raise(L, at_line(L, make_error(ErrorKind::state, "synchronize inside a compiled function")));
   Completion done = begin_await(L);
   g.synchronize([done](Result<void> r) {
@@ -154,7 +154,7 @@ std::string description(lua_State* L, DeviceHandle& h) {
   return h.card ? device::describe(*h.card) : opened(L, h).device()->description();
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool device_field(lua_State* L, std::string_view key) {
   auto& h = check_object<DeviceHandle>(L, 1, "device");
   if (key == "name") push(L, h.name);
   else if (key == "kind") push(L, h.card ? "cuda" : "cpu");
@@ -166,19 +166,19 @@ bool field(lua_State* L, std::string_view key) {
   return true;
 }
 
-int to_string(lua_State* L) {
+int device_to_string(lua_State* L) {
   auto& h = check_object<DeviceHandle>(L, 1, "device");
   push(L, fmt::format("Device {}: {}", h.name, description(L, h)));
   return 1;
 }
 
 int device_kernel_method(lua_State* L) {
-  self(L, "kernel");
+  check_device(L, "kernel");
   return device_kernel(L);
 }
 
 int device_kernel_file_method(lua_State* L) {
-  self(L, "kernel_file");
+  check_device(L, "kernel_file");
   return device_kernel_file(L);
 }
 
@@ -244,11 +244,11 @@ void define_device(lua_State* L) {
                             {"random_state", bind<random_state>},
                             {"set_random_state", bind<set_random_state>},
                             {"memory", bind<memory>},
-                            {"telemetry", bind<telemetry>},
+                            {"telemetry", bind<device_telemetry>},
                             {"limit_memory", bind<limit_memory>},
                             {"release_cache", bind<release_cache>},
                             {"reset_peak", bind<reset_peak>},
-                            {"synchronize", bind<synchronize>},
+                            {"synchronize", bind<device_synchronize>},
                             {"stream", bind<device_stream>},
                             {"record", bind<device_record>},
                             {"wait", bind<device_wait>},
@@ -257,14 +257,14 @@ void define_device(lua_State* L) {
     methods.push_back(f);
   define_class<DeviceHandle>(L, {.name = "Device",
                                  .methods = std::move(methods),
-                                 .metamethods = {{"__tostring", bind<to_string>}},
-                                 .field = field,
+                                 .metamethods = {{"__tostring", bind<device_to_string>}},
+                                 .field = device_field,
                                  .fields = {"name", "kind", "description", "threads", "profile", "check_numbers",
                                             "model", "uuid", "bus", "architecture", "multiprocessors",
                                             "memory_bytes"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
-  set_async(L, "synchronize", bind<synchronize>);
+  set_async(L, "synchronize", bind<device_synchronize>);
   set_async(L, "kernel", bind<device_kernel_method>);
   set_async(L, "kernel_file", bind<device_kernel_file_method>);
   lua_pop(L, 2);

@@ -23,7 +23,7 @@ int done(lua_State* L) {
   return 1;
 }
 
-int wait(lua_State* L) {
+int event_wait(lua_State* L) {
   auto& e = check_event(L, 1, "wait");
   return await_events(L, *e.graph, {e.event}, [](lua_State*) { return 0; });
 }
@@ -40,13 +40,13 @@ int elapsed(lua_State* L) {
   return await_events(L, *from.graph, {from.event, to.event}, std::move(push_seconds));
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool event_field(lua_State* L, std::string_view key) {
   if (key != "device") return false;
   push(L, check_event(L, 1, "event").graph->device()->name());
   return true;
 }
 
-int to_string(lua_State* L) {
+int event_to_string(lua_State* L) {
   push(L, fmt::format("Event {}", check_event(L, 1, "event").graph->device()->name()));
   return 1;
 }
@@ -85,9 +85,9 @@ int await_events(lua_State* L, Graph& graph, std::vector<std::shared_ptr<tensor:
 void define_event(lua_State* L) {
   define_class<EventHandle>(L, {.name = "Event",
                                 .methods = {{"done", bind<done>}},
-                                .async_methods = {{"wait", bind<wait>}, {"elapsed", bind<elapsed>}},
-                                .metamethods = {{"__tostring", bind<to_string>}},
-                                .field = field,
+                                .async_methods = {{"wait", bind<event_wait>}, {"elapsed", bind<elapsed>}},
+                                .metamethods = {{"__tostring", bind<event_to_string>}},
+                                .field = event_field,
                                 .fields = {"device"}});
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using provider::GpuFacts;
 
-Value to_value(const GpuFacts& f) {
+Value facts_value(const GpuFacts& f) {
   Value out;
   out.set("name", provider::gpu_name(f)).set("model", std::string(f.model)).set("socket", std::string(f.socket));
   out.set("architecture", std::string(f.architecture)).set("capability", f.capability);
@@ -27,14 +27,14 @@ Value to_value(const GpuFacts& f) {
 int gpu_facts(lua_State* L) {
   if (lua_isnoneornil(L, 1)) {
     Value::Array all;
-    for (const GpuFacts& row : provider::gpu_facts()) all.push_back(to_value(row));
+    for (const GpuFacts& row : provider::gpu_facts()) all.push_back(facts_value(row));
     push_value(L, Value(std::move(all)));
     return 1;
   }
   const std::string name(check_text(L, 1, "rille.gpus"));
   const double bytes = lua_isnoneornil(L, 2) ? 0 : check_number(L, 2, "rille.gpus");
   if (const GpuFacts* found = provider::gpu_facts(name, static_cast<std::int64_t>(bytes))) {
-    push_value(L, to_value(*found));
+    push_value(L, facts_value(*found));
     return 1;
   }
   lua_pushnil(L);

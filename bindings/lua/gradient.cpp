@@ -35,7 +35,7 @@ struct Kept {
 struct ForgottenHandle { std::shared_ptr<Forgotten> list = std::make_shared<Forgotten>(); };
 
 // Calls the function with the gradients, on the stack of whoever called backward().
-Result<std::vector<Tensor>> call(lua_State* L, std::int64_t number, std::size_t inputs,
+Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::size_t inputs,
                                  const std::vector<Tensor>& grads) {
   const int top = lua_gettop(L);
   if (!lua_checkstack(L, int(grads.size() + inputs) + 4))
@@ -97,7 +97,7 @@ Result<int> custom_grad(lua_State* L) {
   const auto rule = [kept, from = &state, alive = std::weak_ptr(state.main), n = inputs.size()](
                         const std::vector<Tensor>& grads) -> Result<std::vector<Tensor>> {
     if (alive.expired()) return make_error(ErrorKind::state, "custom_grad: the script has ended");
-    return call(from->L, kept->number, n, grads);
+    return call_rule(from->L, kept->number, n, grads);
   };
   auto made = tensor::with_gradient(inputs, outputs, rule);
   if (!made) return at_line(L, std::move(made).error());

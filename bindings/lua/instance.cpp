@@ -14,15 +14,15 @@ struct Instance {
   std::string id, name;
 };
 
-Instance& self(lua_State* L, const char* method) { return check_object<Instance>(L, 1, method); }
+Instance& check_instance(lua_State* L, const char* method) { return check_object<Instance>(L, 1, method); }
 
 int push_instance(lua_State* L, engine::LeaseView lease) {
   push_object(L, Instance{lease.id, lease.name});
   return 1;
 }
 
-bool field(lua_State* L, std::string_view key) {
-  Instance& box = self(L, "instance");
+bool instance_field(lua_State* L, std::string_view key) {
+  Instance& box = check_instance(L, "instance");
   if (key == "name") { push(L, box.name); return true; }
   if (key == "id") { push(L, box.id); return true; }
   LuaHost& host = LuaHost::of(L);
@@ -55,8 +55,8 @@ bool field(lua_State* L, std::string_view key) {
   return false;
 }
 
-int to_string(lua_State* L) {
-  Instance& box = self(L, "instance");
+int instance_to_string(lua_State* L) {
+  Instance& box = check_instance(L, "instance");
   LuaHost& host = LuaHost::of(L);
   auto lease = host.has_run() ? host.run().lease(box.id) : Result<engine::LeaseView>(make_error(ErrorKind::state, ""));
   if (!lease) push(L, fmt::format("Instance '{}'", box.name));
@@ -110,7 +110,7 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
 // box:stage(from, to, options)
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
-  Instance& box = self(L, "box:stage");
+  Instance& box = check_instance(L, "box:stage");
   std::string from(check_text(L, 2, "box:stage: what to stage")),
       to(check_text(L, 3, "box:stage: its name on the instance"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
@@ -121,7 +121,7 @@ Result<int> stage(lua_State* L) {
 // box:get(from, to, options)
 Result<int> get(lua_State* L) {
   Verb v = begin_verb(L, "get");
-  Instance& box = self(L, "box:get");
+  Instance& box = check_instance(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
   return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
@@ -158,7 +158,7 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
-  Instance& box = self(L, "box:call");
+  Instance& box = check_instance(L, "box:call");
   engine::CallSpec spec;
   spec.name = check_name(L, 2, "call");
   std::string what = fmt::format("box:call '{}'", spec.name);
@@ -200,7 +200,7 @@ Result<int> call(lua_State* L) {
 // box:exec(name, {argv=, env=, container=, timeout=, check=})
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
-  Instance& box = self(L, "box:exec");
+  Instance& box = check_instance(L, "box:exec");
   engine::CallSpec spec;
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
@@ -246,15 +246,15 @@ Result<int> exec(lua_State* L) {
   }, Waits::engine);
 }
 
-int release(lua_State* L) {
+int instance_release(lua_State* L) {
   Verb v = begin_verb(L, "release");
-  return await(L, v.run.release(v.id, self(L, "box:release").id, v.source), push_nothing, Waits::engine);
+  return await(L, v.run.release(v.id, check_instance(L, "box:release").id, v.source), push_nothing, Waits::engine);
 }
 
 // box:replace([options])
 Result<int> replace(lua_State* L) {
   Verb v = begin_verb(L, "replace");
-  Instance& box = self(L, "box:replace");
+  Instance& box = check_instance(L, "box:replace");
   Value options{Value::Object{}};
   if (!lua_isnoneornil(L, 2)) {
     check_table(L, 2, "box:replace's options");
@@ -273,7 +273,7 @@ Result<int> replace(lua_State* L) {
 // box:resize(options)
 Result<int> resize(lua_State* L) {
   Verb v = begin_verb(L, "resize");
-  Instance& box = self(L, "box:resize");
+  Instance& box = check_instance(L, "box:resize");
   check_table(L, 2, "box:resize's options");
   RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
   if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
@@ -286,13 +286,13 @@ Result<int> resize(lua_State* L) {
 // box:preempting(): when its machine will be taken away, or nil
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
-  return await(L, v.run.preempting(v.id, self(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
+  return await(L, v.run.preempting(v.id, check_instance(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
 }
 
 // box:telemetry(): what the machine's processors and GPUs do; raises where they cannot be asked
-int telemetry(lua_State* L) {
+int instance_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
-  std::vector<std::string> one(1, self(L, "box:telemetry").id);
+  std::vector<std::string> one(1, check_instance(L, "box:telemetry").id);
   return await(L, v.run.telemetry(v.id, std::move(one), v.source), [](lua_State* l, Value readings) {
     const Value::Array* all = readings.as_array();
     Value reading = all && !all->empty() ? all->front() : Value();
@@ -302,9 +302,9 @@ int telemetry(lua_State* L) {
 }
 
 // box:detach(ttl)
-int detach(lua_State* L) {
+int instance_detach(lua_State* L) {
   Verb v = begin_verb(L, "detach");
-  Instance& box = self(L, "box:detach");
+  Instance& box = check_instance(L, "box:detach");
   std::int64_t ttl_ms = check_duration_ms(L, 2, "box:detach: for how long it shall live on");
   if (ttl_ms <= 0) raise_invalid(L, "box:detach: a duration must be positive", "box:detach(\"24h\")");
   return await(L, v.run.detach(v.id, box.id, ttl_ms, v.source), push_nothing, Waits::engine);
@@ -312,7 +312,7 @@ int detach(lua_State* L) {
 
 Result<int> describe_lease(lua_State* L) {
   Verb v = begin_verb(L, "describe", Verbs::anywhere);
-  RILLE_TRY(engine::LeaseView lease, v.run.lease(self(L, "box:describe").id));
+  RILLE_TRY(engine::LeaseView lease, v.run.lease(check_instance(L, "box:describe").id));
   push_value(L, lease.to_value());
   return 1;
 }
@@ -354,14 +354,14 @@ int open_instance(lua_State* L) {
                             {"get", bind<get>},
                             {"call", bind<call>},
                             {"exec", bind<exec>},
-                            {"release", bind<release>},
+                            {"release", bind<instance_release>},
                             {"replace", bind<replace>},
                             {"resize", bind<resize>},
                             {"preempting", bind<preempting>},
-                            {"telemetry", bind<telemetry>},
-                            {"detach", bind<detach>}},
-          .metamethods = {{"__tostring", bind<to_string>}},
-          .field = field,
+                            {"telemetry", bind<instance_telemetry>},
+                            {"detach", bind<instance_detach>}},
+          .metamethods = {{"__tostring", bind<instance_to_string>}},
+          .field = instance_field,
           .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",
                      "vcpus", "memory", "price", "spent", "costs", "expires", "spot"}});
   lua_newtable(L);

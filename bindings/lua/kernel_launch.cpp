@@ -197,7 +197,7 @@ Result<int> suggest_block(lua_State* L) {
   return 1;
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool kernel_field(lua_State* L, std::string_view key) {
   device::Kernel& k = *check_object<KernelHandle>(L, 1, "kernel").kernel;
   if (key == "name") push(L, k.name());
   else if (key == "signature") push(L, k.signature());
@@ -207,7 +207,7 @@ bool field(lua_State* L, std::string_view key) {
   return true;
 }
 
-int to_string(lua_State* L) {
+int kernel_to_string(lua_State* L) {
   const auto& handle = check_object<KernelHandle>(L, 1, "kernel");
   const device::Kernel& k = *handle.kernel;
   push(L, fmt::format("Kernel {} {}{}", k.signature(), handle.graph->device()->name(), k.checked() ? ", checked" : ""));
@@ -227,8 +227,8 @@ void define_kernel(lua_State* L) {
                                              {"bind", bind<bind_shape>},
                                              {"suggest_block", bind<suggest_block>}},
                                  .async_methods = {{"cubin", bind<kernel_cubin>}},
-                                 .metamethods = {{"__tostring", bind<to_string>}},
-                                 .field = field,
+                                 .metamethods = {{"__tostring", bind<kernel_to_string>}},
+                                 .field = kernel_field,
                                  .fields = {"name", "signature", "cached", "checked"}});
   define_class<Bound>(L, {.name = "BoundKernel"});
 }

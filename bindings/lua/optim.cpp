@@ -70,33 +70,33 @@ Result<int> optimizer(lua_State* L) {
   return 1;
 }
 
-Optimizer& self(lua_State* L, const char* what) {
+Optimizer& check_optim(lua_State* L, const char* what) {
   tensor_state(L);
   return check_object<OptimizerHandle>(L, 1, what).optimizer;
 }
 
 Result<int> step(lua_State* L) {
-  if (auto done = self(L, "opt:step").step(); !done) return at_line(L, std::move(done).error());
+  if (auto done = check_optim(L, "opt:step").step(); !done) return at_line(L, std::move(done).error());
   return 0;
 }
 
 Result<int> scaled(lua_State* L) {
-  return give(L, self(L, "opt:scaled").scaled(check_tensor(L, 2, "opt:scaled's loss")));
+  return give(L, check_optim(L, "opt:scaled").scaled(check_tensor(L, 2, "opt:scaled's loss")));
 }
 
 Result<int> unscale(lua_State* L) {
-  if (auto done = self(L, "opt:unscale").unscale(); !done) return at_line(L, std::move(done).error());
+  if (auto done = check_optim(L, "opt:unscale").unscale(); !done) return at_line(L, std::move(done).error());
   return 0;
 }
 
 int zero_grad(lua_State* L) {
-  self(L, "opt:zero_grad").zero_grad();
+  check_optim(L, "opt:zero_grad").zero_grad();
   return 0;
 }
 
 // set_lr(lr) of all groups, set_lr(lr, group) of one, counting from 1
 Result<int> set_lr(lua_State* L) {
-  Optimizer& o = self(L, "opt:set_lr");
+  Optimizer& o = check_optim(L, "opt:set_lr");
   double lr = check_number(L, 2, "opt:set_lr");
   if (lua_isnoneornil(L, 3)) {
     RILLE_CHECK(o.set_lr(lr));
@@ -109,8 +109,8 @@ Result<int> set_lr(lua_State* L) {
   return 0;
 }
 
-int state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
-  Optimizer& o = self(L, "opt:state");
+int optim_state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
+  Optimizer& o = check_optim(L, "opt:state");
   lua_newtable(L);
   int i = 0;
   for (const auto& [name, t] : o.state()) {
@@ -126,7 +126,7 @@ int state(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint hold
 // load_state(list as state() gives it, or name -> tensor, options)
 Result<int> load(lua_State* L) {
   std::vector<StatePlace> places;
-  for (const auto& [name, t] : self(L, "opt:load_state").state())
+  for (const auto& [name, t] : check_optim(L, "opt:load_state").state())
     places.push_back({name, t, name.starts_with("step.") ? "step" : ""});   // which all parameters once shared
   return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
                          std::move(places), 2);
@@ -179,7 +179,7 @@ Result<int> average(lua_State* L) {
   return 0;
 }
 
-int to_string(lua_State* L) {
+int optim_to_string(lua_State* L) {
   auto& h = check_object<OptimizerHandle>(L, 1, "optimizer");
   push(L, fmt::format("Optimizer {} of {} parameters", h.rule, h.optimizer.parameters().size()));
   return 1;
@@ -195,9 +195,9 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
 
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
-    .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<state>},
+    .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>}, {"state", bind<optim_state>},
                 {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load>}},
-    .metamethods = {{"__tostring", bind<to_string>}}});
+    .metamethods = {{"__tostring", bind<optim_to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
                     {"clip_grad_value", bind<clip_grad_value>},
                     {"average", bind<average>}});

@@ -279,7 +279,7 @@ Result<int> heartbeat(lua_State* L) {
   return 0;
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool step_field(lua_State* L, std::string_view key) {
   const Ticket& t = check_object<Ticket>(L, 1, "step");
   if (key == "attempt") push(L, t.ticket.attempt);
   else if (key == "token" && !t.plain) push(L, engine::step_token(t.run, t.ticket.key));
@@ -298,7 +298,7 @@ bool field(lua_State* L, std::string_view key) {
 void add_step_functions(lua_State* L) {
   define_class<Ticket>(L, {.name = "Step",
                            .methods = {{"heartbeat", bind<heartbeat>}},
-                           .field = field,
+                           .field = step_field,
                            .fields = {"attempt", "token", "last", "db"}});
   set_functions(L, {{"step_enter", bind<step_enter>}, {"step_leave", bind<step_leave>}});
   set_async(L, "step_begin", bind<step_begin>);

@@ -49,7 +49,7 @@ Result<Value> read_values(lua_State* L) {
 }
 
 // db:exec(sql, ...) -> rows changed
-Result<int> exec(lua_State* L) {
+Result<int> tx_exec(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));
   RILLE_TRY(Value values, read_values(L));
@@ -120,7 +120,7 @@ Result<Value> end_transaction(StepObject& step, Result<Value> body, std::int64_t
 }
 
 void add_tx_functions(lua_State* L) {
-  define_class<Database>(L, {.name = "Database", .methods = {{"exec", bind<exec>}, {"query", bind<query>}}});
+  define_class<Database>(L, {.name = "Database", .methods = {{"exec", bind<tx_exec>}, {"query", bind<query>}}});
   set_async(L, "tx_begin", bind<tx_begin>);
 }
 

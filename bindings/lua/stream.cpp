@@ -25,12 +25,12 @@ int record(lua_State* L) {
   return push_recorded(L, s.graph, s.stream);
 }
 
-int wait(lua_State* L) {
+int stream_wait(lua_State* L) {
   auto& s = check_stream(L, 1, "wait");
   return wait_for_event(L, *s.graph, s.stream, "stream:wait");
 }
 
-int synchronize(lua_State* L) {
+int stream_synchronize(lua_State* L) {
   auto& s = check_stream(L, 1, "synchronize");
   tensor_state(L);
   auto event = tensor::record(*s.graph, s.stream);
@@ -39,18 +39,18 @@ int synchronize(lua_State* L) {
 }
 
 // What was launched on it goes on, and what was bound to it keeps it.
-int release(lua_State* L) {
+int stream_release(lua_State* L) {
   check_object<StreamHandle>(L, 1, "release").stream.reset();
   return 0;
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool stream_field(lua_State* L, std::string_view key) {
   if (key != "device") return false;
   push(L, check_object<StreamHandle>(L, 1, "stream").graph->device()->name());
   return true;
 }
 
-int to_string(lua_State* L) {
+int stream_to_string(lua_State* L) {
   const auto& s = check_object<StreamHandle>(L, 1, "stream");
   push(L, fmt::format("Stream {}{}", s.graph->device()->name(), s.stream ? "" : " (released)"));
   return 1;
@@ -88,11 +88,11 @@ int device_wait(lua_State* L) { return wait_for_event(L, device_graph(L, 1, "wai
 void define_stream(lua_State* L) {
   define_class<StreamHandle>(L, {.name = "Stream",
                                  .methods = {{"record", bind<record>},
-                                             {"wait", bind<wait>},
-                                             {"release", bind<release>}},
-                                 .async_methods = {{"synchronize", bind<synchronize>}},
-                                 .metamethods = {{"__tostring", bind<to_string>}},
-                                 .field = field,
+                                             {"wait", bind<stream_wait>},
+                                             {"release", bind<stream_release>}},
+                                 .async_methods = {{"synchronize", bind<stream_synchronize>}},
+                                 .metamethods = {{"__tostring", bind<stream_to_string>}},
+                                 .field = stream_field,
                                  .fields = {"device"}});
 }
 

@@ -152,13 +152,13 @@ Tensor* test_tensor(lua_State* L, int index) { return test_object<Tensor>(L, ind
 
 namespace {
 
-int to_string(lua_State* L) {
+int tensor_to_string(lua_State* L) {
   Tensor& t = check_object<Tensor>(L, 1, "tensor");
   push(L, t ? "Tensor " + t.describe() : std::string("Tensor (freed)"));
   return 1;
 }
 
-bool field(lua_State* L, std::string_view key) {
+bool tensor_field(lua_State* L, std::string_view key) {
   const auto is = [&](const char* name) { return key == name; };
   if (!is("grad") && !is("requires_grad") && !is("dtype") && !is("device")) {
     if (const char* ours = word_of_torch(key))
@@ -226,7 +226,7 @@ Result<int> set_grad(lua_State* L) {
   return 0;
 }
 
-int detach(lua_State* L) { return push_tensor(L, check_self(L, "detach", 1).detach()); }
+int tensor_detach(lua_State* L) { return push_tensor(L, check_self(L, "detach", 1).detach()); }
 
 // set_autocast("bf16", "f16", "tf32", "f32" or nil) -> what it was
 Result<int> set_autocast(lua_State* L) {
@@ -331,15 +331,15 @@ int used_devices(lua_State* L) {
 
 void define_tensor(lua_State* L) {
   ClassSpec spec{.name = "Tensor",
-                 .field = field,
+                 .field = tensor_field,
                  .element = tensor_element,
                  .fields = {"grad", "requires_grad", "dtype", "device"}};
   spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
-                  {"detach", bind<detach>},     {"free", bind<free_tensor>}};
+                  {"detach", bind<tensor_detach>},     {"free", bind<free_tensor>}};
   for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
                      shape_methods(), read_methods(), masked_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
-  spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<to_string>},
+  spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<tensor_to_string>},
                       {"__lt", bind<no_order>},      {"__le", bind<no_order>},
                       {"__concat", bind<no_concat>}, {"__len", bind<length>}};
   for (const Function& f : spec.methods) {

@@ -10,7 +10,7 @@ namespace {
 using T = const Tensor&;
 
 struct Reduction { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, bool); };
-struct Place { const char* name; Result<Tensor> (*fn)(T, int, bool); };
+struct ArgReduction { const char* name; Result<Tensor> (*fn)(T, int, bool); };
 struct Along { const char* name; Result<Tensor> (*fn)(T, int); };
 struct Spread { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, double, bool); };
 
@@ -32,7 +32,7 @@ Result<int> reduction(lua_State* L) {
 }
 
 // With one dimension also where the extreme is: values, places.
-template <const Reduction& R, const Place& P>
+template <const Reduction& R, const ArgReduction& P>
 Result<int> extreme(lua_State* L) {
   Tensor& a = check_self(L, R.name, 3);
   tensor_state(L);
@@ -45,7 +45,7 @@ Result<int> extreme(lua_State* L) {
   return results + more;
 }
 
-template <const Place& P>
+template <const ArgReduction& P>
 Result<int> place(lua_State* L) {
   Tensor& a = check_self(L, P.name, 3);
   tensor_state(L);
@@ -85,7 +85,7 @@ Result<int> norm(lua_State* L) {  // (p, dims, keepdim)
 constexpr Reduction sum_{"sum", tensor::sum}, mean_{"mean", tensor::mean}, max_{"max", tensor::max},
     min_{"min", tensor::min}, prod_{"prod", tensor::prod}, any_{"any", tensor::any}, all_{"all", tensor::all},
     logsumexp_{"logsumexp", tensor::logsumexp};
-constexpr Place argmax_{"argmax", tensor::argmax}, argmin_{"argmin", tensor::argmin};
+constexpr ArgReduction argmax_{"argmax", tensor::argmax}, argmin_{"argmin", tensor::argmin};
 constexpr Along softmax_{"softmax", tensor::softmax}, log_softmax_{"log_softmax", tensor::log_softmax},
     cumsum_{"cumsum", tensor::cumsum};
 constexpr Spread var_{"var", tensor::var}, std_{"std", tensor::std_dev};

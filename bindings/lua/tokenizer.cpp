@@ -10,7 +10,7 @@ using data::Tokenizer;
 
 struct TokenizerHandle { Tokenizer tokenizer; std::string path, pattern; };
 
-Tokenizer& self(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
+Tokenizer& check_tokenizer(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
 // tokenizer(path, pattern)
 Result<int> open(lua_State* L) {
@@ -23,7 +23,7 @@ Result<int> open(lua_State* L) {
 }
 
 Result<int> encode(lua_State* L) {
-  Tokenizer& t = self(L, "tokenizer:encode");
+  Tokenizer& t = check_tokenizer(L, "tokenizer:encode");
   const std::string_view text = check_text(L, 2, "tokenizer:encode");
   data::Encoding how;
   if (!lua_isnoneornil(L, 3)) {
@@ -43,7 +43,7 @@ Result<int> encode(lua_State* L) {
 
 // decode(id) or decode({ids}), and {continued}
 Result<int> decode(lua_State* L) {
-  Tokenizer& t = self(L, "tokenizer:decode");
+  Tokenizer& t = check_tokenizer(L, "tokenizer:decode");
   std::vector<std::int32_t> ids;
   const auto add = [&](int index) {
     const double n = check_number(L, index, "tokenizer:decode");
@@ -67,14 +67,14 @@ Result<int> decode(lua_State* L) {
 }
 
 int id_of(lua_State* L) {
-  const auto id = self(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
+  const auto id = check_tokenizer(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
   if (!id) return 0;
   lua_pushnumber(L, *id);
   return 1;
 }
 
-bool field(lua_State* L, std::string_view key) {
-  Tokenizer& t = self(L, "tokenizer");
+bool tokenizer_field(lua_State* L, std::string_view key) {
+  Tokenizer& t = check_tokenizer(L, "tokenizer");
   if (key == "size") {
     lua_pushnumber(L, static_cast<double>(t.size()));
   } else if (key == "special") {
@@ -93,8 +93,8 @@ bool field(lua_State* L, std::string_view key) {
   return true;
 }
 
-int to_string(lua_State* L) {
-  Tokenizer& t = self(L, "tokenizer");
+int tokenizer_to_string(lua_State* L) {
+  Tokenizer& t = check_tokenizer(L, "tokenizer");
   push(L, fmt::format("Tokenizer: {} ids, {} special", t.size(), t.special().size()));
   return 1;
 }
@@ -105,8 +105,8 @@ void add_tokenizer_natives(lua_State* L) {
   define_class<TokenizerHandle>(L, {.name = "Tokenizer",
                                     .methods = {{"encode", bind<encode>}, {"decode", bind<decode>},
                                                 {"id_of", bind<id_of>}},
-                                    .metamethods = {{"__tostring", bind<to_string>}},
-                                    .field = field,
+                                    .metamethods = {{"__tostring", bind<tokenizer_to_string>}},
+                                    .field = tokenizer_field,
                                     .fields = {"size", "special", "path", "pattern"}});
   set_functions(L, {{"tokenizer", bind<open>}});
 }

@@ -56,7 +56,7 @@ Error failed(const CommandResult& result, const ChannelSpec& channel, const char
   return std::move(e).with_retry();
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // $RILLE_BUNDLE, or an archive beside the program (a build folder has it there).
 std::string archive_here(const InstallOptions& options) {
@@ -99,7 +99,7 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   CommandOptions asked;
   asked.timeout_ms = look_timeout_ms;
   RILLE_CO_TRY(const CommandResult found, co_await run_there(loop, channel, look, std::move(asked), token));
-  if (found.ok()) co_return std::vector<std::string>{first_line(found.out), "agent"};
+  if (found.ok()) co_return std::vector<std::string>{first_line_of(found.out), "agent"};
   if (found.status.code != none_there) co_return failed(found, channel, "looking for Rille on the instance");
   std::string archive = archive_here(options);
   if (const std::string bundle = bundle_folder(); archive.empty() && !bundle.empty()) {
@@ -118,7 +118,7 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   if (options.progress) send.progress = [tell = options.progress, total](std::int64_t sent) { tell(sent, total); };
   std::vector<std::string> unpack{"sh", "-c", unpack_script, "sh", build};
   RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
-  if (there.ok()) co_return std::vector<std::string>{first_line(there.out), "agent"};
+  if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
   if (there.status.code == wrong_build)
     co_return make_error(ErrorKind::config, fmt::format("the bundle '{}' is of another build than this program, or "
                                                         "does not run on the instance", archive),

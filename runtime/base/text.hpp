@@ -16,6 +16,13 @@ inline std::string lower_case(std::string_view text) {
   return out;
 }
 
+// Without the white space at its ends.
+inline std::string trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+}
+
 // The number at the front, behind spaces, with a decimal point; 0 where there is none. `rest`: what follows it.
 inline double number_at(std::string_view text, std::string_view* rest = nullptr) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);

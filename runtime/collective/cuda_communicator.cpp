@@ -43,7 +43,7 @@ Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const
   }
 }
 
-Error during(Error e, const std::string& what, std::int64_t timeout_ms) {
+Error while_nccl(Error e, const std::string& what, std::int64_t timeout_ms) {
   if (e.kind != ErrorKind::timeout || !e.message.empty()) return e;
   return make_error(ErrorKind::timeout, fmt::format("NCCL waited {} for {}", format_duration_ms(timeout_ms), what),
                     "NCCL_DEBUG=INFO in the environment tells how it reaches the other ranks; timeout = .. makes it "
@@ -115,7 +115,7 @@ class CudaCommunicator final : public Communicator {
     RILLE_CHECK(ranks_->run(calls));
     const Limit limit(timeout_ms_, *stop_);
     if (auto ready = wait_until([this] { return ranks_->settled(); }, *mesh_, limit); !ready)
-      return during(std::move(ready).error(), "a call to be ready", timeout_ms_);
+      return while_nccl(std::move(ready).error(), "a call to be ready", timeout_ms_);
     RILLE_CHECK(device_->executor()->record(*last_, nullptr));
     given_ = Given::yes;
     return success();
@@ -152,7 +152,7 @@ class CudaCommunicator final : public Communicator {
     const auto hurry = hurry_ms_.load();
     const Limit limit(hurry ? std::min(hurry, timeout_ms_) : timeout_ms_, *stop_);
     auto done = wait_until([this] { return rested(); }, *mesh_, limit);
-    if (!done) give_up(during(std::move(done).error(), "the last calls", timeout_ms_).message);
+    if (!done) give_up(while_nccl(std::move(done).error(), "the last calls", timeout_ms_).message);
   }
 
   // A world of one.
@@ -207,7 +207,7 @@ Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>&
   auto joined = wait_until([&ranks] { return ranks->settled(); }, mesh, limit);
   if (joined) return ranks;
   ranks->give_up("");
-  return during(std::move(joined).error(), "the other ranks to join", o.timeout_ms);
+  return while_nccl(std::move(joined).error(), "the other ranks to join", o.timeout_ms);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ bool Vocabulary::join(std::int32_t a, std::int32_t b, Merge& out) const {
 
 namespace {
 
-struct Part {
+struct BpePart {
   std::int32_t id, before, after;      // neighbours by place; -1: none. id -1: joined to the one before
 };
 
@@ -70,12 +70,12 @@ void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector
   if (vocabulary.of_characters) letters_of(vocabulary, word, letters);
   else for (const char c : word) letters.push_back(vocabulary.of_byte[std::uint8_t(c)]);
   const auto n = std::int32_t(letters.size());
-  std::vector<Part> parts(letters.size());
+  std::vector<BpePart> parts(letters.size());
   for (std::int32_t i = 0; i < n; ++i) parts[std::size_t(i)] = {letters[std::size_t(i)], i - 1, i + 1 < n ? i + 1 : -1};
   std::priority_queue<Candidate> queue;
   const auto offer = [&](std::int32_t place) {
     if (place < 0) return;
-    const Part& left = parts[std::size_t(place)];
+    const BpePart& left = parts[std::size_t(place)];
     if (left.after < 0) return;
     const std::int32_t right = parts[std::size_t(left.after)].id;
     Vocabulary::Merge m;
@@ -85,9 +85,9 @@ void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector
   while (!queue.empty()) {
     const Candidate c = queue.top();
     queue.pop();
-    Part& left = parts[std::size_t(c.place)];
+    BpePart& left = parts[std::size_t(c.place)];
     if (left.id != c.left || left.after < 0 || parts[std::size_t(left.after)].id != c.right) continue;
-    Part& right = parts[std::size_t(left.after)];
+    BpePart& right = parts[std::size_t(left.after)];
     left.id = c.id;
     left.after = right.after;
     right.id = -1;

@@ -70,12 +70,12 @@ struct Segment {
 };
 
 // A part of the whole and the windows in it.
-struct Part {
+struct Section {
   std::uint64_t first = 0, elements = 0;
   std::uint64_t windows = 0;
   std::uint64_t phases = 1;  // places where the first window may begin
 
-  Part(std::uint64_t begin, std::uint64_t size, std::uint64_t context) : first(begin), elements(size) {
+  Section(std::uint64_t begin, std::uint64_t size, std::uint64_t context) : first(begin), elements(size) {
     if (size <= context) return;
     // One window fewer than would fit, when there are several, leaves room to move the cuts by up to a
     // window.
@@ -119,10 +119,10 @@ struct BytesDataset::Data {
   std::vector<TokenFile> files;
   std::vector<Segment> segments;
   std::string digest;
-  Part training, validation;
+  Section training, validation;
   std::uint64_t cursor = 0;
 
-  const Part& part(Split split) const { return split == Split::train ? training : validation; }
+  const Section& part(Split split) const { return split == Split::train ? training : validation; }
 
   template <class T>
   void copy(std::uint64_t first, std::uint64_t count, T* out) const {
@@ -159,8 +159,8 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
   if (all.size() <= context) return too_short(path, "it", all.size(), options.context, "bytes");
   const std::uint64_t last = held_back(all.size(), options.validation), first = all.size() - last;
   data->segments = {{all.data(), 1, 0, all.size()}};
-  data->training = Part(0, first, context);
-  data->validation = Part(first, last, context);
+  data->training = Section(0, first, context);
+  data->validation = Section(first, last, context);
   if (!data->training.windows) return too_short(path, "its training part", first, options.context, "bytes");
   data->digest = digest_of(all);
   return BytesDataset(std::move(data));
@@ -188,8 +188,8 @@ Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, 
   if (own) data->options.validation = 0;
   else first -= held_back(all, options.validation);
   const auto context = static_cast<std::uint64_t>(options.context);
-  data->training = Part(0, first, context);
-  data->validation = Part(first, all - first, context);
+  data->training = Section(0, first, context);
+  data->validation = Section(first, all - first, context);
   if (!data->training.windows) return too_short(path, "the training part", first, options.context, "tokens");
   data->digest = hasher.finish().xxh3;
   return BytesDataset(std::move(data));
@@ -197,7 +197,7 @@ Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, 
 
 const BytesOptions& BytesDataset::options() const { return data_->options; }
 std::string_view BytesDataset::bytes(Split split) const {
-  const Part& part = data_->part(split);
+  const Section& part = data_->part(split);
   return is_tokens() ? std::string_view() : std::string_view(data_->segments[0].data + part.first, part.elements);
 }
 std::uint64_t BytesDataset::elements(Split split) const { return data_->part(split).elements; }
@@ -209,7 +209,7 @@ void BytesDataset::seek(std::uint64_t cursor) { data_->cursor = cursor; }
 std::uint64_t BytesDataset::epoch() const { return data_->cursor / data_->training.windows; }
 
 std::uint64_t BytesDataset::start_of(Split split, std::uint64_t i) const {
-  const Part& part = data_->part(split);
+  const Section& part = data_->part(split);
   std::uint64_t epoch = i / part.windows, window = i % part.windows, phase = 0;
   if (split == Split::validation) {
     window = Permutation(part.windows, validation_key)(window);

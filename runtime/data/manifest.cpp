@@ -11,7 +11,7 @@ constexpr std::string_view format_name = "rille-checkpoint";
 constexpr int format_version = 1;
 constexpr std::string_view suffix = ".safetensors";
 
-Error bad(std::string_view shown, std::string_view why) {
+Error unsound(std::string_view shown, std::string_view why) {
   return make_error(ErrorKind::integrity,
                     fmt::format("'{}' is not a sound checkpoint manifest: {}", shown, why));
 }
@@ -25,10 +25,10 @@ Result<CheckpointFile> file_from(const Value& v, std::string_view shown) {
   file.name = v.text("name");
   file.fingerprint = {v.integer("size_bytes", -1), v.text("xxh3"), v.text("sha256")};
   if (!is_checkpoint_file_name(file.name))
-    return bad(shown, fmt::format("'{}' is not a file's name", file.name));
+    return unsound(shown, fmt::format("'{}' is not a file's name", file.name));
   const store::Fingerprint& print = file.fingerprint;
   if (print.size_bytes < 0 || !is_hex(print.xxh3, 32) || !(print.sha256.empty() || is_hex(print.sha256, 64)))
-    return bad(shown, fmt::format("file '{}' has no size or no digest", file.name));
+    return unsound(shown, fmt::format("file '{}' has no size or no digest", file.name));
   return file;
 }
 
@@ -60,25 +60,25 @@ std::string Manifest::to_json() const {
 
 Result<Manifest> Manifest::from_json(std::string_view text, std::string_view shown) {
   auto parsed = Value::from_json(text);
-  if (!parsed) return bad(shown, parsed.error().message);
+  if (!parsed) return unsound(shown, parsed.error().message);
   Value v = std::move(*parsed);
-  if (v.text("format") != format_name) return bad(shown, "it is not Rille's");
+  if (v.text("format") != format_name) return unsound(shown, "it is not Rille's");
   if (v.integer("version") != format_version)
-    return bad(shown, fmt::format("its version is {} and this build reads {}", v.integer("version"),
+    return unsound(shown, fmt::format("its version is {} and this build reads {}", v.integer("version"),
                                   format_version));
   std::string digest = v.text("digest");
   v.as_object()->erase("digest");
   if (digest != store::fingerprint(v.to_json()).xxh3)
-    return bad(shown, "its digest does not match: torn or edited");
+    return unsound(shown, "its digest does not match: torn or edited");
   Manifest m;
   m.step = v.integer("step", -1);
   m.generation = v.integer("generation");
   m.epoch = v.integer("epoch");
   m.created_us = v.integer("created_us");
   m.cursor = v["cursor"], m.rng = v["rng"], m.schedule = v["schedule"], m.metadata = v["metadata"];
-  if (m.step < 0) return bad(shown, "it names no step");
+  if (m.step < 0) return unsound(shown, "it names no step");
   const Value::Array* files = v["files"].as_array();
-  if (!files) return bad(shown, "it lists no files");
+  if (!files) return unsound(shown, "it lists no files");
   for (const Value& entry : *files) {
     RILLE_TRY(CheckpointFile file, file_from(entry, shown));
     m.files.push_back(std::move(file));

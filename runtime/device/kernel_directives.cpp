@@ -6,9 +6,9 @@ namespace {
 
 enum class Holds { no, maybe, yes };
 
-class Reader {
+class DirectiveReader {
  public:
-  Reader(std::string_view text, const std::vector<Token>& tokens) : text_(text), t_(tokens) {
+  DirectiveReader(std::string_view text, const std::vector<Token>& tokens) : text_(text), t_(tokens) {
     result_.aside.assign(tokens.size(), false);
   }
 
@@ -107,7 +107,7 @@ const Directives::Word* Directives::find(std::string_view name) const {
 }
 
 Directives directives_of(std::string_view text, const std::vector<Token>& tokens) {
-  return Reader(text, tokens).run();
+  return DirectiveReader(text, tokens).run();
 }
 
 }  // namespace rille::device

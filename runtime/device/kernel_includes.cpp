@@ -32,9 +32,9 @@ std::string_view included_by(std::string_view line) {
   return end == line.npos ? std::string_view() : line.substr(1, end - 1);
 }
 
-class Finder {
+class IncludeFinder {
  public:
-  explicit Finder(const KernelOptions& options) {
+  explicit IncludeFinder(const KernelOptions& options) {
     if (!options.folder.empty()) folders_.push_back(options.folder);
     const auto& flags = options.flags;
     for (std::size_t i = 0; i < flags.size(); ++i) {
@@ -93,7 +93,7 @@ class Finder {
 
 std::string included_files(std::string_view text, const KernelOptions& options) {
   if (text.find("include") == text.npos && options.flags.empty()) return {};
-  return Finder(options).run(text);
+  return IncludeFinder(options).run(text);
 }
 
 }  // namespace rille::device

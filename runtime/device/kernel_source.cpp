@@ -19,9 +19,9 @@ bool one_of(const Token& t, std::initializer_list<std::string_view> list) {
   return std::find(list.begin(), list.end(), t.text) != list.end();
 }
 
-class Finder {
+class KernelFinder {
  public:
-  Finder(std::string_view text, const Tokens& tokens)
+  KernelFinder(std::string_view text, const Tokens& tokens)
       : text_(text), t_(tokens), directives_(directives_of(text, tokens)) {}
 
   Result<KernelSource> run() {
@@ -331,7 +331,7 @@ Result<KernelSource> read_kernel_source(std::string_view text) {
     return make_error(ErrorKind::invalid, fmt::format("a zero byte in the kernel source at offset {}", zero));
   }
   RILLE_TRY(const auto tokens, tokens_of(text));
-  return Finder(text, tokens).run();
+  return KernelFinder(text, tokens).run();
 }
 
 }  // namespace rille::device

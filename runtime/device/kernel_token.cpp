@@ -11,9 +11,9 @@ namespace {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-class Reader {
+class TokenReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit TokenReader(std::string_view text) : text_(text) {}
 
   Result<std::vector<Token>> run() {
     while (at_ < text_.size()) RILLE_CHECK(one());
@@ -111,6 +111,6 @@ class Reader {
 
 }  // namespace
 
-Result<std::vector<Token>> tokens_of(std::string_view text) { return Reader(text).run(); }
+Result<std::vector<Token>> tokens_of(std::string_view text) { return TokenReader(text).run(); }
 
 }  // namespace rille::device

@@ -14,7 +14,7 @@
 namespace rille::engine {
 
 namespace {
-constexpr std::int64_t look_again_ms = 2'000, price_patience_ms = 30'000;
+constexpr std::int64_t notice_look_again_ms = 2'000, price_patience_ms = 30'000;
 constexpr std::int64_t overdue_us = 60'000'000;  // a machine that is still there then was announced wrongly
 }  // namespace
 
@@ -121,7 +121,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
     if (run_.now_us() >= until_us) break;
     if (agent->broken()) co_return success();  // connect again
     keeper->kept_step = -1;
-    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), look_again_ms, token));
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
   const bool kept = keeper->kept_step >= step && keeper->warning.empty();
   working_[lease_id][keeper->key].left = true;
@@ -131,7 +131,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
     if (run_.now_us() >= until_us + overdue_us) co_return success();
     RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
     if (gone) break;
-    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), look_again_ms, token));
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
   std::string why = "it will be taken away";
   if (until_us) why += " at " + format_utc(until_us);

@@ -11,7 +11,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t look_again_ms = 250;  // what other processes give back is not told
+constexpr std::int64_t pool_look_again_ms = 250;  // what other processes give back is not told
 
 struct Holder {
   std::string run;
@@ -50,7 +50,7 @@ Async<> Pools::acquire(PoolSpec pool, std::string key, store::Fence run, CancelT
   Waiter waiter(*this, pool.name);
   while (true) {
     if (token.cancelled()) co_return token.reason();
-    std::int64_t pause_ms = look_again_ms;
+    std::int64_t pause_ms = pool_look_again_ms;
     if (waiter.first()) {
       RILLE_CO_TRY(Answer answer, co_await attempt(pool, key, run));
       if (answer.granted) co_return success();

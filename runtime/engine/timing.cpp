@@ -74,7 +74,7 @@ Result<> read_field(const Field& field, std::string_view text, std::bitset<N>& o
   }
 }
 
-std::vector<std::string_view> words_of(std::string_view text) {
+std::vector<std::string_view> timing_words_of(std::string_view text) {
   std::vector<std::string_view> out;
   while (true) {
     std::size_t begin = text.find_first_not_of(" \t");
@@ -91,7 +91,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b <
 
 Result<Timing> Timing::parse(std::string_view text) {
   Timing t;
-  std::vector<std::string_view> words = words_of(text);
+  std::vector<std::string_view> words = timing_words_of(text);
   if (!words.empty() && words[0] == "every") words.erase(words.begin());
   auto every_ms = words.size() == 1 ? parse_duration_ms(words[0]) : Result<std::int64_t>(-1);
   if (every_ms && *every_ms >= 0) {

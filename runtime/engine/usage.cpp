@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t patience_ms = 10'000;  // with each of several; one alone may still be coming up
 
 // How long until something that failed is tried again.
-std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
+std::int64_t usage_again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
 // Not worth another machine, or minutes of waiting for this one.
@@ -69,7 +69,7 @@ Task<void> Calls::wake(std::string lease_id) {
     if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
     Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
     if (row && (!*row || !(*row)->has_machine())) co_return;
-    Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
     if (!slept || !*alive) co_return;
   }
 }
@@ -81,7 +81,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   if (!*alive || closed.cancelled() || broken) co_return;
   if (broken.error().code != "idle") {  // it was the connection: the machine may be idle later
     agent.reset();
-    Result<> slept = co_await sleep_for(run_.loop(), again_ms(0), closed);
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(0), closed);
     if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
     co_return;
   }
@@ -103,7 +103,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
     if (attempt == 0)
       run_.event("warning", Value().set("what", "an idle machine could not be released; it is tried again")
                                 .set("message", ended.error().message));
-    Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
     if (!slept || !*alive) co_return;
   }
 }

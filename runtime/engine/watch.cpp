@@ -18,11 +18,11 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_again_ns = 60'000'000'000;  // at a run that is left alone
-constexpr std::int64_t again_ms = 60'000;               // after a turn of the reaper that could not ask everybody
-constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 3'600'000'000;
+constexpr std::int64_t watch_again_ms = 60'000;               // after a turn of the reaper that could not ask everybody
+constexpr std::int64_t schedule_first_pause_us = 10'000'000, schedule_longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
-  return std::min(longest_pause_us, first_pause_us << std::min<std::int64_t>(tries, 20));
+  return std::min(schedule_longest_pause_us, schedule_first_pause_us << std::min<std::int64_t>(tries, 20));
 }
 
 // Its machines cost money until somebody comes: whom its budgets tell of money hears of it.
@@ -103,7 +103,7 @@ Async<> Watch::run(CancelToken token) {
     std::int64_t now_ns = loop_.clock().monotonic_ns();
     if (gc_ns == INT64_MIN || now_ns >= gc_ns) {
       RILLE_CO_CHECK(co_await reap());
-      gc_ns = now_ns + (reaped_ ? options_.gc_ms : std::min(options_.gc_ms, again_ms)) * 1'000'000;
+      gc_ns = now_ns + (reaped_ ? options_.gc_ms : std::min(options_.gc_ms, watch_again_ms)) * 1'000'000;
     }
     if (token.cancelled()) co_return token.reason();
     std::int64_t rest_ms = options_.look_ms;

@@ -13,14 +13,14 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t patience_ms = 60'000, week_ms = 7LL * 86'400'000, since_ms_max = 366LL * 86'400'000;
+constexpr std::int64_t history_patience_ms = 60'000, week_ms = 7LL * 86'400'000, since_ms_max = 366LL * 86'400'000;
 
 struct History {
   provider::OfferQuery query;
   std::int64_t since_ms = week_ms;
 };
 
-Result<History> read_query(const Value& v) {
+Result<History> read_history_query(const Value& v) {
   static const std::vector<std::string> known = {"gpu",    "count",    "vcpus",     "memory",
                                                  "region", "provider", "providers", "since"};
   History out;
@@ -51,7 +51,7 @@ Result<History> read_query(const Value& v) {
 
 // One that fails, or is slow, does not keep the others back.
 Async<Value> Manager::price_history(Value query, CancelToken token) {
-  RILLE_CO_TRY(const History wanted, read_query(query));
+  RILLE_CO_TRY(const History wanted, read_history_query(query));
   for (const std::string& name : wanted.query.providers) RILLE_CO_CHECK(registry_.find(name));
   const std::int64_t now = now_us(), since_us = now - wanted.since_ms * 1000;
   std::vector<Together<std::vector<provider::PricePoint>>> asked;
@@ -62,7 +62,7 @@ Async<Value> Manager::price_history(Value query, CancelToken token) {
     asked.push_back({"asking '" + p->name() + "' what spot machines have cost",
                      [p, q = wanted.query, since_us](CancelToken t) { return p->price_history(q, since_us, t); }});
   }
-  const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+  const auto answers = co_await together(loop_, std::move(asked), history_patience_ms, token);
   if (token.cancelled()) co_return token.reason();
   Value::Array out, errors;
   for (std::size_t i = 0; i < answers.size(); ++i) {

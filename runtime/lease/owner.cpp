@@ -9,7 +9,7 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t patience_ms = 5'000;
+constexpr std::int64_t owner_patience_ms = 5'000;
 constexpr const char* other_account = "other_account";
 
 Error not_ours(const Lease& l, const std::string& rented_as, const std::string& now) {
@@ -36,7 +36,7 @@ Error not_ours(const Lease& l, const std::string& rented_as, const std::string& 
 Async<bool> learn(Loop& loop, provider::Provider* provider, std::shared_ptr<Owners> owners, CancelToken token) {
   const auto ask = [provider](CancelToken t) { return provider::owner_of(provider, "", std::move(t)); };
   Result<std::string> told =
-      co_await with_deadline(loop, patience_ms, token, "asking " + provider->name() + " whose the keys are", ask);
+      co_await with_deadline(loop, owner_patience_ms, token, "asking " + provider->name() + " whose the keys are", ask);
   owners->insert_or_assign(provider->name(), std::move(told));
   co_return true;
 }

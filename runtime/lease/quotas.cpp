@@ -12,10 +12,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t patience_ms = 60'000;
+constexpr std::int64_t quotas_patience_ms = 60'000;
 
 // `region`, "": each of those that are set up.
-Result<provider::OfferQuery> read_query(const Value& v) {
+Result<provider::OfferQuery> read_quota_query(const Value& v) {
   static const std::vector<std::string> known = {"provider", "providers", "region"};
   Value query = Value::Object{};
   for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
@@ -34,7 +34,7 @@ Result<provider::OfferQuery> read_query(const Value& v) {
 
 // One that fails, or is slow, does not keep the others back.
 Async<Value> Manager::quotas(Value query, CancelToken token) {
-  RILLE_CO_TRY(const provider::OfferQuery wanted, read_query(query));
+  RILLE_CO_TRY(const provider::OfferQuery wanted, read_quota_query(query));
   for (const std::string& name : wanted.providers) RILLE_CO_CHECK(registry_.find(name));
   std::vector<Together<std::vector<provider::Quota>>> asked;
   std::vector<std::string> names;
@@ -44,7 +44,7 @@ Async<Value> Manager::quotas(Value query, CancelToken token) {
     asked.push_back({"asking '" + p->name() + "' for quotas",
                      [p, region = wanted.region](CancelToken t) { return p->quotas(region, t); }});
   }
-  const auto answers = co_await together(loop_, std::move(asked), patience_ms, token);
+  const auto answers = co_await together(loop_, std::move(asked), quotas_patience_ms, token);
   if (token.cancelled()) co_return token.reason();
   Value::Array out, errors;
   for (std::size_t i = 0; i < answers.size(); ++i) {

@@ -25,7 +25,7 @@ Micros cap_of(const Lease& lease) {
   return std::max(r.cap_micros_per_hour, r.offer.price_micros_per_hour);
 }
 
-std::int64_t begun_us(const Lease& lease) {
+std::int64_t tenure_begun_us(const Lease& lease) {
   for (const Tenure& t : lease.tenures)
     if (t.generation == lease.generation && t.machine_id == lease.machine_id) return t.from_us;
   return 0;
@@ -55,7 +55,7 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
     co_return success();
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease->provider));
   auto* const priced = dynamic_cast<provider::SpotPriced*>(provider);
-  const std::int64_t since_us = begun_us(*lease);
+  const std::int64_t since_us = tenure_begun_us(*lease);
   if (!priced || !priced->market().told || since_us == 0) co_return success();
   const provider::SpotMarket market = priced->market();
   const auto ask = [priced, lease, since_us](CancelToken t) {

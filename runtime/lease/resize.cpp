@@ -32,10 +32,6 @@ const std::vector<std::string>& shape() {
   return names;
 }
 
-bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Result<> check_options(const Value& asked) {
   std::vector<std::string> all = shape();
   all.insert(all.end(), {"type", "max_price", "price"});

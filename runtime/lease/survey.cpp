@@ -11,7 +11,7 @@
 namespace rille::lease {
 
 namespace {
-constexpr std::int64_t patience_ms = 60'000;
+constexpr std::int64_t survey_patience_ms = 60'000;
 }  // namespace
 
 std::string_view to_string(Account account) {
@@ -62,7 +62,7 @@ Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region
   const auto list = [provider, region, prefix = tag_prefix(install_)](CancelToken t) {
     return provider->list_in(region, prefix, std::move(t));
   };
-  Result<provider::Listing> listed = co_await with_deadline(loop_, patience_ms, token, what, list);
+  Result<provider::Listing> listed = co_await with_deadline(loop_, survey_patience_ms, token, what, list);
   if (!listed) {
     out.could_not_ask(name, region, listed.error());
     co_return out;

@@ -13,7 +13,7 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t patience_ms = 15'000;  // no run ends later than that because a provider does not answer
+constexpr std::int64_t sweep_patience_ms = 15'000;  // no run ends later than that because a provider does not answer
 
 // The provider has said that it is gone, and a list may be older than that word, or show the last of it. The word may
 // have come later than the end that is in the ledger.
@@ -79,7 +79,7 @@ Async<bool> Manager::sweep_place(Place place, Names leases, ReapReport& report) 
     const auto look = [this, from = *provider, region = place.second, leases](CancelToken t) {
       return shown_by(from, region, leases, std::move(t));
     };
-    shown = co_await with_deadline(loop_, patience_ms, {}, what, look);
+    shown = co_await with_deadline(loop_, sweep_patience_ms, {}, what, look);
   }
   if (!shown) {
     Error why = shown.error();

@@ -64,10 +64,6 @@ const std::vector<std::string>& own() {
   return names;
 }
 
-bool among(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   auto wrong = [&](const char* wanted, const char* hint) {
     return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", key, value.to_json(), wanted), hint);

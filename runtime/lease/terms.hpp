@@ -1,10 +1,16 @@
 // The options of rille.rent, checked once: what to look for, for how long, within which budget.
 #pragma once
 
+#include <algorithm>
+
 #include "runtime/base/units.hpp"
 #include "runtime/lease/manager.hpp"
 
 namespace rille::lease {
+
+inline bool among(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 struct Terms {
   provider::OfferQuery query;

@@ -142,10 +142,10 @@ Result<std::unique_ptr<Listener>> Listener::listen_unix(Loop& loop, const std::s
   if (fd < 0) return errno_error("open socket", path, errno);
   unlink(path.c_str());
   mode_t before = umask(0177);
-  int rc = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  int rc = ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
   int e = errno;
   umask(before);
-  if (rc == 0 && (rc = listen(fd, 64)) < 0) e = errno;
+  if (rc == 0 && (rc = ::listen(fd, 64)) < 0) e = errno;
   if (rc < 0) {
     close(fd);
     return errno_error("listen on", path, e);

@@ -13,7 +13,7 @@
 namespace rille::store {
 
 namespace {
-constexpr std::size_t piece_bytes = 1 << 20;
+constexpr std::size_t hash_piece_bytes = 1 << 20;
 
 std::string hex_of(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
@@ -46,7 +46,7 @@ void Hasher::update(std::string_view bytes) {
   state_->size_bytes += static_cast<std::int64_t>(bytes.size());
   // Small pieces, so that the second digest finds them in the cache.
   while (!bytes.empty()) {
-    std::string_view piece = bytes.substr(0, piece_bytes);
+    std::string_view piece = bytes.substr(0, hash_piece_bytes);
     XXH3_128bits_update(state_->xxh3, piece.data(), piece.size());
     if (state_->sha256) state_->sha256->update(piece);
     bytes.remove_prefix(piece.size());
@@ -69,7 +69,7 @@ Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256) 
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open", path, errno);
   Hasher hasher(with_sha256);
-  std::vector<char> buffer(piece_bytes);
+  std::vector<char> buffer(hash_piece_bytes);
   for (;;) {
     ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;

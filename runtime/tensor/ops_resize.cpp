@@ -42,7 +42,7 @@ Result<Tensor> pixels(const Tensor& x, int dim, const std::vector<std::int64_t>&
 }
 
 // x where the rows or columns are `taps`.
-Result<Tensor> along(const Tensor& x, int dim, const Taps& taps, bool linear) {
+Result<Tensor> resized_along(const Tensor& x, int dim, const Taps& taps, bool linear) {
   RILLE_TRY(const auto before, pixels(x, dim, taps.first));
   if (!linear) return before;
   RILLE_TRY(const auto after, pixels(x, dim, taps.second));
@@ -66,7 +66,7 @@ Result<Tensor> interpolate(const Tensor& given, const Interpolation& how) {
   RILLE_TRY(Tensor x, how.linear ? cast(given, stats_type(given.dtype())) : Result<Tensor>(given));
   for (int axis = 0; axis < 2; ++axis) {
     if (how.size[axis] == x.size(2 + axis) && how.step[axis] == 0) continue;
-    RILLE_TRY(x, along(x, 2 + axis, taps_of(how, axis, x.size(2 + axis)), how.linear));
+    RILLE_TRY(x, resized_along(x, 2 + axis, taps_of(how, axis, x.size(2 + axis)), how.linear));
   }
   return cast(x, given.dtype());
 }

@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-std::vector<Tensor> joined(std::initializer_list<std::vector<Tensor>> lists) {
+std::vector<Tensor> concatenated(std::initializer_list<std::vector<Tensor>> lists) {
   std::vector<Tensor> all;
   for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
   return all;
@@ -31,22 +31,22 @@ Result<void> Optimizer::apply(const Group& group, const Ready& r, const Adam& ho
   RILLE_TRY(const auto windows, counted(r.counters));
   Tensor steps = windows[0];
   if (windows.size() > 1) { RILLE_TRY(steps, cat(windows, 0)); }
-  return update(OpId::adamw, attrs, joined({{steps, group.lr}, r.grads}), joined({r.p, r.m, r.v}));
+  return update(OpId::adamw, attrs, concatenated({{steps, group.lr}, r.grads}), concatenated({r.p, r.m, r.v}));
 }
 
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Sgd& how) {
   auto attrs = attrs_of(r.p, {how.momentum, group.weight_decay});
   attrs.i[1] = how.nesterov;
-  return update(OpId::sgd, attrs, joined({{group.lr}, r.grads}), joined({r.p, r.m}));
+  return update(OpId::sgd, attrs, concatenated({{group.lr}, r.grads}), concatenated({r.p, r.m}));
 }
 
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Lion& how) {
   const auto attrs = attrs_of(r.p, {how.beta1, how.beta2, group.weight_decay});
-  return update(OpId::lion, attrs, joined({{group.lr}, r.grads}), joined({r.p, r.m}));
+  return update(OpId::lion, attrs, concatenated({{group.lr}, r.grads}), concatenated({r.p, r.m}));
 }
 
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Muon& how) {
-  RILLE_CHECK(update(OpId::average, attrs_of(r.p, {how.momentum}), joined({{Tensor{}}, r.grads}), r.m));
+  RILLE_CHECK(update(OpId::average, attrs_of(r.p, {how.momentum}), concatenated({{Tensor{}}, r.grads}), r.m));
   std::vector<Tensor> turned;
   for (std::size_t i = 0; i < r.p.size(); ++i) {
     Tensor u = r.m[i];
@@ -71,7 +71,7 @@ Result<void> Optimizer::apply(const Group& group, const Ready& r, const Muon& ho
   }
   auto attrs = attrs_of(r.p, {0, group.weight_decay});
   attrs.i[3] = 1;
-  return update(OpId::sgd, attrs, joined({{group.lr}, turned}), r.p);
+  return update(OpId::sgd, attrs, concatenated({{group.lr}, turned}), r.p);
 }
 
 // Coefficients and iteration: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.

@@ -18,7 +18,7 @@ namespace rille::tensor {
 
 namespace {
 
-using Ids = std::unordered_set<std::uint64_t>;
+using StorageIds = std::unordered_set<std::uint64_t>;
 
 struct Temporary {
   std::size_t bytes = 0, first = 0, last = 0, offset = 0;
@@ -89,7 +89,7 @@ class Planner {
 
   // From the last operation back: it matters when it writes something made outside, or something that matters later.
   Result<void> keep_what_matters() {
-    Ids wanted, written;
+    StorageIds wanted, written;
     for (const auto& [id, number] : outputs_) wanted.insert(id);
     for (std::size_t i = nodes_.size(); i-- > 0;) {
       bool matters = nodes_[i]->payload != nullptr;
@@ -236,7 +236,7 @@ class Planner {
   PlanOptions options_;
   const char* results_owner_ = "results of a compiled function";
   std::vector<std::shared_ptr<Storage>> made_;                  // by passes
-  Ids made_ids_;
+  StorageIds made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
   std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
   Nodes nodes_;

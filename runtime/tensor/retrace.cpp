@@ -11,7 +11,7 @@ namespace rille::tensor {
 namespace {
 
 // A '|' within a quoted string divides nothing.
-std::vector<std::string> pieces_of(const std::string& key) {
+std::vector<std::string> key_pieces(const std::string& key) {
   std::vector<std::string> out(1);
   bool quoted = false;
   for (std::size_t i = 0; i < key.size(); ++i) {
@@ -113,7 +113,7 @@ const char* way_out(Cause cause) {
 Signature signature_of(const std::vector<Tensor>& inputs, const std::string& key, std::string part) {
   Signature s;
   s.part = std::move(part);
-  const auto pieces = pieces_of(key);
+  const auto pieces = key_pieces(key);
   std::size_t next = 0;
   if (std::find(pieces.begin(), pieces.end(), "t") == pieces.end())
     while (next < inputs.size()) s.arguments.push_back(tensor_argument(inputs, next++));

@@ -8,7 +8,7 @@ namespace rille::net {
 
 namespace {
 
-Canonical signed_headers(const Parts& parts) {
+Canonical huawei_headers(const Parts& parts) {
   Canonical headers = canonical_headers(parts);
   std::erase_if(headers, [](const auto& header) { return header.first.find('_') != std::string::npos; });
   return headers;
@@ -17,7 +17,7 @@ Canonical signed_headers(const Parts& parts) {
 }  // namespace
 
 std::string huawei_canonical_sha256(const Parts& parts) {
-  const Canonical headers = signed_headers(parts);
+  const Canonical headers = huawei_headers(parts);
   const std::string path = encode_path(percent_decode(parts.path));
   Query query = parts.query;
   std::sort(query.begin(), query.end());  // before they are encoded
@@ -41,7 +41,7 @@ Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, con
                            huawei_canonical_sha256(parts);
   parts.set_header("Authorization", algorithm + (derived ? " Credential=" : " Access=") + who.id +
                                         (derived ? "/" + where : "") + ", SignedHeaders=" +
-                                        header_names(signed_headers(parts)) +
+                                        header_names(huawei_headers(parts)) +
                                         ", Signature=" + hex(hmac_sha256(key, text)));
   return parts;
 }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "runtime/base/text.hpp"
+
 namespace rille::net {
 
 namespace {
@@ -40,18 +42,11 @@ std::vector<std::pair<std::string, std::string>> encoded(const Query& query, std
   return out;
 }
 
-constexpr std::string_view spaces = " \t\n\r";
-
-std::string trimmed(std::string_view value) {
-  const std::size_t first = value.find_first_not_of(spaces);
-  if (first == std::string_view::npos) return "";
-  return std::string(value.substr(first, value.find_last_not_of(spaces) + 1 - first));
-}
 
 std::string one_spaced(std::string_view value) {
   std::string out;
   for (const char c : value) {
-    if (spaces.find(c) == std::string_view::npos) out += c;
+    if (std::string_view(" \t\n\r").find(c) == std::string_view::npos) out += c;
     else if (out.empty() || out.back() != ' ') out += ' ';
   }
   return out;

@@ -12,7 +12,7 @@ namespace {
 
 using cloud::Effect;
 
-constexpr int pages_max = 50;
+constexpr int policy_pages_max = 50;
 
 // IAM is one service of a partition, with a region of its own to be signed for.
 std::string iam_region(const std::string& region) {
@@ -106,7 +106,7 @@ Async<Value::Array> Iam::keys_of_user(CancelToken token) {
 Async<std::vector<Quota>> Iam::quotas(CancelToken token) {
   std::vector<Quota> out;
   std::string next;
-  for (int page = 0; page < pages_max; ++page) {
+  for (int page = 0; page < policy_pages_max; ++page) {
     Value body;
     body.set("ServiceCode", "ec2").set("MaxResults", 100);
     if (!next.empty()) body.set("NextToken", next);
@@ -126,7 +126,7 @@ Async<std::vector<Quota>> Iam::quotas(CancelToken token) {
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("ListServiceQuotas has more than {} pages", pages_max));
+  co_return make_error(ErrorKind::integrity, fmt::format("ListServiceQuotas has more than {} pages", policy_pages_max));
 }
 
 std::string policy() { return policy_text; }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/base/text.hpp"
 #include "runtime/store/file.hpp"
 
 namespace rille::provider::cloud {
@@ -18,11 +19,6 @@ namespace {
 // later.
 constexpr std::int64_t renew_before_us = 5 * 60 * 1'000'000LL, try_again_us = 30 * 1'000'000LL;
 constexpr std::size_t ini_bytes_max = 4 << 20;
-
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
 
 using Maybe = std::optional<FoundKeys>;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/base/text.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/provider/cloud/firmware.hpp"
 #include "runtime/store/file.hpp"
@@ -19,11 +20,6 @@ constexpr std::size_t token_bytes_max = 256 << 10;
 constexpr const char* session_lasts_s = "21600";
 constexpr double seconds_max = 1e12;
 constexpr std::string_view blot = "***";
-
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  return first == std::string::npos ? "" : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
 
 net::HttpRequest request_for(std::string method, std::string url, net::Headers headers, std::int64_t connect_ms) {
   net::HttpRequest out;

@@ -9,7 +9,7 @@
 namespace rille::provider::cloud {
 
 namespace {
-constexpr std::int64_t lasts_us = 24LL * 3'600'000'000, spot_lasts_us = 5LL * 60'000'000, patience_ms = 30'000;
+constexpr std::int64_t lasts_us = 24LL * 3'600'000'000, spot_lasts_us = 5LL * 60'000'000, price_patience_ms = 30'000;
 }
 
 std::string price_text(Micros micros) {
@@ -76,7 +76,7 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, OfferQuer
                        return ask_(type, spot, t);
                      }});
   }
-  const auto answers = co_await in_batches(loop_, std::move(asked), patience_ms, token);
+  const auto answers = co_await in_batches(loop_, std::move(asked), price_patience_ms, token);
   std::optional<Error> failure;
   for (std::size_t i = 0; i < types.size(); ++i) {
     known_.erase({types[i], spot});

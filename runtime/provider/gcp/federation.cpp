@@ -46,7 +46,7 @@ Async<std::string> subject_token(Loop& loop, Value source, std::string from, Can
   co_return subject_token_in(answer->body, source["format"], "the answer of credential_source.url");
 }
 
-cloud::Answer read_answer(const net::HttpResponse& response) {
+cloud::Answer read_token_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   if (response.ok()) return out;
@@ -55,7 +55,7 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-constexpr cloud::Meaning meanings[] = {
+constexpr cloud::Meaning token_meanings[] = {
     {"PERMISSION_DENIED", cloud::Trouble::auth,
      "the caller needs roles/iam.serviceAccountTokenCreator, or workloadIdentityUser, of that service account"},
     {"UNAUTHENTICATED", cloud::Trouble::auth}, {"RESOURCE_EXHAUSTED", cloud::Trouble::throttle},
@@ -111,8 +111,8 @@ Async<Maybe> impersonate(Loop& loop, Value file, cloud::FoundKeys caller, Cancel
   cloud::Loan loan;
   loan.operation = "generateAccessToken";
   loan.options.provider = "gcp";
-  loan.options.meanings = meanings;
-  loan.options.read = read_answer;
+  loan.options.meanings = token_meanings;
+  loan.options.read = read_token_answer;
   loan.options.sign = [](net::Parts parts, const net::Credentials& who, std::int64_t) {
     return cloud::bear_token(std::move(parts), who);
   };

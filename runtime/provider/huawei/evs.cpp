@@ -9,7 +9,7 @@ namespace {
 
 using cloud::Effect;
 
-constexpr int page_rows = 100, pages_max = 200;
+constexpr int disk_page_rows = 100, disk_pages_max = 200;
 
 // A server's tags are its own alone (`server_tags`, says Huawei's SDK), but a disk that was made with it is named after
 // it, NAME-volume-0000 (seen in answers of EVS, nowhere documented), and Rille's servers are named by their tags.
@@ -25,8 +25,8 @@ std::string tag_of(const Value& v) {
 Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelToken token) {
   std::vector<std::pair<std::string, std::string>> out;
   std::int64_t seen = 0;
-  for (int page = 0; page < pages_max; ++page) {  // `offset` counts disks here
-    net::Query query{{"status", "available"}, {"limit", std::to_string(page_rows)}, {"offset", std::to_string(seen)}};
+  for (int page = 0; page < disk_pages_max; ++page) {  // `offset` counts disks here
+    net::Query query{{"status", "available"}, {"limit", std::to_string(disk_page_rows)}, {"offset", std::to_string(seen)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "evs/v2/{project}/cloudvolumes/detail", std::move(query),
                                                    Value(), Effect::none, token));
     if (!answer["volumes"].as_array()) co_return cloud::not_theirs("huawei", "the list of disks");
@@ -38,7 +38,7 @@ Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelT
     seen += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || seen >= answer.integer("count")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("the list of disks has more than {} pages", pages_max));
+  co_return make_error(ErrorKind::integrity, fmt::format("the list of disks has more than {} pages", disk_pages_max));
 }
 
 Async<> Ecs::remove_disk(std::string id, CancelToken token) {

@@ -15,7 +15,7 @@ constexpr int lasts_s = 6 * 3'600;
 constexpr cloud::KeyNames key_names{"access", "secret", "securitytoken", "expires_at"};
 
 // IAM's answers; a token stands in a header.
-cloud::Answer read_answer(const net::HttpResponse& response) {
+cloud::Answer read_token_answer(const net::HttpResponse& response) {
   cloud::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   out.request_id = response.header("x-request-id");
@@ -33,7 +33,7 @@ cloud::Loan asked_of_iam(const char* operation, net::Parts parts, const std::str
   cloud::Loan out;
   out.operation = operation;
   out.options.provider = "huawei";
-  out.options.read = read_answer;
+  out.options.read = read_token_answer;
   out.options.sign = [](net::Parts unsigned_parts, const net::Credentials&, std::int64_t) { return unsigned_parts; };
   out.who = cloud::no_keys();
   out.secrets = {secret};

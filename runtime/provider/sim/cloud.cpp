@@ -10,7 +10,6 @@ namespace rille::provider::sim {
 namespace {
 constexpr std::string_view id_prefix = "sim-";
 constexpr double day_us = 86'400e6;
-constexpr std::int64_t hour_us = 3'600'000'000;
 
 // The earliest of those that are set.
 std::int64_t earliest(std::initializer_list<std::int64_t> instants) {

@@ -4,10 +4,6 @@
 
 namespace rille::provider::sim {
 
-namespace {
-constexpr std::int64_t minute_us = 60'000'000, hour_us = 60 * minute_us;
-}
-
 // A smooth line through a random point per period; from -1 to 1.
 double Market::drift(std::string_view what, std::int64_t at_us, std::int64_t period_us) const {
   auto knot = static_cast<std::uint64_t>(at_us / period_us);

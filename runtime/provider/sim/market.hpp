@@ -7,6 +7,8 @@
 
 namespace rille::provider::sim {
 
+constexpr std::int64_t minute_us = 60'000'000, hour_us = 60 * minute_us;
+
 class Market {
  public:
   // scarcity: the share of the time in which a place on demand has nothing left; spot is scarcer.

@@ -11,7 +11,7 @@ namespace {
 using cloud::Effect;
 using cloud::list_of;
 
-constexpr int page_rows = 100, rows_max = 20'000;
+constexpr int disk_page_rows = 100, disk_rows_max = 20'000;
 
 Value filter(const char* name, const char* value) {
   return Value().set("Name", name).set("Values", Value::Array{Value(value)});
@@ -31,9 +31,9 @@ Async<Value> Cbs::call(std::string action, Value request, CancelToken token) {
 Async<std::vector<std::pair<std::string, std::string>>> Cbs::loose_disks(CancelToken token) {
   const Value filters(Value::Array{filter("tag-key", tag_key), filter("disk-state", "UNATTACHED")});
   std::vector<std::pair<std::string, std::string>> out;
-  for (std::int64_t offset = 0; offset < rows_max;) {
+  for (std::int64_t offset = 0; offset < disk_rows_max;) {
     Value asked;
-    asked.set("Filters", filters).set("Offset", offset).set("Limit", page_rows);
+    asked.set("Filters", filters).set("Offset", offset).set("Limit", disk_page_rows);
     RILLE_CO_TRY(const Value answer, co_await call("DescribeDisks", std::move(asked), token));
     const Value::Array rows = list_of(answer["DiskSet"]);
     const bool counted = answer["TotalCount"].as_number();
@@ -45,7 +45,7 @@ Async<std::vector<std::pair<std::string, std::string>>> Cbs::loose_disks(CancelT
     offset += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeDisks has more than {} rows", rows_max));
+  co_return make_error(ErrorKind::integrity, fmt::format("DescribeDisks has more than {} rows", disk_rows_max));
 }
 
 Async<> Cbs::remove(std::string disk, CancelToken token) {
