@@ -70,7 +70,8 @@ def main():
 
     tests = [t for t in json.loads(told.stdout)["tests"] if wanted(t)]
     with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-        rows = list(pool.map(lambda t: (t["name"], *measure(t, f"{logs}/{t['name'].replace('/', '_')}")), tests))
+        files = [f"{logs}/{t['name'].replace('/', '_')}" for t in tests]
+        rows = [(t["name"], *row) for t, row in zip(tests, pool.map(measure, tests, files))]
     for name, code, wall, used in sorted(rows, key=lambda row: -row[3]):
         print(f"{used:8.2f} {wall:8.2f}  {name}{'' if code == 0 else f'  FAILED: {code}'}")
     print(f"{sum(r[3] for r in rows):8.2f} {sum(r[2] for r in rows):8.2f}  processor and wall seconds of {len(rows)} tests")
