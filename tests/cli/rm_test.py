@@ -2,8 +2,11 @@
 """Runs that are removed from the list, and the list by state; completion in a shell. usage: rm_test.py RILLE"""
 import json, os, shutil, signal, subprocess, sys, tempfile
 
+import need
 from tap import check, finish
 
+need.met(lambda: "" if shutil.which("zsh") and shutil.which("fish") else
+         "zsh or fish not found: apt-get install --no-install-recommends zsh fish")
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-rm-")
 home = root + "/home"
@@ -98,9 +101,8 @@ try:
     for shell in ("zsh", "fish"):
         code, out = run("completion", shell)
         check(f"{shell}: commands and options are in it", code == 0 and "suspend" in out and "state" in out, out)
-        if shutil.which(shell):
-            got = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
-            check(f"which {shell} can read", got.returncode == 0, got.stderr)
+        got = subprocess.run([shell, "-n"], input=out, capture_output=True, text=True)
+        check(f"which {shell} can read", got.returncode == 0, got.stderr)
     check("a shell that we do not know", run("completion", "tcsh")[0] == 2)
 finally:
     run("gc", "--now", alive)

@@ -3,21 +3,20 @@
 root in a mount namespace of its own, an sshd is started on what it has left there, and the runner reaches an agent
 through the channel that the driver made: the first connection already knows the host key. Then a spot machine, whose
 agent tells that it will be taken away; for aws `rille doctor --live`; and another host key, which is refused.
-usage: boot_test.py RILLE PROVIDER [refuse]   `refuse`: the last part, too. It needs root and port 22 of the loopback;
-else it is skipped."""
+usage: boot_test.py RILLE PROVIDER [refuse]   `refuse`: the last part, too. It needs root; its network
+is its own."""
 import json, os, shutil, subprocess, sys, tempfile, time, urllib.request
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli")]
-import first_boot
+import first_boot, need
 from first_boot import user_data
 from tap import check, finish
 
 rille, provider = os.path.abspath(sys.argv[1]), sys.argv[2]
-if why := first_boot.missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(first_boot.missing)
+need.own_network()
 root = tempfile.mkdtemp(prefix="rille-boot-")
 ahead = 30 if provider in ("azure", "gcp") else 100  # seconds of notice
 first_boot.prepare(root)

@@ -9,7 +9,8 @@ import argparse, collections, json, os, shutil, signal, sqlite3, subprocess, sys
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-sys.path[:0] = [str(here), str(here.parent / "workflows")]
+sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows")]
+import need
 from places import PLACES
 
 p = argparse.ArgumentParser()
@@ -19,9 +20,7 @@ p.add_argument("place")
 p.add_argument("--every", type=int, default=1, help="only each K-th boundary")
 p.add_argument("--first", type=int, default=1)
 o = p.parse_args()
-if why := PLACES[o.place].missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(PLACES[o.place].missing)
 NAMES = dict(c="commit", x="command", e="end of a command")
 SCRIPT = """local rille = require "rille"
 local box = rille.rent("box", { provider = "%s", gpu = "%s", ttl = "20m", gpu_check = false })

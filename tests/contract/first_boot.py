@@ -1,7 +1,7 @@
 """The first start of a rented machine on this one, in earnest: the user data that a driver has written is run as root
-in mount and process namespaces of its own, and an sshd is started on what it left there, at port 22 of the loopback.
-What it has started ends with the process that `begin` gives."""
-import base64, os, shutil, socket, subprocess
+in mount and process namespaces of its own, and an sshd is started on what it left there, at port 22. The program that
+does so has a network of its own (need.own_network). What it has started ends with the process that `begin` gives."""
+import base64, os, shutil, subprocess
 from pathlib import Path
 
 BOOT = """set -e
@@ -40,12 +40,10 @@ def sshd():
 
 def missing():
     """Why it cannot be done here; "" if it can."""
-    with socket.socket() as s:
-        free = s.connect_ex(("127.0.0.1", 22)) != 0
-    namespace = os.getuid() == 0 and subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/root"],
-                                                    capture_output=True).returncode == 0
-    fits = free and namespace and os.path.exists(sshd())
-    return "" if fits else "it needs root, mount namespaces, sshd, and port 22"
+    if not os.path.exists(sshd()):
+        return "sshd not found: apt-get install openssh-server"
+    made = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/root"], capture_output=True, text=True)
+    return f"a mount namespace needs root: sudo ./bootstrap test ({made.stderr.strip()})" if made.returncode else ""
 
 
 def prepare(root):

@@ -9,15 +9,14 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows")]
+import need
 from places import PLACES
 from sshd import free_port
 from tap import check, finish
 from user import errors_in
 
 rille, name = os.path.abspath(sys.argv[1]), sys.argv[2]
-if why := PLACES[name].missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(PLACES[name].missing)
 root = tempfile.mkdtemp(prefix="rille-mistakes-")
 base = {}
 

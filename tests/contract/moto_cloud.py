@@ -1,6 +1,6 @@
-"""EC2 as moto plays it, with machines that start on this one. moto comes from PyPI into a virtual environment; all is
-done in a network namespace of its own, where the addresses that moto invents are this machine's."""
-import os, subprocess, sys, time, urllib.error, urllib.parse, urllib.request, venv
+"""EC2 as moto plays it, with machines that start on this one, by a Python that has moto (tests/requirements.txt). The
+program has a network of its own (need.own_network), where the addresses that moto invents are this machine's."""
+import os, subprocess, sys, time, urllib.error, urllib.parse, urllib.request
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -8,32 +8,6 @@ PORT = 5555
 # moto does not look at the signature, but at the service and region that are named in it.
 HEADERS = {"Authorization": "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/ec2/aws4_request, SignedHeaders=host, "
            "Signature=x", "Content-Type": "application/x-www-form-urlencoded"}
-
-
-def environment(folder):
-    """The folder of the virtual environment that has moto, made where it is not; 77: it cannot be."""
-    folder = Path(folder)
-    if not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "moto[server,ec2]"]
-        if subprocess.run(pip).returncode:
-            print("skipped: cannot install moto")
-            sys.exit(77)
-        (folder / "ready").touch()
-    return folder
-
-
-def enter(folder):
-    """Runs this program again where moto can be; 77: it cannot."""
-    if os.environ.get("RILLE_MOTO"):
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        return
-    if subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True).returncode:
-        print("skipped: it needs root, network namespaces, and ip")
-        sys.exit(77)
-    folder = environment(folder)
-    os.execvpe("unshare", ["unshare", "-n", sys.executable, *sys.argv],
-               dict(os.environ, RILLE_MOTO=str(folder / "bin/moto_server")))
 
 
 def plain(tree):
@@ -46,7 +20,8 @@ def plain(tree):
 class Moto:
     def __init__(self):
         self.url = f"http://127.0.0.1:{PORT}"
-        self.process = subprocess.Popen([os.environ["RILLE_MOTO"], "-H", "127.0.0.1", "-p", str(PORT)],
+        server = Path(sys.executable).parent / "moto_server"
+        self.process = subprocess.Popen([server, "-H", "127.0.0.1", "-p", str(PORT)],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 60
         while True:

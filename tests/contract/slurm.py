@@ -15,7 +15,7 @@ def missing():
     absent = [name for name in NEEDED if not shutil.which(name, path=path)]
     if absent:
         return f"{' '.join(absent)} not found: apt-get install slurm-wlm munge"
-    return "" if os.getuid() == 0 else "Slurm's daemons need root"
+    return "" if os.getuid() == 0 else "Slurm's daemons need root: sudo ./bootstrap test"
 
 
 def free_ports(count):

@@ -7,13 +7,11 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli")]
-import slurm
+import need, slurm
 from sshd import Sshd
 from tap import check, finish
 
-if why := slurm.missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(slurm.missing)
 
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-slurm-test-")
@@ -220,8 +218,6 @@ return box:call("see", function() return { where = os.getenv("SLURM_JOB_RESERVAT
 
 def through_login(cluster):
     """Slurm's commands on a login node, over a real ssh."""
-    if not (shutil.which("sshd") or os.path.exists("/usr/sbin/sshd")):
-        return
     with Sshd() as host:
         login = ["ssh", "-T", "-o", "BatchMode=yes", *host.options(), "-p", str(host.port), "-i", f"{host.folder}/user",
                  "-o", f"SetEnv=SLURM_CONF={cluster.folder}/slurm.conf", f"{host.user}@127.0.0.1"]

@@ -5,9 +5,13 @@ import json, os, shutil, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
-sys.path[:0] = [str(here), str(here.parent / "cli")]
+sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows")]
+import need
+from places import PLACES
 from sshd import Sshd, free_port
 from tap import check, finish
+
+need.met(PLACES["ssh"].missing)
 
 rille = os.path.abspath(sys.argv[1])
 root = tempfile.mkdtemp(prefix="rille-ssh-")

@@ -8,14 +8,12 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "workflows")]
-import slurm
+import need, slurm
 from places import PLACES
 from tap import check, finish
 
 rille, name = os.path.abspath(sys.argv[1]), sys.argv[2]
-if why := PLACES[name].missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(PLACES[name].missing)
 STEPS = 500
 # Counts, saves, and says in the end at which step each of its machines has begun.
 COUNT = """local rille = require "rille"

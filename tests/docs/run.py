@@ -6,7 +6,7 @@ usage: run.py RILLE LUAJIT PAGE...
 A ```lua block is run by `rille run` in an empty folder with an empty RILLE_HOME, and must exit 0. When a ```output
 block follows it, that is what it must print; a line `...` stands for any number of lines. A block that begins with
 `-- fragment` is only checked for its syntax, and so are the examples in docs/reference, which show one call each.
-Blocks in other languages are left alone. Exits 77 (skipped) when RILLE does not exist yet.
+Blocks in other languages are left alone.
 """
 
 import os
@@ -16,7 +16,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-SKIPPED = 77
 FENCE = re.compile(r"^(\s*)```\s*(\w*)")
 
 
@@ -97,8 +96,8 @@ def check_page(rille, luajit, page):
 def main():
     rille, luajit, *pages = sys.argv[1:]
     if not Path(rille).exists():
-        print(f"skipped: {rille} has not been built")
-        return SKIPPED
+        print(f"missing: {rille}: ./bootstrap build")
+        return 1
     problems, count = [], 0
     for page in pages:
         found, number = check_page(rille, luajit, Path(page))

@@ -7,12 +7,11 @@ here   this machine with an empty environment: relative, through a link, read-on
 bare   a root with nothing in it but the bundle, /proc and a few device nodes: no C library, no shell, no network
 old    Debian 11, whose C library is older than the bundle's, by mmdebstrap and a mirror, or its root in $RILLE_OLD_ROOT
 new    Debian 13, whose C library is newer; $RILLE_NEW_ROOT
-
-Exits with 77 where the place cannot be made (CTest: skipped).
 """
 import hashlib, json, os, pty, re, select, shutil, signal, subprocess, sys, tarfile, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+import need
 from tap import check, finish
 
 # In a namespace of its own, so that all that is mounted and started is gone in the end. ROOT is the bundle's root.
@@ -38,12 +37,6 @@ print("listening", flush=True)
 server.serve_forever()
 """
 SMALL = ["--steps", "20", "--layers", "1", "--width", "32", "--heads", "2", "--context", "16", "--batch", "8"]
-
-
-def skip(why):
-    print(f"bundle: skipped: {why}")
-    sys.exit(77)
-
 
 # glibc 2.39 has an exp10 of a newer version, which a kernel linked with the host's would ask for.
 KERNEL = """local dev = require("rille").device "cpu"
@@ -93,7 +86,7 @@ class Place:
         done = subprocess.run(self.words(list(argv)), env=self.env(extra), cwd=cwd, capture_output=True, text=True,
                               timeout=200, stdin=subprocess.DEVNULL)
         if done.returncode == 77 and self.root:
-            skip("no rights to make namespaces and mounts here")
+            sys.exit("missing: no rights to make namespaces and mounts: sudo ./bootstrap test")
         ok = done.returncode == expect
         return ok, done.stdout + done.stderr
 
@@ -206,10 +199,17 @@ def test_here(archive, scratch):
     check("outside of its folder it says what it misses", ok and "lib/ld-linux-x86-64.so.2" in text, text)
 
 
+def no_rights():
+    """Why no other root can be entered here; "" if it can."""
+    absent = [name for name in ("ip", "openssl") if not shutil.which(name)]
+    if absent:
+        return f"{' '.join(absent)} not found: apt-get install iproute2 openssl"
+    tried = subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], capture_output=True)
+    return "changing root needs root: sudo ./bootstrap test" if tried.returncode or os.getuid() else ""
+
+
 def enter(archive, root):
     """The bundle below ROOT/opt, and the folders that ENTER mounts on."""
-    if subprocess.run(["unshare", "--mount", "--pid", "--net", "--fork", "true"], capture_output=True).returncode:
-        skip("no rights to make namespaces here")
     for folder in ("proc", "dev/pts", "tmp", "opt"):
         os.makedirs(os.path.join(root, folder), exist_ok=True)
     bundle = unpack(archive, root + "/opt")
@@ -225,8 +225,6 @@ def test_bare(archive, scratch):
 
 def check_certificates(place, scratch):
     """Where the system has no certificates, those of the bundle count, and no others."""
-    if not shutil.which("openssl") or not shutil.which("ip"):
-        return
     made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                            "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
                            "-keyout", scratch + "/key.pem", "-out", scratch + "/cert.pem"], capture_output=True)
@@ -248,12 +246,11 @@ def test_other(archive, scratch, where):
     suite = {"old": "bullseye", "new": "trixie"}[where]
     root = os.environ.get(f"RILLE_{where.upper()}_ROOT", scratch + "/root")
     if not os.path.exists(root + "/etc"):
-        if not shutil.which("mmdebstrap"):
-            skip("mmdebstrap is missing")
+        need.met(lambda: "" if shutil.which("mmdebstrap") else "mmdebstrap not found: apt-get install mmdebstrap")
         made = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--include=g++", suite,
                                root, "http://deb.debian.org/debian"], capture_output=True, text=True)
         if made.returncode:
-            skip(f"mmdebstrap could not make {suite}: " + made.stderr[-500:])
+            sys.exit(f"missing: mmdebstrap could not make {suite}: " + made.stderr[-500:])
     shutil.rmtree(root + "/opt", ignore_errors=True)
     place, manifest = enter(archive, root)
     ok, text = place.run("/usr/bin/ldd", "--version")
@@ -279,8 +276,8 @@ def test_other(archive, scratch, where):
 
 def main():
     archive, where = os.path.abspath(sys.argv[1]), sys.argv[2]
-    if where != "here" and os.getuid() != 0:
-        skip("changing root needs root")
+    if where != "here":
+        need.met(no_rights)
     scratch = tempfile.mkdtemp(prefix="rille-bundle-")
     try:
         if where in ("old", "new"):

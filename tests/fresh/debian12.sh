@@ -28,12 +28,12 @@ done
 [ $# -gt 0 ] || set -- build
 
 fail() {
-  echo "fresh: $*" >&2
-  exit 77 # CTest: skipped
+  echo "missing: $*" >&2
+  exit 1
 }
-[ "$(id -u)" -eq 0 ] || fail "this needs root: it mounts and changes root"
-command -v mmdebstrap >/dev/null || fail "mmdebstrap is missing"
-command -v unshare >/dev/null || fail "unshare is missing"
+[ "$(id -u)" -eq 0 ] || fail "this mounts and changes root, and needs root: sudo $0"
+command -v mmdebstrap >/dev/null || fail "mmdebstrap: apt-get install mmdebstrap"
+command -v unshare >/dev/null || fail "unshare: apt-get install util-linux"
 
 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 say() { echo "fresh: $*"; }

@@ -1,23 +1,21 @@
 #!/usr/bin/env python3
 """workflows/rent_anywhere.lua, one and the same file, at one place: to its end; then with the runner killed in the
-middle of the training, which goes on there and is joined again. usage: anywhere_test.py RILLE SCRIPT PLACE [VENV]
-`moto` makes a virtual environment in VENV."""
+middle of the training, which goes on there and is joined again. usage: anywhere_test.py RILLE SCRIPT PLACE
+`moto` needs a Python that has it."""
 import json, os, re, shutil, subprocess, sys, tempfile, time
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path[:0] = [str(here), str(here.parent / "cli"), str(here.parent / "contract")]
-import moto_cloud
+import need
 from places import PLACES
 from tap import check, finish
 
 rille, script, name = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 provider = PLACES[name].provider
-if name == "moto":
-    moto_cloud.enter(os.path.abspath(sys.argv[4]))
-if why := PLACES[name].missing():
-    print("skipped: " + why)
-    sys.exit(77)
+need.met(PLACES[name].missing)
+if name in ("aws", "moto"):
+    need.own_network()
 root = tempfile.mkdtemp(prefix="rille-anywhere-")
 
 

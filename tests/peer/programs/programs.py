@@ -1,14 +1,13 @@
 """Random programs of tensor operations in Rille and in torch.
 
-usage: programs.py RILLE VENV_FOLDER [--seed N] [--count N] [--batch N] [--threads 1,2] [--modes all,plain,compiled]
+usage: programs.py RILLE [--seed N] [--count N] [--batch N] [--threads 1,2] [--modes all,plain,compiled]
 [--print]
 Programs run as they are, with handles dropped at random, and compiled; a compiled function must give the bits of the
 plain one. program.py tells how values are compared. --print shows the programs: a fault is found again by its seed
-with --count 1. Exit code 77 = skipped: no torch.
+with --count 1. It needs a Python that has torch (tests/requirements-torch.txt).
 """
 import argparse, json, math, os, pathlib, random, shutil, struct, subprocess, sys, tempfile, time
 
-import peer  # before torch
 import torch
 
 import operations
@@ -362,7 +361,6 @@ def show(p, found):
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("rille")
-    words.add_argument("folder")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--count", type=int, default=200)
     words.add_argument("--batch", type=int, default=50)

@@ -1,11 +1,10 @@
 """Random small models of rille.nn, trained in Rille and in torch from the same weights: mixed layers, tied and frozen
 parameters, groups, schedules, clipping, averages, accumulation, loss scaling, bf16. Parameters are compared.
 
-usage: trainings.py RILLE VENV_FOLDER [--seed N] [--count N]. Exit code 77 = skipped: no torch.
+usage: trainings.py RILLE [--seed N] [--count N], with a Python that has torch (tests/requirements-torch.txt).
 """
 import argparse, json, math, os, pathlib, random, shutil, subprocess, sys, tempfile
 
-import peer  # before torch
 import torch
 import torch.nn.functional as F
 
@@ -304,7 +303,6 @@ def compare(t, started, ended, told):
 def main():
     words = argparse.ArgumentParser()
     words.add_argument("rille")
-    words.add_argument("folder")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--count", type=int, default=40)
     words.add_argument("--print", action="store_true")

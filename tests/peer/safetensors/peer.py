@@ -1,28 +1,11 @@
 """Python's safetensors reads what we write, we read what it writes, and both refuse the same damaged files.
 
-Usage: peer.py PEER_PROGRAM VENV_FOLDER. Makes the virtual environment when it is not there; exit code 77 = skipped.
+Usage: peer.py PEER_PROGRAM, with a Python that has safetensors and numpy (tests/requirements.txt).
 """
 import pathlib
 import subprocess
 import sys
 import tempfile
-import venv
-
-PACKAGES = ["safetensors==0.6.2", "numpy==2.2.6"]
-
-
-def enter_venv(folder):
-    python = folder / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() == folder.resolve():
-        return
-    if not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        made = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES])
-        if made.returncode:
-            print("skipped: cannot install", *PACKAGES)
-            sys.exit(77)
-        (folder / "ready").touch()
-    sys.exit(subprocess.run([python, *sys.argv]).returncode)
 
 
 def main(program, folder):
@@ -90,6 +73,5 @@ def main(program, folder):
 
 
 if __name__ == "__main__":
-    enter_venv(pathlib.Path(sys.argv[2]))
     with tempfile.TemporaryDirectory() as temporary:
         main(sys.argv[1], pathlib.Path(temporary))

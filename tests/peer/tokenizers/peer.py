@@ -1,8 +1,8 @@
 """Rille and Hugging Face's tokenizers make the same ids of the same texts, and the same texts of the same ids, by
 tokenizer files of the shapes that models come with.
 
-Usage: peer.py RILLE VENV_FOLDER [--golden FOLDER]. Makes the virtual environment when it is not there; exit code 77 =
-skipped. --golden: writes a few small files and answers for tests/golden/tokenizers_test.py instead.
+Usage: peer.py RILLE [--golden FOLDER], with a Python that has tokenizers (tests/requirements.txt). --golden: writes a
+few small files and answers for tests/golden/tokenizers_test.py instead.
 """
 import json
 import os
@@ -12,25 +12,9 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
-import venv
 
-PACKAGES = ["tokenizers==0.23.3"]
 HERE = pathlib.Path(__file__).resolve().parent
 GOLDEN = ["llama2", "mistral", "metaspace", "gemma", "unknown", "bytes, splits"]
-
-
-def enter_venv(folder):
-    python = folder / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() == folder.resolve():
-        return
-    if not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        made = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES])
-        if made.returncode:
-            print("skipped: cannot install", *PACKAGES)
-            sys.exit(77)
-        (folder / "ready").touch()
-    sys.exit(subprocess.run([python, "-B", *sys.argv]).returncode)
 
 
 ALPHABET = list("aeinorst bcd THE 0123 .,!'\n\r\t$$<|>_\"\\") + ["\u00e9", "\u00df", "\u4e2d", "\u6587", "\u0301",
@@ -133,7 +117,6 @@ def main(rille, folder):
 
 
 if __name__ == "__main__":
-    enter_venv(pathlib.Path(sys.argv[2]))
     sys.path.insert(0, str(HERE))
     with tempfile.TemporaryDirectory() as temporary:
         sys.exit(main(os.path.abspath(sys.argv[1]), pathlib.Path(temporary)))

@@ -2,33 +2,15 @@
 models.py, files in both directions, attention as torch.nn.MultiheadAttention has it, and twelve steps of each
 optimizer.
 
-usage: agree.py RILLE VENV_FOLDER [--weights gpt2/model.safetensors]. The packages come from PyPI into a virtual
-environment that is made there, or RILLE_TORCH_PYTHON has torch and numpy; exit code 77 = skipped. Where safetensors
-are not installed the files are written and read by a few lines here. With --weights the published 124M model is
-compared, too.
+usage: agree.py RILLE [--weights gpt2/model.safetensors], with a Python that has torch and numpy
+(tests/requirements-torch.txt). Where safetensors are not installed the files are written and read by a few lines here.
+With --weights the published 124M model is compared, too.
 """
-import importlib.util, json, os, pathlib, struct, subprocess, sys, tempfile, venv
+import importlib.util, json, os, pathlib, struct, subprocess, sys, tempfile
 
 import models
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PACKAGES = ["torch", "numpy", "safetensors"]
-
-
-def enter_venv(folder):
-    if os.environ.get("RILLE_AGREE_INSIDE"):
-        return
-    python = os.environ.get("RILLE_TORCH_PYTHON") or str(folder / "bin" / "python")
-    if not os.environ.get("RILLE_TORCH_PYTHON") and not (folder / "ready").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        made = subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES])
-        if made.returncode:
-            print("skipped: cannot install", *PACKAGES)
-            sys.exit(77)
-        (folder / "ready").touch()
-    sys.exit(subprocess.run([python, *sys.argv], env=dict(os.environ, RILLE_AGREE_INSIDE="1")).returncode)
-
-
 KINDS = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16", "I64": "int64", "BOOL": "bool"}
 
 
@@ -317,19 +299,13 @@ def check_optimizers(rille, files):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[2])
-    enter_venv(folder)
-    for package in ("torch", "numpy"):
-        if not importlib.util.find_spec(package):
-            print(f"skipped: {sys.executable} has no {package}")
-            sys.exit(77)
     rille, files = Rille(sys.argv[1]), Files()
     check_gpt2(rille, files)
     check_models(rille, files)
     check_attention(rille, files)
     check_optimizers(rille, files)
-    if len(sys.argv) > 4:
-        check_published(rille, files, sys.argv[4])
+    if len(sys.argv) > 3:
+        check_published(rille, files, sys.argv[3])
 
 
 main()
