@@ -11,6 +11,7 @@
 #include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
+#include "kernels/call.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
@@ -163,7 +164,12 @@ void add_providers(App& app, std::vector<Check>& checks) {
 
 int doctor_command(App& app) {
   std::vector<Check> checks;
-  checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
+  const int level = kernels::isa_level(), best = kernels::processor_level();
+  checks.push_back({"processor", level == best ? "ok" : "warning",
+                    fmt::format("{} cores, kernels for x86-64-v{} (built: {})", std::thread::hardware_concurrency(),
+                                level, kernels::built_levels()),
+                    level == best ? "" : fmt::format("this processor could run v{}: build with -D "
+                                                     "RILLE_KERNEL_LEVELS=\"v1;v3;v4\"", best)});
   std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
   checks.push_back({"C library", "ok", glibc + (bundle.empty() ? "" : ", of the bundle " + bundle), ""});
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});

@@ -158,7 +158,7 @@ Result<int> clip_grad_value(lua_State* L) {  // (list of tensors, limit)
   return 0;
 }
 
-std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
+std::vector<Tensor> check_parameters(lua_State* L, int index, const char* what) {
   check_table(L, index, what);
   std::vector<Tensor> out;
   for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
@@ -172,7 +172,7 @@ std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
 // average(averages, values, decay, steps or nil)
 Result<int> average(lua_State* L) {
   tensor_state(L);
-  const auto averages = check_tensors(L, 1, "average"), values = check_tensors(L, 2, "average");
+  const auto averages = check_parameters(L, 1, "average"), values = check_parameters(L, 2, "average");
   const double decay = check_number(L, 3, "average's decay");
   if (auto done = tensor::average_(averages, values, decay, optional_tensor(L, 4, "average's steps")); !done)
     return at_line(L, std::move(done).error());

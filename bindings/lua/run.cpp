@@ -104,7 +104,7 @@ int last_checkpoint(lua_State* L) {
 // loop, so that code which never waits hears of it, too.
 Async<> turn(Loop& loop) { co_return co_await sleep_for(loop, 0); }
 
-int preempting(lua_State* L) {
+int run_preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting", Verbs::anywhere);
   if (!v.host.options().preempting) {
     lua_pushboolean(L, 1);  // as the shim expects
@@ -161,7 +161,7 @@ int open_run(lua_State* L) {
   set_async(L, "patched", bind<patched>);
   set_async(L, "signal", bind<signal>);
   set_async(L, "run", bind<run>);
-  set_async(L, "preempting", bind<preempting>);
+  set_async(L, "preempting", bind<run_preempting>);
   set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}, {"leave", bind<leave>}});
   add_words(L, 1);
   push_rille_core(L);

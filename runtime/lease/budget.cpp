@@ -13,7 +13,7 @@ namespace rille::lease {
 
 namespace {
 
-std::string counted(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
+std::string counted_leases(std::int64_t leases) { return fmt::format("{} lease{}", leases, leases == 1 ? "" : "s"); }
 
 Money named(std::string scope, Micros limit) {
   Money m;
@@ -74,7 +74,7 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked,
       fmt::format("renting '{}' would exceed {} of {}: {} are spent, {} reserved by {}; asked were {} ({} at {} per "
                   "hour, at least {}), and {} are left",
                   l.name, m.name, format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
-                  counted(m.held), format_dollars(asked), format_duration_ms(terms.ttl_ms),
+                  counted_leases(m.held), format_dollars(asked), format_duration_ms(terms.ttl_ms),
                   format_dollars(l.cap_micros_per_hour + beside), format_duration_ms(terms.min_ttl_ms),
                   format_dollars(left_of(m))),
       "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
@@ -168,7 +168,7 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
   for (Money& m : scopes) m.spent += before;
   if (leases_max >= 0 && scopes[0].held >= leases_max)
     return make_error(ErrorKind::quota,
-                      fmt::format("the run holds {}, and the host program allows {}", counted(scopes[0].held),
+                      fmt::format("the run holds {}, and the host program allows {}", counted_leases(scopes[0].held),
                                   leases_max),
                       "release one first, or raise the limit leases_max");
   const Money* tightest = nullptr;
