@@ -6,7 +6,6 @@ option(RILLE_CUDA "Build librille_cuda.so with the CUDA kernels; wants nvcc" OFF
 file(GLOB cuda_sources CONFIGURE_DEPENDS runtime/device/cuda/*.cpp)
 add_library(rille_cuda_objects OBJECT ${cuda_sources} runtime/device/cuda_libraries.cpp)
 target_link_libraries(rille_cuda_objects PRIVATE rille_flags)
-rille_batches(rille_cuda_objects)
 # Its own objects, the launches, and `images`: where the kernels come from.
 function(rille_cuda_plugin target images)
   add_library(${target} MODULE $<TARGET_OBJECTS:rille_cuda_objects> $<TARGET_OBJECTS:rille_cuda_launches> ${images})

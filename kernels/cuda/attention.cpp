@@ -11,7 +11,7 @@ using Long = long long;
 Strided strided(const View& v) { return {v.data, v.strides[0], v.strides[1], v.strides[2]}; }
 
 // Sizes and blocks are counted in 32 bits, and a block of the smallest kind has four rows.
-bool attention_fits(const Call& c, const View& q, const View& k) {
+bool fits(const Call& c, const View& q, const View& k) {
   const std::int64_t most = (std::int64_t(1) << 31) - 64, longest = std::max(q.shape[2], k.shape[2]);
   const bool small = q.shape[0] < most && q.shape[1] < most && longest < most &&
                      (longest == 0 || q.shape[0] * q.shape[1] < most / blocks_for(longest, 4));
@@ -54,7 +54,7 @@ Block block_for(const Launcher& l, DType t, std::int64_t numbers) {
   return {0, 0};
 }
 
-void run_attention(const Call& c, Launcher& l, const char* kernel, DType t, const Attention& a, std::int64_t pairs,
+void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attention& a, std::int64_t pairs,
          std::int64_t length, std::int64_t numbers) {
   const Block block = block_for(l, t, numbers);
   if (!block.warps) return c.fail("attention: heads of %d and %d numbers are too large for a GPU's shared memory",
@@ -98,19 +98,19 @@ constexpr TensorNames tensor_forward = TENSOR_NAMES(""), tensor_grad_queries = T
 
 void forward(const Call& c, Launcher& l, const View* mask, const View* lengths) {
   const View& q = c.in[0];
-  if (!attention_fits(c, q, c.in[1])) return;
+  if (!fits(c, q, c.in[1])) return;
   Attention a = shape_of(c, q, c.in[1], c.in[2], mask, lengths);
   a.o = strided(c.out[0]);
   a.lse = c.out[1].data;
   if (for_tensor_cores(l, q.dtype, a, {&a.q, &a.k, &a.v, &a.o}))
     return run_tensor(l, tensor_forward, q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, 1, 64);
-  run_attention(c, l, name_in(RILLE_NAMES("attention"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, a.d + a.e);
+  run(c, l, name_in(RILLE_NAMES("attention"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.heads, a.t, a.d + a.e);
 }
 
 // in: gradient of o, q, k, v, .., o, log-sum-exp
 void backward(const Call& c, Launcher& l, const View* mask, const View* lengths, const View& o, const View& lse) {
   const View& q = c.in[1];
-  if (!attention_fits(c, q, c.in[2])) return;
+  if (!fits(c, q, c.in[2])) return;
   Attention a = shape_of(c, q, c.in[2], c.in[3], mask, lengths);
   a.go = strided(c.in[0]);
   a.o = strided(o);
@@ -129,8 +129,8 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
     run_tensor(l, tensor_grad_queries, q.dtype, a, pairs, a.t, 2, tile);
     return run_tensor(l, tensor_grad_keys, q.dtype, a, std::int64_t(a.batch) * a.groups, a.s, 2, tile);
   }
-  run_attention(c, l, name_in(RILLE_NAMES("attention_grad_queries"), q.dtype), q.dtype, a, pairs, a.t, 2 * a.d + a.e);
-  run_attention(c, l, name_in(RILLE_NAMES("attention_grad_keys"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
+  run(c, l, name_in(RILLE_NAMES("attention_grad_queries"), q.dtype), q.dtype, a, pairs, a.t, 2 * a.d + a.e);
+  run(c, l, name_in(RILLE_NAMES("attention_grad_keys"), q.dtype), q.dtype, a, std::int64_t(a.batch) * a.groups, a.s,
       2 * (a.d + a.e));
 }
 

@@ -43,7 +43,7 @@ Convolution geometry(const Call& c, const View& x, const View& w, const View& y)
 constexpr std::int64_t int_end = std::int64_t(1) << 31;
 
 // What kernels count in 32 bits: pixels, an axis with its padding, and the places of the windows of all channels.
-bool convolution_fits(const Call& c, const View& x, const View& w, const View& y) {
+bool fits(const Call& c, const View& x, const View& w, const View& y) {
   const auto pixels = [](const View& v) { return v.shape[0] * v.shape[2] * v.shape[3]; };
   if (pixels(x) >= units_max || pixels(y) >= units_max) {
     c.fail("convolution: more than 2^30 pixels in a batch");
@@ -58,7 +58,7 @@ bool convolution_fits(const Call& c, const View& x, const View& w, const View& y
   return false;
 }
 
-void run_convolution(Launcher& l, const char* kernel, Convolution& g, std::int64_t rows, std::int64_t columns, std::int64_t inner,
+void run(Launcher& l, const char* kernel, Convolution& g, std::int64_t rows, std::int64_t columns, std::int64_t inner,
          std::int64_t shares) {
   g.rows = unsigned(rows);
   g.columns = unsigned(columns);
@@ -81,7 +81,7 @@ void zero(Launcher& l, const View& v) {
 
 void convolutions(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
-  if (y.count() == 0 || !convolution_fits(c, x, w, y)) return;
+  if (y.count() == 0 || !fits(c, x, w, y)) return;
   if (x.count() && by_library(c, l, Launcher::Convolved::forward, x, w, y, c.n_in == 3 ? &c.in[2] : nullptr)) return;
   Convolution g = geometry(c, x, w, y);
   g.out = y.data;
@@ -89,18 +89,18 @@ void convolutions(const Call& c, Launcher& l, const Names& names) {
     g.bias = c.in[2].data;
     g.bias_step = c.in[2].strides[0];
   }
-  run_convolution(l, name_in(names, y.dtype), g, g.outs, y.shape[0] * y.shape[2] * y.shape[3],
+  run(l, name_in(names, y.dtype), g, g.outs, y.shape[0] * y.shape[2] * y.shape[3],
       w.shape[1] * w.shape[2] * w.shape[3], 1);
 }
 
 void convolution_input_grads(const Call& c, Launcher& l, const Names& names) {
   const View &dy = c.in[0], &w = c.in[1], &dx = c.out[0];
-  if (dx.count() == 0 || !convolution_fits(c, dx, w, dy)) return;
+  if (dx.count() == 0 || !fits(c, dx, w, dy)) return;
   if (dy.count() == 0) return zero(l, dx);
   if (by_library(c, l, Launcher::Convolved::input_grad, dx, w, dy)) return;
   Convolution g = geometry(c, dx, w, dy);
   g.out = dx.data;
-  run_convolution(l, name_in(names, dx.dtype), g, g.ins, dx.shape[0] * dx.shape[2] * dx.shape[3],
+  run(l, name_in(names, dx.dtype), g, g.ins, dx.shape[0] * dx.shape[2] * dx.shape[3],
       g.outs * w.shape[2] * w.shape[3], 1);
 }
 
@@ -120,7 +120,7 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
     g.parts = l.scratch(std::size_t(dw.count() * shares) * size_bytes(stats_type(dw.dtype)));
     if (!g.parts) return c.fail("convolution: no memory for %lld partial sums", (long long)(dw.count() * shares));
   }
-  run_convolution(l, name_in(names, dw.dtype), g, g.outs, columns, inner, shares);
+  run(l, name_in(names, dw.dtype), g, g.outs, columns, inner, shares);
   if (shares > 1)
     launch(l, name_in(RILLE_NAMES("fold_parts"), dw.dtype), grid_for(l, dw.count()), {threads}, 0, g.parts, dw.data,
            Long(dw.count()), int(shares));
@@ -131,7 +131,7 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
 void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
   const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
-  if (dw.count() == 0 || !convolution_fits(c, x, dw, dy)) return;
+  if (dw.count() == 0 || !fits(c, x, dw, dy)) return;
   if (dy.count() == 0 || x.count() == 0) {
     zero(l, dw);
     if (db) zero(l, *db);
@@ -157,10 +157,10 @@ namespace {
 
 // A plane's places, and an axis with its padding, are counted in 32 bits.
 bool plane_fits(const Call& c, const View& image, const View& pooled) {
-  bool convolution_fits = image.shape[2] * image.shape[3] < int_end && pooled.shape[2] * pooled.shape[3] < int_end;
-  for (int k = 0; k < 2; ++k) convolution_fits = convolution_fits && image.shape[2 + k] + 2 * c.attrs->i[4 + k] < int_end;
-  if (!convolution_fits) c.fail("pooling: a CUDA device takes planes of up to 2^31 pixels, with padding");
-  return convolution_fits;
+  bool fits = image.shape[2] * image.shape[3] < int_end && pooled.shape[2] * pooled.shape[3] < int_end;
+  for (int k = 0; k < 2; ++k) fits = fits && image.shape[2 + k] + 2 * c.attrs->i[4 + k] < int_end;
+  if (!fits) c.fail("pooling: a CUDA device takes planes of up to 2^31 pixels, with padding");
+  return fits;
 }
 
 Pooling pooling_of(const Call& c, const View& image, const View& pooled) {

@@ -16,13 +16,13 @@ using namespace lt;
 constexpr std::size_t scratch_most = 32u << 20;
 constexpr Status described_badly = -1;
 
-struct BlasLibrary {
+struct Library {
 #define RILLE_MEMBER(name, symbol, parameters) Status(*name) parameters = nullptr;
   RILLE_BLAS(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
 
-  BlasLibrary() {
+  Library() {
     Symbols found(CudaPart::cublaslt);
 #define RILLE_FIND(name, symbol, parameters) found.find(name, #symbol);
     RILLE_BLAS(RILLE_FIND)
@@ -31,14 +31,14 @@ struct BlasLibrary {
   }
 };
 
-const BlasLibrary& blas_library() {
-  static const BlasLibrary l;
+const Library& library() {
+  static const Library l;
   return l;
 }
 
 // A description and what it describes; given back together.
 struct Described {
-  const BlasLibrary& l = blas_library();
+  const Library& l = library();
   void *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr, *preference = nullptr;
   bool good = false;
 
@@ -220,10 +220,10 @@ bool Blas::ready() {
   tried_ = true;
   if (left_out(CudaPart::cublaslt)) {
     why_not_ = "RILLE_CUDA_WITHOUT leaves it out";
-  } else if (!blas_library().whole) {
+  } else if (!library().whole) {
     const auto& loaded = load_part(CudaPart::cublaslt);
     why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
-  } else if (const Status said = blas_library().create(&handle_)) {
+  } else if (const Status said = library().create(&handle_)) {
     why_not_ = "cublasLtCreate: status " + std::to_string(said);
     handle_ = nullptr;
   }
@@ -247,7 +247,7 @@ std::string no_algorithm(const BlasShape& s, Status said) {
 
 }  // namespace
 
-Blas::~Blas() { if (handle_) blas_library().destroy(handle_); }
+Blas::~Blas() { if (handle_) library().destroy(handle_); }
 
 const Blas::Plan* Blas::plan(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
   if (!ready()) return nullptr;

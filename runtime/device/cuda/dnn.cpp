@@ -12,13 +12,13 @@ namespace {
 using namespace dnn;
 using Convolved = kernels::cuda::Launcher::Convolved;
 
-struct DnnLibrary {
+struct Library {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
   RILLE_DNN(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
 
-  DnnLibrary() {
+  Library() {
     Symbols found(CudaPart::cudnn);
 #define RILLE_FIND(name, parameters) found.find(name, #name);
     RILLE_DNN(RILLE_FIND)
@@ -27,18 +27,18 @@ struct DnnLibrary {
   }
 };
 
-const DnnLibrary& dnn_library() {
-  static const DnnLibrary l;
+const Library& library() {
+  static const Library l;
   return l;
 }
 
 // Descriptions of the operands; given back together.
-struct DnnDescribed {
-  const DnnLibrary& l = dnn_library();
+struct Described {
+  const Library& l = library();
   void *x = nullptr, *y = nullptr, *weight = nullptr, *how = nullptr, *bias = nullptr;
   bool good = false;
 
-  DnnDescribed(const DnnShape& s, int math) {
+  Described(const DnnShape& s, int math) {
     const auto& w = s.weight;
     good = !l.cudnnCreateTensorDescriptor(&x) && !l.cudnnCreateTensorDescriptor(&y) &&
            !l.cudnnCreateTensorDescriptor(&bias) && !l.cudnnCreateFilterDescriptor(&weight) &&
@@ -52,13 +52,13 @@ struct DnnDescribed {
     const int size[4] = {1, s.y[1], 1, 1}, step[4] = {s.y[1], 1, 1, 1};
     good = good && tensor(bias, s.type, size, step);
   }
-  ~DnnDescribed() {
+  ~Described() {
     for (void* t : {x, y, bias}) if (t) l.cudnnDestroyTensorDescriptor(t);
     if (weight) l.cudnnDestroyFilterDescriptor(weight);
     if (how) l.cudnnDestroyConvolutionDescriptor(how);
   }
-  DnnDescribed(const DnnDescribed&) = delete;
-  DnnDescribed& operator=(const DnnDescribed&) = delete;
+  Described(const Described&) = delete;
+  Described& operator=(const Described&) = delete;
 
   bool tensor(void* to, int type, const int (&size)[4], const int (&step)[4]) {
     return !l.cudnnSetTensor4dDescriptorEx(to, type, size[0], size[1], size[2], size[3], step[0], step[1], step[2],
@@ -66,7 +66,7 @@ struct DnnDescribed {
   }
 };
 
-int dnn_type_of(DType t) {
+int type_of(DType t) {
   switch (t) {
     case DType::f32: return real_f32;
     case DType::f64: return real_f64;
@@ -135,7 +135,7 @@ void choose(const DnnShape& s, const Choice* choices, int count, std::size_t mos
 
 bool dnn_shape(const Convolved& c, DnnShape& s) {
   s.what = c.what;
-  s.type = dnn_type_of(c.x->dtype);
+  s.type = type_of(c.x->dtype);
   s.weight_format = format_of(*c.weight);
   int ignored[4];
   if (s.type < 0 || s.weight_format < 0 || c.y->dtype != c.x->dtype || c.weight->dtype != c.x->dtype) return false;
@@ -158,10 +158,10 @@ bool Dnn::ready(bool may_make) {
   if (left_out(CudaPart::cudnn)) return false;
   if (!tried_ && may_make) {
     tried_ = true;
-    if (!dnn_library().whole) {
+    if (!library().whole) {
       const auto& loaded = load_part(CudaPart::cudnn);
       why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
-    } else if (const int said = dnn_library().cudnnCreate(&handle_)) {
+    } else if (const int said = library().cudnnCreate(&handle_)) {
       why_not_ = "cudnnCreate: status " + std::to_string(said);
       handle_ = nullptr;
     }
@@ -183,7 +183,7 @@ bool Dnn::take_less(Plan& plan) {
   return !plan.ways.empty();
 }
 
-Dnn::~Dnn() { if (handle_) dnn_library().cudnnDestroy(handle_); }
+Dnn::~Dnn() { if (handle_) library().cudnnDestroy(handle_); }
 
 Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   if (!ready(may_make)) return nullptr;
@@ -199,10 +199,10 @@ Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   why_ = "its first use came in a capture";
   if (!may_make) return nullptr;
   Plan& plan = plans_[key];
-  DnnDescribed d(s, math_of(s));
+  Described d(s, math_of(s));
   Choice choices[algorithms_max] = {};
   int count = 0;
-  const DnnLibrary& l = d.l;
+  const Library& l = d.l;
   const int said = !d.good ? 1
                    : s.what == Convolved::forward
                        ? l.cudnnGetConvolutionForwardAlgorithm_v7(handle_, d.x, d.weight, d.how, d.y, algorithms_max,
@@ -220,8 +220,8 @@ Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
 
 bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scratch, CUstream stream) {
   const Way& way = plan.ways[0];
-  DnnDescribed d(s, way.math);
-  const DnnLibrary& l = d.l;
+  Described d(s, way.math);
+  const Library& l = d.l;
   why_ = "its descriptions could not be made";
   if (!d.good || l.cudnnSetStream(handle_, stream) != 0) return false;
   const auto ran = [&](const char* what, int said) {

@@ -6,13 +6,13 @@ namespace rille::device::cuda {
 
 namespace {
 
-struct FftLibrary {
+struct Library {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
   RILLE_FFT(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false;
 
-  FftLibrary() {
+  Library() {
     Symbols found(CudaPart::cufft);
 #define RILLE_FIND(name, parameters) found.find(name, #name);
     RILLE_FFT(RILLE_FIND)
@@ -21,14 +21,14 @@ struct FftLibrary {
   }
 };
 
-const FftLibrary& fft_library() {
-  static const FftLibrary l;
+const Library& library() {
+  static const Library l;
   return l;
 }
 
 }  // namespace
 
-Fft::~Fft() { for (const auto& [key, plan] : plans_) if (plan.handle >= 0) fft_library().cufftDestroy(plan.handle); }
+Fft::~Fft() { for (const auto& [key, plan] : plans_) if (plan.handle >= 0) library().cufftDestroy(plan.handle); }
 
 const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_make) {
   why_ = "RILLE_CUDA_WITHOUT leaves it out";
@@ -40,7 +40,7 @@ const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_m
   const std::string key(reinterpret_cast<const char*>(numbers), sizeof numbers);
   why_ = "it makes no plan of " + std::to_string(f.n) + " numbers";
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second.good ? &found->second : nullptr;
-  if (!fft_library().whole) {
+  if (!library().whole) {
     const auto& loaded = load_part(CudaPart::cufft);
     why_ = loaded.handle ? "it lacks a function" : loaded.why;
     return nullptr;
@@ -49,7 +49,7 @@ const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_m
     why_ = may_make ? "there are plans enough" : "its first use came in a capture";
     return nullptr;
   }
-  const FftLibrary& l = fft_library();
+  const Library& l = library();
   Plan& made = plans_[key];
   long long n = f.n;
   const long long distance = f.inner > 1 ? 1 : f.n;
@@ -60,7 +60,7 @@ const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_m
 }
 
 bool Fft::run(const Plan& plan, const kernels::cuda::Launcher::Fourier& f, void* scratch, CUstream stream) {
-  const FftLibrary& l = fft_library();
+  const Library& l = library();
   if (l.cufftSetStream(plan.handle, stream) != 0 || (scratch && l.cufftSetWorkArea(plan.handle, scratch) != 0))
     return false;
   const std::size_t each = std::size_t(f.n * f.inner) * (f.wide ? 16 : 8);

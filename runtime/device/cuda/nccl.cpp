@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::chrono::seconds leave_max{5};
 
-struct NcclLibrary {
+struct Library {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters = nullptr;
   RILLE_NCCL(RILLE_MEMBER)
 #undef RILLE_MEMBER
   const char* (*ncclGetErrorString)(int) = nullptr;
   bool whole = false;
 
-  NcclLibrary() {
+  Library() {
     Symbols found(CudaPart::nccl);
 #define RILLE_FIND(name, parameters) found.find(name, #name);
     RILLE_NCCL(RILLE_FIND)
@@ -33,8 +33,8 @@ struct NcclLibrary {
   }
 };
 
-const NcclLibrary& nccl_library() {
-  static const NcclLibrary l;
+const Library& library() {
+  static const Library l;
   return l;
 }
 
@@ -43,7 +43,7 @@ bool found(Failure& f) {
     return refuse(f, int(ErrorKind::device), "RILLE_CUDA_WITHOUT leaves it out: device = \"cpu\"",
                   "communicators on GPUs need NCCL");
   }
-  return nccl_library().whole || refuse(f, int(ErrorKind::device), "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
+  return library().whole || refuse(f, int(ErrorKind::device), "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
                                    "rille doctor shows where libraries are sought",
                                    "communicators on GPUs need NCCL (libnccl.so.2), which is not found");
 }
@@ -51,11 +51,11 @@ bool found(Failure& f) {
 bool good(int result, const char* doing, Failure& f) {
   return result == nccl::success || result == nccl::in_progress ||
          refuse(f, int(ErrorKind::network), "NCCL_DEBUG=WARN in the environment makes it say more", "NCCL, %s: %s",
-                doing, nccl_library().ncclGetErrorString(result));
+                doing, library().ncclGetErrorString(result));
 }
 
 int give(const Collective& c, nccl::Comm comm, CUstream stream) {
-  const NcclLibrary& l = nccl_library();
+  const Library& l = library();
   const int type = nccl::types[c.dtype], reduction = nccl::reductions[c.reduce];
   switch (c.kind) {
     case Collective::all_reduce: return l.ncclAllReduce(c.in, c.out, c.count, type, reduction, comm, stream);
@@ -72,7 +72,7 @@ int give(const Collective& c, nccl::Comm comm, CUstream stream) {
 
 bool nccl_unique_id(char* bytes, Failure& f) {
   nccl::UniqueId id;
-  if (!found(f) || !good(nccl_library().ncclGetUniqueId(&id), "a name", f)) return false;
+  if (!found(f) || !good(library().ncclGetUniqueId(&id), "a name", f)) return false;
   std::memcpy(bytes, id.bytes, sizeof id.bytes);
   return true;
 }
@@ -82,7 +82,7 @@ bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
   std::memcpy(id.bytes, bytes, sizeof id.bytes);
   nccl::Config config;
   return found(f) &&
-         good(nccl_library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
+         good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
 }
 
 nccl::Comm Ranks::now(Failure& f) {
@@ -94,7 +94,7 @@ nccl::Comm Ranks::now(Failure& f) {
 bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
   const auto mine = now(f);
   if (!mine) return false;
-  const NcclLibrary& l = nccl_library();
+  const Library& l = library();
   if (!good(l.ncclGroupStart(), "beginning", f)) return false;
   bool all = true;
   for (int i = 0; all && i < count; ++i) all = good(give(calls[i], mine, card.stream()), "a call", f);
@@ -106,7 +106,7 @@ bool Ranks::alive(Failure& f) {
   const std::lock_guard lock(mutex);     // who gives it up ends what is looked at
   if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
   int error = nccl::success;
-  if (!good(nccl_library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
+  if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
   f.code = error == nccl::in_progress ? nccl::in_progress : 0;
   return true;
 }
@@ -119,7 +119,7 @@ void Ranks::give_up(const char* reason) {
     why = reason;
     ended = std::exchange(comm, nullptr);
   }
-  nccl_library().ncclCommAbort(ended);
+  library().ncclCommAbort(ended);
 }
 
 // Destroying it waits for the other ranks: only behind a finalize that has come to its end.
@@ -127,7 +127,7 @@ void Ranks::leave() {
   const std::lock_guard lock(mutex);
   const auto mine = std::exchange(comm, nullptr);
   if (!mine) return;
-  const NcclLibrary& l = nccl_library();
+  const Library& l = library();
   const auto end = std::chrono::steady_clock::now() + leave_max;
   int error = l.ncclCommFinalize(mine);
   if (error == nccl::success) error = nccl::in_progress;

@@ -17,13 +17,13 @@ namespace {
 
 using namespace cupti;
 
-struct TraceLibrary {
+struct Library {
 #define RILLE_MEMBER(name, parameters) Status(*name) parameters = nullptr;
   RILLE_CUPTI(RILLE_MEMBER)
 #undef RILLE_MEMBER
   bool whole = false, registered = false;
 
-  TraceLibrary() {
+  Library() {
     Symbols found(CudaPart::cupti);
 #define RILLE_FIND(name, parameters) found.find(name, #name);
     RILLE_CUPTI(RILLE_FIND)
@@ -32,8 +32,8 @@ struct TraceLibrary {
   }
 };
 
-TraceLibrary& trace_library() {
-  static TraceLibrary l;
+Library& library() {
+  static Library l;
   return l;
 }
 
@@ -60,7 +60,7 @@ Records& records() {
   return r;
 }
 
-void read_record(Records& r, const int* record) {
+void read(Records& r, const int* record) {
   if (*record == kind_external) {
     const auto& e = *reinterpret_cast<const External*>(record);
     if (e.external_kind == external_kind) r.call_of[e.correlation] = e.id;
@@ -89,24 +89,24 @@ void request(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records_max
 void complete(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   Records& r = records();
   const std::lock_guard lock(r.mutex);
-  for (int* record = nullptr; r.card && trace_library().cuptiActivityGetNextRecord(buffer, valid, &record) == 0;)
-    read_record(r, record);
+  for (int* record = nullptr; r.card && library().cuptiActivityGetNextRecord(buffer, valid, &record) == 0;)
+    read(r, record);
   std::free(buffer);
 }
 
 bool said(Status status, const char* doing, Failure& f) {
   if (status == 0) return true;
   const char* text = nullptr;
-  trace_library().cuptiGetResultString(status, &text);
+  library().cuptiGetResultString(status, &text);
   return refuse(f, int(ErrorKind::device), "", "CUPTI: %s: %s", doing, text ? text : "?");
 }
 
-void disable() { for (const int kind : kinds) trace_library().cuptiActivityDisable(kind); }
+void disable() { for (const int kind : kinds) library().cuptiActivityDisable(kind); }
 
 }  // namespace
 
 bool start_trace(Card& card, Failure& f) {
-  TraceLibrary& l = trace_library();
+  Library& l = library();
   if (left_out(CudaPart::cupti)) return refuse(f, int(ErrorKind::device), "", "CUPTI is left out");
   if (!l.whole)
     return refuse(f, int(ErrorKind::device), "", "no CUPTI here: %s", load_part(CudaPart::cupti).why.c_str());
@@ -130,13 +130,13 @@ bool start_trace(Card& card, Failure& f) {
 
 void trace_call(std::uint64_t id) {
   std::uint64_t last = 0;
-  if (id) trace_library().cuptiActivityPushExternalCorrelationId(external_kind, id);
-  else trace_library().cuptiActivityPopExternalCorrelationId(external_kind, &last);
+  if (id) library().cuptiActivityPushExternalCorrelationId(external_kind, id);
+  else library().cuptiActivityPopExternalCorrelationId(external_kind, &last);
 }
 
 bool stop_trace(Card& card, void (*each)(void*, const TraceRecord*), void* to, Failure& f) {
   const bool settled = card.settle(f);
-  const bool flushed = said(trace_library().cuptiActivityFlushAll(flush_forced), "reading records", f);
+  const bool flushed = said(library().cuptiActivityFlushAll(flush_forced), "reading records", f);
   disable();
   Records& r = records();
   const std::lock_guard lock(r.mutex);
