@@ -74,7 +74,8 @@ def main():
         rows = [(t["name"], *row) for t, row in zip(tests, pool.map(measure, tests, files))]
     for name, code, wall, used in sorted(rows, key=lambda row: -row[3]):
         print(f"{used:8.2f} {wall:8.2f}  {name}{'' if code == 0 else f'  FAILED: {code}'}")
-    print(f"{sum(r[3] for r in rows):8.2f} {sum(r[2] for r in rows):8.2f}  processor and wall seconds of {len(rows)} tests")
+    wall, used = sum(row[2] for row in rows), sum(row[3] for row in rows)
+    print(f"{used:8.2f} {wall:8.2f}  processor and wall seconds of {len(rows)} tests")
 
 
 main()

@@ -25,7 +25,7 @@ CASES = [
     "a new machine that is not shown*", "spot: its own price*", "spot price: what a look*", "cancelling ends*",
     "check: whose*", "check: keys that*", "check: a clock*"
 ]
-FEW = ["offers: what is sold*", "a life*", "lists have pages", "an answer that was lost*"]
+FEW = ["offers: what is sold*", "a life*", "an answer that was lost*"]
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here.parent / "cli"))
 from tap import check, finish

@@ -1,5 +1,5 @@
 """A throw-away RSA key from a seed, and its PKCS#8 text: what a service account's file holds. Python has neither."""
-import base64, functools, random, time
+import base64, functools, os, random, tempfile, time
 
 import signatures
 
@@ -31,8 +31,23 @@ def integer(n):
 
 @functools.lru_cache
 def primes(seed, bits):
-    dice = random.Random(f"rsa-{seed}")
-    return prime(dice, bits), prime(dice, bits)
+    """Two primes, the same for the same seed. They take a quarter of a second, and hundreds of fakes are started with
+    the same few seeds: so they are kept in a folder of this user's."""
+    folder = f"{tempfile.gettempdir()}/rille-fakes-{os.getuid()}"
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.lstat(folder).st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    path = f"{folder}/primes-{seed}-{bits}"
+    try:
+        with open(path) as kept:
+            p, q = (int(line) for line in kept)
+    except (FileNotFoundError, ValueError):
+        dice = random.Random(f"rsa-{seed}")
+        p, q = prime(dice, bits), prime(dice, bits)
+        with open(f"{path}.{os.getpid()}", "w") as new:
+            new.write(f"{p}\n{q}\n")
+        os.replace(new.name, path)
+    return p, q
 
 
 class RsaKey:

@@ -1,5 +1,7 @@
 // Attention with masks and numbers of keys: the kernels for tensor cores through the shim, beside the CPU's kernel and
 // beside f64; and what is told where they cannot be taken.
+#include <cstdlib>
+
 #include "compared.hpp"
 #include "standin.hpp"
 
