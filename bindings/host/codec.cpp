@@ -13,7 +13,7 @@ namespace rille::host {
 
 namespace {
 
-constexpr int codec_depth_max = 100;
+constexpr int nesting_max = 100;
 constexpr std::size_t values_max = 10'000'000;
 
 class Encoder {
@@ -60,7 +60,7 @@ class Encoder {
     const void* id = lua_topointer(L_, t);
     if (std::find(open_.begin(), open_.end(), id) != open_.end())
       return refuse("refers back to a table that contains it", "data must be a tree");
-    if (open_.size() >= codec_depth_max) return refuse(fmt::format("is nested deeper than {} tables", codec_depth_max), "");
+    if (open_.size() >= nesting_max) return refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
     luaL_checkstack(L_, 6, "value");
     open_.push_back(id);
     Result<Value> out = contents(t);

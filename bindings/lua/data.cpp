@@ -13,7 +13,7 @@ using data::BytesDataset;
 
 struct BytesHandle { BytesDataset set; };
 
-data::BytesOptions check_bytes_options(lua_State* L, int index) {
+data::BytesOptions bytes_options(lua_State* L, int index) {
   data::BytesOptions options;
   if (auto n = option_number(L, index, "context")) options.context = static_cast<std::int64_t>(*n);
   if (auto n = option_number(L, index, "seed")) options.seed = static_cast<std::uint64_t>(*n);
@@ -31,7 +31,7 @@ Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
 // bytes(path, {context, seed, split, shuffle})
 Result<int> bytes(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.bytes"));
-  return push_set(L, BytesDataset::open(path, check_bytes_options(L, 2)));
+  return push_set(L, BytesDataset::open(path, bytes_options(L, 2)));
 }
 
 Result<std::vector<data::TokenFile>> open_files(const std::string& path, int width_bytes) {
@@ -53,7 +53,7 @@ Result<int> tokens(lua_State* L) {
   if (!training) return at_line(L, std::move(training).error());
   auto validation = open_files(other, width);
   if (!validation) return at_line(L, std::move(validation).error());
-  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), check_bytes_options(L, 3)));
+  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), bytes_options(L, 3)));
 }
 
 Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {

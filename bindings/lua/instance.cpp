@@ -14,7 +14,7 @@ struct Instance {
   std::string id, name;
 };
 
-Instance& check_instance(lua_State* L, const char* method) { return check_object<Instance>(L, 1, method); }
+Instance& instance_of(lua_State* L, const char* method) { return check_object<Instance>(L, 1, method); }
 
 int push_instance(lua_State* L, engine::LeaseView lease) {
   push_object(L, Instance{lease.id, lease.name});
@@ -22,7 +22,7 @@ int push_instance(lua_State* L, engine::LeaseView lease) {
 }
 
 bool instance_field(lua_State* L, std::string_view key) {
-  Instance& box = check_instance(L, "instance");
+  Instance& box = instance_of(L, "instance");
   if (key == "name") { push(L, box.name); return true; }
   if (key == "id") { push(L, box.id); return true; }
   LuaHost& host = LuaHost::of(L);
@@ -56,7 +56,7 @@ bool instance_field(lua_State* L, std::string_view key) {
 }
 
 int instance_to_string(lua_State* L) {
-  Instance& box = check_instance(L, "instance");
+  Instance& box = instance_of(L, "instance");
   LuaHost& host = LuaHost::of(L);
   auto lease = host.has_run() ? host.run().lease(box.id) : Result<engine::LeaseView>(make_error(ErrorKind::state, ""));
   if (!lease) push(L, fmt::format("Instance '{}'", box.name));
@@ -110,7 +110,7 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
 // box:stage(from, to, options)
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
-  Instance& box = check_instance(L, "box:stage");
+  Instance& box = instance_of(L, "box:stage");
   std::string from(check_text(L, 2, "box:stage: what to stage")),
       to(check_text(L, 3, "box:stage: its name on the instance"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
@@ -121,7 +121,7 @@ Result<int> stage(lua_State* L) {
 // box:get(from, to, options)
 Result<int> get(lua_State* L) {
   Verb v = begin_verb(L, "get");
-  Instance& box = check_instance(L, "box:get");
+  Instance& box = instance_of(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
   return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
@@ -158,7 +158,7 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
 // box:call(name, [options,] function or module name)
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
-  Instance& box = check_instance(L, "box:call");
+  Instance& box = instance_of(L, "box:call");
   engine::CallSpec spec;
   spec.name = check_name(L, 2, "call");
   std::string what = fmt::format("box:call '{}'", spec.name);
@@ -200,7 +200,7 @@ Result<int> call(lua_State* L) {
 // box:exec(name, {argv=, env=, container=, timeout=, check=})
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
-  Instance& box = check_instance(L, "box:exec");
+  Instance& box = instance_of(L, "box:exec");
   engine::CallSpec spec;
   spec.kind = "exec";
   spec.name = check_name(L, 2, "exec");
@@ -248,13 +248,13 @@ Result<int> exec(lua_State* L) {
 
 int instance_release(lua_State* L) {
   Verb v = begin_verb(L, "release");
-  return await(L, v.run.release(v.id, check_instance(L, "box:release").id, v.source), push_nothing, Waits::engine);
+  return await(L, v.run.release(v.id, instance_of(L, "box:release").id, v.source), push_nothing, Waits::engine);
 }
 
 // box:replace([options])
 Result<int> replace(lua_State* L) {
   Verb v = begin_verb(L, "replace");
-  Instance& box = check_instance(L, "box:replace");
+  Instance& box = instance_of(L, "box:replace");
   Value options{Value::Object{}};
   if (!lua_isnoneornil(L, 2)) {
     check_table(L, 2, "box:replace's options");
@@ -273,7 +273,7 @@ Result<int> replace(lua_State* L) {
 // box:resize(options)
 Result<int> resize(lua_State* L) {
   Verb v = begin_verb(L, "resize");
-  Instance& box = check_instance(L, "box:resize");
+  Instance& box = instance_of(L, "box:resize");
   check_table(L, 2, "box:resize's options");
   RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
   if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
@@ -286,13 +286,13 @@ Result<int> resize(lua_State* L) {
 // box:preempting(): when its machine will be taken away, or nil
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
-  return await(L, v.run.preempting(v.id, check_instance(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
+  return await(L, v.run.preempting(v.id, instance_of(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
 }
 
 // box:telemetry(): what the machine's processors and GPUs do; raises where they cannot be asked
 int instance_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
-  std::vector<std::string> one(1, check_instance(L, "box:telemetry").id);
+  std::vector<std::string> one(1, instance_of(L, "box:telemetry").id);
   return await(L, v.run.telemetry(v.id, std::move(one), v.source), [](lua_State* l, Value readings) {
     const Value::Array* all = readings.as_array();
     Value reading = all && !all->empty() ? all->front() : Value();
@@ -304,7 +304,7 @@ int instance_telemetry(lua_State* L) {
 // box:detach(ttl)
 int instance_detach(lua_State* L) {
   Verb v = begin_verb(L, "detach");
-  Instance& box = check_instance(L, "box:detach");
+  Instance& box = instance_of(L, "box:detach");
   std::int64_t ttl_ms = check_duration_ms(L, 2, "box:detach: for how long it shall live on");
   if (ttl_ms <= 0) raise_invalid(L, "box:detach: a duration must be positive", "box:detach(\"24h\")");
   return await(L, v.run.detach(v.id, box.id, ttl_ms, v.source), push_nothing, Waits::engine);
@@ -312,7 +312,7 @@ int instance_detach(lua_State* L) {
 
 Result<int> describe_lease(lua_State* L) {
   Verb v = begin_verb(L, "describe", Verbs::anywhere);
-  RILLE_TRY(engine::LeaseView lease, v.run.lease(check_instance(L, "box:describe").id));
+  RILLE_TRY(engine::LeaseView lease, v.run.lease(instance_of(L, "box:describe").id));
   push_value(L, lease.to_value());
   return 1;
 }

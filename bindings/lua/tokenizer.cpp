@@ -10,7 +10,7 @@ using data::Tokenizer;
 
 struct TokenizerHandle { Tokenizer tokenizer; std::string path, pattern; };
 
-Tokenizer& check_tokenizer(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
+Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
 // tokenizer(path, pattern)
 Result<int> open(lua_State* L) {
@@ -23,7 +23,7 @@ Result<int> open(lua_State* L) {
 }
 
 Result<int> encode(lua_State* L) {
-  Tokenizer& t = check_tokenizer(L, "tokenizer:encode");
+  Tokenizer& t = tokenizer_of(L, "tokenizer:encode");
   const std::string_view text = check_text(L, 2, "tokenizer:encode");
   data::Encoding how;
   if (!lua_isnoneornil(L, 3)) {
@@ -43,7 +43,7 @@ Result<int> encode(lua_State* L) {
 
 // decode(id) or decode({ids}), and {continued}
 Result<int> decode(lua_State* L) {
-  Tokenizer& t = check_tokenizer(L, "tokenizer:decode");
+  Tokenizer& t = tokenizer_of(L, "tokenizer:decode");
   std::vector<std::int32_t> ids;
   const auto add = [&](int index) {
     const double n = check_number(L, index, "tokenizer:decode");
@@ -67,14 +67,14 @@ Result<int> decode(lua_State* L) {
 }
 
 int id_of(lua_State* L) {
-  const auto id = check_tokenizer(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
+  const auto id = tokenizer_of(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
   if (!id) return 0;
   lua_pushnumber(L, *id);
   return 1;
 }
 
 bool tokenizer_field(lua_State* L, std::string_view key) {
-  Tokenizer& t = check_tokenizer(L, "tokenizer");
+  Tokenizer& t = tokenizer_of(L, "tokenizer");
   if (key == "size") {
     lua_pushnumber(L, static_cast<double>(t.size()));
   } else if (key == "special") {
@@ -94,7 +94,7 @@ bool tokenizer_field(lua_State* L, std::string_view key) {
 }
 
 int tokenizer_to_string(lua_State* L) {
-  Tokenizer& t = check_tokenizer(L, "tokenizer");
+  Tokenizer& t = tokenizer_of(L, "tokenizer");
   push(L, fmt::format("Tokenizer: {} ids, {} special", t.size(), t.special().size()));
   return 1;
 }

@@ -17,12 +17,12 @@ using collective::Operation;
 using collective::Piece;
 
 // One operation, as the graph keeps it.
-class CollectivePayload final : public kernels::Payload {
+class Exchange final : public kernels::Payload {
  public:
-  CollectivePayload(Ranks ranks, const Operation& op) : ranks_(std::move(ranks)), op_(op) {}
+  Exchange(Ranks ranks, const Operation& op) : ranks_(std::move(ranks)), op_(op) {}
   const char* name() const override { return collective::name_of(op_.kind); }
   bool same(const kernels::Payload& o) const override {
-    const auto* other = dynamic_cast<const CollectivePayload*>(&o);
+    const auto* other = dynamic_cast<const Exchange*>(&o);
     return other && other->ranks_ == ranks_ && other->op_ == op_;
   }
 
@@ -89,7 +89,7 @@ Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
 Result<void> give(Graph& g, const Ranks& ranks, const Operation& op, const std::vector<Tensor>& in,
                   const std::vector<Tensor>& out) {
   RILLE_CHECK(check(op, ranks->rank(), ranks->world()));
-  RILLE_CHECK(record_launch(g, std::make_shared<CollectivePayload>(ranks, op), in, out, nullptr));
+  RILLE_CHECK(record_launch(g, std::make_shared<Exchange>(ranks, op), in, out, nullptr));
   if (!g.tracing()) g.flush();
   return success();
 }
@@ -155,7 +155,7 @@ Result<void> check_first(const Ranks& ranks, Kind kind, const Tensor& t) {
 
 }  // namespace
 
-bool is_collective(const kernels::Payload* payload) { return dynamic_cast<const CollectivePayload*>(payload) != nullptr; }
+bool is_collective(const kernels::Payload* payload) { return dynamic_cast<const Exchange*>(payload) != nullptr; }
 
 Result<void> all_reduce_(const Ranks& ranks, const std::vector<Tensor>& tensors, collective::Reduce how) {
   Operation op;

@@ -124,8 +124,8 @@ def main():
     table("the dearest units", [(o.split(".dir/")[-1], s) for s, o in sorted(units, reverse=True)[:10]], trivial)
     if a.headers:
         headers(trivial)
-    print(f"\n{a.target}: {total:.0f} processor seconds ({total / 60:.1f} min) in {len(units)} units, {wall:.0f} s with "
-          f"{a.jobs} jobs; {total / trivial:.0f} times a trivial unit of {trivial:.3f} s")
+    print(f"\n{a.target}: {total:.0f} processor seconds ({total / 60:.1f} min) in {len(units)} units, {wall:.0f} s "
+          f"with {a.jobs} jobs; {total / trivial:.0f} times a trivial unit of {trivial:.3f} s")
     if not a.keep:
         shutil.rmtree(BUILD)
 

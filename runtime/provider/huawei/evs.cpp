@@ -9,7 +9,7 @@ namespace {
 
 using cloud::Effect;
 
-constexpr int disk_page_rows = 100, disk_pages_max = 200;
+constexpr int page_disks = 100, disk_pages_max = 200;
 
 // A server's tags are its own alone (`server_tags`, says Huawei's SDK), but a disk that was made with it is named after
 // it, NAME-volume-0000 (seen in answers of EVS, nowhere documented), and Rille's servers are named by their tags.
@@ -26,7 +26,7 @@ Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelT
   std::vector<std::pair<std::string, std::string>> out;
   std::int64_t seen = 0;
   for (int page = 0; page < disk_pages_max; ++page) {  // `offset` counts disks here
-    net::Query query{{"status", "available"}, {"limit", std::to_string(disk_page_rows)}, {"offset", std::to_string(seen)}};
+    net::Query query{{"status", "available"}, {"limit", std::to_string(page_disks)}, {"offset", std::to_string(seen)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "evs/v2/{project}/cloudvolumes/detail", std::move(query),
                                                    Value(), Effect::none, token));
     if (!answer["volumes"].as_array()) co_return cloud::not_theirs("huawei", "the list of disks");

@@ -357,7 +357,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   std::shared_ptr<cloud::Api> api_;
 };
 
-Error bad_setting(const std::string& what, std::string hint) {
+Error refused(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "kubernetes: " + what, std::move(hint));
 }
 
@@ -386,20 +386,20 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   read.any("traits");
   RILLE_CHECK(read.done());
   if (!s.context.empty() && !s.context_server.empty())
-    return bad_setting("both context and server are set", "a context names its server");
+    return refused("both context and server are set", "a context names its server");
   if (!s.kube.tolerations.is_null() && !s.kube.tolerations.as_array())
-    return bad_setting("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
+    return refused("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);
-  if (!wait_ms) return bad_setting(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
+  if (!wait_ms) return refused(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
   s.kube.wait_ms = *wait_ms;
   const Result<std::int64_t> grace_ms = parse_duration_ms(grace);
   if (!grace_ms || *grace_ms < 1'000 || *grace_ms > grace_ms_max)
-    return bad_setting(fmt::format("grace = '{}'", grace), "as in \"30s\": 1 s to 1 h, what a pod that is evicted has left");
+    return refused(fmt::format("grace = '{}'", grace), "as in \"30s\": 1 s to 1 h, what an evicted pod has left");
   s.kube.grace_s = *grace_ms / 1'000;
   if (!price.is_null()) {
     const Result<Micros> micros = price.as_number() ? micros_from_dollars(*price.as_number())
                                                     : Result<Micros>(make_error(ErrorKind::config, ""));
-    if (!micros || *micros < 0) return bad_setting("price = " + price.to_json(), "dollars for a GPU and hour, as in 1.25");
+    if (!micros || *micros < 0) return refused("price = " + price.to_json(), "dollars for a GPU and hour, as in 1.25");
     s.kube.price_micros_per_gpu_hour = *micros;
   }
   Traits traits;

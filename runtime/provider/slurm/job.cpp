@@ -67,7 +67,7 @@ std::vector<std::string> cells_of(const std::string& line) {
   return out;
 }
 
-std::int64_t job_number(const std::string& text) {
+std::int64_t number_of(const std::string& text) {
   std::int64_t out = 0;
   std::istringstream(text) >> out;
   return out;
@@ -177,8 +177,8 @@ std::vector<SlurmJob> read_slurm_queue(const std::string& text) {
   for (std::string line; std::getline(lines, line);) {
     const std::vector<std::string> cells = cells_of(line);
     if (cells.size() < 10) continue;
-    out.push_back({cells[0], cells[1], cells[3], cells[5], cells[7], cells[6], job_number(cells[2]), job_number(cells[4]),
-                   job_number(cells[8]), job_number(cells[9])});
+    out.push_back({cells[0], cells[1], cells[3], cells[5], cells[7], cells[6], number_of(cells[2]), number_of(cells[4]),
+                   number_of(cells[8]), number_of(cells[9])});
   }
   return out;
 }

@@ -103,7 +103,7 @@ TEST_CASE_METHOD(Fixture, "a cut transfer goes on where it stopped") {
     }
     serve(r, w);
   });
-  options.stall_timeout_ms = 40;
+  options.stall_timeout_ms = 1000;
   auto staged = get(server.url("/f"));
   REQUIRE(staged.ok());
   CHECK(out() == content);
