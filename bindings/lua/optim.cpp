@@ -196,7 +196,8 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
     .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>},
-                {"state", bind<moments>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>}, {"load_state", bind<load>}},
+                {"state", bind<moments>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>},
+                {"load_state", bind<load>}},
     .metamethods = {{"__tostring", bind<optim_to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
                     {"clip_grad_value", bind<clip_grad_value>},
