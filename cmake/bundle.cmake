@@ -3,9 +3,6 @@
 if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux" OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" OR RILLE_SANITIZE)
   return()
 endif()
-if(NOT RILLE_KERNEL_LEVELS_BUILT STREQUAL "v1|v3|v4")
-  return()   # it runs on any processor, so it wants the kernels of all levels
-endif()
 find_package(Python3 QUIET COMPONENTS Interpreter)
 if(NOT Python3_FOUND)
   return()

@@ -123,12 +123,9 @@ struct Call {
 
 using Kernel = void (*)(const Call&);
 
-// Which build of the kernel files this processor runs, of those that the program has: 1 (any x86-64), 3 (AVX2, FMA),
-// 4 (AVX-512). Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for tests.
+// Which of the three builds of the kernel files this processor runs: 1 (any x86-64), 3 (AVX2, FMA), 4 (AVX-512).
+// Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for tests.
 int isa_level();
-// The best that this processor could run, and the levels that the program has, as "v1 v3 v4".
-int processor_level();
-const char* built_levels();
 
 // Runs `kernel`, which knows f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
 // Element-wise kernels read half types themselves (kernels/walk.hpp). Outputs are not read.
@@ -144,8 +141,8 @@ void widened(const Call& c, Kernel kernel);
 #else
 #define RILLE_KERNEL_WIDE(name)                                                         \
   namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { [[gnu::weak]] void name(const Call&); }                \
-  namespace rille::kernels::v4 { [[gnu::weak]] void name(const Call&); }                \
+  namespace rille::kernels::v3 { void name(const Call&); }                              \
+  namespace rille::kernels::v4 { void name(const Call&); }                              \
   namespace rille::kernels {                                                            \
   inline void name(const Call& c) {                                                     \
     const int level = isa_level();                                                      \
@@ -154,8 +151,8 @@ void widened(const Call& c, Kernel kernel);
   }
 #define RILLE_KERNEL(name)                                                              \
   namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { [[gnu::weak]] void name(const Call&); }                \
-  namespace rille::kernels::v4 { [[gnu::weak]] void name(const Call&); }                \
+  namespace rille::kernels::v3 { void name(const Call&); }                              \
+  namespace rille::kernels::v4 { void name(const Call&); }                              \
   namespace rille::kernels {                                                            \
   inline void name(const Call& c) {                                                     \
     const int level = isa_level();                                                      \

@@ -22,8 +22,8 @@ void widened_rows(const Call& c, Kernel kernel, unsigned whole);
 #else
 #define RILLE_KERNEL_ROWS(name, whole)                                                  \
   namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { [[gnu::weak]] void name(const Call&); }                \
-  namespace rille::kernels::v4 { [[gnu::weak]] void name(const Call&); }                \
+  namespace rille::kernels::v3 { void name(const Call&); }                              \
+  namespace rille::kernels::v4 { void name(const Call&); }                              \
   namespace rille::kernels {                                                            \
   inline void name(const Call& c) {                                                     \
     const int level = isa_level();                                                      \

@@ -11,7 +11,6 @@
 #include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
-#include "kernels/call.hpp"
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
@@ -164,12 +163,7 @@ void add_providers(App& app, std::vector<Check>& checks) {
 
 int doctor_command(App& app) {
   std::vector<Check> checks;
-  const int level = kernels::isa_level(), best = kernels::processor_level();
-  checks.push_back({"processor", level == best ? "ok" : "warning",
-                    fmt::format("{} cores, kernels for x86-64-v{} (built: {})", std::thread::hardware_concurrency(),
-                                level, kernels::built_levels()),
-                    level == best ? "" : fmt::format("this processor could run v{}: build with -D "
-                                                     "RILLE_KERNEL_LEVELS=\"v1;v3;v4\"", best)});
+  checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
   std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
   checks.push_back({"C library", "ok", glibc + (bundle.empty() ? "" : ", of the bundle " + bundle), ""});
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});

@@ -9,33 +9,18 @@
 
 namespace rille::kernels {
 
-namespace v3 { [[gnu::weak]] extern const bool built; }
-namespace v4 { [[gnu::weak]] extern const bool built; }
-
-int processor_level() {
+namespace {
+int detect() {
   __builtin_cpu_init();
   int level = 1;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) level = 3;
   if (level == 3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
     level = 4;
-  return level;
-}
-
-const char* built_levels() {
-  if (&v3::built) return &v4::built ? "v1 v3 v4" : "v1 v3";
-  return &v4::built ? "v1 v4" : "v1";
-}
-
-namespace {
-int detect() {
-  int level = processor_level();
   if (const char* wish = std::getenv("RILLE_ISA")) {
     const int wanted = !std::strcmp(wish, "v1") ? 1 : !std::strcmp(wish, "v3") ? 3 : 4;
     if (wanted < level) level = wanted;
   }
-  if (level == 4 && !&v4::built) level = 3;
-  if (level == 3 && !&v3::built) level = 1;
   return level;
 }
 }  // namespace
