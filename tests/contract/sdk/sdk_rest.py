@@ -1,5 +1,5 @@
 """The runpod package (GraphQL) and Vast's command rent from the fakes."""
-import json, os, subprocess, sys, tempfile
+import json, os, pathlib, subprocess, sys, tempfile
 
 from sdk_base import Sdk
 
