@@ -22,7 +22,7 @@ def make(folder, requirements):
     run(sys.executable, "-m", "venv", folder)
     files = [word for name in requirements for word in ("-r", name)]
     run(f"{folder}/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-        "--no-deps", "--only-binary", ":all:", *files)
+        "--no-deps", "--prefer-binary", *files)
 
 
 def main():

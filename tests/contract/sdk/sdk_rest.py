@@ -43,7 +43,7 @@ class Vast(Sdk):
     name = "vast"
 
     def vast(self, home, *arguments):
-        program = pathlib.Path(sys.argv[1]) / "vast" / "bin" / "vastai"
+        program = sys.argv[1]
         done = subprocess.run(
             [program, *arguments, "--url",
              self.fake.url(), "--api-key", self.env["VAST_API_KEY"], "--raw"], capture_output=True, text=True,

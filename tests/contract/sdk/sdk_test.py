@@ -1,44 +1,16 @@
 """The vendors' own SDKs rent from the fakes: what they send is accepted, what they get is parsed, refusals are theirs.
 
-usage: sdk_test.py VENV_FOLDER SIGN_TOOL [NAME ..]. The SDKs come from PyPI into a virtual environment that is made
-there; exit code 77 = skipped. Each case: create, the same token again, describe, list in pages of two, a refusal, a
-wrong secret, terminate; then nothing is alive.
+usage: sdk_test.py VASTAI SIGN_TOOL [NAME ..], with a Python that has the SDKs (tests/requirements-sdk.txt); VASTAI:
+Vast's command (tests/requirements-vast.txt). Each case: create, the same token again, describe, list in pages of two,
+a refusal, a wrong secret, terminate; then nothing is alive.
 """
-import json, os, pathlib, subprocess, sys, unittest, venv
+import json, sys, unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-PACKAGES = [
-    "boto3", "aliyun-python-sdk-core", "aliyun-python-sdk-ecs", "alibabacloud_ecs20140526",
-    "tencentcloud-sdk-python-cvm", "tencentcloud-sdk-python-sts", "huaweicloudsdkecs", "huaweicloudsdkiam",
-    "huaweicloudsdkbss", "kubernetes", "azure-mgmt-compute", "azure-identity", "google-cloud-compute", "runpod",
-    "vastai"
-]
-
-
-def enter_venv(folder):
-    if os.environ.get("RILLE_SDK_INSIDE"):
-        return
-    for place, packages in ((folder, PACKAGES), (folder / "vast", ["vastai"])):  # whose packages exclude others'
-        if not (place / "ready").exists():
-            venv.create(place, with_pip=True, clear=True)
-            if subprocess.run(
-                [place / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                 *packages]).returncode:
-                print("skipped: cannot install", *packages)
-                sys.exit(77)
-            (place / "ready").touch()
-    python = folder / "bin" / "python"
-    sys.exit(subprocess.run([python, *sys.argv], env=dict(os.environ, RILLE_SDK_INSIDE="1")).returncode)
-
-
-if __name__ == "__main__":
-    enter_venv(pathlib.Path(sys.argv[1]))
-
-from sdk_base import DATA, Sdk  # noqa: E402
-from sdk_keys import AwsKeys, AzureKeys, GcpKeys, HuaweiKeys, TencentKeys  # noqa: E402,F401
-from sdk_others import Azure, Gcp, Kubernetes  # noqa: E402,F401
-from sdk_rest import Runpod, Vast  # noqa: E402,F401
-from sdk_signers import Signers  # noqa: E402,F401
+from sdk_base import DATA, Sdk
+from sdk_keys import AwsKeys, AzureKeys, GcpKeys, HuaweiKeys, TencentKeys  # noqa: F401
+from sdk_others import Azure, Gcp, Kubernetes  # noqa: F401
+from sdk_rest import Runpod, Vast  # noqa: F401
+from sdk_signers import Signers  # noqa: F401
 
 
 class Aws(Sdk):
