@@ -99,7 +99,7 @@ end)
     row = ([r for r in kept() if r["workload"] == "own"] or [{}])[0]
     check("a loop of one's own is measured, too", code == 0 and row.get("steps") == 20 and
           row.get("unit") == "samples" and row.get("batch") == 100, (out, err, row))
-    p = subprocess.Popen([rille, "run", script("long", training % (600, ""))], env=env, stdout=subprocess.DEVNULL,
+    p = subprocess.Popen([rille, "run", script("long", training % (4000, ""))], env=env, stdout=subprocess.DEVNULL,
                          stderr=subprocess.DEVNULL, cwd=root)
     while p.poll() is None and not data("--measured", "--workload", "long"):
         pass
@@ -107,7 +107,7 @@ end)
     p.wait()
     code, out, err = run("resume", "last")
     check("it is kept while the training goes on, and a runner that dies loses nothing", code == 0 and
-          [r["steps"] for r in data("--measured", "--workload", "long")] == [595], (out, err, kept()))
+          [r["steps"] for r in data("--measured", "--workload", "long")] == [3995], (out, err, kept()))
 
     code, out, err = run("offers", "--workload", "tiny")
     check("what was measured on processors ranks no GPUs", code == 1 and "on processors only" in err, (out, err))
