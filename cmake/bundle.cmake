@@ -25,13 +25,10 @@ set_target_properties(rille_bundled PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BU
 set(RILLE_BUNDLE rille-${PROJECT_VERSION}-linux-x86_64)
 file(GLOB_RECURSE bundle_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/stdlib/meta/*.lua
   ${PROJECT_SOURCE_DIR}/workflows/*.lua ${PROJECT_SOURCE_DIR}/docs/*.md)
-if(TARGET rille_cuda)
-  set(bundle_cuda --cuda $<TARGET_FILE:rille_cuda>)
-endif()
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.tar.gz
   COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/bundle.py $<TARGET_FILE:rille_bundled>
     --source ${PROJECT_SOURCE_DIR} --name ${RILLE_BUNDLE} --version ${PROJECT_VERSION}
-    --into ${CMAKE_BINARY_DIR} ${bundle_cuda}
-  DEPENDS rille_bundled $<TARGET_NAME_IF_EXISTS:rille_cuda> ${PROJECT_SOURCE_DIR}/cmake/bundle.py ${bundle_files}
+    --into ${CMAKE_BINARY_DIR} --cuda $<TARGET_FILE:rille_cuda>
+  DEPENDS rille_bundled rille_cuda ${PROJECT_SOURCE_DIR}/cmake/bundle.py ${bundle_files}
   COMMENT "Packing ${RILLE_BUNDLE}.tar.gz" VERBATIM)
 add_custom_target(bundle DEPENDS ${CMAKE_BINARY_DIR}/${RILLE_BUNDLE}.tar.gz)

@@ -1,26 +1,20 @@
-# The CUDA plug-in, librille_cuda.so (docs/design/cuda.md). It needs neither toolkit nor driver to build. With
-# RILLE_CUDA it is made with the kernels' images, which takes nvcc some minutes; its code and the tests are built either
-# way.
-option(RILLE_CUDA "Build librille_cuda.so with the CUDA kernels; wants nvcc" OFF)
-
+# The CUDA plug-in, librille_cuda.so (docs/design/cuda.md). It needs neither toolkit nor driver to build, so it is
+# always built, and stands beside the command. kernels/cuda says which images of its kernels it has.
 file(GLOB cuda_sources CONFIGURE_DEPENDS runtime/device/cuda/*.cpp)
 add_library(rille_cuda_objects OBJECT ${cuda_sources} runtime/device/cuda_libraries.cpp)
 target_link_libraries(rille_cuda_objects PRIVATE rille_flags)
 # Its own objects, the launches, and `images`: where the kernels come from.
 function(rille_cuda_plugin target images)
-  add_library(${target} MODULE $<TARGET_OBJECTS:rille_cuda_objects> $<TARGET_OBJECTS:rille_cuda_launches> ${images})
+  add_library(${target} MODULE $<TARGET_OBJECTS:rille_cuda_objects> $<TARGET_OBJECTS:rille_cuda_launches>
+    $<TARGET_OBJECTS:rille_cuda_sources> ${images})
   set(exports ${PROJECT_SOURCE_DIR}/cmake/exports_cuda.map)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${exports})
   target_link_libraries(${target} PRIVATE rille_flags ${CMAKE_DL_LIBS})
   target_link_options(${target} PRIVATE LINKER:--no-undefined LINKER:-Bsymbolic LINKER:--version-script=${exports})
 endfunction()
-if(RILLE_CUDA)
-  if(NOT RILLE_NVCC)
-    message(FATAL_ERROR "RILLE_CUDA: nvcc is not found; CUDA_PATH names the toolkit")
-  endif()
-  rille_cuda_plugin(rille_cuda $<TARGET_OBJECTS:rille_cuda_images>)
-  install(TARGETS rille_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
+rille_cuda_plugin(rille_cuda $<TARGET_OBJECTS:rille_cuda_images>)
+add_dependencies(rille rille_cuda)
+install(TARGETS rille_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Rille and the plug-in pass plain structs to each other: both must have been made from the same headers.
 set(cuda_seam runtime/device/cuda/plugin.hpp kernels/call.hpp kernels/fused.hpp kernels/dtype.hpp

@@ -14,6 +14,7 @@
 #include "runtime/base/places.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/device/cuda.hpp"
+#include "runtime/device/cuda_kernels.hpp"
 #include "runtime/device/cuda_libraries.hpp"
 #include "runtime/device/nvml.hpp"
 #include "runtime/provider/providers.hpp"
@@ -37,12 +38,17 @@ Check library(const char* soname, const char* what, const char* costs) {
 std::string cuda_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 Check cuda_part() {
-  if (auto plugin = device::cuda_plugin(); !plugin) {
+  const auto kernels = device::cuda_kernels();
+  if (!kernels) {
     return {"CUDA part", "missing", "",
-            fmt::format("tensors on GPUs, of this machine and of rented ones, which are sent this build: {}. The "
-                        "build's option RILLE_CUDA makes it", plugin.error().message)};
+            fmt::format("tensors on GPUs, of this machine and of rented ones, which are sent this build: {}. {}",
+                        kernels.error().message, kernels.error().hint)};
   }
-  return {"CUDA part", "ok", "librille_cuda.so", ""};
+  const std::string found = fmt::format("{}: {}", device::cuda_plugin_place(), device::describe(*kernels));
+  if (kernels->cuda) return {"CUDA part", "ok", found, ""};
+  return {"CUDA part", "warning", found,
+          "a GPU compiles the kernels at its first use, if its machine has NVRTC, and GPUs that cost are not rented. "
+          "./bootstrap cuda builds Rille with images"};
 }
 
 // The version that the driver itself states, without its toolkit.
@@ -58,8 +64,7 @@ Check cuda_driver() {
       if (!driver.error().hint.empty()) missing.costs += ". " + driver.error().hint;
       return missing;
     }
-    return {"CUDA driver", "ok", fmt::format("{}, CUDA {}", driver->path, cuda_text(driver->version)),
-            driver->images ? "" : "the CUDA part was built without kernels: option RILLE_CUDA"};
+    return {"CUDA driver", "ok", fmt::format("{}, CUDA {}", driver->path, cuda_text(driver->version)), ""};
   }
   void* handle = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (!handle) return missing;
@@ -74,10 +79,19 @@ Check cuda_driver() {
 // One row for each.
 void add_cards(std::vector<Check>& checks) {
   const auto cards = device::cuda_cards();
-  if (!cards) return;
-  for (const auto& card : *cards)
-    checks.push_back({fmt::format("cuda:{}", card.ordinal), "ok",
-                      fmt::format("{}, {}, {}", device::describe(card), card.info.bus, card.info.uuid), ""});
+  const auto driver = device::cuda_driver();
+  if (!cards || !driver) return;
+  for (const auto& card : *cards) {
+    Check row{fmt::format("cuda:{}", card.ordinal), "ok",
+              fmt::format("{}, {}, {}", device::describe(card), card.info.bus, card.info.uuid), ""};
+    if (const auto from = device::kernels_from(card, *driver); !from) {
+      row.state = "missing";
+      row.costs = from.error().message + ". " + from.error().hint;
+    } else if (*from == device::KernelsFrom::compiler) {
+      row.costs = "its first use compiles Rille's kernels for it, once";
+    }
+    checks.push_back(std::move(row));
+  }
 }
 
 // Found where, or where it was sought and what is done without it. A library that is there and does not load is named.

@@ -55,9 +55,10 @@ int whole_option(lua_State* L, const char* key) {
 
 std::shared_ptr<Graph> option_graph(lua_State* L) {
   lua_getfield(L, 1, "device");
-  std::shared_ptr<Graph> found = tensor_state(L).graph;
-  if (lua_type(L, -1) == LUA_TSTRING) found = value_or_raise(L, graph_on(L, lua_tostring(L, -1)));
-  else if (!lua_isnil(L, -1)) found = device_graph(L, -1, "rille.communicator's device").shared_from_this();
+  std::shared_ptr<Graph> found;
+  if (lua_isnil(L, -1)) found = default_graph(L);
+  else if (lua_type(L, -1) == LUA_TSTRING) found = value_or_raise(L, graph_on(L, lua_tostring(L, -1)));
+  else found = device_graph(L, -1, "rille.communicator's device").shared_from_this();
   lua_pop(L, 1);
   return found;
 }

@@ -89,7 +89,7 @@ Result<int> begin(lua_State* L) {
           "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
     }
   }
-  const auto on = inputs.empty() ? h.graph ? h.graph : state.graph : inputs[0].graph().shared_from_this();
+  const auto on = inputs.empty() ? h.graph ? h.graph : default_graph(L) : inputs[0].graph().shared_from_this();
   if (h.graph != on) {
     h.graph = on;
     auto made = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues, h.accumulate);

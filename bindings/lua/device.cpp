@@ -212,7 +212,7 @@ int push_open(lua_State* L, const std::shared_ptr<Graph>& graph) {
 }
 
 Result<int> device(lua_State* L) {  // rille.device(), rille.device("cuda:0")
-  if (lua_isnoneornil(L, 1)) return push_open(L, tensor_state(L).graph);
+  if (lua_isnoneornil(L, 1)) return push_open(L, default_graph(L));
   RILLE_TRY(const auto graph, graph_on(L, std::string(check_text(L, 1, "rille.device"))));
   return push_open(L, graph);
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "bindings/lua/communicator.hpp"
 #include "bindings/lua/gradient.hpp"
@@ -13,106 +12,15 @@
 #include "bindings/lua/stream.hpp"
 #include "bindings/lua/tensor_check.hpp"
 #include "runtime/base/units.hpp"
-#include "runtime/device/cpu.hpp"
-#include "runtime/device/cuda.hpp"
 #include "runtime/tensor/owner.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-char state_key;
 constexpr std::size_t collect_after_bytes = 256u << 20;
 
 }  // namespace
-
-TensorState::~TensorState() {
-  for (const auto& f : at_close) f();
-  for (const auto& g : graphs) {
-    g->set_where({});
-    // No callback may come once the state is gone. The second time who waits for an event has asked again and gone.
-    for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
-  }
-}
-
-bool TensorState::tracing() const {
-  return std::any_of(graphs.begin(), graphs.end(), [](const auto& g) { return g->tracing(); });
-}
-
-void TensorState::set_modes(const Graph::Modes& modes) {
-  for (const auto& g : graphs) g->set_modes(modes);
-}
-
-namespace {
-
-Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<device::Device> device) {
-  RILLE_TRY(auto made, Graph::create(std::move(device)));
-  made->set_where([s = &state] { return s->L ? script_position(s->L) : std::string("?"); });
-  state.graphs.push_back(made);
-  return made;
-}
-
-Result<std::shared_ptr<device::Device>> open_device(const std::string& name) {
-  if (name == "cpu") return std::shared_ptr<device::Device>(device::CpuDevice::create(device::Lane::shared()));
-  RILLE_TRY(auto opened, device::CudaDevice::open(name));
-  return std::shared_ptr<device::Device>(std::move(opened));
-}
-
-// Why a driver that is there cannot be used; "": there is none, or no GPU, which is ordinary.
-std::string unusable(const Result<device::cuda::DriverInfo>& driver) {
-  if (!driver) {
-    const Error& e = driver.error();
-    const bool ordinary = !e.code.starts_with("cuda_") || e.code == "cuda_100";   // CUDA_ERROR_NO_DEVICE
-    return ordinary ? "" : e.message + (e.hint.empty() ? "" : ". " + e.hint);
-  }
-  const bool whole = driver->cards == 0 || driver->images > 0;
-  return whole ? "" : "Rille's CUDA part was built without kernels: option RILLE_CUDA";
-}
-
-// RILLE_DEVICE, or the first CUDA device where there is all that it takes, or the CPU: with a warning where a GPU would
-// be expected.
-std::string default_device(lua_State* L) {
-  if (const char* named = std::getenv("RILLE_DEVICE"); named && *named) return named;
-  const auto driver = device::cuda_driver();
-  const std::string why = unusable(driver);
-  if (LuaHost& host = LuaHost::of(L); !why.empty() && host.has_run() && host.run().hooks().event) {
-    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.device").set(
-        "message", fmt::format("tensors are computed on the CPU: {}. RILLE_DEVICE=cpu asks for that", why)));
-  }
-  return driver && driver->cards > 0 && why.empty() ? "cuda:0" : "cpu";
-}
-
-}  // namespace
-
-Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name) {
-  TensorState& state = tensor_state(L);
-  for (const auto& g : state.graphs) if (g->device()->name() == (name == "cuda" ? "cuda:0" : name)) return g;
-  if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:")) {
-    return make_error(ErrorKind::invalid, fmt::format("there is no device '{}'", name),
-                      "rille.device(), rille.device(\"cpu\"), rille.device(\"cuda:0\")");
-  }
-  RILLE_TRY(auto device, open_device(name));
-  for (const auto& g : state.graphs) if (g->device()->name() == device->name()) return g;   // it was named by its uuid
-  RILLE_TRY(auto made, make_graph(state, std::move(device)));
-  made->set_modes(state.modes());
-  return made;
-}
-
-TensorState& tensor_state(lua_State* L) {
-  get_registry(L, &state_key);
-  auto* state = test_object<TensorState>(L, -1);
-  lua_pop(L, 1);
-  if (!state) {
-    auto device = value_or_raise(L, open_device(default_device(L)));
-    TensorState fresh;
-    fresh.main = std::make_shared<lua_State*>(LuaHost::of(L).lua());
-    state = &push_object(L, std::move(fresh));
-    state->graph = value_or_raise(L, make_graph(*state, std::move(device)));
-    set_registry(L, &state_key);
-  }
-  state->L = L;
-  return *state;
-}
 
 Error at_line(lua_State* L, Error error) {
   std::string where = script_position(L);

@@ -27,7 +27,8 @@ using tensor::Tensor;
 // One per Lua state, made when the first device is asked for (so that a script without tensors starts no thread).
 // A graph may call back from its lane until it is idle, so the last owner waits for that.
 struct TensorState {
-  std::shared_ptr<Graph> graph;            // of the device that rille.device() gives
+  std::shared_ptr<Graph> graph;            // of the device that rille.device() gives; of the CPU where there is none:
+  std::optional<Error> no_default;         // its GPU cannot be used
   std::vector<std::shared_ptr<Graph>> graphs;   // of all devices that were asked for; the one above is the first
   lua_State* L = nullptr;                  // of the operation being recorded, for positions in errors
   std::shared_ptr<lua_State*> main;        // expires with the Lua state
@@ -46,8 +47,9 @@ struct TensorState {
 TensorState& tensor_state(lua_State* L);
 // "cpu", "cuda:0": the graph of that device, made when it is asked for the first time.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
-// Of the default device.
-inline Graph& graph(lua_State* L) { return *tensor_state(L).graph; }
+// Of the default device; raises where its GPU cannot be used.
+std::shared_ptr<Graph> default_graph(lua_State* L);
+Graph& graph(lua_State* L);
 
 Error at_line(lua_State* L, Error error);                     // adds " (train.lua:12)" to the message
 int push_tensor(lua_State* L, Tensor t);                      // tells the collector of its bytes; gives 1

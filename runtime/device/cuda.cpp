@@ -5,14 +5,16 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 
 #include "runtime/base/units.hpp"
+#include "runtime/device/cuda_kernels.hpp"
 #include "runtime/device/kernel.hpp"
 #include "runtime/device/kernel_files.hpp"
-#include "runtime/device/kernel_nvrtc.hpp"
 #include "runtime/device/lane.hpp"
+#include "runtime/device/nvrtc_library.hpp"
 
 namespace rille::device {
 
@@ -179,11 +181,33 @@ bool CudaDevice::knows(const char* kernel) const {
   return found->second;
 }
 
+// Before the first operation: compiles them for a GPU that no image fits. A failure stays.
+Result<> CudaDevice::make_kernels() {
+  if (no_kernels_) return *no_kernels_;
+  const auto give = [this]() -> Result<> {
+    RILLE_TRY(const auto sources, CudaSources::of_plugin());
+    RILLE_TRY(const auto images, compile_kernels(sources, card_.info.architecture, KernelFiles::default_directory(),
+                                                 int(std::thread::hardware_concurrency())));
+    for (const auto& image : images)
+      RILLE_CHECK(checked([&](auto* f) { return table_->give_kernels(handle_, image.data(), f); }));
+    return success();
+  };
+  if (table_->wants_kernels(handle_)) {
+    if (Result<> given = give(); !given) {
+      no_kernels_ = given.error();
+      return given;
+    }
+  }
+  has_kernels_ = true;
+  return success();
+}
+
 Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
   if (is_launch(kernel)) {                           // it comes back through launch()
     call.payload->run(call);
     return success();
   }
+  if (!has_kernels_) RILLE_CHECK(make_kernels());
   if (std::strcmp(kernel, "fused") == 0) prepare(static_cast<const Group&>(*call.payload), call);
   const auto run = [&](auto* f) { return table_->run(handle_, kernel, &call, f); };
   auto ran = checked(run);

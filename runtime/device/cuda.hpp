@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -84,13 +85,16 @@ class CudaDevice final : public Device, private Executor {
   class CudaStream;
   class CudaEvent;
   Result<std::shared_ptr<void>> load(const Kernel& kernel);
+  Result<> make_kernels();
   void prepare(const Group& group, const kernels::Call& call);
   Result<std::shared_ptr<void>> load_group(const std::string& source);
   const cuda::Table* table_;
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
-  cuda::Stream* chosen_ = nullptr;                   // the lane's
+  cuda::Stream* chosen_ = nullptr;                   // the lane's, as the next two
+  bool has_kernels_ = false;                         // of Rille's own
+  std::optional<Error> no_kernels_;                  // and cannot have them
   std::unordered_map<std::string, std::weak_ptr<void>> groups_;   // by their sources; the lane's
   mutable std::mutex mutex_;                         // of what follows
   std::string one_by_one_;

@@ -16,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> plugin_places() {
-  if (const char* named = std::getenv("RILLE_CUDA_PLUGIN"); named && *named) return {named};
+std::vector<std::string> places_beside() {
   std::vector<std::string> places;
   std::error_code failed;
   const auto beside = [&](const fs::path& file) {
@@ -32,6 +31,11 @@ std::vector<std::string> plugin_places() {
     beside(fs::canonical(info.dli_fname, failed));
   beside(fs::read_symlink("/proc/self/exe", failed));
   return places;
+}
+
+std::vector<std::string> plugin_places() {
+  if (const char* named = std::getenv("RILLE_CUDA_PLUGIN"); named && *named) return {named};
+  return places_beside();
 }
 
 Result<const cuda::Table*> load_plugin() {
@@ -65,6 +69,23 @@ Result<const cuda::Table*> cuda_plugin() {
     RILLE_TRY(loaded, load_plugin());
   }
   return loaded;
+}
+
+std::string cuda_plugin_place() {
+  const auto places = plugin_places();
+  return places.empty() ? "" : places[0];
+}
+
+std::string cuda_plugin_beside() {
+  const auto places = places_beside();
+  return places.empty() ? "" : places[0];
+}
+
+Result<cuda::Kernels> cuda_kernels() {
+  RILLE_TRY(const auto* table, cuda_plugin());
+  cuda::Kernels out;
+  table->kernels(&out);
+  return out;
 }
 
 Error cuda_error(const cuda::Failure& f) {

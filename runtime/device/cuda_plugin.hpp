@@ -13,6 +13,12 @@
 namespace rille::device {
 
 Result<const cuda::Table*> cuda_plugin();
+// Where it is; "": nowhere.
+std::string cuda_plugin_place();
+// The one that belongs to this program, whatever RILLE_CUDA_PLUGIN says.
+std::string cuda_plugin_beside();
+// The plug-in's own kernels; no driver is needed.
+Result<cuda::Kernels> cuda_kernels();
 // With the driver, which is loaded here.
 Result<cuda::DriverInfo> cuda_driver();
 

@@ -60,9 +60,6 @@ struct Cubin {
 // arch: "sm_90a". `text` is the source as the user wrote it.
 Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, const std::string& name,
                              const KernelOptions& options, const std::string& arch);
-// "" when NVRTC can be loaded here, else why not.
-std::string why_no_nvrtc();
-
 // The compiler that build_for_cpu uses: RILLE_CXX, or c++, g++, clang++ of the PATH. "" when there is none.
 std::string cpu_compiler();
 

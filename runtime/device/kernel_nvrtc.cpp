@@ -1,8 +1,5 @@
 // CUDA's way of kernel_build.hpp: NVRTC, found at run time and declared here, makes a cubin for one architecture. It
 // needs no GPU and no driver.
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -13,80 +10,16 @@
 #include "runtime/device/kernel_files.hpp"
 #include "runtime/device/kernel_headers.hpp"
 #include "runtime/device/kernel_includes.hpp"
-#include "runtime/device/kernel_nvrtc.hpp"
 #include "runtime/device/kernel_token.hpp"
 #include "runtime/device/kernel_typeof.hpp"
+#include "runtime/device/nvrtc_library.hpp"
 
 namespace rille::device {
 
 namespace {
 
-// NVRTC's functions, as its documentation gives them (CUDA 12 and 13).
-using Program = void*;
-struct Nvrtc {
-  int (*create)(Program*, const char* text, const char* name, int headers, const char* const* header_texts,
-                const char* const* header_names);
-  int (*destroy)(Program*);
-  int (*add_name)(Program, const char* expression);
-  int (*compile)(Program, int options, const char* const* option);
-  int (*log_size)(Program, std::size_t*);
-  int (*log)(Program, char*);
-  int (*cubin_size)(Program, std::size_t*);
-  int (*cubin)(Program, char*);
-  int (*lowered_name)(Program, const char* expression, const char** lowered);
-  const char* (*error_text)(int);
-  int (*version)(int* major, int* minor);
-  std::string why;                                   // it could not be loaded
-};
-
 constexpr int nvrtc_error_option = 5, nvrtc_error_compilation = 6;
 constexpr std::string_view arch_flag = "--gpu-architecture=";
-
-Nvrtc load_nvrtc() {
-  Nvrtc n{};
-  const auto& loaded = load_part(CudaPart::nvrtc);
-  void* const library = loaded.handle;
-  n.why = left_out(CudaPart::nvrtc) ? "RILLE_CUDA_WITHOUT leaves it out" : loaded.why;
-  if (!library || !n.why.empty()) return n;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    if (!function && n.why.empty()) n.why = fmt::format("it has no {}", name);
-  };
-  find(n.create, "nvrtcCreateProgram");
-  find(n.destroy, "nvrtcDestroyProgram");
-  find(n.add_name, "nvrtcAddNameExpression");
-  find(n.compile, "nvrtcCompileProgram");
-  find(n.log_size, "nvrtcGetProgramLogSize");
-  find(n.log, "nvrtcGetProgramLog");
-  find(n.cubin_size, "nvrtcGetCUBINSize");
-  find(n.cubin, "nvrtcGetCUBIN");
-  find(n.lowered_name, "nvrtcGetLoweredName");
-  find(n.error_text, "nvrtcGetErrorString");
-  find(n.version, "nvrtcVersion");
-  return n;
-}
-
-// Loaded once and never given back: NVRTC does not like to be unloaded.
-const Nvrtc& nvrtc() {
-  static const Nvrtc n = load_nvrtc();
-  return n;
-}
-
-// Which NVRTC it would be, without loading it where a file tells.
-std::string identity() {
-  for (const auto& file : files_of(CudaPart::nvrtc)) {
-    struct stat st {};
-    if (::stat(file.path.c_str(), &st) == 0)
-      return fmt::format("{}|{}|{}.{}", file.path, st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
-  }
-  return fmt::format("{}", nvrtc_version());
-}
-
-struct Owned {
-  const Nvrtc& n;
-  Program program = nullptr;
-  ~Owned() { if (program) n.destroy(&program); }
-};
 
 Error nvrtc_error(const std::string& name, const char* what, int code) {
   return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)));
@@ -216,7 +149,7 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
     questions.push_back("&" + c.name);
     questions.push_back(typeof_variable(c.name));
   }
-  Owned p{n};
+  NvrtcProgram p{n};
   if (int e = n.create(&p.program, source.c_str(), options.file.c_str(), int(names.size()), texts.data(), names.data()))
     return nvrtc_error(name, "nvrtcCreateProgram", e);
   for (const auto& q : questions) {
@@ -224,13 +157,7 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
   }
   const int status = n.compile(p.program, int(arguments.size()), arguments.data());
   if (status) {
-    std::size_t size = 0;
-    std::string log;
-    if (n.log_size(p.program, &size) == 0 && size > 1) {
-      log.resize(size);
-      n.log(p.program, log.data());
-      log.resize(size - 1);
-    }
+    std::string log = p.log();
     if (status == nvrtc_error_option && log.find("gpu-architecture") != log.npos) {
       const int made = nvrtc_version();
       return make_error(ErrorKind::device,
@@ -256,10 +183,7 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
   for (const auto& c : options.constants) {
     if (way.types) told.constants.push_back({answer("&" + c.name), answer(typeof_variable(c.name))});
   }
-  std::size_t size = 0;
-  if (int e = n.cubin_size(p.program, &size)) return nvrtc_error(name, "nvrtcGetCUBINSize", e);
-  out.image.resize(size);
-  if (int e = n.cubin(p.program, out.image.data())) return nvrtc_error(name, "nvrtcGetCUBIN", e);
+  if (int e = p.cubin(out.image)) return nvrtc_error(name, "nvrtcGetCUBIN", e);
   return out;
 }
 
@@ -322,18 +246,10 @@ bool read_kept(const std::string& path, Cubin& out, Told& told) {
 
 }  // namespace
 
-std::string why_no_nvrtc() { return nvrtc().why; }
-
-int nvrtc_version() {
-  int major = 0, minor = 0;
-  if (nvrtc().why.empty()) nvrtc().version(&major, &minor);
-  return 1000 * major + 10 * minor;
-}
-
 Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, const std::string& name,
                              const KernelOptions& options, const std::string& arch) {
   auto flags = flags_of(options, arch);
-  const std::string who = identity(), mark = line_mark(options);
+  const std::string who = nvrtc_identity(), mark = line_mark(options);
   const std::string included = included_files(text, options);
   if (!included.empty() && !options.folder.empty()) flags.push_back("-I" + options.folder);
   std::vector<std::string_view> pieces = {"cuda", typeof_text(), text, included, mark, name, who};

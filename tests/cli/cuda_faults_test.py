@@ -31,6 +31,18 @@ def doctor(**more):
     return {row["what"]: row for row in json.loads(run("doctor", "--json", **more)[1])}
 
 
+def hide():
+    """A prefix of the command under which no other CUDA is found than RILLE_CUDA_PATH's; null where there is none."""
+    places = sorted({os.path.realpath(str(p)) for p in Path("/usr/local").glob("cuda*")})
+    mounts = "".join(f"mount -t tmpfs none '{p}' && " for p in places) + 'exec "$@"'
+    words = ["unshare", "-rm", "sh", "-c", mounts, "sh"]
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, timeout=20)
+    except OSError:
+        return None
+    return words if done.returncode == 0 else None
+
+
 # -- drivers that do not fit
 adds = "print(rille.device().name, (rille.device():ones{2} + 1):totable()[2])"
 rows = doctor(RILLE_STANDIN_VERSION="11080")
@@ -41,10 +53,10 @@ code, out, said = script('rille.device "cuda:0"', RILLE_STANDIN_VERSION="11080")
 check("a device by name says so, too", code == 1 and "error (device)" in said and "too old" in said and
       "update the driver: R525" in said and "script.lua:2" in said, said)
 code, out, said = script(adds, RILLE_STANDIN_VERSION="11080")
-check("elsewhere it is the CPU, with a warning", code == 0 and "cpu\t2" in out and "too old" in said and
-      "RILLE_DEVICE=cpu" in said, out + said)
+check("without a name it is that error, and never the processor", code == 1 and "cpu" not in out and "too old" in said
+      and "this machine has a GPU" in said and "RILLE_DEVICE=cpu" in said, out + said)
 code, out, said = script(adds, RILLE_STANDIN_VERSION="11080", RILLE_DEVICE="cpu")
-check("which is not there where the CPU was asked for", code == 0 and "cpu\t2" in out and "too old" not in said, said)
+check("unless the processor was asked for", code == 0 and "cpu\t2" in out and "too old" not in said, said)
 
 newer = dict(RILLE_STANDIN_VERSION="12040", RILLE_STANDIN_TOOLKIT="13000")
 row = doctor(**newer)["CUDA driver"]
@@ -53,8 +65,8 @@ check("the doctor says that the driver is older than the kernels' toolkit, with 
 code, out, said = script('rille.device "cuda:0"', **newer)
 check("and so does a device by name", code == 1 and "older than this build's kernels" in said and "R580" in said, said)
 code, out, said = script(adds, **newer)
-check("a script computes on the CPU and is told why", code == 0 and "cpu\t2" in out and "12.4" in said and
-      "13.0" in said, out + said)
+check("a script without a name does not compute on the processor, and is told why", code == 1 and "cpu" not in out and
+      "12.4" in said and "13.0" in said and "RILLE_DEVICE=cpu" in said, out + said)
 rows = doctor(RILLE_STANDIN_VERSION="12040")
 check("the doctor names each library of a newer CUDA than the driver's", rows["cuBLASLt"]["state"] ==
       rows["NVRTC"]["state"] == "warning" and "it is of CUDA 13, and the driver knows 12.4" in rows["cuBLASLt"]["costs"]
@@ -75,7 +87,7 @@ code, out, said = script(adds, RILLE_STANDIN_FAIL="cuModuleLoadData:-1:209")
 check("cubins of other architectures: which GPU it is, and the way out", code == 1 and "(209)" in said and
       "sm_90" in said and "a newer GPU needs a newer driver" in said, said)
 code, out, said = script(adds, RILLE_STANDIN_FAIL="cuInit:-1:803")
-check("a driver whose halves do not fit: a warning that names it", code == 0 and "cpu\t2" in out and
+check("a driver whose halves do not fit: an error that names it", code == 1 and "cpu" not in out and
       "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH" in said and "restart the machine" in said, said)
 
 kernel = """
@@ -98,6 +110,55 @@ print(ok, why, (dev:ones{2} + 1):totable()[1])''', RILLE_STANDIN_OLD_NVRTC="1")
 check("NVRTC older than the GPU: which one, and the way out", code == 0 and "device: kernel unseen: NVRTC of CUDA 13.0 "
       "compiles nothing for sm_90" in out and "RILLE_CUDA_PATH" in out and out.rstrip().endswith("\t2"), out + said)
 
+# -- a build whose images do not fit this GPU
+def kept_kernels():
+    return sorted(p.name for p in Path(root, "home/cache/kernels").glob("*.cubin"))
+
+
+shutil.rmtree(root + "/home", ignore_errors=True)
+for images in ("none", "75,86"):
+    shutil.rmtree(root + "/home/cache", ignore_errors=True)
+    bare = dict(RILLE_STANDIN_IMAGES=images)
+    row = doctor(**bare)["cuda:0"]
+    check(f"images for {images}: the doctor says that the first use compiles", row["state"] == "ok" and
+          "compiles Rille's kernels" in row["costs"], row)
+    code, out, said = script(adds, **bare)
+    first = kept_kernels()
+    check("a GPU that no image fits compiles the kernels by NVRTC, says so, and keeps them", code == 0 and
+          "cuda:0\t2" in out and "compiles Rille's kernels for sm_90" in said and len(first) > 10, out + said)
+    code, out, said = script(adds, **bare)
+    check("once: the next time they are there", code == 0 and "cuda:0\t2" in out and "compiles" not in said and
+          kept_kernels() == first, out + said)
+    Path(root, "home/cache/kernels", first[0]).write_text("half of a cubin")
+    code, out, said = script(adds, **bare)
+    check("a file that is no cubin is made anew", code == 0 and "cuda:0\t2" in out and
+          Path(root, "home/cache/kernels", first[0]).read_bytes()[:4] == b"\x7fELF", out + said)
+shutil.rmtree(root + "/home/cache")
+racing = [subprocess.Popen([rille, "run", root + "/script.lua"], cwd=root, text=True, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, env=dict(env, RILLE_STANDIN_IMAGES="none")) for _ in range(4)]
+told = [p.communicate(timeout=60)[0] for p in racing]
+check("several processes may do it at the same time", all(p.returncode == 0 for p in racing) and
+      all("cuda:0\t2" in text for text in told) and kept_kernels() == first and
+      not list(Path(root, "home/cache/kernels").glob("work-*")), told)
+shutil.rmtree(root + "/home/cache")
+lacks = dict(RILLE_STANDIN_IMAGES="75,86", RILLE_CUDA_WITHOUT="nvrtc")
+row = doctor(**lacks)["cuda:0"]
+check("without NVRTC the doctor says what is missing, and both ways out", row["state"] == "missing" and
+      "no kernels for Stand-in GPU (sm_90): images for sm_75, sm_86" in row["costs"] and "./bootstrap cuda 90" in
+      row["costs"] and "nvidia-cuda-nvrtc" in row["costs"], row)
+code, out, said = script(adds, **lacks)
+check("and a script does not compute on the processor instead", code == 1 and not out and
+      "this machine has a GPU" in said and "./bootstrap cuda 90" in said and "RILLE_DEVICE=cpu" in said, out + said)
+code, out, said = script(adds, RILLE_STANDIN_IMAGES="none", RILLE_STANDIN_OLD_NVRTC="1")
+check("an NVRTC that knows no such GPU: its version, its words, and the way out", code == 1 and
+      "NVRTC of CUDA 13.0" in said and "invalid value for --gpu-architecture" in said, out + said)
+older_nvrtc = Path(root, "older_nvrtc/lib64")
+older_nvrtc.mkdir(parents=True)
+shutil.copy(toolkit + "/lib64/libnvrtc.so.13", older_nvrtc / "libnvrtc.so.12")
+code, out, said = script(adds, **newer, RILLE_CUDA_PATH=str(older_nvrtc.parent))
+check("images that are too new for the driver give way to an NVRTC that fits it", code == 0 and "cuda:0\t2" in out and
+      "compiles Rille's kernels" in said, out + said)
+
 # -- libraries that are not there, one by one
 everything = """
 local dev = rille.device "cuda:0"
@@ -119,18 +180,6 @@ local ok, why = pcall(rille.communicator, { rank = 0, world = 2, address = "192.
 print("ranks", why.kind, why.message)
 """
 answers = ("matmul\t32768", "conv2d\t36", "fft\t128", "compiled\t3072\t")
-
-
-def hide():
-    """A prefix of the command under which no other CUDA is found than RILLE_CUDA_PATH's; null where there is none."""
-    places = sorted({os.path.realpath(str(p)) for p in Path("/usr/local").glob("cuda*")})
-    mounts = "".join(f"mount -t tmpfs none '{p}' && " for p in places) + 'exec "$@"'
-    words = ["unshare", "-rm", "sh", "-c", mounts, "sh"]
-    try:
-        done = subprocess.run([*words, "true"], capture_output=True, timeout=20)
-    except OSError:
-        return None
-    return words if done.returncode == 0 else None
 
 
 hidden = hide()

@@ -27,6 +27,11 @@ def script(source, **more):
     return run("run", root + "/script.lua", **more)
 
 
+row = doctor(RILLE_CUDA_PLUGIN="")["CUDA part"]
+check("the CUDA part of the default build stands beside the command", row["state"] in ("ok", "warning") and
+      row["found"].startswith(os.path.dirname(rille) + "/librille_cuda.so: "), row)
+check("and the doctor says which images it has", "images for sm_" in row["found"] or
+      "no images" in row["found"] and "./bootstrap cuda" in row["costs"], row)
 rows = doctor()
 check("the doctor sees the CUDA part, the driver and the card",
       rows["CUDA part"]["state"] == rows["CUDA driver"]["state"] == "ok" and "CUDA 13.0" in rows["CUDA driver"]["found"]
@@ -65,6 +70,20 @@ code, out, _ = script(name, RILLE_DEVICE="cpu")
 check("RILLE_DEVICE names another", code == 0 and "cpu\t2" in out, out)
 code, out, _ = script(name, RILLE_CUDA_DRIVER=root + "/none.so")
 check("without a driver it is the CPU", code == 0 and "cpu\t2" in out, out)
+nvml = os.path.dirname(driver) + "/librille_standin_nvml.so"
+code, out, said = script(name, RILLE_CUDA_DRIVER=root + "/none.so", RILLE_NVML=nvml)
+check("on a machine with a GPU it is an error that names the GPU and what is missing", code == 1 and not out and
+      "error (device): this machine has a GPU, NVIDIA H200 (NVML), and it cannot be used: the CUDA driver" in said and
+      "RILLE_DEVICE=cpu" in said and "script.lua:2" in said, out + said)
+for how in (dict(RILLE_DEVICE="cpu"), dict(CUDA_VISIBLE_DEVICES="")):
+    code, out, said = script(name, RILLE_CUDA_DRIVER=root + "/none.so", RILLE_NVML=nvml, **how)
+    check(f"unless {how} asks for the processor", code == 0 and "cpu\t2" in out, out + said)
+code, out, said = script(name.replace("rille.device()", 'rille.device "cpu"'), RILLE_CUDA_DRIVER=root + "/none.so",
+                         RILLE_NVML=nvml)
+check("or the script does", code == 0 and "cpu\t2" in out, out + said)
+code, out, said = script(name, RILLE_CUDA_PLUGIN=root + "/none.so", RILLE_NVML=nvml)
+check("a missing CUDA part is such an error, too", code == 1 and "NVIDIA H200 (NVML)" in said and "none.so" in said,
+      said)
 code, out, said = script('rille.device "cuda:0"', RILLE_CUDA_DRIVER=root + "/none.so")
 check("a device by name says what is missing", code == 1 and
       "error (device): there is no device 'cuda:0' here: the CUDA driver" in said, said)

@@ -23,8 +23,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 NO_TIME_S = 5  # a check with less than this is not begun
 FIRST = 20  # losses that are compared with the CPU's
-MAKE = """  cmake --preset release -D RILLE_CUDA=ON
-  cmake --build build/release --target bundle launch_floor"""
+MAKE = """  ./bootstrap bundle
+  cmake --build build/release --target launch_floor"""
 
 
 def is_peer(check):
@@ -203,7 +203,7 @@ def find_bundle(named):
 
 
 def lacks_cuda(bundle):
-    """Whether the bundle was built without RILLE_CUDA, so that no GPU can be used, and none is lent by a variable."""
+    """Whether the bundle has no CUDA part, so that no GPU can be used, and none is lent by a variable."""
     return not Path(bundle, "lib/librille_cuda.so").exists() and not os.environ.get("RILLE_CUDA_PLUGIN")
 
 
@@ -212,7 +212,7 @@ def hold_cuda(bundle):
     signs = machine.signs_of_gpu()
     if signs and lacks_cuda(bundle):
         raise SystemExit(f"tests/gpu/run: there is a GPU here ({', '.join(signs)}), and the bundle has no "
-                         f"librille_cuda.so: it was built without RILLE_CUDA. Make one, where nvcc is:\n{MAKE}")
+                         f"librille_cuda.so. Make one, where nvcc is:\n{MAKE}")
 
 
 def other_commit(manifest):

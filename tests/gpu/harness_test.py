@@ -172,7 +172,7 @@ def test_fake(folder):
     except SystemExit as stopped:
         said = str(stopped)
     check("a GPU and a bundle without the CUDA part: it stops, and names the commands", "NVIDIA H200" in said and
-          "cmake --preset release -D RILLE_CUDA=ON\n  cmake --build build/release --target bundle" in said, said)
+          "./bootstrap bundle\n  cmake --build build/release --target launch_floor" in said, said)
     report, code, said = run(fake_bundle(folder / "bare", "ok", "cpu", plugin=False), [])
     check("without a GPU such a bundle runs the twins", code == 0 and report["status"] == "no GPU", report)
 
@@ -286,7 +286,7 @@ def test_bundle(bundle, folder):
     env = dict(os.environ, RILLE_THREADS="1", PATH="/usr/bin:/bin")
     words = [sys.executable, str(here / "run"), "--bundle", bundle, "--json", str(folder / "real.json")]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=400)
-    if machine.signs_of_gpu() and "it was built without RILLE_CUDA" in done.stderr:
+    if machine.signs_of_gpu() and "has no librille_cuda.so" in done.stderr:
         return check("a bundle without the CUDA part stops where there is a GPU", done.returncode == 1, done.stderr)
     report = json.loads((folder / "real.json").read_text()) if done.returncode == 0 else {}
     check("the bundle's checks end well", done.returncode == 0, done.stdout + done.stderr)

@@ -50,7 +50,9 @@ Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* d) {
   *d = !std::strcmp(uuid, "GPU-a") ? &cards[0] : !std::strcmp(uuid, "MIG-b") ? &part : nullptr;
   return *d ? success : 6;
 }
-Return nvmlDeviceGetName(Device, char* to, Count n) { return copy("NVIDIA H200", to, n); }
+Return nvmlDeviceGetName(Device d, char* to, Count n) {
+  return copy(d == &part ? "NVIDIA H200 MIG 1g.18gb" : "NVIDIA H200", to, n);
+}
 Return nvmlDeviceGetUUID(Device d, char* to, Count n) {
   return copy(d == &cards[0] ? "GPU-a" : d == &part ? "MIG-b" : "GPU-c", to, n);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/error.hpp"
+#include "runtime/device/cuda/own_kernels.hpp"
 #include "runtime/device/cuda/trace.hpp"
 
 namespace rille::device::cuda {
@@ -62,6 +63,7 @@ bool Card::open(int number, Failure& f) {
   driver.cuDeviceGetAttribute(&multiprocessors, cu::multiprocessors, device);
   driver.cuDeviceGetAttribute(&shared_max, cu::shared_per_block_optin, device);
   architecture = major * 10 + minor;
+  fits_images = cuda::fits_images(driver, architecture);
   std::size_t memory_bytes = 0;
   driver.cuDeviceTotalMem(&memory_bytes, device);
   dnn = std::make_unique<Dnn>(memory_bytes);
@@ -91,7 +93,7 @@ void Card::close() {
     scratch.reset();
     cells.reset();
     for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
-    for (const CUmodule m : modules) driver.cuModuleUnload(m);
+    for (const auto* all : {&modules, &given}) for (const CUmodule m : *all) driver.cuModuleUnload(m);
     close_streams();
     for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
     for (const CUevent e : {now, clock[0], clock[1], sent}) if (e) driver.cuEventDestroy(e);

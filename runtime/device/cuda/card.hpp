@@ -80,10 +80,13 @@ struct Card {
   bool send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
 
+  // -- Rille's kernels (own_kernels.cpp)
+  bool find(const char* name, KernelHandle*& handle, Failure& f);
+  bool give(const void* image, Failure& f);          // of the sources, compiled for this card
+  bool fits_images = false;                          // those of the build
+
   // -- calls (launcher.cpp)
   bool run(const char* kernel, const kernels::Call& call, Failure& f);
-  bool find(const char* name, KernelHandle*& handle, Failure& f);
-  bool tell_misfit(Failure& f) const;
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
   void fall_back(const char* library, const char* operation, const char* why);
@@ -128,6 +131,7 @@ struct Card {
   kernels::cuda::StepKey known_key{};                // what the stream will find there
 
   std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
+  std::vector<CUmodule> given;                       // in place of those
   std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
   std::atomic<std::int64_t> block_bytes{0};          // of all blocks that live
   std::shared_ptr<Block> scratch;
@@ -145,6 +149,9 @@ struct Card {
   std::map<std::pair<std::string, std::string>, Declined> declined;    // by library and operation
 
  private:
+  bool find_in_images(const char* name, CUfunction& found, Failure& f);
+  bool find_in(CUmodule module, const char* name, CUfunction& found, Failure& f);
+  bool tell_misfit(Failure& f) const;
   bool make_streams(Failure& f);
   bool wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f);
   void meet(Card& other);

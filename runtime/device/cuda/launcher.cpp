@@ -3,7 +3,6 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "kernels/cuda/images.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
 
@@ -155,45 +154,6 @@ class CardLauncher final : public kernels::cuda::Launcher {
 };
 
 }  // namespace
-
-// Rille's own kernels do not fit: which CUDA made them, and which one the driver knows.
-bool Card::tell_misfit(Failure& f) const {
-  const int made = kernels::cuda::images_cuda(), known = driver.version;
-  std::snprintf(f.hint, sizeof f.hint,
-                "Rille's kernels, of CUDA %d.%d, are for sm_75 to sm_120, and this is an sm_%d with a driver of CUDA "
-                "%d.%d: a newer GPU needs a newer driver; tensors run on the CPU meanwhile: RILLE_DEVICE=cpu",
-                made / 1000, made % 1000 / 10, architecture, known / 1000, known % 1000 / 10);
-  return false;
-}
-
-// Images are loaded in their order until one has it. "Not found" in all of them is a broken build.
-bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
-  if (const auto known = kernels_by_name.find(name); known != kernels_by_name.end()) {
-    handle = &known->second;
-    return true;
-  }
-  using kernels::cuda::images, kernels::cuda::image_count;
-  KernelHandle found;
-  for (std::size_t i = 0; i < image_count && !found.function; ++i) {
-    if (i == modules.size()) {
-      CUmodule module = nullptr;
-      const CUresult loaded = driver.cuModuleLoadData(&module, images[i].data);
-      if (!ok(loaded, "loading the kernels", f)) return is_misfit(loaded) ? tell_misfit(f) : false;
-      modules.push_back(module);
-    }
-    const CUresult result = driver.cuModuleGetFunction(&found.function, modules[i], name);
-    if (result == cu::not_found) found.function = nullptr;
-    else if (!ok(result, name, f)) return false;
-  }
-  if (!found.function) {
-    return refuse(f, int(ErrorKind::device), image_count ? "report this: the build is broken"
-                                                          : "build Rille where the CUDA toolkit (nvcc) is found",
-                  image_count ? "there is no CUDA kernel %s in this build"
-                               : "this build has no CUDA kernels (%s was asked for)", name);
-  }
-  handle = &kernels_by_name.emplace(name, found).first->second;
-  return true;
-}
 
 // The driver allows 48 KB of a kernel's own arrays and dynamic memory together; more has to be asked for.
 bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {

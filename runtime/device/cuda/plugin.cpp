@@ -5,10 +5,11 @@
 #include <cstring>
 #include <mutex>
 
-#include "kernels/cuda/images.hpp"
+#include "kernels/cuda/launcher.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/device/cuda/card.hpp"
 #include "runtime/device/cuda/nccl.hpp"
+#include "runtime/device/cuda/own_kernels.hpp"
 #include "runtime/device/cuda/trace.hpp"
 #include "runtime/device/cuda_libraries.hpp"
 
@@ -28,32 +29,18 @@ Process& process() {
   return p;
 }
 
-// A driver loads no code that a newer CUDA made; of an older one it does.
-bool knows_images(const Driver& driver, Failure& f) {
-  const int made = kernels::cuda::images_cuda(), known = driver.version;
-  if (made / 1000 <= known / 1000) return true;
-  char hint[160];
-  std::snprintf(hint, sizeof hint, "update the driver%s; tensors run on the CPU meanwhile: RILLE_DEVICE=cpu",
-                made / 1000 == 13 ? ": R580 or newer" : "");
-  refuse(f, int(ErrorKind::device), hint,
-         "the CUDA driver %s is older than this build's kernels: it supports CUDA %d.%d, and they are of CUDA %d.%d",
-         driver.path, known / 1000, known % 1000 / 10, made / 1000, made % 1000 / 10);
-  f.code = cu::insufficient_driver;
-  return false;
-}
-
 bool start(DriverInfo* info, Failure* f) {
   Process& p = process();
   const std::lock_guard lock(p.mutex);
   if (!p.started) {
     Driver driver;
-    if (!driver.load(*f) || !knows_images(driver, *f)) return false;
+    if (!driver.load(*f)) return false;
+    set_cuda_driver(driver.version);
+    if (!knows_kernels(driver, *f)) return false;
     p.driver = driver;
     p.started = true;
-    set_cuda_driver(driver.version);
   }
   info->version = p.driver.version;
-  info->images = std::int32_t(kernels::cuda::image_count);
   std::snprintf(info->path, sizeof info->path, "%s", p.driver.path);
   return p.driver.ok(p.driver.cuDeviceGetCount(&info->cards), "counting devices", *f);
 }
@@ -174,6 +161,13 @@ bool copy(Card* card, void* to, const void* from, std::size_t bytes, Failure* f)
 bool pace(Card* card, Failure* f) {
   const Current current(*card);
   return card->mark(*f);
+}
+
+bool wants_kernels(Card* card) { return !card->fits_images && card->given.empty(); }
+
+bool give_kernels(Card* card, const void* image, Failure* f) {
+  const Current current(*card);
+  return card->give(image, *f);
 }
 
 bool knows(const char* kernel) { return kernels::cuda::find_launch(kernel) != nullptr; }
@@ -444,6 +438,10 @@ const Table table = [] {
   t.ranks_alive = ranks_alive;
   t.give_up = give_up_ranks;
   t.leave = leave;
+  t.kernels = tell_kernels;
+  t.source = tell_source;
+  t.wants_kernels = wants_kernels;
+  t.give_kernels = give_kernels;
   return t;
 }();
 

@@ -22,9 +22,29 @@ struct Failure {
 
 struct DriverInfo {
   std::int32_t version = 0;                 // the CUDA that it supports: 13000
-  std::int32_t images = 0;                  // with kernels in the plug-in; 0: it was built without nvcc
   std::int32_t cards = 0;
   char path[640] = {};
+};
+
+// The plug-in's own kernels, as it was built.
+struct Kernels {
+  std::int32_t cuda = 0;                    // of the images, 13000; 0: there are no images
+  std::int32_t ptx = 0;                     // of the PTX among them, 90; 0: there is none
+  std::int32_t architectures[16] = {};      // of the images; a zero behind the last
+  std::int32_t sources = 0;                 // files that a machine's NVRTC compiles where no image fits
+};
+// Code for one architecture runs on the later ones of the same generation: sm_80's on an sm_89.
+inline bool has_image(const Kernels& k, int architecture) {
+  for (const auto a : k.architectures)
+    if (a && a / 10 == architecture / 10 && a <= architecture) return true;
+  return k.ptx && architecture >= k.ptx;
+}
+
+struct KernelSource {
+  const char *name, *text;                  // "kernels/cuda/attention.cu"; a zero behind the text
+  std::size_t bytes;
+  bool kernels;                             // compiled by itself; false: a header of the others
+  bool joined;                              // false: compiled with -fmad=false
 };
 
 struct CardInfo {
@@ -143,6 +163,12 @@ struct Table {
   bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                  // any; code 7: NCCL is still busy with it
   void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                                // any; "": nothing is lost
   void (*leave)(Card*, Ranks*) = nullptr;                                                    // when nobody uses it
+
+  // Rille's own kernels. A card that no image fits is given the sources, compiled for it, before it runs anything.
+  void (*kernels)(Kernels*) = nullptr;                                       // any; needs no driver
+  bool (*source)(int number, KernelSource*) = nullptr;                       // any; from 0; false: there are no more
+  bool (*wants_kernels)(Card*) = nullptr;                                    // no image fits, and none was given
+  bool (*give_kernels)(Card*, const void* image, Failure*) = nullptr;        // `image` may go when it returns
 };
 
 // "rille_cuda_plugin". null: another build.

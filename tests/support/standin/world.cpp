@@ -1,9 +1,11 @@
 #include "world.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace rille::test::standin {
 
@@ -16,6 +18,10 @@ World& world() {
     auto* const made = new World;
     Options& o = made->options;
     if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) o.cards = std::atoi(cards);
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {   // as many as it names, whichever they are
+      const std::string words = visible;
+      o.cards = words.empty() ? 0 : std::min(o.cards, 1 + int(std::count(words.begin(), words.end(), ',')));
+    }
     if (const char* version = std::getenv("RILLE_STANDIN_VERSION")) o.version = std::atoi(version);
     static char function[64] = {};
     const char* fail = std::getenv("RILLE_STANDIN_FAIL");

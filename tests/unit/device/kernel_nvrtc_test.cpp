@@ -5,6 +5,7 @@
 
 #include "runtime/device/kernel_build.hpp"
 #include "runtime/device/kernel_files.hpp"
+#include "runtime/device/nvrtc_library.hpp"
 #include "tests/unit/device/kernel_samples.hpp"
 
 namespace rille::device {

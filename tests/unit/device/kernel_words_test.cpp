@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "runtime/device/kernel.hpp"
+#include "runtime/device/nvrtc_library.hpp"
 
 namespace rille::device {
 

@@ -6,6 +6,7 @@
 #include "programs.hpp"
 #include "runtime/device/group.hpp"
 #include "runtime/device/kernel_build.hpp"
+#include "runtime/device/nvrtc_library.hpp"
 #include "runtime/tensor/record.hpp"
 
 namespace rille::tensor {
