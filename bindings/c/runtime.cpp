@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/base/places.hpp"
 #include "bindings/c/internal.hpp"
+#include "bindings/host/gpu_use.hpp"
+#include "runtime/base/places.hpp"
 
 namespace rille::capi {
 
@@ -57,6 +58,8 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   engine.home = options.home && *options.home ? options.home : default_home();
   engine.self_exe = options.self_exe && *options.self_exe ? options.self_exe : find_program("rille");
   engine.providers_file = providers_file();
+  engine.gpu_use = host::why_no_use_of_gpu;
+  engine.install_identity = host::install_identity;
   if (engine.home.empty())
     return make_error(ErrorKind::config, "there is no home for Rille's journal",
                       "set the option home, $RILLE_HOME or $HOME");

@@ -1,9 +1,10 @@
-// `rille agent build|connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people; but for
-// `rille agent notice`, for whatever there knows that the machine will be taken away.
+// `rille agent build|install|connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people;
+// but for `rille agent notice`, for whatever there knows that the machine will be taken away.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "bindings/cli/app.hpp"
+#include "bindings/host/gpu_use.hpp"
 #include "bindings/lua/worker.hpp"
 #include "runtime/agent/daemon.hpp"
 #include "runtime/base/build_id.hpp"
@@ -35,6 +36,10 @@ int agent_command(App& app, const std::vector<std::string>& words) {
   }
   if (what == "build" && words.size() == 1) {
     app.terminal.out(std::string(build_id()) + "\n");
+    return 0;
+  }
+  if (what == "install" && words.size() == 1) {
+    app.terminal.out(host::install_identity() + "\n");
     return 0;
   }
   if (what == "notice" && !directory.empty() && !in.empty()) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "bindings/host/gpu_use.hpp"
 #include "runtime/base/places.hpp"
 
 namespace rille::cli {
@@ -12,6 +13,8 @@ Result<> open_engine(App& app) {
   options.home = app.home;
   options.self_exe = app.self_exe;
   options.providers_file = providers_file();
+  options.gpu_use = host::why_no_use_of_gpu;
+  options.install_identity = host::install_identity;
   if (const char* smtp = std::getenv("RILLE_SMTP_URL")) options.mail.url = smtp;
   if (const char* from = std::getenv("RILLE_SMTP_FROM")) options.mail.from = from;
   RILLE_TRY(app.engine, engine::Engine::open(*app.loop, std::move(options)));

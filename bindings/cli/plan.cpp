@@ -2,6 +2,9 @@
 // runs once where nothing goes wrong; each of its wishes is then put to the providers that are really there.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "bindings/cli/simulate.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/base/units.hpp"
@@ -15,6 +18,7 @@ struct Line {
   std::string name, provider, offer, region, note;
   Micros price = 0, reserved = 0, expected = 0;
   std::int64_t ttl_ms = 0, used_ms = 0;
+  std::optional<Error> refused;          // a rent of it would be, for this build cannot use its GPU
 };
 
 // Per hour; below 0: nobody knows.
@@ -35,6 +39,7 @@ Line plan_line(App& app, const Rented& r) {
   line.price = l.price_micros_per_hour;
   Value options = r.options;
   if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);  // then by the price
+  const Value wanted = options;
   auto offers = run_blocking(*app.loop, app.engine->leases().offers(std::move(options), {}));
   const Value* best = nullptr;
   if (offers)
@@ -45,6 +50,8 @@ Line plan_line(App& app, const Rented& r) {
     line.offer = best->text("id");
     line.region = best->text("region");
     line.price = micros_from_dollars(offer_dollars(*best)).value();
+    if (const auto offer = provider::Offer::from_value(*best))
+      line.refused = app.engine->leases().gpu_unusable(wanted, *offer);
   } else {
     line.note = "nobody here has it: the price is the simulated cloud's";
   }
@@ -60,6 +67,7 @@ Value to_value(const Line& l) {
   v.set("reserved", static_cast<double>(l.reserved) / 1e6).set("expected", static_cast<double>(l.expected) / 1e6);
   v.set("expected_seconds", l.used_ms / 1000);
   if (!l.note.empty()) v.set("note", l.note);
+  if (l.refused) v.set("refused", error_to_value(*l.refused));
   return v;
 }
 
@@ -91,19 +99,21 @@ int plan_command(App& app, const std::string& file, const std::vector<std::strin
   if (!o.result && o.rented.empty()) return fail(app, o.result.error());
   std::vector<Line> lines;
   for (const Rented& r : o.rented) lines.push_back(plan_line(app, r));
+  const auto refused = std::find_if(lines.begin(), lines.end(), [](const Line& l) { return l.refused.has_value(); });
   if (app.json) {
     Value::Array list;
     for (const Line& l : lines) list.push_back(to_value(l));
     Value v;
     v.set("leases", std::move(list)).set("complete", o.result.ok());
     if (!o.result) v.set("error", error_to_value(o.result.error()));
+    if (refused != lines.end()) v.set("error", error_to_value(*refused->refused));
     app.terminal.out(v.to_json_pretty() + "\n");
-    return 0;
+    return refused == lines.end() ? 0 : 1;
   }
   app.terminal.out(lines.empty() ? "the script rents nothing\n" : to_table(lines));
   if (!o.result)
     app.terminal.note(fmt::format("the script was followed up to here only: {}", o.result.error().summary()));
-  return 0;
+  return refused == lines.end() ? 0 : fail(app, *refused->refused);
 }
 
 }  // namespace rille::cli

@@ -18,12 +18,12 @@ namespace {
 constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
 constexpr int none_there = 70, wrong_build = 71;  // exit codes of the scripts; 255 is ssh's own
 
-// $1: the build; the other words: where it may be.
+// $1: the identity; the other words: where it may be. The same sources with other CUDA kernels are another program.
 constexpr const char* look_script = R"sh(
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 build=$1; shift
 for program in "$@" "$home/$build/bin/rille"; do
-  if [ "$("$program" agent build 2>/dev/null)" = "$build" ]; then echo "$program"; exit 0; fi
+  if [ "$("$program" agent install 2>/dev/null)" = "$build" ]; then echo "$program"; exit 0; fi
 done
 exit 70)sh";
 
@@ -38,8 +38,8 @@ mkdir "$new"
 trap 'rm -rf "$new"' EXIT
 gzip -dc | tar xf - -C "$new"
 set -- "$1" "$new"/*/
-[ "$("$2/bin/rille" agent build)" = "$1" ] || exit 71
-mv -T "$2" "$home/$1" 2>/dev/null || [ "$("$home/$1/bin/rille" agent build)" = "$1" ]
+[ "$("$2/bin/rille" agent install)" = "$1" ] || exit 71
+mv -T "$2" "$home/$1" 2>/dev/null || [ "$("$home/$1/bin/rille" agent install)" = "$1" ]
 echo "$home/$1/bin/rille")sh";
 
 Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vector<std::string> words,
@@ -72,8 +72,8 @@ std::string archive_here(const InstallOptions& options) {
 }
 
 // The bundle that this program was started from, packed.
-Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, CancelToken token) {
-  const std::string path = fmt::format("{}/rille-{}.tar.gz", cache, build_id());
+Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::string build, CancelToken token) {
+  const std::string path = fmt::format("{}/rille-{}.tar.gz", cache, build);
   if (fs::exists(path)) co_return path;
   std::error_code error;
   fs::create_directories(cache, error);
@@ -93,7 +93,7 @@ Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, Cance
 }  // namespace
 
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
-  const std::string build(build_id());
+  const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
   std::vector<std::string> look{"sh", "-c", look_script, "sh", build};
   if (!options.self_exe.empty()) look.push_back(options.self_exe);
   CommandOptions asked;
@@ -103,7 +103,7 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   if (found.status.code != none_there) co_return failed(found, channel, "looking for Rille on the instance");
   std::string archive = archive_here(options);
   if (const std::string bundle = bundle_folder(); archive.empty() && !bundle.empty()) {
-    RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, token));
+    RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, build, token));
   }
   if (archive.empty())
     co_return make_error(ErrorKind::config, "the instance has no Rille of this build, and there is no bundle to bring",

@@ -1,8 +1,8 @@
 // Brings Rille onto an instance that has none: its own bundle, once per instance and build. An instance that sees this
 // machine's files (this machine itself, a cluster with a common home) uses the program that runs here.
 //
-// There: ~/.cache/rille/BUILD/ ($XDG_CACHE_HOME), unpacked beside its place and renamed, so that it is there whole or
-// not at all, whoever else brings it at the same time. It needs a POSIX shell, tar and gzip there.
+// There: ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME), unpacked beside its place and renamed, so that it is there whole
+// or not at all, whoever else brings it at the same time. It needs a POSIX shell, tar and gzip there.
 // Loop thread only.
 #pragma once
 
@@ -17,6 +17,8 @@ namespace rille::agent {
 
 struct InstallOptions {
   std::string self_exe;  // this program, as this machine names it
+  // What `rille agent install` says there: the build and its CUDA kernels. "": the build alone.
+  std::string identity;
   std::string archive;   // a bundle of this build; "": the one that find_archive finds
   std::string cache;     // where this program's own bundle may be packed once, to be sent
   std::function<void(std::int64_t sent_bytes, std::int64_t total_bytes)> progress;

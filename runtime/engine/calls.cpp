@@ -138,6 +138,7 @@ Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, Ca
   if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
   agent::InstallOptions options;
   options.self_exe = self_exe_;
+  if (run_.config_.install_identity) options.identity = run_.config_.install_identity();
   options.cache = home_of(run_.config_.home) + "/cache";
   RILLE_CO_TRY(std::vector<std::string> words,
                co_await agent::install(run_.loop(), machine.channel, std::move(options), token));

@@ -168,6 +168,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   RILLE_TRY(provider::OfferSettings told, provider::read_offer_settings(engine->options_.providers_file));
   engine->leases_->set_rates(std::move(told.rates));
+  engine->leases_->set_gpu_use(engine->options_.gpu_use);
   engine->leases_->set_disk_prices(std::move(told.disk_prices));
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
@@ -263,6 +264,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   config.died = died;
   config.blobs = blobs_;
   config.self_exe = options_.self_exe;
+  config.install_identity = options_.install_identity;
   config.simulation = simulation_;
   config.lock = std::move(lock);
   config.engine = this;

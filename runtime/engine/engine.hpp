@@ -19,6 +19,8 @@ namespace rille::engine {
 struct Simulation;
 
 struct EngineOptions {
+  lease::GpuUse gpu_use;               // what this build can compute on; null: no GPU is refused
+  std::function<std::string()> install_identity;   // agent::InstallOptions::identity; null: the build alone
   std::string home;        // RILLE_HOME; made when missing (mode 0700)
   std::string self_exe;    // the `rille` command, for agents on this machine
   std::string providers_file;  // the settings of providers (provider/providers.hpp); "": `local` alone

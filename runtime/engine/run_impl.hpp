@@ -141,6 +141,7 @@ struct RunConfig {
   std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
   bool died = true;                    // the process that ran it before, if any: it has not suspended it
   std::string self_exe;
+  std::function<std::string()> install_identity;
   Simulation* simulation = nullptr;    // the world it is rehearsed in; null: the real one
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                        // held while the run is

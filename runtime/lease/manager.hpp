@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/base/log.hpp"
+#include "runtime/lease/gpu_use.hpp"
 #include "runtime/lease/ledger.hpp"
 #include "runtime/provider/provider.hpp"
 #include "runtime/store/journal.hpp"
@@ -231,6 +232,10 @@ class Manager {
     provider::LeftOut left_out;
   };
   Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
+  // What this build can use; before the first rent. Null, as in tests and simulations: nothing is refused.
+  void set_gpu_use(GpuUse use) { gpu_use_ = std::move(use); }
+  // Why a rent with these options would refuse the offer's GPU.
+  std::optional<Error> gpu_unusable(const Value& options, const provider::Offer& offer) const;
   // What currencies are worth where a query does not say it.
   void set_rates(provider::Rates rates);
   void set_disk_prices(provider::DiskPrices prices) { disk_prices_ = std::move(prices); }
@@ -267,6 +272,8 @@ class Manager {
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   Task<std::vector<provider::Offer>> elsewhere(provider::OfferQuery query, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
+  std::optional<Error> gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const;
+  Async<> check_named_gpus(Wish wish, CancelToken token);  // gpu_use.cpp, as the one above
   Error only_dearer(const Terms& terms, const Refused& refused) const;
   Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed
   // acquire.cpp, replace.cpp: what `renting` becomes is in it
@@ -330,6 +337,7 @@ class Manager {
   Hooks hooks_;
   provider::Rates rates_;
   provider::DiskPrices disk_prices_;
+  GpuUse gpu_use_;
   std::shared_ptr<Recent> recent_;     // what was refused lately, by whichever lease
   std::shared_ptr<Search> search_;     // what is being looked for now
 };

@@ -60,7 +60,7 @@ const std::vector<std::string>& durations() {
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
   static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
-                                                 "gpu_check", "cluster"};
+                                                 "gpu_check", "cuda", "cluster"};
   return names;
 }
 
@@ -79,6 +79,9 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     terms.idle_below = *value.as_number();
   } else if (key == "gpu_check") {  // of the options, by whoever calls there
     if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
+  } else if (key == "cuda") {
+    if (!value.as_bool()) return wrong("true or false", "false rents a GPU for box:exec alone");
+    terms.cuda = *value.as_bool();
   } else if (key == "cluster") {
     if (!value.as_string() || value.as_string()->empty())
       return wrong("a name", "rille.cluster(\"gang\", ..) says it of its members");
@@ -226,6 +229,9 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                                           : fmt::format("each of {}", fmt::join(named, ", "));
   const char* more = refused ? " that it would give" : "";
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
+  if (terms.query.runnable)
+    hint = "see what there is with `rille offers`; on a machine with GPUs \"any\" is a free one of them, and "
+           "gpu = \"cpu\" its processor";
   if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";

@@ -26,6 +26,7 @@ struct Terms {
   // What it costs where the provider does not say so in dollars, or where a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;             // also where nobody ends a machine whose runner is lost
+  bool cuda = true;                   // false: only programs of the user's run there, and need no CUDA part of Rille's
   bool replace = false;               // when the machine is lost, go on with another
   std::string cluster;                // of the run: whose members may talk to each other; "": none
   Value extra;                        // what is said to its one provider alone: provider/rent_options.hpp

@@ -30,6 +30,7 @@ struct Traits {
   DeadMan dead_man = DeadMan::none;
   std::int64_t spot_notice_s = 0;       // warning before a spot machine is taken away; 0: none
   std::string currency = "USD";
+  bool owned = false;                   // its machines are the user's own, or paid for already: nothing is billed
 };
 
 // The same with what `v` says otherwise: an object of these fields, times in milliseconds or seconds as they are named,

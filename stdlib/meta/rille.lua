@@ -15,7 +15,7 @@ local rille = {}
 ---@param name? string "cpu", "cuda:0", "cuda:GPU-..."; nil: the first CUDA device or the CPU, or what RILLE_DEVICE says
 ---@return Device device the same object at every call
 ---@mark ephemeral
----@error device there is no such device here
+---@error device there is no such device here; nil: this machine has a GPU that cannot be used, and what is missing
 ---@error invalid that is no device's name
 ---@example
 --- local dev = rille.device()
@@ -116,6 +116,7 @@ function rille.rent(name, options) end
 ---@field cluster? string of the run: machines that say the same reach each other at all ports, where Rille makes their
 ---network's rules; `rille.cluster` says its name of its members
 ---@field gpu_check? boolean false takes a machine that does not show the GPUs it was rented with, with a warning
+---@field cuda? boolean false rents a GPU that this build of Rille cannot use, for programs of your own (`box:exec`)
 ---@field unguarded? boolean true accepts machines that nobody ends when the runner is lost for ever
 ---@field hold_ttl? string how long it is kept for a run that was suspended, killed, or has diverged: "12h"
 ---@field reservation? string capacity that was reserved, by its name or id there: on demand from `provider` "aws",

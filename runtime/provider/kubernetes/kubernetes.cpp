@@ -406,6 +406,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   // The name is a token only as long as its Job is there: sent again after an end that nobody saw, it makes another.
   traits.token_lifetime_ms = 0;
   traits.visibility_lag_ms = 30'000;
+  traits.owned = true;
   traits.look_every_ms = 60'000;
   traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // what follows the ttl until the Job's own deadline has come
   traits.dead_man = DeadMan::provider;

@@ -163,6 +163,7 @@ class Local : public Provider {
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
     traits_.create_timeout_ms = 0;  // a create ends with the process that makes it
     traits_.dead_man = DeadMan::guest;
+    traits_.owned = true;
   }
 
   const std::string& name() const override { return name_; }

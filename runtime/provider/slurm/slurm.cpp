@@ -224,6 +224,7 @@ Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup) {
   traits.look_every_ms = 60'000;
   traits.teardown_ms = 5 * 60'000;  // a limit in whole minutes, the grace of a kill, a busy controller
   traits.dead_man = DeadMan::provider;
+  traits.owned = true;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(std::make_unique<Slurm>(setup.loop, std::move(settings), std::move(traits)));
 }

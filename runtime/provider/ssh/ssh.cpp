@@ -350,6 +350,7 @@ Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup) {
   traits.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the folder's name comes from it
   traits.create_timeout_ms = command_timeout_ms;
   traits.dead_man = DeadMan::guest;
+  traits.owned = true;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(
       std::make_unique<Ssh>(setup.loop, std::move(hosts), setup.home + "/cache/ssh-hosts", std::move(traits)));

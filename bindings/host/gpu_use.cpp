@@ -1,0 +1,60 @@
+#include "bindings/host/gpu_use.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/base/build_id.hpp"
+#include "runtime/base/id.hpp"
+#include "runtime/base/places.hpp"
+#include "runtime/device/cuda_kernels.hpp"
+#include "runtime/provider/gpu_facts.hpp"
+#include "runtime/store/file.hpp"
+
+namespace rille::host {
+
+namespace {
+
+constexpr int oldest = 75;
+constexpr const char* exec_alone = "cuda = false rents it for programs of your own (box:exec)";
+
+Error refused(std::string message, const std::string& mend) {
+  Error e = make_error(ErrorKind::config, std::move(message), fmt::format("{}; {}", mend, exec_alone));
+  e.code = "gpu_unusable";
+  return e;
+}
+
+// A bundle is made elsewhere: it is to be taken anew.
+std::string build_images(int capability) {
+  const std::string command = fmt::format("`./bootstrap cuda{}`", capability ? fmt::format(" {}", capability) : "");
+  if (bundle_folder().empty()) return command + " builds them";
+  return fmt::format("in a checkout of Rille {} and then `./bootstrap bundle` make a bundle with them", command);
+}
+
+}  // namespace
+
+std::string install_identity() {
+  constexpr std::int64_t bytes_max = 1 << 30;
+  const std::string file = device::cuda_plugin_beside();
+  const auto plugin = file.empty() ? Result<std::string>(std::string("none")) : store::read_file(file, bytes_max);
+  return fmt::format("{}-{}", build_id(), derive_hex({"cuda", plugin ? *plugin : "not readable"}, 8));
+}
+
+std::optional<Error> why_no_use_of_gpu(const lease::GpuAsked& asked) {
+  if (!asked.vendor.empty() && asked.vendor != "nvidia") return std::nullopt;
+  const provider::GpuFacts* const facts = provider::gpu_facts(asked.model, asked.memory_bytes);
+  if (facts ? facts->capability == 0 : asked.vendor.empty()) return std::nullopt;
+  const int capability = facts ? facts->capability : 0;
+  const std::string gpu = capability ? fmt::format("{} (sm_{})", asked.model, capability) : asked.model;
+  const auto kernels = device::cuda_kernels();
+  if (!kernels)
+    return refused(fmt::format("this build of Rille cannot compute on a {}: {}", gpu, kernels.error().message),
+                   "`./bootstrap build` makes it beside the command");
+  if (capability && capability < oldest)
+    return refused(fmt::format("Rille's CUDA part cannot compute on a {}: it begins with sm_{}", gpu, oldest),
+                   "choose a newer GPU");
+  const bool fits = capability ? device::cuda::has_image(*kernels, capability) : kernels->cuda != 0;
+  if (fits || (asked.owned && kernels->sources)) return std::nullopt;
+  return refused(fmt::format("this build of Rille has no kernels for a {}: {}", gpu, device::describe(*kernels)),
+                 build_images(capability));
+}
+
+}  // namespace rille::host
