@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "runtime/agent/paths.hpp"
@@ -99,6 +100,10 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
   if (const Value::Object* values = secrets.as_object())
     for (const auto& [name, value] : *values)
       if (value.as_string()) out.env.emplace_back(name, *value.as_string());
+  // A call may narrow that by its own `env`.
+  const auto& gpus = site_.gpus.visible();
+  const auto names = [](const auto& variable) { return variable.first == "CUDA_VISIBLE_DEVICES"; };
+  if (gpus && std::none_of(out.env.begin(), out.env.end(), names)) out.env.emplace_back("CUDA_VISIBLE_DEVICES", *gpus);
   out.env.emplace_back(instance_environment, home);
   out.env.emplace_back(call_environment, files_.directory());
   if (!image().empty()) RILLE_CHECK(contain(out));
@@ -118,7 +123,8 @@ Result<> Call::contain(WorkerStart& start) {
   inside.instance = site_.options.directory;
   inside.directory = start.directory;
   for (const auto& [name, value] : start.env) inside.variables.push_back(name);
-  inside.gpus = container_gpus(std::getenv("CUDA_VISIBLE_DEVICES"));
+  const auto& mine = site_.gpus.visible();
+  inside.gpus = container_gpus(mine ? mine->c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
   inside.argv = std::move(start.argv);
   if (!is_exec()) {  // Rille comes along, and the call's own folder
     const std::string bundle = bundle_folder();

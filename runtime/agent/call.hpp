@@ -12,6 +12,7 @@
 #include "runtime/agent/connection.hpp"
 #include "runtime/agent/container.hpp"
 #include "runtime/agent/daemon.hpp"
+#include "runtime/agent/gpu_hold.hpp"
 #include "runtime/agent/worker_process.hpp"
 #include "runtime/loop/process_tree.hpp"
 
@@ -23,6 +24,7 @@ class Call : public std::enable_shared_from_this<Call> {
     Loop& loop;
     const DaemonOptions& options;
     Children& children;
+    const GpuHold& gpus;
   };
   Call(const Site& site, CallRecord record, CallFiles files);
 

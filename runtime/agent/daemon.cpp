@@ -17,6 +17,7 @@
 #include "runtime/agent/call_table.hpp"
 #include "runtime/agent/container.hpp"
 #include "runtime/agent/dead_man.hpp"
+#include "runtime/agent/gpu_hold.hpp"
 #include "runtime/agent/notice.hpp"
 #include "runtime/agent/session.hpp"
 #include "runtime/agent/starter.hpp"
@@ -62,12 +63,13 @@ class Daemon {
     else machine_.orphan_after_ms = 0;  // nobody said how this machine ends
     if (machine_.terminating)
       return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
+    RILLE_CHECK(gpus_.take(file ? *file : Value(), options_.directory, loop_.clock().wall_us()));
     dead_man_.emplace(machine_, loop_.clock().wall_us());
     usage_.emplace(loop_);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     RILLE_TRY(children_, Children::watch(loop_, [this](int) { end(End::asked); }));
     RILLE_CHECK(store::make_directories(options_.directory + "/work"));
-    Call::Site site{loop_, options_, *children_};
+    Call::Site site{loop_, options_, *children_, gpus_};
     calls_ = std::make_unique<CallTable>(site);
     RILLE_CHECK(calls_->load());
     notices_.push_back(notice_file(options_.directory));
@@ -216,8 +218,13 @@ class Daemon {
     return v;
   }
 
-  // Device files of NVIDIA's and AMD's drivers, and of WSL's; those two have one for all cards.
-  static void tell_gpus(Value& out) {
+  // Device files of NVIDIA's and AMD's drivers, and of WSL's; those two have one for all cards. Its own where it holds
+  // some.
+  void tell_gpus(Value& out) const {
+    if (gpus_.count()) {
+      out.set("gpus", *gpus_.count()).set("gpus_each", true);
+      return;
+    }
     std::int64_t count = 0;
     bool each = true;
     std::error_code failed;
@@ -255,6 +262,7 @@ class Daemon {
   std::optional<Usage> usage_;
   bool used_ = false;                  // since the dead man has looked
   std::string lock_path_, process_;
+  GpuHold gpus_;
   std::int64_t started_us_ = 0;
   store::Fd lock_, directory_;
   std::unique_ptr<Children> children_;

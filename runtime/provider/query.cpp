@@ -298,11 +298,22 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   return out;
 }
 
+namespace {
+
+// Of this machine's own GPUs the parts of divided ones are in no table.
+bool runs_rille(const Offer& o) {
+  if (o.gpu_count == 0) return is_own_cpu(o.provider);
+  const bool unknown_here = o.provider == "local" && !gpu_facts(o.gpu, o.gpu_memory_bytes);
+  return unknown_here || runs_plugin(o.gpu, o.gpu_memory_bytes);
+}
+
+}  // namespace
+
 bool Offer::matches(const OfferQuery& q) const {
   const std::string asked = lower_case(q.gpu);
   if (gpu_count == 0 ? !q.accepts_no_gpu() : asked == "cpu") return false;
   if (gpu_count > 0 && !q.accepts_gpu(gpu, gpu_memory_bytes)) return false;
-  if (q.runnable && !(gpu_count > 0 ? runs_plugin(gpu, gpu_memory_bytes) : is_own_cpu(provider))) return false;
+  if (q.runnable && !runs_rille(*this)) return false;
   if (asked != "cpu" && !q.accepts_count(gpu, gpu_memory_bytes, gpu_count)) return false;
   if (vcpus < q.vcpus || memory_bytes < q.memory_bytes) return false;
   const bool placed = !provider.empty();  // a driver sorts its types out before they have a provider and a region

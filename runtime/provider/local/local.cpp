@@ -14,6 +14,7 @@
 #include "runtime/base/id.hpp"
 #include "runtime/loop/process_tree.hpp"
 #include "runtime/loop/thread_job.hpp"
+#include "runtime/provider/local/gpus.hpp"
 #include "runtime/store/file.hpp"
 #include "runtime/store/instance_dir.hpp"
 
@@ -27,6 +28,7 @@ namespace {
 struct LocalStore {
   std::string name, instances;
   std::int64_t grace_ms;
+  store::GpuClaims claims;
 
   std::string directory(const std::string& id) const { return instances + "/" + id; }
 
@@ -50,6 +52,7 @@ struct LocalStore {
     machine.expires_wall_us = file.integer("expires_wall_us");
     machine.channel.directory = directory(id);
     machine.details.set("directory", directory(id));
+    if (const Value::Array* gpus = file["gpus"].as_array(); gpus && !gpus->empty()) machine.details.set("gpus", *gpus);
     return machine;
   }
 
@@ -74,6 +77,13 @@ struct LocalStore {
     file.set("id", id).set("tag", request.tag).set("token", request.token).set("created_wall_us", now_us);
     request.tell_end(file);
     file.set("offer", request.offer.to_value());
+    const std::vector<LocalGpu> gpus = local_gpus();
+    auto mine = claim_gpus(gpus, claims, request.offer, directory(id), now_us);
+    if (!mine) {
+      RILLE_CHECK(store::remove_tree(fresh));
+      return std::move(mine).error();
+    }
+    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));  // none: its agent hides them all
     RILLE_CHECK(store::write_machine(fresh, file));
     // An empty directory (the last instant of a terminate) is replaced by the rename; a full one is another's create.
     if (rename(fresh.c_str(), directory(id).c_str()) < 0) {
@@ -121,7 +131,16 @@ struct LocalStore {
     RILLE_CHECK(store::mark_terminating(dir));
     RILLE_CHECK(end_agent(dir));
     RILLE_CHECK(end_rest(dir));
+    give_back_gpus(dir);
     return store::remove_instance_directory(dir);
+  }
+
+  // Those that no agent has held yet; the others were free with its end.
+  void give_back_gpus(const std::string& dir) const {
+    const auto file = store::read_machine(dir);
+    if (!file || !*file) return;
+    if (const Value::Array* gpus = (**file)["gpus"].as_array())
+      for (const Value& uuid : *gpus) if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
   }
 
   // An agent's keeper ends by itself when it has ended what the agent left. After both were killed, its list and the
@@ -159,7 +178,7 @@ class Local : public Provider {
     // Processes are found by the directory in their environment, so one directory has one name.
     std::error_code error;
     fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
-    store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms};
+    store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms, store::GpuClaims()};
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
     traits_.create_timeout_ms = 0;  // a create ends with the process that makes it
     traits_.dead_man = DeadMan::guest;
@@ -169,6 +188,7 @@ class Local : public Provider {
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
+  // With GPUs that Rille can use, "any" means one of them, and not the processor.
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken) override {
     Offer offer;
     offer.provider = name_;
@@ -178,8 +198,21 @@ class Local : public Provider {
     offer.region = "here";
     offer.spot = query.spot;  // nobody takes this machine away: it is as good as spot
     offer.price_micros_per_hour = options_.price_micros_per_hour;
+    std::vector<LocalGpu> gpus;
+    std::vector<Offer> with_gpus;
+    if (query.gpu != "cpu") {
+      const std::int64_t now_us = loop_.clock().wall_us();
+      auto look = [&gpus, &with_gpus, claims = store_.claims, offer, now_us] {
+        gpus = local_gpus();
+        with_gpus = gpu_offers(gpus, claims, offer, now_us);
+        return success();
+      };
+      RILLE_CO_CHECK(co_await thread_job(loop_, std::move(look)));
+    }
+    const bool usable = std::any_of(gpus.begin(), gpus.end(), [](const LocalGpu& g) { return g.runnable; });
     std::vector<Offer> out;
-    if (offer.matches(query)) out.push_back(std::move(offer));
+    if (!(query.runnable && usable) && offer.matches(query)) out.push_back(std::move(offer));
+    for (Offer& o : with_gpus) if (o.matches(query)) out.push_back(std::move(o));
     co_return out;
   }
 

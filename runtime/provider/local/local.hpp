@@ -3,6 +3,7 @@
 // reached.
 // create and terminate are whole at any `kill -9`: calling again finishes them. terminate ends the instance's agent and
 // every process beneath it, those that left its session and lost their parents too, before the directory goes.
+// GPUs are offered as NVML shows them. An instance has those in its machine.json to itself (store/gpu_claim.hpp).
 // The dead man is the guest: the instance's agent ends itself when the machine's time is up.
 // Blocking work runs on the thread pool.
 #pragma once

@@ -143,10 +143,10 @@ TEST_CASE("numbers that lead beyond the tables of a catalogue show odd offers or
 }
 
 TEST_CASE("a query of the catalogue finds what matches, in the order of its rank") {
-  const std::vector<Offer> aws = random_offers(2000, 3, "aws", false), local = random_offers(200, 4, "local", false);
-  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), aws}, {part("local"), local}})).value();
+  const std::vector<Offer> aws = random_offers(2000, 3, "aws", false), own = random_offers(200, 4, "sim", false);
+  const Catalogue c = Catalogue::from_bytes(bytes_of({{part("aws"), aws}, {part("sim"), own}})).value();
   std::vector<Offer> all = aws;
-  all.insert(all.end(), local.begin(), local.end());
+  all.insert(all.end(), own.begin(), own.end());
   const std::size_t both[] = {0, 1};
   for (const char* json :
        {"{}", R"({"gpu":"any"})", R"({"gpu":"cpu"})", R"({"gpu":"A100"})", R"({"gpu":"A100-80GB:8"})",
@@ -155,7 +155,7 @@ TEST_CASE("a query of the catalogue finds what matches, in the order of its rank
         R"({"disk_kind":"nvme"})", R"({"gpu":"any","count":4})", R"({"max_price":3})",
         R"({"max_price":3,"rates":{"CNY":0.14}})",
         R"({"rates":{"CNY":0.14}})", R"({"regions":["us-east-1","eu-west-2"]})", R"({"region":"ap-1"})",
-        R"({"providers":"local"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
+        R"({"providers":"sim"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
         R"({"interconnect":"efa"})", R"({"interconnect":"pcie"})", R"({"compliance":"gdpr"})",
         R"({"compliance":["hipaa","gdpr"]})", R"({"network_gbps":200})",
         R"({"vcpus":64,"memory":"256GB"})",
