@@ -34,8 +34,8 @@ std::string build_images(int capability) {
 std::string install_identity() {
   constexpr std::int64_t bytes_max = 1 << 30;
   const std::string file = device::cuda_plugin_beside();
-  const auto plugin = file.empty() ? Result<std::string>(std::string("none")) : store::read_file(file, bytes_max);
-  return fmt::format("{}-{}", build_id(), derive_hex({"cuda", plugin ? *plugin : "not readable"}, 8));
+  const auto plugin = store::read_file(file, bytes_max);
+  return plugin ? fmt::format("{}-{}", build_id(), derive_hex({"cuda", *plugin}, 8)) : std::string(build_id());
 }
 
 std::optional<Error> why_no_use_of_gpu(const lease::GpuAsked& asked) {

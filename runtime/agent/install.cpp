@@ -18,18 +18,20 @@ namespace {
 constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
 constexpr int none_there = 70, wrong_build = 71;  // exit codes of the scripts; 255 is ssh's own
 
-// $1: the identity; the other words: where it may be. The same sources with other CUDA kernels are another program.
+// $1: the identity; the other words: where it may be. The same sources with other CUDA kernels are another program; to
+// a runner that has no CUDA part of its own, whose identity is the build alone, each of the build will do.
 constexpr const char* look_script = R"sh(
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 build=$1; shift
 for program in "$@" "$home/$build/bin/rille"; do
-  if [ "$("$program" agent install 2>/dev/null)" = "$build" ]; then echo "$program"; exit 0; fi
+  case $("$program" agent install 2>/dev/null) in "$build" | "$build"-*) echo "$program"; exit 0 ;; esac
 done
 exit 70)sh";
 
 // The archive is the standard input.
 constexpr const char* unpack_script = R"sh(
 set -e
+fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 new="$home/.new-$1-$$"
 mkdir -p "$home"
@@ -38,8 +40,8 @@ mkdir "$new"
 trap 'rm -rf "$new"' EXIT
 gzip -dc | tar xf - -C "$new"
 set -- "$1" "$new"/*/
-[ "$("$2/bin/rille" agent install)" = "$1" ] || exit 71
-mv -T "$2" "$home/$1" 2>/dev/null || [ "$("$home/$1/bin/rille" agent install)" = "$1" ]
+fits "$1" "$2" || exit 71
+mv -T "$2" "$home/$1" 2>/dev/null || fits "$1" "$home/$1"
 echo "$home/$1/bin/rille")sh";
 
 Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vector<std::string> words,
