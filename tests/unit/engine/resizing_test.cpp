@@ -217,7 +217,7 @@ TEST_CASE("a call that begins while a resize is written down goes on, on the sam
   };
   auto begin_later = [&]() -> Task<void> {
     // By then the resize is at the journal; if it were not, it would be refused.
-    for (int turn = 0; turn < 200; ++turn) (void)co_await sleep_for(*r.loop, 0);
+    for (int turn = 0; turn < 200; ++turn) (void)co_await sleep_for(*r.loop, 1);  // its thread jobs need time, too
     r.cloud->before_describe = held;
     r.begin.set(true);
   };
