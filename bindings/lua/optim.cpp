@@ -109,7 +109,7 @@ Result<int> set_lr(lua_State* L) {
   return 0;
 }
 
-int moments(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
+int named_tensors(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
   Optimizer& o = check_optim(L, "opt:state");
   lua_newtable(L);
   int i = 0;
@@ -196,7 +196,7 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
     .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>},
-                {"state", bind<moments>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>},
+                {"state", bind<named_tensors>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>},
                 {"load_state", bind<load>}},
     .metamethods = {{"__tostring", bind<optim_to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},

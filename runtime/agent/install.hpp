@@ -2,7 +2,7 @@
 // machine's files (this machine itself, a cluster with a common home) uses the program that runs here.
 //
 // There: ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME), unpacked beside its place and renamed, so that it is there whole
-// or not at all, whoever else brings it at the same time. It needs a POSIX shell, tar and gzip there.
+// or not at all, also when several runners bring it at once. It needs a POSIX shell, tar and gzip there.
 // Loop thread only.
 #pragma once
 

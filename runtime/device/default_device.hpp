@@ -1,5 +1,5 @@
 // Which device rille.device() means: the first GPU on a machine that has one, else the processor. A GPU that cannot be
-// used is an error and not the processor: whoever rented it pays for it. Any thread.
+// used is an error, never the processor in silence: it may be a rented one. Any thread.
 #pragma once
 
 #include <string>

@@ -23,8 +23,8 @@ std::optional<Error> Manager::gpu_unusable(const Value& options, const provider:
   return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
 }
 
-// Where the options name GPUs of which this build can use none, providers that bill are not even asked: the user's own
-// machines may have one.
+// If this build can use none of the GPUs that the options name, only the user's own machines are asked: a provider that
+// bills is not.
 Async<> Manager::check_named_gpus(Wish wish, CancelToken token) {
   const provider::OfferQuery& query = wish->query;
   std::vector<std::string> named;

@@ -1,5 +1,5 @@
-// What this build of Rille can compute on. The lease layer knows no CUDA: whoever does gives it this question, which is
-// asked before a GPU is rented.
+// What this build of Rille can compute on. The lease layer knows no CUDA: bindings/host/gpu_use.hpp gives it this
+// question, and it asks before it rents a GPU.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace rille::lease {
 
 struct GpuAsked {
-  std::string model, vendor;           // vendor "": nobody knows
-  std::int64_t memory_bytes = 0;       // 0: nobody knows
+  std::string model, vendor;           // vendor "": unknown
+  std::int64_t memory_bytes = 0;       // 0: unknown
   bool owned = false;                  // a try costs nothing there: provider::Traits::owned
 };
 

@@ -21,7 +21,7 @@ class GpuClaims {
   explicit GpuClaims(std::string folder = "");
   const std::string& folder() const { return folder_; }
 
-  // Whether nobody has it. What cannot be read counts as taken.
+  // Whether it is unclaimed. A lock that cannot be read counts as taken.
   bool is_free(const std::string& uuid, std::int64_t now_wall_us) const;
   // Keeps it for `owner`, a machine's directory, until its agent holds it. False: another has it.
   Result<bool> claim(const std::string& uuid, const std::string& owner, std::int64_t now_wall_us) const;

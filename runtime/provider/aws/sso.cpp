@@ -71,18 +71,18 @@ std::string login_file(const Sso& sso) {
   return cloud::environment("HOME") + "/.aws/sso/cache/" + name + ".json";
 }
 
-std::string named(const Sso& sso) { return "the AWS profile '" + sso.profile + "'"; }
+std::string label(const Sso& sso) { return "the AWS profile '" + sso.profile + "'"; }
 std::string sign_in(const Sso& sso) { return "sign in: aws sso login --profile " + sso.profile; }
 
 Error over(const Sso& sso, const std::string& why) {
-  return make_error(ErrorKind::auth, fmt::format("{} signs in by SSO, and its sign-in is over{}", named(sso), why),
+  return make_error(ErrorKind::auth, fmt::format("{} signs in by SSO, and its sign-in is over{}", label(sso), why),
                     sign_in(sso));
 }
 
 Result<Value> read_login_file(const Sso& sso, const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
-    return make_error(ErrorKind::auth, fmt::format("{} signs in by SSO, and nobody has: there is no {}", named(sso),
+    return make_error(ErrorKind::auth, fmt::format("{} signs in by SSO, and nobody has: there is no {}", label(sso),
                                                    file), sign_in(sso));
   RILLE_TRY(const std::string text, store::read_file(file, login_bytes_max));
   Result<Value> document = Value::from_json(text);
@@ -152,13 +152,13 @@ Result<std::optional<Sso>> sso_of(const cloud::Ini& all, const std::string& prof
     const auto session = all.find("sso-session " + out.session);
     if (session == all.end())
       return make_error(ErrorKind::config, fmt::format("{} names the sso_session '{}', and there is no such section",
-                                                       named(out), out.session), "aws configure sso writes both");
+                                                       label(out), out.session), "aws configure sso writes both");
     for (const char* name : {"sso_region", "sso_start_url"}) {
       const auto told = session->second.find(name);
       if (told == session->second.end()) continue;
       if (!fields[name].empty() && fields[name] != told->second)
         return make_error(ErrorKind::config, fmt::format("{} and its sso_session '{}' have two values of {}",
-                                                         named(out), out.session, name), "leave it out of the profile");
+                                                         label(out), out.session, name), "leave it out of the profile");
       fields[name] = told->second;
     }
   }
@@ -169,7 +169,7 @@ Result<std::optional<Sso>> sso_of(const cloud::Ini& all, const std::string& prof
     if (into->empty()) (missing += missing.empty() ? "" : ", ") += name;
   }
   if (!missing.empty())
-    return make_error(ErrorKind::config, fmt::format("{} signs in by SSO, without {}", named(out), missing),
+    return make_error(ErrorKind::config, fmt::format("{} signs in by SSO, without {}", label(out), missing),
                       "aws configure sso writes it");
   return std::optional<Sso>(std::move(out));
 }
@@ -196,7 +196,7 @@ Result<SsoLogin> read_sso_login(const Value& document) {
 }
 
 Async<FoundKeys> sso_keys(At at, Sso sso, CancelToken token) {
-  const std::string from = fmt::format("{}, the role {} of the account {} by SSO", named(sso), sso.role, sso.account);
+  const std::string from = fmt::format("{}, the role {} of the account {} by SSO", label(sso), sso.role, sso.account);
   RILLE_CO_TRY(const std::string word, co_await login_token(at, sso, token));
   net::Parts parts = cloud::json_request("GET", address(at->portal, "portal.sso", sso.region),
                                          "/federation/credentials");
