@@ -1,5 +1,5 @@
-# cmake -D ROOT=.. -D VERSION=.. -D OUTPUT=.. -P build_id.cmake: writes runtime/base/build_id.hpp's function, from what
-# stands in the sources now.
+# cmake -D ROOT=.. -D VERSION=.. -D OUTPUT=.. -P build_id.cmake: writes what runtime/core/base/build_id.hpp declares, from the
+# sources as they stand now.
 set(all "${VERSION}")
 foreach(folder kernels runtime bindings stdlib)
   file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${folder}/*)
@@ -11,6 +11,6 @@ foreach(folder kernels runtime bindings stdlib)
 endforeach()
 string(SHA256 id "${all}")
 string(SUBSTRING ${id} 0 16 id)
-file(WRITE ${OUTPUT}.new "#include \"runtime/base/build_id.hpp\"\n\nnamespace rille {\n\
+file(WRITE ${OUTPUT}.new "#include \"runtime/core/base/build_id.hpp\"\n\nnamespace rille {\n\
 std::string_view build_id() { return \"${id}\"; }\n}  // namespace rille\n")
 file(COPY_FILE ${OUTPUT}.new ${OUTPUT} ONLY_IF_DIFFERENT)

@@ -1,7 +1,7 @@
 # The CUDA plug-in, librille_cuda.so (docs/design/cuda.md). It needs neither toolkit nor driver to build, so it is
 # always built, and stands beside the command. kernels/cuda says which images of its kernels it has.
-file(GLOB cuda_sources CONFIGURE_DEPENDS runtime/device/cuda/*.cpp)
-add_library(rille_cuda_objects OBJECT ${cuda_sources} runtime/device/cuda_libraries.cpp)
+file(GLOB cuda_sources CONFIGURE_DEPENDS runtime/compute/device/cuda/*.cpp)
+add_library(rille_cuda_objects OBJECT ${cuda_sources} runtime/compute/device/cuda_libraries.cpp)
 target_link_libraries(rille_cuda_objects PRIVATE rille_flags)
 # Its own objects, the launches, and `images`: where the kernels come from.
 function(rille_cuda_plugin target images)
@@ -17,8 +17,8 @@ add_dependencies(rille rille_cuda)
 install(TARGETS rille_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Rille and the plug-in pass plain structs to each other: both must have been made from the same headers.
-set(cuda_seam runtime/device/cuda/plugin.hpp kernels/call.hpp kernels/fused.hpp kernels/dtype.hpp
-  runtime/base/error.hpp)
+set(cuda_seam runtime/compute/device/cuda/plugin.hpp kernels/call.hpp kernels/fused.hpp kernels/dtype.hpp
+  runtime/core/base/error.hpp)
 set(cuda_build_id "${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID}")
 foreach(header ${cuda_seam})
   file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)
@@ -27,5 +27,5 @@ endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${cuda_seam})
 string(SHA256 cuda_build_id "${cuda_build_id}")
 string(SUBSTRING ${cuda_build_id} 0 16 cuda_build_id)
-set_source_files_properties(runtime/device/cuda/plugin.cpp runtime/device/cuda_plugin.cpp PROPERTIES
+set_source_files_properties(runtime/compute/device/cuda/plugin.cpp runtime/compute/device/cuda_plugin.cpp PROPERTIES
   COMPILE_DEFINITIONS RILLE_CUDA_BUILD_ID="${cuda_build_id}")

@@ -1,4 +1,4 @@
-// A user's kernel as an operation: the call's payload runs it (runtime/tensor/launch.cpp).
+// A user's kernel as an operation: the call's payload runs it (runtime/compute/tensor/launch.cpp).
 #pragma once
 
 #include "kernels/call.hpp"

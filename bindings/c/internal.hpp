@@ -18,7 +18,7 @@
 #include "bindings/c/rille.h"
 #include "bindings/host/host.hpp"
 #include "bindings/host/interrupter.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/workflow/engine/engine.hpp"
 
 struct rille_error {
   rille::Error error;

@@ -9,7 +9,7 @@
 #include "bindings/host/codec.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::capi {
 

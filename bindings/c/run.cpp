@@ -9,9 +9,9 @@
 #include "bindings/c/internal.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
-#include "runtime/base/id.hpp"
-#include "runtime/base/run_state.hpp"
-#include "runtime/base/time.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/run_state.hpp"
+#include "runtime/core/base/time.hpp"
 
 namespace rille::capi {
 

@@ -7,7 +7,7 @@
 
 #include "bindings/c/internal.hpp"
 #include "bindings/host/gpu_use.hpp"
-#include "runtime/base/places.hpp"
+#include "runtime/core/base/places.hpp"
 
 namespace rille::capi {
 

@@ -6,11 +6,11 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/host/gpu_use.hpp"
 #include "bindings/lua/worker.hpp"
-#include "runtime/agent/daemon.hpp"
-#include "runtime/base/build_id.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/store/instance_dir.hpp"
+#include "runtime/workflow/agent/daemon.hpp"
+#include "runtime/core/base/build_id.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/core/store/instance_dir.hpp"
 
 namespace rille::cli {
 

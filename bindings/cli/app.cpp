@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "bindings/host/gpu_use.hpp"
-#include "runtime/base/places.hpp"
+#include "runtime/core/base/places.hpp"
 
 namespace rille::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bindings/cli/terminal.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/workflow/engine/engine.hpp"
 
 namespace rille::cli {
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/store/audit.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/core/store/audit.hpp"
 
 namespace rille::cli {
 

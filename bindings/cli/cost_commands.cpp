@@ -4,8 +4,8 @@
 #include <map>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/lease/budget.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/budget.hpp"
 
 namespace rille::cli {
 

@@ -11,13 +11,13 @@
 #include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
-#include "runtime/base/places.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/device/cuda.hpp"
-#include "runtime/device/cuda_kernels.hpp"
-#include "runtime/device/cuda_libraries.hpp"
-#include "runtime/device/nvml.hpp"
-#include "runtime/provider/providers.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/compute/device/cuda.hpp"
+#include "runtime/compute/device/cuda_kernels.hpp"
+#include "runtime/compute/device/cuda_libraries.hpp"
+#include "runtime/core/telemetry/nvml.hpp"
+#include "runtime/workflow/provider/providers.hpp"
 
 namespace rille::cli {
 
@@ -109,7 +109,7 @@ Check cuda_library(device::CudaPart part) {
 }
 
 Check nvml() {
-  if (auto loaded = device::nvml::load(); !loaded)
+  if (auto loaded = telemetry::nvml::load(); !loaded)
     return {"NVML", "missing", loaded.error().message, "no GPU telemetry: rille top, dev:telemetry()"};
   return {"NVML", "ok", "libnvidia-ml.so.1", ""};
 }

@@ -7,10 +7,10 @@
 
 #include "bindings/cli/doctor.hpp"
 #include "bindings/cli/session.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/provider/left_over.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/core/store/file.hpp"
 
 namespace rille::cli {
 

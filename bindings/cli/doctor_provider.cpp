@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "bindings/cli/doctor.hpp"
-#include "runtime/base/places.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/provider/local/local.hpp"
-#include "runtime/provider/providers.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
+#include "runtime/workflow/provider/providers.hpp"
 
 namespace rille::cli {
 

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/base/places.hpp"
+#include "runtime/core/base/places.hpp"
 
 namespace rille::cli {
 

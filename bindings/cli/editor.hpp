@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/loop/loop.hpp"
+#include "runtime/core/loop/loop.hpp"
 
 namespace rille::cli {
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "bindings/cli/offers.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/provider/price_history.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/price_history.hpp"
 
 namespace rille::cli {
 

@@ -6,9 +6,9 @@
 
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/fit.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/provider/left_over.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::cli {
 

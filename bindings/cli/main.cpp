@@ -17,10 +17,10 @@
 #include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
-#include "runtime/base/places.hpp"
-#include "runtime/device/lane_busy.hpp"
-#include "runtime/loop/core_limit.hpp"
-#include "runtime/store/sqlite_memory.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/compute/device/lane_busy.hpp"
+#include "runtime/core/loop/core_limit.hpp"
+#include "runtime/core/store/sqlite_memory.hpp"
 
 namespace rille::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/provider/types.hpp"
+#include "runtime/workflow/provider/types.hpp"
 
 namespace rille::cli {
 

@@ -10,16 +10,16 @@
 #include <algorithm>
 #include <map>
 
-#include "runtime/base/places.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/lease/ask.hpp"
-#include "runtime/provider/catalogue/cache.hpp"
-#include "runtime/provider/catalogue/known.hpp"
-#include "runtime/provider/catalogue/rank.hpp"
-#include "runtime/provider/catalogue/workload.hpp"
-#include "runtime/provider/local/local.hpp"
-#include "runtime/provider/nearest.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/ask.hpp"
+#include "runtime/workflow/provider/catalogue/cache.hpp"
+#include "runtime/workflow/provider/catalogue/known.hpp"
+#include "runtime/workflow/provider/catalogue/rank.hpp"
+#include "runtime/workflow/provider/catalogue/workload.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
+#include "runtime/workflow/provider/nearest.hpp"
 
 namespace rille::cli {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "bindings/cli/offers.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/provider/catalogue/measured.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/catalogue/measured.hpp"
 
 namespace rille::cli {
 

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "bindings/cli/simulate.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/provider/catalogue/workload.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/provider/catalogue/workload.hpp"
 
 namespace rille::cli {
 

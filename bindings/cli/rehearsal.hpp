@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/engine/simulation.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
 
 namespace rille::cli {
 

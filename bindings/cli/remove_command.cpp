@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "bindings/cli/runs.hpp"
-#include "runtime/engine/remove.hpp"
+#include "runtime/workflow/engine/remove.hpp"
 
 namespace rille::cli {
 

@@ -9,9 +9,9 @@
 #include "bindings/cli/session.hpp"
 #include "bindings/host/lua.hpp"
 #include "bindings/host/open.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/engine/remove.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/engine/remove.hpp"
 #include "bindings/lua/open.hpp"
 
 namespace rille::cli {

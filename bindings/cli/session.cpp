@@ -9,9 +9,9 @@
 #include "bindings/cli/reaper.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
-#include "runtime/device/lane_busy.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
+#include "runtime/compute/device/lane_busy.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

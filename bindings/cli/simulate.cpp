@@ -10,8 +10,8 @@
 
 #include "bindings/cli/rehearsal.hpp"
 #include "bindings/cli/simulate.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

@@ -9,7 +9,7 @@
 #include <iterator>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/base/run_state.hpp"
+#include "runtime/core/base/run_state.hpp"
 
 namespace rille::cli {
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "bindings/cli/fit.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/base/error.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/error.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::cli {
 

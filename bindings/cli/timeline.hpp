@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "runtime/base/value.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/workflow/engine/engine.hpp"
 
 namespace rille::cli {
 

@@ -4,9 +4,9 @@
 #include <ctime>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/device/telemetry.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/core/telemetry/telemetry.hpp"
 
 namespace rille::cli {
 
@@ -66,8 +66,8 @@ std::string reading_line(const std::string& name, const Value& reading) {
 int top_command(App& app, const TopArguments& arguments) {
   auto interval_ms = parse_duration_ms(arguments.interval);
   if (!interval_ms) return fail(app, interval_ms.error()), 2;
-  device::CpuTelemetry processor;
-  auto gpus = device::GpuTelemetry::open();
+  telemetry::CpuTelemetry processor;
+  auto gpus = telemetry::GpuTelemetry::open();
   if (!gpus && !app.json) app.terminal.note(fmt::format("no GPUs: {}", gpus.error().message));
   int until_heading = 0;
   for (int n = 0; arguments.count == 0 || n < arguments.count; ++n) {

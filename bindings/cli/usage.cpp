@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::cli {
 

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "runtime/base/error.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::cli {
 

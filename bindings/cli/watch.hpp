@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bindings/cli/app.hpp"
-#include "runtime/engine/schedules.hpp"
+#include "runtime/workflow/engine/schedules.hpp"
 
 namespace rille::cli {
 

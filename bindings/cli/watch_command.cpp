@@ -1,4 +1,4 @@
-// `rille watch`: stays in the foreground and does what runtime/engine/watch.hpp says, a process per run; and
+// `rille watch`: stays in the foreground and does what runtime/workflow/engine/watch.hpp says, a process per run; and
 // `rille schedule`, which says what it starts.
 #include <fmt/format.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/cli/interrupt.hpp"
 #include "bindings/cli/watch.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/engine/run_lock.hpp"
-#include "runtime/engine/watch.hpp"
-#include "runtime/loop/subprocess.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/engine/run_lock.hpp"
+#include "runtime/workflow/engine/watch.hpp"
+#include "runtime/core/loop/subprocess.hpp"
+#include "runtime/core/store/file.hpp"
 
 namespace rille::cli {
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "runtime/base/time.hpp"
+#include "runtime/core/base/time.hpp"
 
 namespace rille::host {
 

@@ -17,8 +17,8 @@
 #include <memory>
 
 #include "bindings/host/bind.hpp"
-#include "runtime/base/guest.hpp"
-#include "runtime/loop/loop.hpp"
+#include "runtime/core/base/guest.hpp"
+#include "runtime/core/loop/loop.hpp"
 
 namespace rille::host {
 

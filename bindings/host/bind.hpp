@@ -11,7 +11,7 @@
 
 #include "bindings/host/errors.hpp"
 #include "bindings/host/state.hpp"
-#include "runtime/base/result.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::host {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bindings/host/lua.hpp"
-#include "runtime/base/result.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::host {
 

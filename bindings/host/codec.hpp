@@ -7,8 +7,8 @@
 #pragma once
 
 #include "bindings/host/lua.hpp"
-#include "runtime/base/result.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::host {
 

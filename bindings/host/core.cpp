@@ -12,7 +12,7 @@
 #include "bindings/host/keys.hpp"
 #include "bindings/host/prelude.hpp"
 #include "bindings/host/stdlib_table.hpp"
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::host {
 

@@ -1,7 +1,7 @@
 // What of this build's CUDA part others need to know. docs/design/cuda.md says what "can use" means.
 #pragma once
 
-#include "runtime/lease/gpu_use.hpp"
+#include "runtime/workflow/lease/gpu_use.hpp"
 
 namespace rille::host {
 

@@ -30,7 +30,7 @@
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
-#include "runtime/engine/run.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::host {
 

@@ -16,7 +16,7 @@ extern "C" {
 #include <lualib.h>
 }
 
-#include "runtime/base/error.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::host {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bindings/host/lua.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::host {
 

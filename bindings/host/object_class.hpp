@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/host/lua.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::host {
 

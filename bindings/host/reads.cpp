@@ -7,7 +7,7 @@
 
 #include "bindings/host/bytecode.hpp"
 #include "bindings/host/keys.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::host {
 

@@ -9,7 +9,7 @@
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
 #include "bindings/host/stdlib_table.hpp"
-#include "runtime/base/id.hpp"
+#include "runtime/core/base/id.hpp"
 
 namespace rille::host {
 

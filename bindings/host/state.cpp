@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "runtime/base/units.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::host {
 

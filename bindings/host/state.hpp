@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "bindings/host/lua.hpp"
-#include "runtime/base/result.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::host {
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "bindings/host/host.hpp"
-#include "runtime/base/time.hpp"
+#include "runtime/core/base/time.hpp"
 
 namespace rille::host {
 

@@ -1,13 +1,13 @@
 #include "bindings/lua/open.hpp"
 
 #include "bindings/host/keys.hpp"
-#include "bindings/lua/tensor.hpp"
-#include "bindings/lua/verb.hpp"
+#include "bindings/lua/compute/tensor.hpp"
+#include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
 
 std::vector<lua_CFunction> openers() {
-  return {open_flow, open_run, open_args, open_log, open_offers, open_instance, open_tensor};
+  return {open_flow, open_run, open_args, open_log, open_offers, open_instance, open_tensor, open_gpus};
 }
 
 int open_as_global(lua_State* L) {

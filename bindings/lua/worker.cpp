@@ -4,7 +4,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/lua/open.hpp"
-#include "runtime/agent/worker_channel.hpp"
+#include "runtime/workflow/agent/worker_channel.hpp"
 
 namespace rille::lua {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bindings/host/lua.hpp"
-#include "runtime/loop/loop.hpp"
+#include "runtime/core/loop/loop.hpp"
 
 namespace rille::lua {
 

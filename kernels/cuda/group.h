@@ -1,4 +1,4 @@
-// The steps of a plan's group for one element: what the generated kernel (runtime/device/group.hpp) calls. Each value
+// The steps of a plan's group for one element: what the generated kernel (device/group.hpp) calls. Each value
 // is rounded to its type as if it had been written, so a group has the bits of its operations one by one.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Elements and walks over windows: what element-wise kernels are made of, those of the build and those that a plan
-// generates for its groups (runtime/device/group.hpp). For nvcc, NVRTC and the shim (kernels/shim, which defines
+// generates for its groups (device/group.hpp). For nvcc, NVRTC and the shim (kernels/shim, which defines
 // RILLE_CPU). No include but params.h: groups take this text as it is.
 #pragma once
 

@@ -1,6 +1,6 @@
 // What a CUDA source may take for granted with nvcc, and NVRTC does not have: the C library's types, limits and
 // constants. Stands in front of every user's source, and is stdint.h, limits.h, float.h, math.h and their kin
-// (runtime/device/kernel_headers.cpp). The CPU's shim has the same words (kernels/shim). One text of many names: hence
+// (device/kernel_headers.cpp). The CPU's shim has the same words (kernels/shim). One text of many names: hence
 // the guard.
 #pragma once
 #ifndef RILLE_WORDS

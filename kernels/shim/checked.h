@@ -1,6 +1,6 @@
 // The words of CUDA C++ for a plain C++ compiler, part 7: checked mode. The compiler's own instrumentation for finding
 // data races calls these functions at each access of memory, and that for array bounds at each bad index. No sanitizer
-// library is linked: the answers come from Rille (runtime/device/kernel_check.cpp).
+// library is linked: the answers come from Rille (runtime/compute/device/kernel_check.cpp).
 #pragma once
 #include "groups.h"
 

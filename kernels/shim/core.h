@@ -171,7 +171,7 @@ struct rille_r15 { explicit rille_r15(void*) {} };
 #else
 #define RILLE_MORE_REGISTERS
 #endif
-// As switch_stack() of runtime/device/fiber_stack.hpp.
+// As switch_stack() of runtime/compute/device/fiber_stack.hpp.
 RILLE_IN void rille_switch(void** from, void* to) {
   __asm__ volatile(
       RILLE_DOWN "pushq %%rbp\n\tleaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tmovq %%rsp, (%0)\n\t"

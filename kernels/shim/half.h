@@ -2,7 +2,7 @@
 // rounded once to nearest, ties to even, as the GPU's does.
 //
 // The same text is cuda_fp16.h and cuda_bf16.h for NVRTC where the toolkit's headers are not to be found
-// (runtime/device/kernel_headers.cpp): only the conversions differ. One text of two names: hence the guard.
+// (runtime/compute/device/kernel_headers.cpp): only the conversions differ. One text of two names: hence the guard.
 #pragma once
 #ifndef RILLE_HALF
 #define RILLE_HALF

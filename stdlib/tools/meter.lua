@@ -1,5 +1,5 @@
 -- Internal: how fast a training loop is: the median of its steps. For rille.train and rille.measure; the run that
--- called keeps what is told in its home (runtime/engine/measuring.hpp).
+-- called keeps what is told in its home (runtime/workflow/engine/measuring.hpp).
 local native = require "rille.native"
 local rille = require "rille"
 

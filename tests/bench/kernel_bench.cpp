@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/kernel.hpp"
-#include "runtime/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
 
 namespace {
 

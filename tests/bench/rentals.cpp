@@ -18,9 +18,9 @@
 #include <map>
 #include <string_view>
 
-#include "runtime/base/id.hpp"
-#include "runtime/lease/manager.hpp"
-#include "runtime/store/sqlite_memory.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/core/store/sqlite_memory.hpp"
 
 using namespace rille;
 

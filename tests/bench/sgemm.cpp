@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "bindings/c/rille.h"
-#include "runtime/device/lane.hpp"
+#include "runtime/compute/device/lane.hpp"
 #include "tests/bench/products.hpp"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <future>
 
 #include "kernels/gemm.hpp"
-#include "runtime/tensor/compile.hpp"
+#include "runtime/compute/tensor/compile.hpp"
 #include "tests/unit/tensor/gpt.hpp"
 
 namespace rille::tensor {

@@ -1,11 +1,11 @@
 // What a provider tells of the account that it is used with, and what else it may have: quotas, a history of prices,
 // another type for a machine. Each is optional; fake.hpp says who has it. Last, what all of contract.cpp and this
 // file has called is held against the policy document.
-#include "runtime/provider/account.hpp"
+#include "runtime/workflow/provider/account.hpp"
 
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/rearm.hpp"
-#include "runtime/provider/rent_options.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/rearm.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

@@ -2,10 +2,10 @@
 // group; and the zones of a region. Nothing of it stays when the last of them has gone.
 #include <algorithm>
 
-#include "runtime/loop/together.hpp"
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/rent_options.hpp"
-#include "runtime/provider/type_of.hpp"
+#include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
+#include "runtime/workflow/provider/type_of.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

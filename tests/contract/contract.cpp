@@ -1,12 +1,12 @@
-// What every provider promises to the lease layer (runtime/provider/provider.hpp), tried on its fake. usage:
+// What every provider promises to the lease layer (runtime/workflow/provider/provider.hpp), tried on its fake. usage:
 // RILLE_FAKE=aws contract. What a provider does not have (tokens, spot) stands in fake.hpp.
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "runtime/provider/catalogue/known.hpp"
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/provider/catalogue/known.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

@@ -10,10 +10,10 @@
 #include <map>
 #include <set>
 
-#include "runtime/base/id.hpp"
-#include "runtime/loop/subprocess.hpp"
-#include "runtime/net/http.hpp"
-#include "runtime/provider/providers.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/subprocess.hpp"
+#include "runtime/core/net/http.hpp"
+#include "runtime/workflow/provider/providers.hpp"
 
 namespace rille::provider {
 

@@ -1,7 +1,7 @@
 // Disks that outlived their machine, or were made by a create that failed: they cost money, are listed under the
 // machine's tag, are no machine, and are ended.
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

@@ -1,7 +1,7 @@
 // The user's own network; and what Rille makes for a machine itself, which goes with it.
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/manner.hpp"
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/manner.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 #include "tests/contract/with_settings.hpp"
 
 using namespace rille;

@@ -1,8 +1,8 @@
 // The notice that a spot machine will be taken away, as the machine itself is told by its cloud's metadata service.
 #include <cmath>
 
-#include "runtime/agent/notice.hpp"
-#include "runtime/provider/manner.hpp"
+#include "runtime/workflow/agent/notice.hpp"
+#include "runtime/workflow/provider/manner.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

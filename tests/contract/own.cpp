@@ -1,5 +1,5 @@
 // What only one provider has.
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

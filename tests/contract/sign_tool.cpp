@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <iostream>
 
-#include "runtime/base/value.hpp"
-#include "runtime/net/sign/alibaba.hpp"
-#include "runtime/net/sign/aws.hpp"
-#include "runtime/net/sign/huawei.hpp"
-#include "runtime/net/sign/tencent.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/net/sign/alibaba.hpp"
+#include "runtime/core/net/sign/aws.hpp"
+#include "runtime/core/net/sign/huawei.hpp"
+#include "runtime/core/net/sign/tencent.hpp"
 
 using rille::Value;
 using namespace rille::net;

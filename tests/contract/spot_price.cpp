@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/lease/manager.hpp"
-#include "runtime/provider/spot_market.hpp"
+#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/provider/spot_market.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <optional>
 
-#include "runtime/provider/type_of.hpp"
+#include "runtime/workflow/provider/type_of.hpp"
 #include "tests/contract/fake.hpp"
 
 using namespace rille;

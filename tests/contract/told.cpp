@@ -1,7 +1,7 @@
 // What the user names, in the settings or in a rent, stands in the order: keys, images, reservations, tags.
 #include <fmt/format.h>
 
-#include "runtime/provider/manner.hpp"
+#include "runtime/workflow/provider/manner.hpp"
 #include "tests/contract/with_settings.hpp"
 
 using namespace rille;

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/provider/catalogue/file.hpp"
-#include "runtime/provider/catalogue/layout.hpp"
-#include "runtime/store/hash.hpp"
+#include "runtime/workflow/provider/catalogue/file.hpp"
+#include "runtime/workflow/provider/catalogue/layout.hpp"
+#include "runtime/core/store/hash.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 

@@ -1,7 +1,7 @@
 // Any text is read or refused as invalid; what is read keeps its lines, and its kernels have names and known places.
 #include <algorithm>
 
-#include "runtime/device/kernel_source.hpp"
+#include "runtime/compute/device/kernel_source.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/device/kernel_samples.hpp"
 

@@ -1,12 +1,12 @@
 // Whatever the files and answers say in which clouds' tools keep keys, reading them stays within their bytes.
-#include "runtime/net/sign/certificate.hpp"
-#include "runtime/provider/alibaba/keys.hpp"
-#include "runtime/provider/aws/sso.hpp"
-#include "runtime/provider/azure/keys.hpp"
-#include "runtime/provider/cloud/key_program.hpp"
-#include "runtime/provider/cloud/lent_keys.hpp"
-#include "runtime/provider/gcp/executable.hpp"
-#include "runtime/provider/gcp/federation.hpp"
+#include "runtime/core/net/sign/certificate.hpp"
+#include "runtime/workflow/provider/alibaba/keys.hpp"
+#include "runtime/workflow/provider/aws/sso.hpp"
+#include "runtime/workflow/provider/azure/keys.hpp"
+#include "runtime/workflow/provider/cloud/key_program.hpp"
+#include "runtime/workflow/provider/cloud/lent_keys.hpp"
+#include "runtime/workflow/provider/gcp/executable.hpp"
+#include "runtime/workflow/provider/gcp/federation.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;

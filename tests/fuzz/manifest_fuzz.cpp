@@ -1,7 +1,7 @@
 // A manifest that is accepted names only plain files in its own directory, and says the same again when
 // written. The fuzzer cannot guess the digest, so it is made right for every input that is an object: the
 // checks behind it are what is tested.
-#include "runtime/data/checkpoint.hpp"
+#include "runtime/compute/data/checkpoint.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;

@@ -2,8 +2,8 @@
 // grows without bound; what is accepted is in its limits, and says the same again.
 #include <algorithm>
 
-#include "runtime/collective/message.hpp"
-#include "runtime/collective/rendezvous.hpp"
+#include "runtime/compute/collective/message.hpp"
+#include "runtime/compute/collective/rendezvous.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;

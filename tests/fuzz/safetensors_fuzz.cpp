@@ -2,7 +2,7 @@
 // says.
 #include <cstring>
 
-#include "runtime/store/safetensors.hpp"
+#include "runtime/core/store/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille::store;

@@ -1,5 +1,5 @@
 // A tokenizer.json that is accepted encodes any bytes into ids that it can decode; others are refused with a reason.
-#include "runtime/data/tokenizer.hpp"
+#include "runtime/compute/data/tokenizer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;

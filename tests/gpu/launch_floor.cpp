@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/device/cuda/driver.hpp"
+#include "runtime/compute/device/cuda/driver.hpp"
 
 namespace {
 

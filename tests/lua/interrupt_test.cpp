@@ -5,7 +5,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/lua/open.hpp"
-#include "runtime/engine/run.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 using namespace rille;
 

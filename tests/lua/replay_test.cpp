@@ -12,7 +12,7 @@
 #include "bindings/host/host.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
-#include "runtime/engine/engine.hpp"
+#include "runtime/workflow/engine/engine.hpp"
 
 using namespace rille;
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "runtime/base/id.hpp"
-#include "runtime/store/audit.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/store/audit.hpp"
 
 namespace rille::torture {
 

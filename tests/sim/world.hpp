@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/engine.hpp"
-#include "runtime/engine/simulation.hpp"
+#include "runtime/workflow/engine/engine.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
 
 namespace rille::torture {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "library.hpp"
-#include "runtime/device/cuda/dnn.hpp"
+#include "runtime/compute/device/cuda/dnn.hpp"
 
 namespace {
 

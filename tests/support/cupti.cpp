@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "runtime/device/cuda/trace.hpp"
+#include "runtime/compute/device/cuda/trace.hpp"
 #include "standin/control.hpp"
 
 namespace {

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/device/nvml.hpp"
+#include "runtime/core/telemetry/nvml.hpp"
 
-using namespace rille::device::nvml;
+using namespace rille::telemetry::nvml;
 
 struct nvmlDevice_st { int number; };
 struct nvmlEventSet_st { int left; };

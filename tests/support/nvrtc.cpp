@@ -1,6 +1,6 @@
 // libnvrtc.so.13 for tests: compiles a kernel for the CPU, through the shim, and gives as its cubin a text that names
 // the kernel and the library. The stand-in driver loads that. Of Rille's own sources nothing is compiled: their cubin
-// means the shim's kernels. The functions are those of runtime/device/nvrtc_library.hpp.
+// means the shim's kernels. The functions are those of runtime/compute/device/nvrtc_library.hpp.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/device/kernel_build.hpp"
-#include "runtime/device/kernel_token.hpp"
-#include "runtime/device/kernel_typeof.hpp"
+#include "runtime/compute/device/kernel_build.hpp"
+#include "runtime/compute/device/kernel_token.hpp"
+#include "runtime/compute/device/kernel_typeof.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "kernels/cuda/launcher.hpp"
-#include "runtime/device/kernel_run.hpp"
+#include "runtime/compute/device/kernel_run.hpp"
 
 namespace rille::test {
 

@@ -9,34 +9,47 @@ import re
 import sys
 from pathlib import Path
 
-BASE = ["kernels", "runtime/base"]
-LOOP = BASE + ["runtime/loop"]
-PARTS = LOOP + ["runtime/net", "runtime/store", "runtime/device"]
-COLLECTIVE = PARTS + ["runtime/collective"]
-TENSOR = COLLECTIVE + ["runtime/tensor"]
-DATA = TENSOR + ["runtime/data"]
-LEASE = DATA + ["runtime/provider", "runtime/agent"]
-ENGINE = LEASE + ["runtime/lease"]
-RUNTIME = ENGINE + ["runtime/engine"]
+BASE = ["runtime/core/base"]
+LOOP = BASE + ["runtime/core/loop"]
+CORE = LOOP + ["runtime/core/net", "runtime/core/store", "runtime/core/telemetry"]
+
+DEVICE = CORE + ["kernels"]
+COLLECTIVE = DEVICE + ["runtime/compute/device"]
+TENSOR = COLLECTIVE + ["runtime/compute/collective"]
+DATA = TENSOR + ["runtime/compute/tensor"]
+COMPUTE = DATA + ["runtime/compute/data"]
+
+TRANSFER = CORE + ["runtime/workflow/provider", "runtime/workflow/agent"]
+LEASE = TRANSFER + ["runtime/workflow/transfer"]
+ENGINE = LEASE + ["runtime/workflow/lease"]
+WORKFLOW = ENGINE + ["runtime/workflow/engine"]
+
+HOST = ["bindings/host"]
+LUA = ["bindings/lua", "bindings/lua/compute", "bindings/lua/workflow"]
+BOTH = sorted({*COMPUTE, *WORKFLOW})
 
 ALLOWED = {
     "kernels": [],
-    "runtime/base": [],
-    "runtime/loop": BASE,
-    "runtime/net": LOOP,
-    "runtime/store": LOOP,
-    "runtime/device": LOOP,
-    "runtime/collective": PARTS,
-    "runtime/tensor": COLLECTIVE,
-    "runtime/data": TENSOR,
-    "runtime/provider": DATA,
-    "runtime/agent": DATA,
-    "runtime/lease": LEASE,
-    "runtime/engine": ENGINE,
-    "bindings/host": RUNTIME,
-    "bindings/lua": RUNTIME + ["bindings/host"],
-    "bindings/c": RUNTIME + ["bindings/host", "bindings/lua"],
-    "bindings/cli": RUNTIME + ["bindings/host", "bindings/lua", "bindings/c"],
+    "runtime/core/base": [],
+    "runtime/core/loop": BASE,
+    "runtime/core/net": LOOP,
+    "runtime/core/store": LOOP,
+    "runtime/core/telemetry": LOOP,
+    "runtime/compute/device": DEVICE,
+    "runtime/compute/collective": COLLECTIVE,
+    "runtime/compute/tensor": TENSOR,
+    "runtime/compute/data": DATA,
+    "runtime/workflow/provider": CORE,
+    "runtime/workflow/agent": CORE,
+    "runtime/workflow/transfer": TRANSFER,
+    "runtime/workflow/lease": LEASE,
+    "runtime/workflow/engine": ENGINE,
+    "bindings/host": BOTH,
+    "bindings/lua/compute": COMPUTE + HOST,
+    "bindings/lua/workflow": WORKFLOW + HOST,
+    "bindings/lua": BOTH + HOST + LUA,
+    "bindings/c": BOTH + HOST + LUA,
+    "bindings/cli": BOTH + HOST + LUA + ["bindings/c"],
 }
 LAYERS = sorted(ALLOWED, key=len, reverse=True)
 SOURCES = ("kernels", "runtime", "bindings")
@@ -48,8 +61,8 @@ LUA_HEADER = re.compile(r"(^|/)(lua|lauxlib|lualib|luajit|luaconf)\.(h|hpp)$")
 ONLY_IN = {
     "histedit.h": ["bindings/cli"],
     "CLI/": ["bindings/cli"],
-    "curl/": ["runtime/net"],
-    "sqlite3.h": ["runtime/store"],
+    "curl/": ["runtime/core/net"],
+    "sqlite3.h": ["runtime/core/store"],
 }
 
 
@@ -66,7 +79,7 @@ def check_include(layer, style, header):
         if header.startswith(prefix) and layer not in homes:
             return f"<{prefix}> is known only in {', '.join(homes)}"
     if header.startswith("../") or header.startswith("./"):
-        return 'includes start at the repository root: "runtime/base/error.hpp"'
+        return 'includes start at the repository root: "runtime/core/base/error.hpp"'
     if header.startswith(("stdlib/", "workflows/", "tests/")):
         return f"{layer} may not include {header.split('/')[0]}"
     if header.startswith(tuple(source + "/" for source in SOURCES)):

@@ -28,18 +28,18 @@ class Layers(unittest.TestCase):
 
     def test_arrows_that_run_up(self):
         for file, include in [
-            ("runtime/base/a.hpp", '"runtime/loop/loop.hpp"'),
-            ("runtime/loop/a.cpp", '"runtime/store/journal.hpp"'),
-            ("runtime/store/a.cpp", '"runtime/net/http.hpp"'),
-            ("runtime/device/a.cpp", '"runtime/tensor/graph.hpp"'),
-            ("runtime/collective/a.cpp", '"runtime/tensor/graph.hpp"'),
-            ("runtime/tensor/a.cpp", '"runtime/data/checkpoint.hpp"'),
-            ("runtime/provider/local/a.cpp", '"runtime/agent/protocol.hpp"'),
-            ("runtime/agent/a.cpp", '"runtime/provider/provider.hpp"'),
-            ("runtime/lease/a.cpp", '"runtime/engine/run.hpp"'),
-            ("runtime/engine/a.cpp", '"bindings/host/host.hpp"'),
-            ("kernels/a.cpp", '"runtime/base/error.hpp"'),
-            ("bindings/host/a.cpp", '"bindings/lua/tensor.hpp"'),
+            ("runtime/core/base/a.hpp", '"runtime/core/loop/loop.hpp"'),
+            ("runtime/core/loop/a.cpp", '"runtime/core/store/journal.hpp"'),
+            ("runtime/core/store/a.cpp", '"runtime/core/net/http.hpp"'),
+            ("runtime/compute/device/a.cpp", '"runtime/compute/tensor/graph.hpp"'),
+            ("runtime/compute/collective/a.cpp", '"runtime/compute/tensor/graph.hpp"'),
+            ("runtime/compute/tensor/a.cpp", '"runtime/compute/data/checkpoint.hpp"'),
+            ("runtime/workflow/provider/local/a.cpp", '"runtime/workflow/agent/protocol.hpp"'),
+            ("runtime/workflow/agent/a.cpp", '"runtime/workflow/provider/provider.hpp"'),
+            ("runtime/workflow/lease/a.cpp", '"runtime/workflow/engine/run.hpp"'),
+            ("runtime/workflow/engine/a.cpp", '"bindings/host/host.hpp"'),
+            ("kernels/a.cpp", '"runtime/core/base/error.hpp"'),
+            ("bindings/host/a.cpp", '"bindings/lua/compute/tensor.hpp"'),
             ("bindings/lua/a.cpp", '"bindings/c/rille.h"'),
             ("bindings/c/a.cpp", "<bindings/cli/app.hpp>"),
         ]:
@@ -47,19 +47,19 @@ class Layers(unittest.TestCase):
 
     def test_no_lua_below_the_bindings(self):
         for include in ["<lua.h>", "<lua.hpp>", "<luajit-2.1/lauxlib.h>", '"luajit.h"']:
-            self.refused("runtime/engine/a.cpp", include, "no Lua")
+            self.refused("runtime/workflow/engine/a.cpp", include, "no Lua")
         self.allowed("bindings/host/a.cpp", "<lua.hpp>")
 
     def test_headers_known_in_one_place(self):
         self.refused("bindings/c/a.cpp", "<histedit.h>", "only in bindings/cli")
-        self.refused("runtime/agent/a.cpp", "<curl/curl.h>", "only in runtime/net")
-        self.allowed("runtime/store/a.cpp", "<sqlite3.h>")
+        self.refused("runtime/workflow/agent/a.cpp", "<curl/curl.h>", "only in runtime/core/net")
+        self.allowed("runtime/core/store/a.cpp", "<sqlite3.h>")
 
     def test_paths(self):
-        self.refused("runtime/base/a.cpp", '"../loop/loop.hpp"', "repository root")
-        self.refused("runtime/base/a.cpp", '"error.hpp"', "repository root")
-        self.refused("runtime/base/a.cpp", '"tests/unit/temp.hpp"', "may not include tests")
-        self.refused("runtime/base/a.cpp", '"runtime/fog/fog.hpp"', "no layer")
+        self.refused("runtime/core/base/a.cpp", '"../loop/loop.hpp"', "repository root")
+        self.refused("runtime/core/base/a.cpp", '"error.hpp"', "repository root")
+        self.refused("runtime/core/base/a.cpp", '"tests/unit/temp.hpp"', "may not include tests")
+        self.refused("runtime/core/base/a.cpp", '"runtime/fog/fog.hpp"', "no layer")
 
     def test_a_folder_without_a_place(self):
         problems = self.problems("runtime/fog/a.cpp", "<vector>")
@@ -67,11 +67,11 @@ class Layers(unittest.TestCase):
         self.assertIn("no layer", problems[0])
 
     def test_right_arrows(self):
-        self.allowed("runtime/base/a.hpp", '"runtime/base/error.hpp"')
-        self.allowed("runtime/net/a.cpp", '"runtime/loop/loop.hpp"')
-        self.allowed("runtime/store/a.cpp", '"runtime/loop/loop.hpp"')
-        self.allowed("runtime/engine/a.cpp", '"runtime/provider/provider.hpp"')
-        self.allowed("bindings/cli/a.cpp", '"runtime/engine/engine.hpp"')
+        self.allowed("runtime/core/base/a.hpp", '"runtime/core/base/error.hpp"')
+        self.allowed("runtime/core/net/a.cpp", '"runtime/core/loop/loop.hpp"')
+        self.allowed("runtime/core/store/a.cpp", '"runtime/core/loop/loop.hpp"')
+        self.allowed("runtime/workflow/engine/a.cpp", '"runtime/workflow/provider/provider.hpp"')
+        self.allowed("bindings/cli/a.cpp", '"runtime/workflow/engine/engine.hpp"')
 
     def test_an_empty_tree_is_a_mistake(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -28,16 +28,16 @@ class Style(unittest.TestCase):
         self.assertEqual(self.check(file, text)[0], [])
 
     def test_size(self):
-        self.found("runtime/base/a.cpp", "int a;\n" * 601, "601 lines")
-        problems, remarks, _ = self.check("runtime/base/a.cpp", "int a;\n" * 401)
+        self.found("runtime/core/base/a.cpp", "int a;\n" * 601, "601 lines")
+        problems, remarks, _ = self.check("runtime/core/base/a.cpp", "int a;\n" * 401)
         self.assertEqual((problems, len(remarks)), ([], 1))
         self.found("stdlib/a.lua", "-" * 121 + "\n", "121 columns")
         self.found("bootstrap", "#" * 121 + "\n", "121 columns")
 
     def test_leftovers(self):
         for word in ["TO" + "DO", "FIX" + "ME", "X" * 3]:
-            self.found("runtime/base/a.cpp", f"// {word}: later\n", "leftover")
-        self.clean("runtime/base/a.cpp", "auto s = temp_name(\"run-" + "X" * 6 + "\");\n")
+            self.found("runtime/core/base/a.cpp", f"// {word}: later\n", "leftover")
+        self.clean("runtime/core/base/a.cpp", "auto s = temp_name(\"run-" + "X" * 6 + "\");\n")
 
     def test_white_space(self):
         self.found("workflows/a.lua", "\tlocal a\n", "a tab")
@@ -45,21 +45,21 @@ class Style(unittest.TestCase):
         self.found("workflows/a.lua", "local a", "no newline")
 
     def test_headers(self):
-        self.found("runtime/base/a.hpp", "// What it is for.\nint a;\n", "#pragma once")
-        self.found("runtime/base/a.hpp", "#pragma once\n", "opens with")
-        self.clean("runtime/base/a.hpp", HEADER)
+        self.found("runtime/core/base/a.hpp", "// What it is for.\nint a;\n", "#pragma once")
+        self.found("runtime/core/base/a.hpp", "#pragma once\n", "opens with")
+        self.clean("runtime/core/base/a.hpp", HEADER)
         self.clean("bindings/c/rille.h", "/* The C API. */\n#ifndef RILLE_H\n#define RILLE_H\n#endif\n")
 
     def test_a_library_neither_prints_nor_exits(self):
         for line in ["std::cout << 1;", 'printf("x");', 'std::printf("x");', 'puts("x");', 'fmt::print("x");']:
-            self.found("runtime/base/a.cpp", line + "\n", "does not print")
+            self.found("runtime/core/base/a.cpp", line + "\n", "does not print")
         for line in ["exit(1);", "std::exit(1);", "abort();"]:
             self.found("kernels/a.cpp", line + "\n", "does not exit")
-        self.found("runtime/base/a.cpp", "throw std::bad_alloc();\n", "errors are values")
+        self.found("runtime/core/base/a.cpp", "throw std::bad_alloc();\n", "errors are values")
         self.found("tests/sim/a.cpp", "auto x = y ? co_await f() : 0;\n", "breaks under GCC 12")
         for line in ['snprintf(b, 9, "x");', "process.exit(1);", "// calls exit(1)", 'auto s = "exit(1)";',
                      "on_exit(1);", "transaction->abort();", "_exit(127);"]:
-            self.clean("runtime/base/a.cpp", line + "\n")
+            self.clean("runtime/core/base/a.cpp", line + "\n")
         self.clean("bindings/cli/a.cpp", 'printf("x");\n')
 
     def test_an_empty_tree_is_a_mistake(self):

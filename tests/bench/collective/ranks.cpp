@@ -10,7 +10,7 @@
 #include <cstring>
 #include <tuple>
 
-#include "runtime/collective/communicator.hpp"
+#include "runtime/compute/collective/communicator.hpp"
 
 using namespace rille;
 using namespace rille::collective;

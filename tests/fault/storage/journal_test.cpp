@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/store/journal.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "tests/fault/storage/faulty_disk.hpp"
 
 using namespace rille;

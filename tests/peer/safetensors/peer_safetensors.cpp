@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "runtime/store/safetensors.hpp"
+#include "runtime/core/store/safetensors.hpp"
 
 using namespace rille;
 using namespace rille::store;

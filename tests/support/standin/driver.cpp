@@ -1,4 +1,4 @@
-// libcuda.so.1 for tests: the functions of runtime/device/cuda/driver.hpp, with device memory in this process and
+// libcuda.so.1 for tests: the functions of device/cuda/driver.hpp, with device memory in this process and
 // kernels run through the shim (tests/support/shim_kernels.hpp).
 #include <dlfcn.h>
 

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "control.hpp"
-#include "runtime/device/cuda/driver.hpp"
+#include "runtime/compute/device/cuda/driver.hpp"
 
 namespace rille::test::standin {
 

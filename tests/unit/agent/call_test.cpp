@@ -1,7 +1,7 @@
 #include <sys/wait.h>
 
-#include "runtime/agent/call_files.hpp"
-#include "runtime/agent/worker_channel.hpp"
+#include "runtime/workflow/agent/call_files.hpp"
+#include "runtime/workflow/agent/worker_channel.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;

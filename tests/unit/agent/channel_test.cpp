@@ -2,9 +2,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/agent/connection.hpp"
-#include "runtime/agent/dead_man.hpp"
-#include "runtime/agent/worker_channel.hpp"
+#include "runtime/workflow/agent/connection.hpp"
+#include "runtime/workflow/agent/dead_man.hpp"
+#include "runtime/workflow/agent/worker_channel.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;

@@ -1,4 +1,4 @@
-#include "runtime/agent/container.hpp"
+#include "runtime/workflow/agent/container.hpp"
 
 #include <catch2/catch.hpp>
 #include <unistd.h>

@@ -7,9 +7,9 @@
 
 #include <fstream>
 
-#include "runtime/agent/client.hpp"
-#include "runtime/base/channel_spec.hpp"
-#include "runtime/loop/process_tree.hpp"
+#include "runtime/workflow/agent/client.hpp"
+#include "runtime/core/base/channel_spec.hpp"
+#include "runtime/core/loop/process_tree.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 struct AgentFixture {

@@ -1,4 +1,4 @@
-#include "runtime/agent/frame.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -2,8 +2,8 @@
 #include <atomic>
 #include <optional>
 
-#include "runtime/agent/notice.hpp"
-#include "runtime/store/instance_dir.hpp"
+#include "runtime/workflow/agent/notice.hpp"
+#include "runtime/core/store/instance_dir.hpp"
 #include "tests/unit/agent/fixture.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 

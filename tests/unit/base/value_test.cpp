@@ -4,12 +4,12 @@
 #include <limits>
 #include <random>
 
-#include "runtime/base/base64.hpp"
-#include "runtime/base/id.hpp"
-#include "runtime/base/object_text.hpp"
-#include "runtime/base/time.hpp"
-#include "runtime/base/units.hpp"
-#include "runtime/base/value.hpp"
+#include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/object_text.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/value.hpp"
 
 using namespace rille;
 

@@ -2,7 +2,7 @@
 #include <future>
 
 #include "ranks.hpp"
-#include "runtime/collective/rendezvous.hpp"
+#include "runtime/compute/collective/rendezvous.hpp"
 
 namespace rille::collective {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "runtime/collective/communicator.hpp"
+#include "runtime/compute/collective/communicator.hpp"
 
 namespace rille::collective {
 

@@ -1,8 +1,8 @@
 // Operations of a communicator as nodes of a graph: what fails stays with the tensors that it was to write.
 #include "../tensor/fixture.hpp"
 #include "ranks.hpp"
-#include "runtime/tensor/collective.hpp"
-#include "runtime/tensor/ops.hpp"
+#include "runtime/compute/tensor/collective.hpp"
+#include "runtime/compute/tensor/ops.hpp"
 
 namespace rille::tensor {
 namespace {

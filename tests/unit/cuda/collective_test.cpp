@@ -2,9 +2,9 @@
 // the waits allow; with a wait taken away some seed must show it. What goes wrong at one rank ends what waits at both.
 #include <future>
 
-#include "runtime/base/build_id.hpp"
-#include "runtime/collective/rendezvous.hpp"
-#include "runtime/tensor/collective.hpp"
+#include "runtime/core/base/build_id.hpp"
+#include "runtime/compute/collective/rendezvous.hpp"
+#include "runtime/compute/tensor/collective.hpp"
 #include "streams.hpp"
 
 namespace rille::tensor {

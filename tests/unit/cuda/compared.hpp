@@ -9,7 +9,7 @@
 #include "../../support/shim_kernels.hpp"
 #include "../tensor/operation.hpp"
 #include "kernels/wide_rows.hpp"
-#include "runtime/tensor/record.hpp"
+#include "runtime/compute/tensor/record.hpp"
 
 namespace rille::tensor {
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "runtime/device/executor.hpp"
-#include "runtime/tensor/record.hpp"
+#include "runtime/compute/device/executor.hpp"
+#include "runtime/compute/tensor/record.hpp"
 #include "standin.hpp"
 
 namespace rille::tensor {

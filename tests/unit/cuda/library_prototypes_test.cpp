@@ -1,4 +1,4 @@
-// The prototypes, numbers and records of CUPTI, cuFFT, cuDNN and cuBLASLt as declared in runtime/device/cuda, beside
+// The prototypes, numbers and records of CUPTI, cuFFT, cuDNN and cuBLASLt as declared in device/cuda, beside
 // NVIDIA's headers where there are such. Checked by compiling.
 #include <catch2/catch.hpp>
 
@@ -13,10 +13,10 @@
 #include <tuple>
 #include <type_traits>
 
-#include "runtime/device/cuda/blas_library.hpp"
-#include "runtime/device/cuda/dnn.hpp"
-#include "runtime/device/cuda/fft.hpp"
-#include "runtime/device/cuda/trace.hpp"
+#include "runtime/compute/device/cuda/blas_library.hpp"
+#include "runtime/compute/device/cuda/dnn.hpp"
+#include "runtime/compute/device/cuda/fft.hpp"
+#include "runtime/compute/device/cuda/trace.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// The prototypes and numbers of NCCL as declared in runtime/device/cuda/nccl.hpp, beside NVIDIA's header where there is
+// The prototypes and numbers of NCCL as declared in device/cuda/nccl.hpp, beside NVIDIA's header where there is
 // one. Checked by compiling.
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "kernels/fold.hpp"
-#include "runtime/device/cuda/nccl.hpp"
+#include "runtime/compute/device/cuda/nccl.hpp"
 
 namespace {
 

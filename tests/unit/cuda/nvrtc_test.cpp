@@ -8,8 +8,8 @@
 #include <string_view>
 #include <thread>
 
-#include "runtime/device/cuda_kernels.hpp"
-#include "runtime/device/nvrtc_library.hpp"
+#include "runtime/compute/device/cuda_kernels.hpp"
+#include "runtime/compute/device/nvrtc_library.hpp"
 
 namespace rille::test {
 

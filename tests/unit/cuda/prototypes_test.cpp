@@ -1,4 +1,4 @@
-// The driver's prototypes and numbers as declared in runtime/device/cuda/driver.hpp, beside NVIDIA's header where there
+// The driver's prototypes and numbers as declared in device/cuda/driver.hpp, beside NVIDIA's header where there
 // is one: same arity, same kinds and sizes of parameters, same constants. Checked by compiling.
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "runtime/device/cuda/driver.hpp"
+#include "runtime/compute/device/cuda/driver.hpp"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "../../support/standin/control.hpp"
 #include "../tensor/fixture.hpp"
-#include "runtime/device/cuda.hpp"
+#include "runtime/compute/device/cuda.hpp"
 
 namespace rille::test {
 

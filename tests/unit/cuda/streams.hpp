@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <future>
 
-#include "runtime/tensor/launch.hpp"
-#include "runtime/tensor/streams.hpp"
+#include "runtime/compute/tensor/launch.hpp"
+#include "runtime/compute/tensor/streams.hpp"
 #include "standin.hpp"
 
 namespace rille::tensor {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "runtime/data/arrays_dataset.hpp"
+#include "runtime/compute/data/arrays_dataset.hpp"
 
 namespace rille::data {
 namespace {

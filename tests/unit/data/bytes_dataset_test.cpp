@@ -1,10 +1,10 @@
-#include "runtime/data/bytes_dataset.hpp"
+#include "runtime/compute/data/bytes_dataset.hpp"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
 
-#include "runtime/store/file.hpp"
+#include "runtime/core/store/file.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;

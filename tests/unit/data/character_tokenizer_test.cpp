@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "runtime/base/value.hpp"
-#include "runtime/data/tokenizer.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/compute/data/tokenizer.hpp"
 
 namespace rille::data {
 namespace {

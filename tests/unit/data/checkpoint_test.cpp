@@ -1,4 +1,4 @@
-#include "runtime/data/checkpoint.hpp"
+#include "runtime/compute/data/checkpoint.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>

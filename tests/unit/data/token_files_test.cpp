@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/data/bytes_dataset.hpp"
-#include "runtime/data/token_files.hpp"
-#include "runtime/data/tokenizer.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/compute/data/bytes_dataset.hpp"
+#include "runtime/compute/data/token_files.hpp"
+#include "runtime/compute/data/tokenizer.hpp"
+#include "runtime/core/store/file.hpp"
 
 namespace rille::data {
 namespace {

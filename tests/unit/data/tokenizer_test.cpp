@@ -9,9 +9,9 @@
 
 #include <unistd.h>
 
-#include "runtime/base/base64.hpp"
-#include "runtime/base/value.hpp"
-#include "runtime/data/tokenizer.hpp"
+#include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/compute/data/tokenizer.hpp"
 
 namespace rille::data {
 namespace {

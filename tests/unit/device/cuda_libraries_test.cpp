@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/device/cuda_libraries.hpp"
+#include "runtime/compute/device/cuda_libraries.hpp"
 
 namespace rille::device {
 namespace {

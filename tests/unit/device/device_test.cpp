@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/device/cpu.hpp"
-#include "runtime/device/lane_busy.hpp"
-#include "runtime/device/owner.hpp"
+#include "runtime/compute/device/cpu.hpp"
+#include "runtime/compute/device/lane_busy.hpp"
+#include "runtime/compute/device/owner.hpp"
 
 namespace rille::device {
 

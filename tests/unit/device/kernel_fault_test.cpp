@@ -16,8 +16,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "runtime/device/kernel.hpp"
-#include "runtime/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
 
 namespace rille::device {
 

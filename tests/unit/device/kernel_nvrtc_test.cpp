@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "runtime/device/kernel_build.hpp"
-#include "runtime/device/kernel_files.hpp"
-#include "runtime/device/nvrtc_library.hpp"
+#include "runtime/compute/device/kernel_build.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/compute/device/nvrtc_library.hpp"
 #include "tests/unit/device/kernel_samples.hpp"
 
 namespace rille::device {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <numeric>
 
-#include "runtime/device/kernel.hpp"
-#include "runtime/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
 #include "tests/unit/device/kernel_samples.hpp"
 
 namespace rille::device {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/device/kernel_source.hpp"
+#include "runtime/compute/device/kernel_source.hpp"
 
 namespace rille::device {
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/device/kernel.hpp"
-#include "runtime/device/nvrtc_library.hpp"
+#include "runtime/compute/device/kernel.hpp"
+#include "runtime/compute/device/nvrtc_library.hpp"
 
 namespace rille::device {
 

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/base/id.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/store/file.hpp"
 #include "tests/unit/engine/steps_world.hpp"
 
 using namespace rille;

@@ -1,4 +1,4 @@
-#include "runtime/engine/gpu_check.hpp"
+#include "runtime/workflow/engine/gpu_check.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "runtime/engine/run.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::engine::test {
 

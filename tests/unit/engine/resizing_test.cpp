@@ -4,8 +4,8 @@
 
 #include <future>
 
-#include "runtime/loop/process_tree.hpp"
-#include "runtime/provider/local/local.hpp"
+#include "runtime/core/loop/process_tree.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
 #include "tests/unit/engine/world.hpp"
 
 using namespace rille;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "runtime/engine/run_impl.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
 #include "tests/unit/engine/guest.hpp"
 
 namespace rille::engine::test {

@@ -1,8 +1,8 @@
-#include "runtime/engine/timing.hpp"
+#include "runtime/workflow/engine/timing.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "runtime/base/time.hpp"
+#include "runtime/core/base/time.hpp"
 
 using namespace rille;
 using namespace rille::engine;

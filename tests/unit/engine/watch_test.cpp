@@ -1,12 +1,12 @@
 // The watch on a virtual clock: hours pass in microseconds, and processes are what the test says they are.
-#include "runtime/engine/watch.hpp"
+#include "runtime/workflow/engine/watch.hpp"
 
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
 
-#include "runtime/base/time.hpp"
-#include "runtime/base/id.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/id.hpp"
 
 using namespace rille;
 using namespace rille::engine;

@@ -6,8 +6,8 @@
 
 #include <set>
 
-#include "runtime/engine/run_impl.hpp"
-#include "runtime/lease/manager.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/lease/manager.hpp"
 #include "tests/unit/engine/guest.hpp"
 
 namespace rille::engine::test {

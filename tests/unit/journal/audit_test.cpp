@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runtime/store/audit.hpp"
-#include "runtime/store/journal.hpp"
+#include "runtime/core/store/audit.hpp"
+#include "runtime/core/store/journal.hpp"
 
 using namespace rille;
 using namespace rille::store;

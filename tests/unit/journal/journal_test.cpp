@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "runtime/store/journal.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;

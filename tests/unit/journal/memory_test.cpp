@@ -1,7 +1,7 @@
 // The journal of a simulation: no thread, no file; deaths between transactions lose what was queued, and no more.
 #include <catch2/catch.hpp>
 
-#include "runtime/store/journal.hpp"
+#include "runtime/core/store/journal.hpp"
 
 using namespace rille;
 using namespace rille::store;

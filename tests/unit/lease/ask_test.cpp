@@ -1,8 +1,8 @@
 // How long providers are waited for that are asked for offers: on a virtual clock, so each limit is met exactly.
 #include <catch2/catch.hpp>
 
-#include "runtime/lease/ask.hpp"
-#include "runtime/loop/virtual_time.hpp"
+#include "runtime/workflow/lease/ask.hpp"
+#include "runtime/core/loop/virtual_time.hpp"
 #include "tests/unit/lease/cloud.hpp"
 #include "tests/unit/lease/seller.hpp"
 

@@ -8,11 +8,11 @@
 #include <map>
 #include <random>
 
-#include "runtime/lease/manager.hpp"
-#include "runtime/provider/addressed.hpp"
-#include "runtime/provider/left_over.hpp"
-#include "runtime/provider/lifetime.hpp"
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+#include "runtime/workflow/provider/lifetime.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 
 namespace rille::lease::test {
 

@@ -1,8 +1,8 @@
 // From the ranked list to a machine: which offer is tried next after each kind of refusal, with a token of its own.
 #include <set>
 
-#include "runtime/lease/terms.hpp"
-#include "runtime/provider/reach.hpp"
+#include "runtime/workflow/lease/terms.hpp"
+#include "runtime/workflow/provider/reach.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

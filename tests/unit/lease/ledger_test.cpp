@@ -1,6 +1,6 @@
 // What leases cost, to the micro-dollar, and what may be spent.
-#include "runtime/lease/budget.hpp"
-#include "runtime/lease/parts.hpp"
+#include "runtime/workflow/lease/budget.hpp"
+#include "runtime/workflow/lease/parts.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

@@ -1,6 +1,6 @@
 // The faults that cost money, one by one.
-#include "runtime/lease/terms.hpp"
-#include "runtime/provider/local/local.hpp"
+#include "runtime/workflow/lease/terms.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

@@ -1,5 +1,5 @@
 // Options of a rent that one provider alone understands: who may say them, and where they are written down.
-#include "runtime/provider/rent_options.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

@@ -1,8 +1,8 @@
 // Whose the machine of a lease is, and by whose clock: keys of another account prove nothing, a wall clock that is set
 // forward proves nothing earlier, and a machine's end is one by its provider's clock.
-#include "runtime/provider/clocked.hpp"
-#include "runtime/provider/owner.hpp"
-#include "runtime/provider/rearm.hpp"
+#include "runtime/workflow/provider/clocked.hpp"
+#include "runtime/workflow/provider/owner.hpp"
+#include "runtime/workflow/provider/rearm.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

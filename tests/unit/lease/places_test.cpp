@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/lease/tag.hpp"
+#include "runtime/workflow/lease/tag.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

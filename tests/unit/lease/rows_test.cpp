@@ -1,7 +1,7 @@
 // What is written of a lease is what is read of it: nothing is left of the generation before, and nothing is half.
 #include <catch2/catch.hpp>
 
-#include "runtime/lease/rows.hpp"
+#include "runtime/workflow/lease/rows.hpp"
 
 using namespace rille;
 using namespace rille::lease;

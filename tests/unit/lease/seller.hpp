@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/provider/provider.hpp"
+#include "runtime/workflow/provider/provider.hpp"
 
 namespace rille::lease::test {
 

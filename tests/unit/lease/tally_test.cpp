@@ -1,5 +1,5 @@
 // Sums that are kept are those that a count would find, whatever was written meanwhile, and by whom.
-#include "runtime/lease/budget.hpp"
+#include "runtime/workflow/lease/budget.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

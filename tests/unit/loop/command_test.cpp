@@ -1,10 +1,10 @@
-#include "runtime/loop/command.hpp"
+#include "runtime/core/loop/command.hpp"
 
 #include <signal.h>
 
 #include <catch2/catch.hpp>
 
-#include "runtime/loop/together.hpp"
+#include "runtime/core/loop/together.hpp"
 
 using namespace rille;
 

@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <thread>
 
-#include "runtime/loop/spawn.hpp"
-#include "runtime/loop/subprocess.hpp"
-#include "runtime/loop/thread_job.hpp"
+#include "runtime/core/loop/spawn.hpp"
+#include "runtime/core/loop/subprocess.hpp"
+#include "runtime/core/loop/thread_job.hpp"
 
 using namespace rille;
 

@@ -1,7 +1,7 @@
 // Virtual time: timers without waiting, in an order that is always the same, and real work that time waits for.
 #include <catch2/catch.hpp>
 
-#include "runtime/loop/thread_job.hpp"
+#include "runtime/core/loop/thread_job.hpp"
 
 using namespace rille;
 

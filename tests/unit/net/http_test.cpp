@@ -1,11 +1,11 @@
-#include "runtime/net/http.hpp"
+#include "runtime/core/net/http.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/net/proxy.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/core/net/proxy.hpp"
+#include "runtime/core/store/file.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/net/redact.hpp"
+#include "runtime/core/net/redact.hpp"
 
 #include <catch2/catch.hpp>
 

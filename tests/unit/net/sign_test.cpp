@@ -3,12 +3,12 @@
 // OSS's SDKs. Tencent and COS: their documentation and SDKs. Huawei: its SDK's tests and documentation.
 #include <catch2/catch.hpp>
 
-#include "runtime/base/id.hpp"
-#include "runtime/net/sign/alibaba.hpp"
-#include "runtime/net/sign/aws.hpp"
-#include "runtime/net/sign/huawei.hpp"
-#include "runtime/net/sign/jwt.hpp"
-#include "runtime/net/sign/tencent.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/net/sign/alibaba.hpp"
+#include "runtime/core/net/sign/aws.hpp"
+#include "runtime/core/net/sign/huawei.hpp"
+#include "runtime/core/net/sign/jwt.hpp"
+#include "runtime/core/net/sign/tencent.hpp"
 
 using namespace rille::net;
 

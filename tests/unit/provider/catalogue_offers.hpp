@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/provider/catalogue/known.hpp"
-#include "runtime/provider/types.hpp"
+#include "runtime/workflow/provider/catalogue/known.hpp"
+#include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::test {
 

@@ -8,10 +8,10 @@
 #include <map>
 #include <optional>
 
-#include "runtime/provider/catalogue/cache.hpp"
-#include "runtime/provider/catalogue/layout.hpp"
-#include "runtime/provider/catalogue/rank.hpp"
-#include "runtime/store/hash.hpp"
+#include "runtime/workflow/provider/catalogue/cache.hpp"
+#include "runtime/workflow/provider/catalogue/layout.hpp"
+#include "runtime/workflow/provider/catalogue/rank.hpp"
+#include "runtime/core/store/hash.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 
 using namespace rille;

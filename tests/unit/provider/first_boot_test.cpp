@@ -1,12 +1,12 @@
-#include "runtime/provider/cloud/first_boot.hpp"
+#include "runtime/workflow/provider/cloud/first_boot.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runtime/base/base64.hpp"
-#include "runtime/base/id.hpp"
-#include "runtime/loop/loop.hpp"
-#include "runtime/loop/subprocess.hpp"
+#include "runtime/core/base/base64.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/loop.hpp"
+#include "runtime/core/loop/subprocess.hpp"
 
 using namespace rille;
 using namespace rille::provider;

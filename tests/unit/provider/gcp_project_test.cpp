@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runtime/provider/gcp/gcp.hpp"
-#include "runtime/provider/gcp/keys.hpp"
-#include "runtime/provider/owner.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/workflow/provider/gcp/gcp.hpp"
+#include "runtime/workflow/provider/gcp/keys.hpp"
+#include "runtime/workflow/provider/owner.hpp"
+#include "runtime/core/store/file.hpp"
 
 using namespace rille;
 using namespace rille::provider;

@@ -1,9 +1,9 @@
-#include "runtime/provider/gpu_facts.hpp"
+#include "runtime/workflow/provider/gpu_facts.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "runtime/provider/gpus.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
 
 using namespace rille::provider;
 

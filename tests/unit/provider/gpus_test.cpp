@@ -1,4 +1,4 @@
-#include "runtime/provider/gpus.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "runtime/provider/alibaba/keys.hpp"
-#include "runtime/provider/cloud/lent_keys.hpp"
-#include "runtime/provider/gcp/federation.hpp"
+#include "runtime/workflow/provider/alibaba/keys.hpp"
+#include "runtime/workflow/provider/cloud/lent_keys.hpp"
+#include "runtime/workflow/provider/gcp/federation.hpp"
 
 using namespace rille;
 using namespace rille::provider;

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
-#include "runtime/base/time.hpp"
-#include "runtime/provider/kubernetes/objects.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/kubernetes/objects.hpp"
 
 using namespace rille;
 using namespace rille::provider;

@@ -1,10 +1,10 @@
 // A call that is paid for leaves by its time or not at all (outcome.hpp), by a clock that the test turns.
-#include "runtime/provider/outcome.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 
-#include "runtime/provider/cloud/api.hpp"
-#include "runtime/provider/remote/remote.hpp"
-#include "runtime/provider/slurm/slurm.hpp"
-#include "runtime/provider/ssh/ssh.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/remote/remote.hpp"
+#include "runtime/workflow/provider/slurm/slurm.hpp"
+#include "runtime/workflow/provider/ssh/ssh.hpp"
 #include "tests/unit/lease/cloud.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 

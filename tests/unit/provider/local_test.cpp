@@ -1,6 +1,6 @@
-#include "runtime/provider/local/local.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
 
-#include "runtime/store/instance_dir.hpp"
+#include "runtime/core/store/instance_dir.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;

@@ -1,5 +1,5 @@
 // What spot machines have cost, as people compare it.
-#include "runtime/provider/price_history.hpp"
+#include "runtime/workflow/provider/price_history.hpp"
 
 #include <catch2/catch.hpp>
 

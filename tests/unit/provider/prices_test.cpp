@@ -1,4 +1,4 @@
-#include "runtime/provider/cloud/prices.hpp"
+#include "runtime/workflow/provider/cloud/prices.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,12 +1,12 @@
 #include <catch2/catch.hpp>
 #include <limits>
 
-#include "runtime/provider/addressed.hpp"
-#include "runtime/provider/catalogue/known.hpp"
-#include "runtime/provider/catalogue/rank.hpp"
-#include "runtime/provider/local/local.hpp"
-#include "runtime/provider/provider.hpp"
-#include "runtime/provider/texts.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
+#include "runtime/workflow/provider/catalogue/known.hpp"
+#include "runtime/workflow/provider/catalogue/rank.hpp"
+#include "runtime/workflow/provider/local/local.hpp"
+#include "runtime/workflow/provider/provider.hpp"
+#include "runtime/workflow/provider/texts.hpp"
 
 using namespace rille;
 using namespace rille::provider;

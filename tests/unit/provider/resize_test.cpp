@@ -1,10 +1,10 @@
 // A machine that becomes another type is never left stopped, whatever fails on the way.
-#include "runtime/provider/cloud/resize.hpp"
+#include "runtime/workflow/provider/cloud/resize.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "runtime/loop/virtual_time.hpp"
+#include "runtime/core/loop/virtual_time.hpp"
 
 using namespace rille;
 using namespace rille::provider::cloud;

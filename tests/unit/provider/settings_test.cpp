@@ -1,12 +1,12 @@
 // What the settings of a provider may say, and how it is refused.
-#include "runtime/provider/cloud/settings.hpp"
+#include "runtime/workflow/provider/cloud/settings.hpp"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/provider/catalogue/cache.hpp"
-#include "runtime/provider/providers.hpp"
+#include "runtime/workflow/provider/catalogue/cache.hpp"
+#include "runtime/workflow/provider/providers.hpp"
 
 using namespace rille;
 using namespace rille::provider;

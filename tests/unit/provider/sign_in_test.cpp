@@ -11,14 +11,14 @@
 #include <map>
 #include <optional>
 
-#include "runtime/net/sign/certificate.hpp"
-#include "runtime/net/sign/jwt.hpp"
-#include "runtime/provider/aws/profiles.hpp"
-#include "runtime/provider/aws/sso.hpp"
-#include "runtime/provider/azure/keys.hpp"
-#include "runtime/provider/cloud/firmware.hpp"
-#include "runtime/provider/cloud/key_program.hpp"
-#include "runtime/provider/gcp/executable.hpp"
+#include "runtime/core/net/sign/certificate.hpp"
+#include "runtime/core/net/sign/jwt.hpp"
+#include "runtime/workflow/provider/aws/profiles.hpp"
+#include "runtime/workflow/provider/aws/sso.hpp"
+#include "runtime/workflow/provider/azure/keys.hpp"
+#include "runtime/workflow/provider/cloud/firmware.hpp"
+#include "runtime/workflow/provider/cloud/key_program.hpp"
+#include "runtime/workflow/provider/gcp/executable.hpp"
 
 using namespace rille;
 using namespace rille::provider;

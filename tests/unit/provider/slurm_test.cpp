@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/base/id.hpp"
-#include "runtime/provider/outcome.hpp"
-#include "runtime/provider/slurm/cluster.hpp"
-#include "runtime/provider/slurm/job.hpp"
-#include "runtime/provider/slurm/slurm.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
+#include "runtime/workflow/provider/slurm/cluster.hpp"
+#include "runtime/workflow/provider/slurm/job.hpp"
+#include "runtime/workflow/provider/slurm/slurm.hpp"
 
 using namespace rille;
 using namespace rille::provider;

@@ -1,4 +1,4 @@
-#include "runtime/provider/cloud/spot_prices.hpp"
+#include "runtime/workflow/provider/cloud/spot_prices.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
 // A sign-in at AWS's IAM Identity Center that several programs renew: its refresh token serves once, and the file in
 // which it lies is everybody's. What a sign-in is has its tests in sign_in_test.cpp and contract.keys.aws.
-#include "runtime/provider/aws/sso.hpp"
+#include "runtime/workflow/provider/aws/sso.hpp"
 
-#include "runtime/loop/together.hpp"
-#include "runtime/net/sign/parts.hpp"
-#include "runtime/provider/aws/keys.hpp"
-#include "runtime/store/file.hpp"
+#include "runtime/core/loop/together.hpp"
+#include "runtime/core/net/sign/parts.hpp"
+#include "runtime/workflow/provider/aws/keys.hpp"
+#include "runtime/core/store/file.hpp"
 #include "tests/unit/lease/cloud.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 

@@ -1,8 +1,8 @@
 // Machines that take long to start, that never start, and that nobody can ever reach, on the simulated cloud.
 #include <catch2/catch.hpp>
 
-#include "runtime/engine/engine.hpp"
-#include "runtime/engine/simulation.hpp"
+#include "runtime/workflow/engine/engine.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
 #include "tests/unit/engine/guest.hpp"
 
 using namespace rille;

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/engine/engine.hpp"
-#include "runtime/engine/simulation.hpp"
+#include "runtime/workflow/engine/engine.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
 #include "tests/unit/engine/guest.hpp"
 
 using namespace rille;

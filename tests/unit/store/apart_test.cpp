@@ -1,4 +1,4 @@
-#include "runtime/store/apart.hpp"
+#include "runtime/core/store/apart.hpp"
 
 #include <catch2/catch.hpp>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "runtime/store/file.hpp"
+#include "runtime/core/store/file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

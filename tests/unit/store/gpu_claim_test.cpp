@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "runtime/store/gpu_claim.hpp"
+#include "runtime/core/store/gpu_claim.hpp"
 
 namespace rille::store {
 

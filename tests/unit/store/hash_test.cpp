@@ -1,8 +1,8 @@
-#include "runtime/store/hash.hpp"
+#include "runtime/core/store/hash.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "runtime/store/file.hpp"
+#include "runtime/core/store/file.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;

@@ -1,4 +1,4 @@
-#include "runtime/store/safetensors.hpp"
+#include "runtime/core/store/safetensors.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>

@@ -1,8 +1,8 @@
-#include "runtime/store/transaction.hpp"
+#include "runtime/core/store/transaction.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "runtime/store/journal.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;

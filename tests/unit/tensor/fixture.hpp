@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "runtime/tensor/autograd.hpp"
-#include "runtime/tensor/compile.hpp"
-#include "runtime/tensor/optim.hpp"
+#include "runtime/compute/tensor/autograd.hpp"
+#include "runtime/compute/tensor/compile.hpp"
+#include "runtime/compute/tensor/optim.hpp"
 
 namespace rille::tensor {
 

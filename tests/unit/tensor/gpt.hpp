@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tensor/autograd.hpp"
-#include "runtime/tensor/optim.hpp"
+#include "runtime/compute/tensor/autograd.hpp"
+#include "runtime/compute/tensor/optim.hpp"
 
 namespace rille::tensor {
 

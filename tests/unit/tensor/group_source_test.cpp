@@ -4,10 +4,10 @@
 
 #include "every_function.hpp"
 #include "programs.hpp"
-#include "runtime/device/group.hpp"
-#include "runtime/device/kernel_build.hpp"
-#include "runtime/device/nvrtc_library.hpp"
-#include "runtime/tensor/record.hpp"
+#include "runtime/compute/device/group.hpp"
+#include "runtime/compute/device/kernel_build.hpp"
+#include "runtime/compute/device/nvrtc_library.hpp"
+#include "runtime/compute/tensor/record.hpp"
 
 namespace rille::tensor {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "fixture.hpp"
 #include "gpt.hpp"
-#include "runtime/tensor/owner.hpp"
+#include "runtime/compute/tensor/owner.hpp"
 
 namespace rille::tensor {
 namespace {

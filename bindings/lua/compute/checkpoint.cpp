@@ -1,0 +1,275 @@
+// Saving and loading tensors: what stdlib/checkpoint.lua is built on. A snapshot copies values; writing happens on a
+// thread job while training goes on; the Write object tells when it is over.
+#include <filesystem>
+#include <utility>
+
+#include "bindings/lua/compute/snapshot.hpp"
+#include "bindings/lua/compute/tensor_files.hpp"
+#include "runtime/compute/data/checkpoint.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+struct WriteState {
+  std::optional<Result<Value>> outcome;
+  std::optional<Completion> waiter;
+};
+struct Write { std::shared_ptr<WriteState> state; };
+
+struct Stored {  // a verified checkpoint, open for reading
+  data::Checkpoint checkpoint;
+  std::map<std::string, TensorFiles::File> files;
+  std::vector<std::string> skipped;    // what is wrong with newer ones
+};
+
+}  // namespace
+
+const char* format_name(DType t) {
+  switch (t) {
+    case DType::boolean: return "BOOL";
+    case DType::u8: return "U8";
+    case DType::i8: return "I8";
+    case DType::i32: return "I32";
+    case DType::i64: return "I64";
+    case DType::f16: return "F16";
+    case DType::bf16: return "BF16";
+    case DType::f32: return "F32";
+    case DType::f64: return "F64";
+  }
+  return "?";
+}
+
+Result<DType> type_of_format(const std::string& type, const std::string& tensor) {
+  for (DType t : {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
+                  DType::f64})
+    if (type == format_name(t)) return t;
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("tensor '{}' of the file is of type {}, which Rille does not compute with", tensor, type),
+      "convert it before: BF16, F16, F32, F64, I8, I32, I64, U8 and BOOL are read");
+}
+
+namespace {
+
+// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Waits for the values.
+int snapshot(lua_State* L) {
+  check_table(L, 1, "snapshot");
+  auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
+    lua_rawgeti(L, 1, static_cast<int>(i));
+    entries->push_back({option_text(L, -1, "file").value_or("model.safetensors"),
+                        option_text(L, -1, "name").value_or(""),
+                        {}});
+    lua_getfield(L, -1, "tensor");
+    tensors.push_back(check_tensor(L, -1, "snapshot"));
+    lua_pop(L, 2);
+  }
+  return await_values(L, std::move(tensors), [entries](lua_State* l, std::vector<HostData> values) {
+    for (std::size_t i = 0; i < values.size(); ++i) (*entries)[i].data = std::move(values[i]);
+    push_object(l, Snapshot{entries});
+    return 1;
+  });
+}
+
+store::TensorSource source_of(const Snapshot::Entry& e) {
+  store::TensorSource source{e.name, format_name(e.data.dtype), {}, e.data.bytes.data(), {}};
+  for (int d = 0; d < e.data.shape.n; ++d) source.shape.push_back(e.data.shape[d]);
+  return source;
+}
+
+struct Plan { std::string root; std::int64_t step = 0; data::Manifest manifest; data::Retention keep; };
+
+// "latest" beside the checkpoints, for people and for box:get; Rille itself looks at the manifests.
+void link_latest(const std::string& root, const std::string& name) {
+  std::error_code ec;
+  std::string temporary = root + "/.latest.new";
+  std::filesystem::remove(temporary, ec);
+  std::filesystem::create_directory_symlink(name, temporary, ec);
+  if (!ec) std::filesystem::rename(temporary, root + "/latest", ec);
+}
+
+Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {  // on a thread job
+  data::CheckpointStore store(plan.root);
+  RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
+  std::map<std::string, std::vector<store::TensorSource>> files;
+  for (const auto& e : entries) files[e.file].push_back(source_of(e));
+  for (const auto& [file, tensors] : files) RILLE_CHECK(writer.write(file, tensors));
+  RILLE_TRY(data::Checkpoint done, writer.publish(plan.manifest));
+  link_latest(plan.root, data::checkpoint_name(plan.step));
+  if (auto removed = store.retain(plan.keep); !removed) return std::move(removed).error();
+  Value out;
+  out.set("event", "checkpoint").set("step", plan.step).set("directory", done.directory);
+  std::int64_t size = 0;
+  for (const auto& f : done.manifest.files) size += f.fingerprint.size_bytes;
+  out.set("size_bytes", size);
+  return out;
+}
+
+void settle(const std::shared_ptr<WriteState>& state) {
+  if (!state->waiter) return;
+  Completion waiter = *state->waiter;
+  state->waiter.reset();
+  if (*state->outcome) waiter.finish([state](lua_State* l) { push_value(l, **state->outcome); return 1; });
+  else waiter.fail(state->outcome->error());
+}
+
+Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
+                       std::shared_ptr<WriteState> state) {
+  // Named: see task.hpp. By value: this frame may be gone before the thread is done.
+  std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
+  auto written = co_await thread_job(loop, std::move(job));
+  state->outcome.emplace(std::move(written));
+  settle(state);
+}
+
+// write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write, at once
+Result<int> write(lua_State* L) {
+  Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
+  LuaHost& host = LuaHost::of(L);
+  Plan plan;
+  plan.root = option_text(L, 2, "directory").value_or("checkpoints");
+  plan.step = static_cast<std::int64_t>(option_number(L, 2, "step").value_or(0));
+  plan.keep.keep = static_cast<int>(option_number(L, 2, "keep").value_or(3));
+  plan.keep.every = static_cast<std::int64_t>(option_number(L, 2, "keep_every").value_or(0));
+  plan.manifest.created_us = host.loop().clock().wall_us();
+  RILLE_TRY(Value options, to_value(L, 2, "checkpoint"));
+  plan.manifest.cursor = options["cursor"];
+  plan.manifest.rng = options["rng"];
+  plan.manifest.metadata = options["metadata"];
+  auto state = std::make_shared<WriteState>();
+  host.loop().spawn(drive_write(host.loop(), std::move(plan), s.entries, state));
+  push_object(L, Write{state});
+  return 1;
+}
+
+// poll(write) -> nil while it runs; then {step=, directory=, size_bytes=}, or raises
+Result<int> poll(lua_State* L) {
+  auto& state = *check_object<Write>(L, 1, "write").state;
+  if (!state.outcome) return 0;
+  if (!*state.outcome) return Error(state.outcome->error());
+  push_value(L, **state.outcome);
+  return 1;
+}
+
+int wait_write(lua_State* L) {
+  auto state = check_object<Write>(L, 1, "write").state;
+  state->waiter = begin_await(L);
+  if (state->outcome) settle(state);
+  return end_await(L);
+}
+
+Async<Stored> open_latest(Loop& loop, std::string root, std::int64_t step) {
+  std::function<Result<Stored>()> job = [root = std::move(root), step]() -> Result<Stored> {
+    data::CheckpointStore store(root);
+    Stored out;
+    if (step >= 0) {
+      RILLE_TRY(out.checkpoint, store.load(step));
+    } else {
+      std::vector<Error> skipped;
+      RILLE_TRY(out.checkpoint, store.load_latest(false, &skipped));
+      for (const Error& e : skipped) out.skipped.push_back(e.message);
+    }
+    for (const auto& f : out.checkpoint.manifest.files) {
+      RILLE_TRY(auto file, out.checkpoint.open(f.name, data::Verify::sizes));
+      out.files.emplace(f.name, std::make_shared<const store::SafetensorsFile>(std::move(file)));
+    }
+    return out;
+  };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
+int push_stored(lua_State* L, Stored stored) {
+  const auto& m = stored.checkpoint.manifest;
+  lua_newtable(L);
+  set_field(L, "step", m.step);
+  set_field(L, "directory", stored.checkpoint.directory);
+  push_value(L, m.cursor);
+  lua_setfield(L, -2, "cursor");
+  push_value(L, m.rng);
+  lua_setfield(L, -2, "rng");
+  push_value(L, m.metadata);
+  lua_setfield(L, -2, "metadata");
+  push_value(L, Value(Value::Array(stored.skipped.begin(), stored.skipped.end())));
+  lua_setfield(L, -2, "skipped");
+  push_object(L, std::move(stored));
+  lua_setfield(L, -2, "files");
+  return 1;
+}
+
+// open(directory, step or nil) -> {step, directory, cursor, rng, metadata, skipped, files}
+int open(lua_State* L) {
+  std::string root(check_text(L, 1, "the checkpoints' directory"));
+  std::int64_t step = lua_isnoneornil(L, 2) ? -1 : check_integer(L, 2, "step");
+  return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
+}
+
+// any(directory): is there a checkpoint, perhaps a damaged one?
+Result<int> any(lua_State* L) {
+  RILLE_TRY(bool found, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).any());
+  push(L, found);
+  return 1;
+}
+
+// tensors(files, file name) -> { name = tensor }, read when they are asked for
+Result<int> tensors(lua_State* L) {
+  Stored& stored = check_object<Stored>(L, 1, "checkpoint");
+  std::string name(check_text(L, 2, "file"));
+  auto found = stored.files.find(name);
+  if (found == stored.files.end())
+    return make_error(ErrorKind::state,
+                      fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
+                      "it was written with another state");
+  push_tensor_files(L, tensors_of(found->second));
+  return 1;
+}
+
+Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
+                   store::StringMap metadata) {
+  std::function<Result<>()> job = [path = std::move(path), entries, metadata = std::move(metadata)]() -> Result<> {
+    std::vector<store::TensorSource> sources;
+    for (const auto& e : *entries) sources.push_back(source_of(e));
+    RILLE_CHECK(store::write_safetensors(path, sources, metadata));
+    return success();
+  };
+  Result<> written = co_await thread_job(loop, std::move(job));
+  if (!written) co_return written.error();
+  co_return true;
+}
+
+// save(snapshot, path, metadata)
+Result<int> save(lua_State* L) {
+  Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
+  std::string path(check_text(L, 2, "the file"));
+  store::StringMap metadata;
+  RILLE_TRY(Value given, to_value(L, 3, "metadata"));
+  if (const Value::Object* fields = given.as_object())
+    for (const auto& [key, value] : *fields) {
+      if (!value.as_string())
+        return make_error(ErrorKind::invalid, fmt::format("metadata.{}: {} is no text", key, value.to_json()),
+                          "safetensors keeps texts only: use tostring()");
+      metadata[key] = *value.as_string();
+    }
+  Loop& loop = LuaHost::of(L).loop();
+  auto nothing = [](lua_State*, bool) { return 0; };
+  return await(L, write_file(loop, std::move(path), s.entries, std::move(metadata)), nothing);
+}
+
+}  // namespace
+
+void add_checkpoint_natives(lua_State* L) {
+  define_class<Snapshot>(L, {.name = "Snapshot"});
+  define_class<Write>(L, {.name = "CheckpointWrite"});
+  define_class<Stored>(L, {.name = "CheckpointFiles"});
+  set_functions(L, {{"checkpoint_write", bind<write>}, {"checkpoint_poll", bind<poll>}, {"checkpoint_any", bind<any>},
+                    {"checkpoint_tensors", bind<tensors>}});
+  add_tensor_file_natives(L);
+  set_async(L, "snapshot", bind<snapshot>);
+  set_async(L, "tensors_save", bind<save>);
+  set_async(L, "checkpoint_wait", bind<wait_write>);
+  set_async(L, "checkpoint_open", bind<open>);
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,205 @@
+// What stdlib/compile.lua is built on: begin, end and abandon a call of a compiled function.
+#include <fmt/format.h>
+
+#include "bindings/host/reads.hpp"
+#include "bindings/lua/compute/communicator.hpp"
+#include "bindings/lua/compute/fallbacks.hpp"
+#include "runtime/compute/tensor/compile.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using tensor::Compiled;
+
+struct CompiledHandle {
+  std::shared_ptr<Graph> graph;          // of the first tensor that it was called with
+  std::unique_ptr<Compiled> on_device;   // there; made by the first call
+  bool check = false;
+  tensor::Recompute recompute = tensor::Recompute::none;
+  bool epilogues = false;
+  int accumulate = 1;
+  host::Reads reads;
+  std::string read;               // the part of the key that tells them
+  std::uint64_t suspensions = 0;  // of the fiber when the call began
+  bool traced = false;
+};
+
+// compiled(check, recompute, epilogues, accumulate) -> handle
+Result<int> compiled(lua_State* L) {
+  tensor_state(L);
+  const std::string_view level = lua_isnoneornil(L, 2) ? "none" : check_text(L, 2, "rille.compile: recompute");
+  const auto recompute = level == "none"          ? tensor::Recompute::none
+                         : level == "elementwise" ? tensor::Recompute::elementwise
+                                                  : tensor::Recompute::norms;
+  if (level != "none" && level != "elementwise" && level != "norms")
+    raise_invalid(L, fmt::format("rille.compile: recompute is '{}'", level), "\"none\", \"elementwise\" or \"norms\"");
+  CompiledHandle h;
+  h.check = lua_toboolean(L, 1) != 0;
+  h.recompute = recompute;
+  h.epilogues = lua_toboolean(L, 3) != 0;
+  h.accumulate = static_cast<int>(lua_tointeger(L, 4));
+  push_object(L, std::move(h));
+  return 1;
+}
+
+int push_all(lua_State* L, const std::vector<Tensor>& list) {
+  if (!lua_checkstack(L, static_cast<int>(list.size()) + 8))
+    raise_invalid(L, "a compiled function has too many results");
+  for (const Tensor& t : list) push_tensor(L, t);
+  return static_cast<int>(list.size());
+}
+
+// begin(handle, the function, a table for what it reads, ...) -> true, the arguments to call the function with |
+// false, the results of a replay
+Result<int> begin(lua_State* L) {
+  constexpr int first = 4;  // argument
+  auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  if (h.reads.look(L, 2, 3)) {
+    h.read.clear();
+    for (const auto& place : h.reads.places()) h.read += fmt::format("|reads {}={}", place.name, place.value);
+  }
+  TensorState& state = tensor_state(L);
+  std::vector<Tensor> inputs;
+  std::string key = state.mode.empty() ? "" : "mode=" + state.mode;
+  if (const auto cast = state.modes().autocast) key += fmt::format("|autocast={}", name_of(*cast));
+  if (state.modes().tf32) key += "|tf32=on";
+  if (!state.modes().grad_enabled) key += "|no_grad=on";
+  // What was recorded without the exchange of gradients must not stand for what has it, and the other way round.
+  if (const auto* a = averaging(L))
+    key += fmt::format("|ranks={}/{}", static_cast<const void*>(a->ranks.get()), a->parameters.size());
+  key += h.read;
+  int last = lua_gettop(L);
+  for (int i = first; i <= last; ++i) {
+    int type = lua_type(L, i);
+    if (test_tensor(L, i)) {
+      inputs.push_back(check_tensor(L, i, "a compiled function's argument"));
+      key += "|t";
+    } else if (type == LUA_TNUMBER) {
+      key += fmt::format("|{}", lua_tonumber(L, i));
+    } else if (type == LUA_TBOOLEAN || type == LUA_TNIL) {
+      key += type == LUA_TNIL ? "|nil" : lua_toboolean(L, i) ? "|true" : "|false";
+    } else if (type == LUA_TSTRING) {
+      key += fmt::format("|{}", Value(check_text(L, i, "a compiled function's argument")).to_json());
+    } else {
+      raise_invalid(
+          L,
+          fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
+                      script_position(L)),
+          "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
+    }
+  }
+  const auto on = inputs.empty() ? h.graph ? h.graph : default_graph(L) : inputs[0].graph().shared_from_this();
+  if (h.graph != on) {
+    h.graph = on;
+    auto made = std::make_unique<Compiled>(on, h.check, h.recompute, h.epilogues, h.accumulate);
+    if (h.on_device) made->succeed(*h.on_device);
+    h.on_device = std::move(made);
+  }
+  auto next = h.on_device->begin(inputs, key);
+  if (!next) return at_line(L, std::move(next).error());
+  if (*next == Compiled::Next::replayed) {
+    lua_settop(L, 0);
+    push(L, false);
+    return 1 + push_all(L, h.on_device->outputs());
+  }
+  h.traced = state.tracing();
+  if (Fiber* f = LuaHost::of(L).current()) h.suspensions = f->suspension;
+  std::size_t at = 0;
+  lua_pushboolean(L, 1);
+  luaL_checkstack(L, last + 4, "a compiled function's arguments");
+  for (int i = first; i <= last; ++i) {
+    if (test_tensor(L, i)) push_tensor(L, h.on_device->arguments()[at++]);
+    else lua_pushvalue(L, i);
+  }
+  return 1 + last - first + 1;
+}
+
+// finish(handle, results...) -> the results
+Result<int> finish(lua_State* L) {
+  auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
+  Fiber* f = LuaHost::of(L).current();
+  if (h.traced && f && f->suspension != h.suspensions) {
+    h.on_device->abandon();
+    return at_line(
+        L,
+        make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
+                   "do the waiting outside of it: what it waits for would not happen when it is replayed"));
+  }
+  std::vector<Tensor> results;
+  for (int i = 2; i <= lua_gettop(L); ++i) {
+    if (!test_tensor(L, i)) {
+      h.on_device->abandon();
+      raise_invalid(L, fmt::format("a compiled function returns tensors; result {} is {}", i - 1, describe(L, i)),
+                    "other values would be those of the trace, not of the call");
+    }
+    results.push_back(check_tensor(L, i, "a compiled function's result"));
+  }
+  // A call that is not traced has been recorded and runs only now: what it left to the collector would live meanwhile.
+  if (!h.traced) lua_gc(L, LUA_GCCOLLECT, 0);
+  auto outputs = h.on_device->end(results);
+  if (!outputs) return at_line(L, std::move(outputs).error());
+  lua_settop(L, 0);
+  return push_all(L, *outputs);
+}
+
+int abandon(lua_State* L) {
+  if (auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device) on->abandon();
+  return 0;
+}
+
+int info(lua_State* L) {
+  const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
+  const auto i = on ? on->info() : tensor::PlanInfo{};
+  lua_newtable(L);
+  set_field(L, "recorded", static_cast<double>(i.recorded));
+  set_field(L, "calls", static_cast<double>(i.calls));
+  set_field(L, "arena_bytes", static_cast<double>(i.arena_bytes));
+  set_field(L, "temporary_bytes", static_cast<double>(i.temporary_bytes));
+  if (!i.one_by_one.empty()) set_field(L, "one_by_one", i.one_by_one);
+  if (const auto& graph = check_object<CompiledHandle>(L, 1, "compiled function").graph) {
+    push_fallbacks(L, *graph->device());
+    lua_setfield(L, -2, "fallbacks");
+  }
+  push_costs(L, i.costs);
+  lua_setfield(L, -2, "operations");
+  const auto retraces = on ? on->retraces() : tensor::Retraces{};
+  set_field(L, "variants", static_cast<double>(on ? on->variants() : 0));
+  set_field(L, "retraced", static_cast<double>(retraces.count));
+  set_field(L, "dropped", static_cast<double>(retraces.dropped));
+  lua_newtable(L);
+  for (int n = 0; const auto& one : retraces.latest) {
+    lua_newtable(L);
+    set_field(L, "call", static_cast<double>(one.call));
+    set_field(L, "cause", one.cause);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_setfield(L, -2, "retraces");
+  return 1;
+}
+
+// warning(handle, the function) -> the line that the run is warned with, once | nil
+int warning(lua_State* L) {
+  const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
+  const auto line = on ? on->take_warning() : std::string();
+  if (line.empty()) return 0;
+  lua_Debug where{};
+  lua_pushvalue(L, 2);
+  lua_getinfo(L, ">S", &where);
+  const auto text = fmt::format("the function at {}:{} was {}", where.short_src, where.linedefined, line);
+  if (LuaHost& host = LuaHost::of(L); host.has_run() && host.run().hooks().event)
+    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.compile").set("message", text));
+  push(L, text);
+  return 1;
+}
+
+}  // namespace
+
+void add_compile_natives(lua_State* L) {
+  define_class<CompiledHandle>(L, {.name = "CompiledFunction"});
+  set_functions(L, {{"compiled", bind<compiled>}, {"compiled_begin", bind<begin>}, {"compiled_finish", bind<finish>},
+                    {"compiled_abandon", bind<abandon>}, {"compiled_info", bind<info>},
+                    {"compiled_warning", bind<warning>}});
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,179 @@
+// The data sets of bytes and tokens behind rille.data: glue on runtime/compute/data/bytes_dataset.hpp.
+#include "bindings/lua/compute/tensor.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/compute/data/bytes_dataset.hpp"
+#include "runtime/compute/data/token_files.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using data::BytesDataset;
+
+struct BytesHandle { BytesDataset set; };
+
+data::BytesOptions bytes_options(lua_State* L, int index) {
+  data::BytesOptions options;
+  if (auto n = option_number(L, index, "context")) options.context = static_cast<std::int64_t>(*n);
+  if (auto n = option_number(L, index, "seed")) options.seed = static_cast<std::uint64_t>(*n);
+  if (auto n = option_number(L, index, "split")) options.validation = *n;
+  if (lua_istable(L, index)) options.shuffle = option_bool(L, index, "shuffle", true);
+  return options;
+}
+
+Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
+  if (!set) return at_line(L, std::move(set).error());
+  push_object(L, BytesHandle{std::move(*set)});
+  return 1;
+}
+
+// bytes(path, {context, seed, split, shuffle})
+Result<int> bytes(lua_State* L) {
+  const std::string path(check_text(L, 1, "rille.data.bytes"));
+  return push_set(L, BytesDataset::open(path, bytes_options(L, 2)));
+}
+
+Result<std::vector<data::TokenFile>> open_files(const std::string& path, int width_bytes) {
+  std::vector<data::TokenFile> out;
+  if (path.empty()) return out;
+  RILLE_TRY(const auto files, data::files_of(path));
+  for (const std::string& file : files) {
+    RILLE_TRY(auto opened, data::TokenFile::open(file, width_bytes));
+    out.push_back(std::move(opened));
+  }
+  return out;
+}
+
+// tokens(path, path of the validation part or "", {context, seed, split, shuffle, width})
+Result<int> tokens(lua_State* L) {
+  const std::string path(check_text(L, 1, "rille.data.tokens")), other(check_text(L, 2, "rille.data.tokens"));
+  const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));
+  auto training = open_files(path, width);
+  if (!training) return at_line(L, std::move(training).error());
+  auto validation = open_files(other, width);
+  if (!validation) return at_line(L, std::move(validation).error());
+  return push_set(L, BytesDataset::open_tokens(std::move(*training), std::move(*validation), bytes_options(L, 3)));
+}
+
+Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string tokenizer, std::string pattern) {
+  std::function<Result<std::string>()> job = [path = std::move(path), tokenizer, pattern]() -> Result<std::string> {
+    const std::string home = default_home();
+    return data::tokenize(path, tokenizer, pattern, home.empty() ? path + ".tokens" : home + "/cache/tokens");
+  };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
+// tokenize(path, the tokenizer's path, its pattern) -> a file of ids. Waits.
+int tokenize(lua_State* L) {
+  std::string path(check_text(L, 1, "path")), tokenizer(check_text(L, 2, "tokenizer"));
+  std::string pattern(check_text(L, 3, "pattern"));
+  return await(L, tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern)),
+               [](lua_State* l, std::string made) { push(l, made); return 1; });
+}
+
+BytesDataset& bytes_self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }
+
+template <class T, class Fill>
+Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t context, DType dtype,
+                       const Fill& fill) {
+  std::vector<T> x(static_cast<std::size_t>(batch * context)), y(x.size());
+  fill(x.data(), y.data());
+  Dims shape;
+  shape.push(batch);
+  shape.push(context);
+  RILLE_TRY(Tensor tx, tensor::from_bytes(g, shape, dtype, x.data(), x.size() * sizeof(T)));
+  RILLE_TRY(Tensor ty, tensor::from_bytes(g, shape, dtype, y.data(), y.size() * sizeof(T)));
+  push_tensor(L, std::move(tx));
+  push_tensor(L, std::move(ty));
+  return 2;
+}
+
+// Bytes are u8, tokens are i32. On the device at `device`, nil for the default one.
+template <class Fill>
+Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
+  const std::int64_t context = set.options().context;
+  Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
+  if (set.is_tokens()) return push_batch<std::int32_t>(L, g, batch, context, DType::i32, fill);
+  return push_batch<std::uint8_t>(L, g, batch, context, DType::u8, fill);
+}
+
+// next(batch, rank, world, device or nil) -> x, y
+Result<int> bytes_next(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
+  const std::int64_t batch = check_integer(L, 2, "batch");
+  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
+  return push_batch(L, set, batch, 5, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
+}
+
+// validation(first, batch, device or nil): samples from `first` on, counting from 0
+Result<int> bytes_validation(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
+  const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
+  if (set.windows(data::Split::validation) == 0)
+    return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
+                      "give more text, a smaller context, or a larger split");
+  const auto fill = [&](auto* x, auto* y) { set.validation_batch(static_cast<std::uint64_t>(first), batch, x, y); };
+  return push_batch(L, set, batch, 4, fill);
+}
+
+Result<int> bigram(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
+  RILLE_TRY(double nats, data::bigram_nats_per_byte(set.bytes(data::Split::train), set.bytes(data::Split::validation)));
+  push(L, nats);
+  return 1;
+}
+
+int bytes_info(lua_State* L) {
+  BytesDataset& set = bytes_self(L);
+  lua_newtable(L);
+  set_field(L, "context", set.options().context);
+  const bool ids = set.is_tokens();
+  const auto elements = [&](data::Split split) { return static_cast<double>(set.elements(split)); };
+  set_field(L, ids ? "training_tokens" : "training_bytes", elements(data::Split::train));
+  set_field(L, ids ? "validation_tokens" : "validation_bytes", elements(data::Split::validation));
+  set_field(L, "training_windows", static_cast<double>(set.windows(data::Split::train)));
+  set_field(L, "validation_windows", static_cast<double>(set.windows(data::Split::validation)));
+  set_field(L, "epoch", static_cast<double>(set.epoch()));
+  set_field(L, "cursor", static_cast<double>(set.cursor()));
+  set_field(L, "digest", set.digest());
+  return 1;
+}
+
+int bytes_state(lua_State* L) {
+  push_value(L, bytes_self(L).state());
+  return 1;
+}
+
+Result<int> bytes_restore(lua_State* L) {
+  RILLE_TRY(Value state, to_value(L, 2, "the data's state"));
+  if (auto done = bytes_self(L).restore(state); !done) return std::move(done).error();
+  return 0;
+}
+
+// Text as a [1, n] tensor of u8; for prompts.
+Result<int> encode(lua_State* L) {
+  std::string_view text = check_text(L, 1, "text");
+  Dims shape;
+  shape.push(1);
+  shape.push(static_cast<std::int64_t>(text.size()));
+  return give(L, tensor::from_bytes(graph(L), shape, DType::u8, text.data(), text.size()));
+}
+
+}  // namespace
+
+void add_data_natives(lua_State* L) {
+  define_class<BytesHandle>(L, {.name = "BytesDataset"});
+  set_functions(L, {{"bytes", bind<bytes>},
+                    {"tokens", bind<tokens>},
+                    {"bytes_next", bind<bytes_next>},
+                    {"bytes_validation", bind<bytes_validation>},
+                    {"bytes_bigram", bind<bigram>},
+                    {"bytes_info", bind<bytes_info>},
+                    {"bytes_state", bind<bytes_state>},
+                    {"bytes_restore", bind<bytes_restore>},
+                    {"encode", bind<encode>}});
+  set_async(L, "tokenize", bind<tokenize>);
+}
+
+}  // namespace rille::lua

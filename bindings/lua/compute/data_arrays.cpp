@@ -1,0 +1,140 @@
+// The data set of arrays behind rille.data: glue on runtime/compute/data/arrays_dataset.hpp.
+#include "bindings/lua/compute/snapshot.hpp"
+#include "runtime/compute/data/arrays_dataset.hpp"
+#include "runtime/core/store/safetensors.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using data::Array;
+using data::ArraysDataset;
+
+struct ArraysHandle { ArraysDataset set; };
+
+ArraysDataset& arrays_self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
+
+// Names, or nil: those of `known` in their order.
+std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::string> known) {
+  if (!lua_istable(L, index)) return known;
+  std::vector<std::string> out;
+  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    out.emplace_back(check_text(L, -1, "rille.data.arrays: a name"));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
+  RILLE_TRY(auto opened, store::SafetensorsFile::open(path));
+  const auto file = std::make_shared<const store::SafetensorsFile>(std::move(opened));
+  std::vector<std::string> known;
+  for (const auto& t : file->tensors()) known.push_back(t.name);
+  std::vector<Array> out;
+  for (const std::string& name : names_of(L, 3, std::move(known))) {
+    const auto* entry = file->find(name);
+    if (!entry) return make_error(ErrorKind::state, fmt::format("'{}' has no tensor '{}'", path, name));
+    RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
+    out.push_back({name, dtype, entry->shape, file->bytes(*entry), file});
+  }
+  return out;
+}
+
+std::vector<Array> taken(const Snapshot& snapshot) {
+  std::vector<Array> out;
+  for (const auto& e : *snapshot.entries) {
+    const auto* bytes = reinterpret_cast<const char*>(e.data.bytes.data());
+    const auto& shape = e.data.shape;
+    out.push_back({e.name, e.data.dtype, {shape.d, shape.d + shape.n}, {bytes, e.data.bytes.size()}, snapshot.entries});
+  }
+  return out;
+}
+
+// arrays(path or snapshot, {seed, split, shuffle, flip, crop_height, crop_width, padding}, names or nil)
+Result<int> arrays(lua_State* L) {
+  tensor_state(L);
+  const auto number = [&](const char* key) { return option_number(L, 2, key).value_or(0); };
+  data::ArraysOptions o;
+  o.seed = static_cast<std::uint64_t>(number("seed"));
+  o.validation = number("split");
+  o.shuffle = option_bool(L, 2, "shuffle", true);
+  o.flip = option_bool(L, 2, "flip", false);
+  o.crop_height = static_cast<std::int64_t>(number("crop_height"));
+  o.crop_width = static_cast<std::int64_t>(number("crop_width"));
+  o.padding = static_cast<std::int64_t>(number("padding"));
+  Result<std::vector<Array>> list = std::vector<Array>{};
+  if (lua_type(L, 1) == LUA_TSTRING) list = mapped(L, lua_tostring(L, 1));
+  else list = taken(check_object<Snapshot>(L, 1, "arrays"));
+  if (!list) return at_line(L, std::move(list).error());
+  auto set = ArraysDataset::create(std::move(*list), o);
+  if (!set) return at_line(L, std::move(set).error());
+  push_object(L, ArraysHandle{std::move(*set)});
+  return 1;
+}
+
+// On the device at `device`, nil for the default one.
+Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch, int device,
+                      const std::vector<std::vector<std::byte>>& rows) {
+  Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<std::int64_t> sizes = set.row_shape(i);
+    sizes.insert(sizes.begin(), batch);
+    RILLE_TRY(const Dims shape, tensor::make_dims(sizes));
+    RILLE_TRY(Tensor t, tensor::from_bytes(g, shape, set.arrays()[i].dtype, rows[i].data(), rows[i].size()));
+    push_tensor(L, std::move(t));
+  }
+  return static_cast<int>(rows.size());
+}
+
+Result<int> arrays_next(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
+  const std::int64_t batch = check_integer(L, 2, "batch");
+  const auto rank = int(check_integer(L, 3, "rank")), world = int(check_integer(L, 4, "world"));
+  return push_rows(L, set, batch, 5, set.next(batch, rank, world));
+}
+
+// validation(first, batch, device or nil): rows from `first` on, counting from 0
+Result<int> arrays_validation(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
+  const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
+  if (set.validation_rows() == 0)
+    return make_error(ErrorKind::state, "the data set has no validation part", "keep a share: split = 0.1");
+  return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
+}
+
+int arrays_info(lua_State* L) {
+  ArraysDataset& set = arrays_self(L);
+  lua_newtable(L);
+  set_field(L, "training_rows", static_cast<double>(set.rows()));
+  set_field(L, "validation_rows", static_cast<double>(set.validation_rows()));
+  set_field(L, "epoch", static_cast<double>(set.epoch()));
+  set_field(L, "cursor", static_cast<double>(set.cursor()));
+  set_field(L, "digest", set.digest());
+  return 1;
+}
+
+int arrays_state(lua_State* L) {
+  push_value(L, arrays_self(L).state());
+  return 1;
+}
+
+Result<int> arrays_restore(lua_State* L) {
+  RILLE_TRY(Value state, to_value(L, 2, "the data's state"));
+  if (auto done = arrays_self(L).restore(state); !done) return std::move(done).error();
+  return 0;
+}
+
+}  // namespace
+
+void add_array_natives(lua_State* L) {
+  define_class<ArraysHandle>(L, {.name = "ArraysDataset"});
+  set_functions(L, {{"arrays", bind<arrays>},
+                    {"arrays_next", bind<arrays_next>},
+                    {"arrays_validation", bind<arrays_validation>},
+                    {"arrays_info", bind<arrays_info>},
+                    {"arrays_state", bind<arrays_state>},
+                    {"arrays_restore", bind<arrays_restore>}});
+}
+
+}  // namespace rille::lua

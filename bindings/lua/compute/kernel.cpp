@@ -1,0 +1,265 @@
+// dev:kernel(source, options): CUDA C++ from a script, and what is launched of it. The compiler runs on a thread; only
+// the fiber that asked waits.
+#include "bindings/lua/compute/kernel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/core/base/places.hpp"
+#include "runtime/compute/device/cuda.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using device::Kernel;
+using device::KernelOptions;
+
+// The line in `text` where `source` begins, of several the one nearest to `called`; 0: nowhere.
+int line_in(const std::string& text, const std::string& source, int called) {
+  int best = 0, line = 1;
+  std::size_t counted = 0;
+  for (auto at = text.find(source); at != text.npos; at = text.find(source, at + 1)) {
+    line += static_cast<int>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
+                                        text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    counted = at;
+    if (best == 0 || std::abs(line - called) < std::abs(best - called)) best = line;
+  }
+  return best;
+}
+
+// Where in the script the source stands: the host keeps the text of every chunk. The chunk that called comes first;
+// after a tail call its frame is gone, and then the others are asked. A source that the script has put together stands
+// nowhere: its lines count from its own first one.
+void find_source(lua_State* L, const std::string& source, KernelOptions& options) {
+  options.file = "kernel source";
+  if (source.empty()) return;
+  std::string shown = script_position(L);
+  const auto colon = shown.rfind(':');
+  const int called = colon == shown.npos ? 1 : std::atoi(shown.c_str() + colon + 1);
+  if (colon != shown.npos) shown.resize(colon);
+  for (const bool caller : {true, false}) {
+    for (const auto& [name, chunk] : LuaHost::of(L).chunks()) {
+      const std::string file = name.substr(name.find_first_not_of("@="));
+      if ((file == shown) != caller) continue;
+      const int line = line_in(chunk.source, source, called);
+      if (!line) continue;
+      options.file = file;
+      options.line = line;
+      return;
+    }
+  }
+}
+
+std::string define_value(lua_State* L, const std::string& name) {
+  switch (lua_type(L, -1)) {
+    case LUA_TBOOLEAN: return lua_toboolean(L, -1) ? "1" : "0";
+    case LUA_TNUMBER: {
+      const double n = lua_tonumber(L, -1);
+      return n == std::floor(n) && std::fabs(n) < 1e15 ? fmt::format("{:.0f}", n) : fmt::format("{:.17g}", n);
+    }
+    case LUA_TSTRING: {
+      const std::string text(check_text(L, -1, "a define"));
+      if (text.find('\n') != text.npos)
+        raise_invalid(L, fmt::format("kernel: the define {} has more than one line", name), "put it into the source");
+      return text;
+    }
+    default:
+      raise_invalid(L, fmt::format("kernel: the define {} is {}", name, describe(L, -1)),
+                    "a number, a boolean, or text that the compiler sees");
+  }
+}
+
+// f(key) for each string key of the table option; its value is on top.
+template <class F>
+void each_named(lua_State* L, int options, const char* key, F f) {
+  lua_getfield(L, options, key);
+  if (!lua_isnil(L, -1)) {
+    check_table(L, -1, key);
+    const int table = lua_gettop(L);
+    std::vector<std::string> names;
+    for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+      if (lua_type(L, -2) != LUA_TSTRING)
+        raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)));
+      names.emplace_back(lua_tostring(L, -2));
+    }
+    std::sort(names.begin(), names.end());   // the same text, and so the same file in the cache, in every process
+    for (const auto& name : names) {
+      const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+                         name.npos;
+      if (!plain) raise_invalid(L, fmt::format("kernel: {}: '{}' is no name", key, name));
+      lua_getfield(L, table, name.c_str());
+      f(name);
+      lua_pop(L, 1);
+    }
+  }
+  lua_pop(L, 1);
+}
+
+std::vector<double> numbers_of(lua_State* L, const std::string& name) {
+  std::vector<double> out;
+  const std::string what = "the constant " + name;
+  if (!lua_istable(L, -1)) return {check_number(L, -1, what.c_str())};
+  for (std::size_t i = 1, n = lua_objlen(L, -1); i <= n; ++i) {
+    lua_rawgeti(L, -1, static_cast<int>(i));
+    if (lua_istable(L, -1)) {
+      const auto inner = numbers_of(L, name);
+      out.insert(out.end(), inner.begin(), inner.end());
+    } else {
+      out.push_back(check_number(L, -1, what.c_str()));
+    }
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+// name = "scale", template = {"float", 4} -> scale<float, 4>
+std::string name_of_options(lua_State* L, int options) {
+  std::string name = option_text(L, options, "name").value_or("");
+  lua_getfield(L, options, "template");
+  if (!lua_isnil(L, -1)) {
+    check_table(L, -1, "kernel: template");
+    if (name.empty())
+      raise_invalid(L, "kernel: template without a name", "name = \"scale\", template = {\"float\", 4}");
+    name += "<";
+    for (std::size_t i = 1, n = lua_objlen(L, -1); i <= n; ++i) {
+      lua_rawgeti(L, -1, static_cast<int>(i));
+      name += (i > 1 ? ", " : "") + define_value(L, "template");
+      lua_pop(L, 1);
+    }
+    name += ">";
+  }
+  lua_pop(L, 1);
+  return name;
+}
+
+KernelOptions read_options(lua_State* L, int index, const char* verb) {
+  KernelOptions out;
+  const std::string home = default_home();
+  out.cache = home.empty() ? "" : home + "/cache/kernels";
+  if (lua_isnoneornil(L, index)) return out;
+  check_table(L, index, verb);
+  check_known(L, index, verb, {"name", "template", "defines", "constants", "options", "checked", "file"}, false);
+  out.name = name_of_options(L, index);
+  out.checked = option_bool(L, index, "checked", false);
+  each_named(L, index, "defines", [&](const std::string& key) { out.defines.emplace_back(key, define_value(L, key)); });
+  each_named(L, index, "constants", [&](const std::string& key) {
+    out.constants.push_back({key, numbers_of(L, key)});
+  });
+  lua_getfield(L, index, "options");
+  if (!lua_isnil(L, -1)) {
+    check_table(L, -1, "kernel: options");
+    for (std::size_t i = 1, n = lua_objlen(L, -1); i <= n; ++i) {
+      lua_rawgeti(L, -1, static_cast<int>(i));
+      out.flags.emplace_back(check_text(L, -1, "kernel: an option"));
+      lua_pop(L, 1);
+    }
+  }
+  lua_pop(L, 1);
+  return out;
+}
+
+// What it is compiled for.
+void choose_device(lua_State* L, KernelOptions& options) {
+  const auto& device = device_graph(L, 1, "kernel").device();
+  if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(device.get())) options.arch = cuda->arch();
+}
+
+struct Request {
+  std::string source, path;   // one of them
+  KernelOptions options;
+};
+
+Result<std::shared_ptr<Kernel>> compile(Request& r) {
+  if (!r.path.empty()) {
+    auto text = device::read_small_file(r.path, device::kernel_source_bytes_max);
+    if (!text) return std::move(text).error();
+    r.source = std::move(*text);
+    r.options.file = r.path;
+    r.options.folder = std::filesystem::path(r.path).parent_path().string();
+    if (r.options.folder.empty()) r.options.folder = ".";
+  }
+  return Kernel::compile(r.source, r.options);
+}
+
+Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
+  std::function<Result<std::shared_ptr<Kernel>>()> job =
+      [request = std::move(request)]() mutable { return compile(request); };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
+int begin_compile(lua_State* L, Request request) {
+  if (tensor_state(L).tracing()) {
+    raise(L, at_line(L, make_error(ErrorKind::state, "a kernel is compiled inside a compiled function",
+                                   "make it before, and launch it inside")));
+  }
+  return await(L, compile_on_thread(LuaHost::of(L).loop(), std::move(request)),
+               [graph = device_graph(L, 1, "kernel").shared_from_this()](lua_State* l, std::shared_ptr<Kernel> k) {
+                 return push_kernel(l, {std::move(k), graph});
+               });
+}
+
+Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel, std::string arch) {
+  std::function<Result<device::Cubin>()> job = [kernel, arch] { return kernel->cubin(arch); };
+  co_return co_await thread_job(loop, std::move(job));
+}
+
+// A path beside the script, when it is not absolute.
+std::string beside_script(lua_State* L, std::string path) {
+  const std::string& directory = LuaHost::of(L).options().script_directory;
+  if (path.empty() || path[0] == '/' || directory.empty()) return path;
+  return directory + "/" + path;
+}
+
+}  // namespace
+
+int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file = "x.cu", ..}
+  Request request;
+  if (lua_istable(L, 2)) {
+    request.options = read_options(L, 2, "kernel");
+    const auto file = option_text(L, 2, "file");
+    if (!file)
+      raise_invalid(L, "kernel: neither source nor file", "dev:kernel(source), or dev:kernel{file = \"x.cu\"}");
+    request.path = beside_script(L, *file);
+  } else {
+    request.source = check_text(L, 2, "kernel: the source");
+    request.options = read_options(L, 3, "kernel");
+    if (lua_istable(L, 3) && option_text(L, 3, "file"))
+      raise_invalid(L, "kernel: both source and file", "give one of them");
+  }
+  choose_device(L, request.options);
+  if (request.path.empty()) find_source(L, request.source, request.options);
+  if (request.path.empty()) request.options.folder = LuaHost::of(L).options().script_directory;
+  return begin_compile(L, std::move(request));
+}
+
+int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
+  Request request;
+  request.path = beside_script(L, std::string(check_text(L, 2, "kernel_file: the path")));
+  request.options = read_options(L, 3, "kernel_file");
+  choose_device(L, request.options);
+  return begin_compile(L, std::move(request));
+}
+
+int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image =, name =, cached =}
+  auto kernel = check_object<KernelHandle>(L, 1, "cubin").kernel;
+  std::string arch(check_text(L, 2, "cubin: the architecture"));
+  const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
+                     arch.find_first_not_of("0123456789af", 3) == arch.npos;
+  if (!known)
+    raise_invalid(L, fmt::format("cubin: '{}' is no architecture", arch), "\"sm_80\", \"sm_90a\", \"sm_120\"");
+  return await(L, cubin_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)),
+               [](lua_State* l, device::Cubin c) {
+                 lua_newtable(l);
+                 set_field(l, "image", std::string_view(c.image));
+                 set_field(l, "name", std::string_view(c.lowered_name));
+                 set_field(l, "cached", c.cached);
+                 return 1;
+               });
+}
+
+}  // namespace rille::lua

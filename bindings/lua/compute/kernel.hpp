@@ -1,0 +1,20 @@
+// What the files that bind kernels share. For the loop thread.
+#pragma once
+
+#include "bindings/lua/compute/tensor.hpp"
+#include "runtime/compute/tensor/launch.hpp"
+
+namespace rille::lua {
+
+struct KernelHandle {
+  std::shared_ptr<device::Kernel> kernel;
+  std::shared_ptr<Graph> graph;                    // of the device that made it, and launches it
+};
+
+int push_kernel(lua_State* L, KernelHandle handle);                      // kernel_launch.cpp
+int device_kernel(lua_State* L);                                         // methods of a device
+int device_kernel_file(lua_State* L);
+int kernel_cubin(lua_State* L);                                          // a method of a kernel
+void define_kernel(lua_State* L);
+
+}  // namespace rille::lua

@@ -1,0 +1,207 @@
+// The Optimizer object behind rille.optim: glue on runtime/compute/tensor/optim.hpp.
+#include "bindings/lua/compute/state.hpp"
+#include "runtime/compute/tensor/optim.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using tensor::Optimizer;
+
+struct OptimizerHandle { std::string rule; Optimizer optimizer; };
+
+double number_or(lua_State* L, int index, const char* key, double otherwise) {
+  return option_number(L, index, key).value_or(otherwise);
+}
+
+// {rule =, and what it takes}
+tensor::Update check_update(lua_State* L, int index) {
+  const std::string rule = option_text(L, index, "rule").value_or("adamw");
+  const auto number = [&](const char* key, double otherwise) { return number_or(L, index, key, otherwise); };
+  if (rule == "sgd") return tensor::Sgd{number("momentum", 0), option_bool(L, index, "nesterov", false)};
+  if (rule == "lion") return tensor::Lion{number("beta1", 0.9), number("beta2", 0.99)};
+  if (rule == "muon") {
+    return tensor::Muon{number("momentum", 0.95), option_bool(L, index, "nesterov", true),
+                        option_bool(L, index, "match_rms", false), static_cast<int>(number("iterations", 5)),
+                        value_or_raise(L, parse_dtype(option_text(L, index, "precision").value_or("bf16")))};
+  }
+  return tensor::Adam{number("beta1", 0.9), number("beta2", 0.999), number("eps", 1e-8), rule == "adamw"};
+}
+
+// groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =, rule =, ...}
+std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
+  std::vector<tensor::ParameterGroup> groups;
+  for (std::size_t g = 1, n = lua_objlen(L, index); g <= n; ++g) {
+    lua_rawgeti(L, index, static_cast<int>(g));
+    int group = lua_gettop(L);
+    tensor::ParameterGroup out;
+    out.lr = number_or(L, group, "lr", 1e-3);
+    out.weight_decay = number_or(L, group, "weight_decay", 0);
+    out.update = check_update(L, group);
+    lua_getfield(L, group, "parameters");
+    int list = lua_gettop(L);
+    for (std::size_t i = 1, m = lua_objlen(L, list); i <= m; ++i) {
+      lua_rawgeti(L, list, static_cast<int>(i));
+      lua_getfield(L, -1, "tensor");
+      Tensor& t = check_tensor(L, -1, "a parameter");
+      out.parameters.emplace_back(option_text(L, -2, "name").value_or(std::to_string(i)), t);
+      lua_pop(L, 2);
+    }
+    lua_settop(L, group - 1);
+    groups.push_back(std::move(out));
+  }
+  return groups;
+}
+
+// optimizer(name, groups, loss scale or nil)
+Result<int> optimizer(lua_State* L) {
+  std::string rule{check_text(L, 1, "optimizer")};
+  tensor_state(L);
+  auto groups = check_groups(L, 2);
+  std::optional<tensor::LossScaleOptions> scale;
+  if (lua_istable(L, 3)) {
+    scale = tensor::LossScaleOptions{number_or(L, 3, "initial", 65536), number_or(L, 3, "growth", 2),
+                                     number_or(L, 3, "backoff", 0.5),
+                                     static_cast<std::int64_t>(number_or(L, 3, "interval", 2000))};
+  }
+  auto made = Optimizer::create(std::move(groups), scale);
+  if (!made) return at_line(L, std::move(made).error());
+  push_object(L, OptimizerHandle{std::move(rule), std::move(*made)});
+  return 1;
+}
+
+Optimizer& check_optim(lua_State* L, const char* what) {
+  tensor_state(L);
+  return check_object<OptimizerHandle>(L, 1, what).optimizer;
+}
+
+Result<int> step(lua_State* L) {
+  if (auto done = check_optim(L, "opt:step").step(); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+Result<int> scaled(lua_State* L) {
+  return give(L, check_optim(L, "opt:scaled").scaled(check_tensor(L, 2, "opt:scaled's loss")));
+}
+
+Result<int> unscale(lua_State* L) {
+  if (auto done = check_optim(L, "opt:unscale").unscale(); !done) return at_line(L, std::move(done).error());
+  return 0;
+}
+
+int zero_grad(lua_State* L) {
+  check_optim(L, "opt:zero_grad").zero_grad();
+  return 0;
+}
+
+// set_lr(lr) of all groups, set_lr(lr, group) of one, counting from 1
+Result<int> set_lr(lua_State* L) {
+  Optimizer& o = check_optim(L, "opt:set_lr");
+  double lr = check_number(L, 2, "opt:set_lr");
+  if (lua_isnoneornil(L, 3)) {
+    RILLE_CHECK(o.set_lr(lr));
+    return 0;
+  }
+  std::int64_t group = check_integer(L, 3, "opt:set_lr's group");
+  if (group < 1 || group > static_cast<std::int64_t>(o.groups()))
+    raise_invalid(L, fmt::format("opt:set_lr: there is no group {}; it has {}", group, o.groups()));
+  RILLE_CHECK(o.set_lr(static_cast<std::size_t>(group - 1), lr));
+  return 0;
+}
+
+int named_tensors(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
+  Optimizer& o = check_optim(L, "opt:state");
+  lua_newtable(L);
+  int i = 0;
+  for (const auto& [name, t] : o.state()) {
+    lua_newtable(L);
+    set_field(L, "name", name);
+    push_tensor(L, t);
+    lua_setfield(L, -2, "tensor");
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+// load_state(list as state() gives it, or name -> tensor, options)
+Result<int> load(lua_State* L) {
+  std::vector<StatePlace> places;
+  for (const auto& [name, t] : check_optim(L, "opt:load_state").state())
+    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});   // which all parameters once shared
+  return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
+                         std::move(places), 2);
+}
+
+std::vector<Tensor> parameters_at_1(lua_State* L, const char* what) {
+  tensor_state(L);
+  check_table(L, 1, what);
+  std::vector<Tensor> parameters;
+  for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
+    lua_rawgeti(L, 1, static_cast<int>(i));
+    if (lua_istable(L, -1)) lua_getfield(L, -1, "tensor");
+    parameters.push_back(check_tensor(L, -1, what));
+    lua_settop(L, 2);
+  }
+  return parameters;
+}
+
+// clip_grad_norm(list of tensors, max) -> norm before
+Result<int> clip_grad_norm(lua_State* L) {
+  const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_norm");
+  return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));
+}
+
+Result<int> clip_grad_value(lua_State* L) {  // (list of tensors, limit)
+  const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_value");
+  Result<> clipped = tensor::clip_grad_value(parameters, check_number(L, 2, "clip_grad_value's limit"));
+  if (!clipped) return at_line(L, std::move(clipped).error());
+  return 0;
+}
+
+std::vector<Tensor> check_parameters(lua_State* L, int index, const char* what) {
+  check_table(L, index, what);
+  std::vector<Tensor> out;
+  for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
+    lua_rawgeti(L, index, static_cast<int>(i));
+    out.push_back(check_tensor(L, -1, what));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+// average(averages, values, decay, steps or nil)
+Result<int> average(lua_State* L) {
+  tensor_state(L);
+  const auto averages = check_parameters(L, 1, "average"), values = check_parameters(L, 2, "average");
+  const double decay = check_number(L, 3, "average's decay");
+  if (auto done = tensor::average_(averages, values, decay, optional_tensor(L, 4, "average's steps")); !done)
+    return at_line(L, std::move(done).error());
+  return 0;
+}
+
+int optim_to_string(lua_State* L) {
+  auto& h = check_object<OptimizerHandle>(L, 1, "optimizer");
+  push(L, fmt::format("Optimizer {} of {} parameters", h.rule, h.optimizer.parameters().size()));
+  return 1;
+}
+
+}  // namespace
+
+bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
+  const auto* o = test_object<OptimizerHandle>(L, index);
+  if (o) out = o->optimizer.parameters();
+  return o != nullptr;
+}
+
+void add_optimizer_natives(lua_State* L) {
+  define_class<OptimizerHandle>(L, {.name = "Optimizer",
+    .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>},
+                {"state", bind<named_tensors>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>},
+                {"load_state", bind<load>}},
+    .metamethods = {{"__tostring", bind<optim_to_string>}}});
+  set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
+                    {"clip_grad_value", bind<clip_grad_value>},
+                    {"average", bind<average>}});
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,186 @@
+// Reading safetensors files tensor by tensor: of one file, or of those that an index names.
+#include "bindings/lua/compute/tensor_files.hpp"
+
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bindings/lua/compute/snapshot.hpp"
+#include "runtime/core/store/pages.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+// After so many bytes what was read is waited for, and its memory given back: operations that still have to run would
+// keep it, and so would freed memory that waits for a tensor of its own size.
+constexpr std::size_t settle_after_bytes = 64u << 20;
+
+Result<> settle(lua_State* L, Graph& g) {
+  if (g.tracing()) return success();
+  lua_gc(L, LUA_GCCOLLECT, 0);              // handles that nobody sees any more
+  RILLE_CHECK(g.synchronize_blocking());
+  g.device()->release_cache();
+  return success();
+}
+
+const char metatable_key = 0, files_key = 0;
+
+// (table, name) -> the tensor, or nil. Its upvalue has each table's files.
+Result<int> take(lua_State* L) {
+  lua_pushvalue(L, 1);
+  lua_rawget(L, lua_upvalueindex(1));
+  auto& files = check_object<TensorFiles>(L, -1, "the files");
+  const char* name = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+  if (!files.places.contains(name)) return 0;
+  RILLE_TRY(Tensor t, read_tensor(L, files, name, graph(L)));
+  return push_tensor(L, std::move(t));
+}
+
+// The shards that an index tells: { tensor = file }. A shard lies beside its index.
+Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
+  RILLE_TRY(const std::string text, store::read_file(path));
+  Result<Value> index = Value::from_json(text);
+  const Value::Object* map = index ? (*index)["weight_map"].as_object() : nullptr;
+  if (!map || map->empty())
+    return make_error(ErrorKind::integrity, fmt::format("{}: no index of safetensors files", path),
+                      "it is JSON with the files by the names of their tensors: {\"weight_map\": {..}}");
+  std::map<std::string, std::string> out;
+  std::error_code ec;
+  for (const auto& [tensor, file] : *map) {
+    const std::string* name = file.as_string();
+    if (!name || name->empty() || name->find('/') != std::string::npos)
+      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor,
+                                                          file.to_json()));
+    std::string shard = store::parent_path(path) + "/" + *name;
+    if (!std::filesystem::exists(shard, ec))
+      return make_error(ErrorKind::io,
+                        fmt::format("{}: its shard '{}' is missing ('{}' is in it)", path, *name, tensor),
+                        "all files that the index names must lie beside it");
+    out[tensor] = std::move(shard);
+  }
+  return out;
+}
+
+// Of a folder: the index in it, or its model.safetensors.
+Result<std::string> file_of(std::string path) {
+  std::error_code ec;
+  if (!std::filesystem::is_directory(path, ec)) return path;
+  for (const char* name : {"/model.safetensors.index.json", "/model.safetensors"})
+    if (std::filesystem::exists(path + name, ec)) return path + name;
+  return make_error(ErrorKind::io, fmt::format("{} has neither model.safetensors nor its index", path),
+                    "name the file itself, if it is called otherwise");
+}
+
+struct Opened {
+  TensorFiles files;
+  store::StringMap metadata;
+};
+
+Result<TensorFiles::File> open_one(const std::string& path, Opened& out) {
+  RILLE_TRY(auto opened, store::SafetensorsFile::open(path));
+  for (const auto& [key, text] : opened.metadata()) out.metadata[key] = text;
+  return std::make_shared<const store::SafetensorsFile>(std::move(opened));
+}
+
+Result<Opened> open_path(const std::string& path) {
+  Opened out;
+  if (!path.ends_with(".index.json")) {
+    RILLE_TRY(auto file, open_one(path, out));
+    out.files = tensors_of(std::move(file));
+    return out;
+  }
+  RILLE_TRY(const auto shards, shards_of(path));
+  std::map<std::string, TensorFiles::File> open;
+  for (const auto& [name, shard] : shards) {
+    auto& file = open[shard];
+    if (!file) { RILLE_TRY(file, open_one(shard, out)); }
+    const auto* entry = file->find(name);
+    if (!entry)
+      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is not in {}", path, name, shard),
+                        "index and files belong to different models, or to different versions of one");
+    out.files.places[name] = {file, entry};
+  }
+  return out;
+}
+
+// tensors_open(path) -> the table, the names, the metadata. path: a file, an index of files, or a folder of one.
+Result<int> open(lua_State* L) {
+  RILLE_TRY(const std::string path, file_of(std::string(check_text(L, 1, "the file"))));
+  RILLE_TRY(auto opened, open_path(path));
+  lua_newtable(L);
+  int n = 0;
+  for (const auto& [name, place] : opened.files.places) {
+    push(L, name);
+    lua_rawseti(L, -2, ++n);
+  }
+  lua_newtable(L);
+  for (const auto& [name, text] : opened.metadata) set_field(L, name.c_str(), text);
+  push_tensor_files(L, std::move(opened.files));
+  lua_insert(L, -3);
+  return 3;
+}
+
+}  // namespace
+
+Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g) {
+  const auto& [file, entry] = files.places.at(name);
+  RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
+  RILLE_TRY(const Dims dims, tensor::make_dims(entry->shape));
+  const std::string_view bytes = file->bytes(*entry);
+  if (files.unsettled_bytes += bytes.size(); files.unsettled_bytes > settle_after_bytes) {
+    files.unsettled_bytes = bytes.size();
+    RILLE_CHECK(settle(L, g));
+  }
+  RILLE_TRY(Tensor t, tensor::from_bytes(g, dims, dtype, bytes.data(), bytes.size()));
+  store::forget_pages(bytes);
+  return t;
+}
+
+TensorFiles* tensor_files(lua_State* L, int index) {
+  lua_pushvalue(L, index);
+  get_registry(L, &files_key);
+  lua_insert(L, -2);
+  lua_rawget(L, -2);
+  auto* const found = test_object<TensorFiles>(L, -1);
+  lua_pop(L, 2);
+  return found;
+}
+
+TensorFiles tensors_of(TensorFiles::File file) {
+  TensorFiles out;
+  for (const auto& entry : file->tensors()) out.places[entry.name] = {file, &entry};
+  return out;
+}
+
+// One metatable for all: a trace of LuaJIT is made for one metatable and keeps it, so a metatable with the files in it
+// would hold those of the last hundred tables.
+void push_tensor_files(lua_State* L, TensorFiles files) {
+  lua_newtable(L);
+  get_registry(L, &files_key);
+  lua_pushvalue(L, -2);
+  push_object(L, std::move(files));
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+  get_registry(L, &metatable_key);
+  lua_setmetatable(L, -2);
+}
+
+void add_tensor_file_natives(lua_State* L) {
+  define_class<TensorFiles>(L, {.name = "TensorFiles"});
+  lua_newtable(L);                          // files by their tables, which it keeps from nobody
+  lua_newtable(L);
+  set_field(L, "__mode", "k");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  set_registry(L, &files_key);
+  lua_newtable(L);
+  lua_insert(L, -2);
+  lua_pushcclosure(L, bind<take>, 1);
+  lua_setfield(L, -2, "__index");
+  set_registry(L, &metatable_key);
+  set_functions(L, {{"tensors_open", bind<open>}});
+}
+
+}  // namespace rille::lua

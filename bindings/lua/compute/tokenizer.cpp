@@ -1,0 +1,114 @@
+// rille.data.tokenizer: glue on runtime/compute/data/tokenizer.hpp.
+#include "bindings/lua/compute/tensor.hpp"
+#include "runtime/compute/data/tokenizer.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using data::Tokenizer;
+
+struct TokenizerHandle { Tokenizer tokenizer; std::string path, pattern; };
+
+Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
+
+// tokenizer(path, pattern)
+Result<int> open(lua_State* L) {
+  const std::string path(check_text(L, 1, "rille.data.tokenizer"));
+  const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
+  auto opened = Tokenizer::open(path, pattern);
+  if (!opened) return at_line(L, std::move(opened).error());
+  push_object(L, TokenizerHandle{std::move(*opened), path, pattern});
+  return 1;
+}
+
+Result<int> encode(lua_State* L) {
+  Tokenizer& t = tokenizer_of(L, "tokenizer:encode");
+  const std::string_view text = check_text(L, 2, "tokenizer:encode");
+  data::Encoding how;
+  if (!lua_isnoneornil(L, 3)) {
+    check_known(L, 3, "tokenizer:encode", {"special", "before", "behind", "continued"}, false);
+    how = {option_bool(L, 3, "special", false), option_bool(L, 3, "before", false),
+           option_bool(L, 3, "behind", false), option_bool(L, 3, "continued", false)};
+  }
+  auto ids = t.encode(text, how);
+  if (!ids) return at_line(L, std::move(ids).error());
+  lua_createtable(L, static_cast<int>(ids->size()), 0);
+  for (std::size_t i = 0; i < ids->size(); ++i) {
+    lua_pushnumber(L, (*ids)[i]);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+  return 1;
+}
+
+// decode(id) or decode({ids}), and {continued}
+Result<int> decode(lua_State* L) {
+  Tokenizer& t = tokenizer_of(L, "tokenizer:decode");
+  std::vector<std::int32_t> ids;
+  const auto add = [&](int index) {
+    const double n = check_number(L, index, "tokenizer:decode");
+    ids.push_back(n >= 0 && n < 2147483647.0 && n == static_cast<double>(static_cast<std::int64_t>(n))
+                      ? static_cast<std::int32_t>(n) : -1);
+  };
+  if (lua_istable(L, 2)) {
+    for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
+      lua_rawgeti(L, 2, static_cast<int>(i));
+      add(-1);
+      lua_pop(L, 1);
+    }
+  } else {
+    add(2);
+  }
+  if (!lua_isnoneornil(L, 3)) check_known(L, 3, "tokenizer:decode", {"continued"}, false);
+  auto text = t.decode(ids, lua_istable(L, 3) && option_bool(L, 3, "continued", false));
+  if (!text) return at_line(L, std::move(text).error());
+  push(L, *text);
+  return 1;
+}
+
+int id_of(lua_State* L) {
+  const auto id = tokenizer_of(L, "tokenizer:id_of").id_of(check_text(L, 2, "tokenizer:id_of"));
+  if (!id) return 0;
+  lua_pushnumber(L, *id);
+  return 1;
+}
+
+bool tokenizer_field(lua_State* L, std::string_view key) {
+  Tokenizer& t = tokenizer_of(L, "tokenizer");
+  if (key == "size") {
+    lua_pushnumber(L, static_cast<double>(t.size()));
+  } else if (key == "special") {
+    lua_newtable(L);
+    int n = 0;
+    for (const std::string& text : t.special()) {
+      push(L, text);
+      lua_rawseti(L, -2, ++n);
+    }
+  } else if (key == "path" || key == "pattern") {  // where it came from
+    const auto& handle = check_object<TokenizerHandle>(L, 1, "tokenizer");
+    push(L, key == "path" ? handle.path : handle.pattern);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+int tokenizer_to_string(lua_State* L) {
+  Tokenizer& t = tokenizer_of(L, "tokenizer");
+  push(L, fmt::format("Tokenizer: {} ids, {} special", t.size(), t.special().size()));
+  return 1;
+}
+
+}  // namespace
+
+void add_tokenizer_natives(lua_State* L) {
+  define_class<TokenizerHandle>(L, {.name = "Tokenizer",
+                                    .methods = {{"encode", bind<encode>}, {"decode", bind<decode>},
+                                                {"id_of", bind<id_of>}},
+                                    .metamethods = {{"__tostring", bind<tokenizer_to_string>}},
+                                    .field = tokenizer_field,
+                                    .fields = {"size", "special", "path", "pattern"}});
+  set_functions(L, {{"tokenizer", bind<open>}});
+}
+
+}  // namespace rille::lua

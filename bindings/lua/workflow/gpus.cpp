@@ -1,0 +1,56 @@
+// The table of GPU facts for stdlib/gpus.lua and stdlib/estimate: glue on runtime/workflow/provider/gpu_facts.hpp.
+#include "bindings/lua/workflow/verb.hpp"
+#include "runtime/workflow/provider/gpu_facts.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+using provider::GpuFacts;
+
+Value facts_value(const GpuFacts& f) {
+  Value out;
+  out.set("name", provider::gpu_name(f)).set("model", std::string(f.model)).set("socket", std::string(f.socket));
+  out.set("architecture", std::string(f.architecture)).set("capability", f.capability);
+  out.set("memory_bytes", f.memory_bytes).set("bytes_per_s", f.bytes_per_s);
+  Value flops;
+  for (const char* precision : {"fp32", "tf32", "fp16", "bf16", "fp8", "int8"})
+    if (const double rate = provider::rate_of(f, precision); rate > 0) flops.set(precision, rate);
+  out.set("flops", std::move(flops)).set("nvlink_bytes_per_s", f.nvlink_bytes_per_s).set("power_w", f.power_w);
+  out.set("year", f.year).set("rough_price", f.rough_price_dollars);
+  out.set("source", std::string(f.source)).set("confirmed", f.confirmed);
+  return out;
+}
+
+// gpu_facts(name, memory_bytes): the facts, or nil and a name that is near. gpu_facts(): the list of all.
+int gpu_facts(lua_State* L) {
+  if (lua_isnoneornil(L, 1)) {
+    Value::Array all;
+    for (const GpuFacts& row : provider::gpu_facts()) all.push_back(facts_value(row));
+    push_value(L, Value(std::move(all)));
+    return 1;
+  }
+  const std::string name(check_text(L, 1, "rille.gpus"));
+  const double bytes = lua_isnoneornil(L, 2) ? 0 : check_number(L, 2, "rille.gpus");
+  if (const GpuFacts* found = provider::gpu_facts(name, static_cast<std::int64_t>(bytes))) {
+    push_value(L, facts_value(*found));
+    return 1;
+  }
+  lua_pushnil(L);
+  push(L, provider::nearest_gpu(name));
+  return 2;
+}
+
+}  // namespace
+
+int open_gpus(lua_State* L) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "loaded");
+  lua_getfield(L, -1, "rille.native");
+  set_functions(L, {{"gpu_facts", bind<gpu_facts>}});
+  lua_settop(L, 1);
+  return 0;
+}
+
+}  // namespace rille::lua

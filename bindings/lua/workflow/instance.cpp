@@ -1,0 +1,375 @@
+// Instance: what rille.rent gives. Its fields are read from the run's lease each time, so they are never stale.
+#include <fmt/format.h>
+
+#include "bindings/host/ship.hpp"
+#include "bindings/lua/workflow/verb.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/engine/machines.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+struct Instance {
+  std::string id, name;
+};
+
+Instance& instance_of(lua_State* L, const char* method) { return check_object<Instance>(L, 1, method); }
+
+int push_instance(lua_State* L, engine::LeaseView lease) {
+  push_object(L, Instance{lease.id, lease.name});
+  return 1;
+}
+
+bool instance_field(lua_State* L, std::string_view key) {
+  Instance& box = instance_of(L, "instance");
+  if (key == "name") { push(L, box.name); return true; }
+  if (key == "id") { push(L, box.id); return true; }
+  LuaHost& host = LuaHost::of(L);
+  auto lease = value_or_raise(L, host.run().lease(box.id));
+  auto text = [&](const std::string& s) { push(L, s); return true; };
+  auto number = [&](double n) { push(L, n); return true; };
+  if (key == "provider") return text(lease.provider);
+  if (key == "state") return text(lease.state);
+  if (key == "machine") return text(lease.machine_id);
+  if (key == "region") return text(lease.region);
+  if (key == "gpu") return text(lease.gpu);
+  if (key == "gpu_count") return number(lease.gpu_count);
+  if (key == "generation") return number(lease.generation);
+  if (key == "vcpus") return number(lease.vcpus);
+  if (key == "memory") return number(static_cast<double>(lease.memory_bytes));
+  if (key == "price") {
+    if (lease.price_micros_per_hour >= 0) return number(static_cast<double>(lease.price_micros_per_hour) / 1e6);
+    lua_pushnil(L);  // not known in dollars
+    return true;
+  }
+  if (key == "spent") return number(static_cast<double>(lease.spent_micros) / 1e6);
+  if (key == "costs") {
+    Value costs{Value::Object{}};
+    for (const auto& [currency, amount] : lease.costs) costs.set(currency, static_cast<double>(amount) / 1e6);
+    push_value(L, costs);
+    return true;
+  }
+  if (key == "expires") return number(static_cast<double>(lease.expires_wall_us) / 1e6);
+  if (key == "spot") { push(L, lease.spot); return true; }
+  return false;
+}
+
+int instance_to_string(lua_State* L) {
+  Instance& box = instance_of(L, "instance");
+  LuaHost& host = LuaHost::of(L);
+  auto lease = host.has_run() ? host.run().lease(box.id) : Result<engine::LeaseView>(make_error(ErrorKind::state, ""));
+  if (!lease) push(L, fmt::format("Instance '{}'", box.name));
+  else
+    push(L, fmt::format("Instance '{}' ({}, {}{}, {}, {})", box.name, lease->provider,
+                        lease->gpu.empty() ? "cpu" : lease->gpu,
+                        lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "",
+                        lease->shown_price == "?" ? "price unknown" : lease->shown_price + "/h",
+                        lease->state));
+  return 1;
+}
+
+// rent(name, options)
+Result<int> rent(lua_State* L) {
+  Verb v = begin_verb(L, "rent");
+  std::string name = check_name(L, 1, "rent");
+  Value options{Value::Object{}};
+  if (!lua_isnoneornil(L, 2)) {
+    if (!lua_istable(L, 2))
+      raise_invalid(L, fmt::format("rille.rent's options: expected a table, got {}", describe(L, 2)),
+                    fmt::format("rille.rent(\"{}\", {{ gpu = \"any\" }})", name));
+    RILLE_TRY(options, to_value(L, 2, "rille.rent"));
+    if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+  }
+  return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
+}
+
+// Options that Rille has words for, but that nothing acts upon yet: refused by name, rather than ignored.
+void refuse_options(lua_State* L, int index, const char* verb,
+                    std::initializer_list<std::pair<const char*, const char*>> ahead) {
+  if (!lua_istable(L, index)) return;
+  for (const auto& [key, instead] : ahead) {
+    lua_getfield(L, index, key);
+    bool given = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (given) raise_invalid(L, fmt::format("{}: there is no option '{}' yet", verb, key), instead);
+  }
+}
+
+// The options of stage and get, as data.
+Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
+  refuse_options(L, index, verb,
+                 {{"unpack", "unpack it there: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
+                  {"force", "equal bytes are not sent twice; remove the file with box:exec first"}});
+  check_options(L, index, verb, {"sha256", "sim"});
+  if (!lua_istable(L, index)) return Value(Value::Object{});
+  RILLE_TRY(Value v, to_value(L, index, verb));
+  return v.as_object() ? std::move(v) : Value(Value::Object{});
+}
+
+// box:stage(from, to, options)
+Result<int> stage(lua_State* L) {
+  Verb v = begin_verb(L, "stage");
+  Instance& box = instance_of(L, "box:stage");
+  std::string from(check_text(L, 2, "box:stage: what to stage")),
+      to(check_text(L, 3, "box:stage: its name on the instance"));
+  RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
+  return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
+               push_decoded, Waits::engine);
+}
+
+// box:get(from, to, options)
+Result<int> get(lua_State* L) {
+  Verb v = begin_verb(L, "get");
+  Instance& box = instance_of(L, "box:get");
+  std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
+  RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
+  return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
+               push_decoded, Waits::engine);
+}
+
+// An image's name: nothing that an engine would take for an option.
+std::string check_image(lua_State* L, int index, const std::string& what) {
+  std::string image = option_text(L, index, "container").value_or("");
+  if (!image.empty() && (image[0] == '-' || image.find_first_of(" \t\n") != std::string::npos))
+    raise_invalid(L, fmt::format("{}: container = '{}' is no image", what, image),
+                  "container = \"docker.io/pytorch/pytorch:latest\"");
+  return image;
+}
+
+// secrets = { "HF_TOKEN" }: names of variables; null without any.
+Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
+  lua_getfield(L, index, "secrets");
+  RILLE_TRY(Value names, to_value(L, -1, "secrets"));
+  lua_pop(L, 1);
+  if (names.is_null()) return names;
+  const Value::Array* list = names.as_array();
+  bool good = list && !list->empty();
+  for (std::size_t i = 0; good && i < list->size(); ++i) {
+    const std::string* name = (*list)[i].as_string();
+    good = name && !name->empty() && name->find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                                             "0123456789_") == std::string::npos;
+  }
+  if (good) return names;
+  return make_error(ErrorKind::invalid, what + ": secrets is no list of names of environment variables",
+                    "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
+}
+
+// box:call(name, [options,] function or module name)
+Result<int> call(lua_State* L) {
+  Verb v = begin_verb(L, "call");
+  Instance& box = instance_of(L, "box:call");
+  engine::CallSpec spec;
+  spec.name = check_name(L, 2, "call");
+  std::string what = fmt::format("box:call '{}'", spec.name);
+  int function = lua_gettop(L) >= 4 && !lua_isnil(L, 4) ? 4 : 3;
+  Value args;
+  Value secrets;
+  std::string checkpoint, image;
+  if (function == 4) {
+    check_options(L, 3, "box:call", {"args", "checkpoint", "container", "secrets", "timeout", "setup", "sim"});
+    if (lua_istable(L, 3)) {
+      RILLE_TRY(spec.sim, read_sim(L, 3, what));
+      lua_getfield(L, 3, "args");
+      RILLE_TRY(args, to_value(L, -1, "args"));
+      lua_pop(L, 1);
+      checkpoint = option_text(L, 3, "checkpoint").value_or("");
+      spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
+      spec.setup = option_bool(L, 3, "setup", false);
+      image = check_image(L, 3, what);
+      RILLE_TRY(secrets, check_secrets(L, 3, what));
+    }
+  } else if (lua_istable(L, 3)) {
+    return make_error(ErrorKind::invalid, what + ": the function is missing",
+                      "box:call(name, options, function(args) ... end)");
+  }
+  RILLE_TRY(Shipped shipped, ship(L, function, what));
+  spec.payload = std::move(shipped.payload);
+  spec.payload.set("args", args).set("name", spec.name);
+  if (!secrets.is_null()) spec.payload.set("secrets", secrets);
+  if (!checkpoint.empty()) spec.payload.set("checkpoint", checkpoint);
+  spec.keep_checkpoints = !checkpoint.empty() && checkpoint == v.run.home();
+  spec.identity = shipped.identity + "\n" + args.to_json();
+  if (!image.empty()) {
+    spec.payload.set("container", image);
+    spec.identity += "\n" + image;
+  }
+  return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), push_decoded, Waits::engine);
+}
+
+// box:exec(name, {argv=, env=, container=, timeout=, check=})
+Result<int> exec(lua_State* L) {
+  Verb v = begin_verb(L, "exec");
+  Instance& box = instance_of(L, "box:exec");
+  engine::CallSpec spec;
+  spec.kind = "exec";
+  spec.name = check_name(L, 2, "exec");
+  if (!lua_istable(L, 3))
+    raise_invalid(L, fmt::format("box:exec: expected a table with argv, got {}", describe(L, 3)),
+                  "box:exec(\"list\", { argv = { \"ls\", \"-l\" } })");
+  refuse_options(L, 3, "box:exec", {{"ports", "no provider here opens ports"}});
+  check_options(L, 3, "box:exec", {"argv", "env", "container", "secrets", "timeout", "check", "setup", "sim"});
+  RILLE_TRY(spec.sim, read_sim(L, 3, fmt::format("box:exec '{}'", spec.name)));
+  spec.timeout_ms = option_duration_ms(L, 3, "timeout").value_or(0);
+  bool check = option_bool(L, 3, "check", true);
+  spec.setup = option_bool(L, 3, "setup", false);
+  RILLE_TRY(Value options, to_value(L, 3, "box:exec"));
+  const Value::Array* argv = options["argv"].as_array();
+  bool words = argv && !argv->empty();
+  for (std::size_t i = 0; words && i < argv->size(); ++i) words = (*argv)[i].as_string() || (*argv)[i].as_number();
+  if (!words)
+    return make_error(ErrorKind::invalid,
+                      fmt::format("box:exec '{}': argv must be a list of words", spec.name),
+                      "argv = { \"python3\", \"train.py\" }");
+  Value::Array text;
+  for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
+  spec.payload.set("argv", Value(std::move(text)));
+  if (!options["env"].is_null()) spec.payload.set("env", options["env"]);
+  RILLE_TRY(Value secrets, check_secrets(L, 3, fmt::format("box:exec '{}'", spec.name)));
+  if (!secrets.is_null()) spec.payload.set("secrets", std::move(secrets));
+  const std::string image = check_image(L, 3, fmt::format("box:exec '{}'", spec.name));
+  if (!image.empty()) spec.payload.set("container", image);
+  spec.identity = spec.payload.to_json();
+  std::string name = spec.name;
+  return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), [name, check](lua_State* l, Value result) {
+    std::int64_t code = result.integer("code"), signal = result.integer("signal");
+    if (check && (code || signal)) {
+      Error e = make_error(ErrorKind::state,
+                           signal ? fmt::format("'{}' was ended by signal {}", name, signal)
+                                  : fmt::format("'{}' failed with exit code {}", name, code),
+                           "see its output with `rille logs`; check = false returns the code instead");
+      e.code = fmt::format("exit {}", signal ? 128 + signal : code);
+      e.operation = name;
+      raise(l, std::move(e));
+    }
+    return push_decoded(l, std::move(result));
+  }, Waits::engine);
+}
+
+int instance_release(lua_State* L) {
+  Verb v = begin_verb(L, "release");
+  return await(L, v.run.release(v.id, instance_of(L, "box:release").id, v.source), push_nothing, Waits::engine);
+}
+
+// box:replace([options])
+Result<int> replace(lua_State* L) {
+  Verb v = begin_verb(L, "replace");
+  Instance& box = instance_of(L, "box:replace");
+  Value options{Value::Object{}};
+  if (!lua_isnoneornil(L, 2)) {
+    check_table(L, 2, "box:replace's options");
+    RILLE_TRY(options, to_value(L, 2, "box:replace"));
+    if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+    if (!options.as_object()) return make_error(ErrorKind::invalid, "box:replace: its options are named");
+    for (const char* fixed : {"ttl", "hold_ttl"})
+      if (options.as_object()->contains(fixed))
+        return make_error(ErrorKind::invalid, fmt::format("box:replace has no option '{}'", fixed),
+                          "the lease's end stays, whatever its machines: rent it for longer at first");
+  }
+  return await(L, v.run.replace(v.id, box.id, std::move(options), v.source),
+               [](lua_State*, Value) { return 0; }, Waits::engine);
+}
+
+// box:resize(options)
+Result<int> resize(lua_State* L) {
+  Verb v = begin_verb(L, "resize");
+  Instance& box = instance_of(L, "box:resize");
+  check_table(L, 2, "box:resize's options");
+  RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
+  if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
+  if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: its options are named");
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  return await(L, machines->resize(v.id, box.id, std::move(options), v.source),
+               [](lua_State*, Value) { return 0; }, Waits::engine);
+}
+
+// box:preempting(): when its machine will be taken away, or nil
+int preempting(lua_State* L) {
+  Verb v = begin_verb(L, "preempting");
+  return await(L, v.run.preempting(v.id, instance_of(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
+}
+
+// box:telemetry(): what the machine's processors and GPUs do; raises where they cannot be asked
+int instance_telemetry(lua_State* L) {
+  Verb v = begin_verb(L, "telemetry");
+  std::vector<std::string> one(1, instance_of(L, "box:telemetry").id);
+  return await(L, v.run.telemetry(v.id, std::move(one), v.source), [](lua_State* l, Value readings) {
+    const Value::Array* all = readings.as_array();
+    Value reading = all && !all->empty() ? all->front() : Value();
+    if (!reading["error"].is_null()) raise(l, error_from_value(reading["error"]));
+    return push_decoded(l, std::move(reading));
+  }, Waits::engine);
+}
+
+// box:detach(ttl)
+int instance_detach(lua_State* L) {
+  Verb v = begin_verb(L, "detach");
+  Instance& box = instance_of(L, "box:detach");
+  std::int64_t ttl_ms = check_duration_ms(L, 2, "box:detach: for how long it shall live on");
+  if (ttl_ms <= 0) raise_invalid(L, "box:detach: a duration must be positive", "box:detach(\"24h\")");
+  return await(L, v.run.detach(v.id, box.id, ttl_ms, v.source), push_nothing, Waits::engine);
+}
+
+Result<int> describe_lease(lua_State* L) {
+  Verb v = begin_verb(L, "describe", Verbs::anywhere);
+  RILLE_TRY(engine::LeaseView lease, v.run.lease(instance_of(L, "box:describe").id));
+  push_value(L, lease.to_value());
+  return 1;
+}
+
+void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>& out) {
+  if (Instance* box = test_object<Instance>(L, index)) {
+    out.push_back(box->id);
+  } else if (lua_istable(L, index) && depth < 4) {
+    luaL_checkstack(L, 4, "scope");
+    index = absolute(L, index);
+    lua_pushnil(L);
+    while (lua_next(L, index)) {
+      gather_leases(L, lua_gettop(L), depth + 1, out);
+      lua_pop(L, 1);
+    }
+  }
+}
+
+// The ids of the instances in a scope's results: these leases move to the parent scope.
+int leases_in(lua_State* L) {
+  std::vector<std::string> ids;
+  for (int i = 1, n = lua_gettop(L); i <= n; ++i) gather_leases(L, i, 0, ids);
+  lua_createtable(L, static_cast<int>(ids.size()), 0);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    push(L, ids[i]);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+  return 1;
+}
+
+}  // namespace
+
+int open_instance(lua_State* L) {
+  lua_settop(L, 1);
+  define_class<Instance>(
+      L, {.name = "Instance",
+          .methods = {{"describe", bind<describe_lease>}},
+          .async_methods = {{"stage", bind<stage>},
+                            {"get", bind<get>},
+                            {"call", bind<call>},
+                            {"exec", bind<exec>},
+                            {"release", bind<instance_release>},
+                            {"replace", bind<replace>},
+                            {"resize", bind<resize>},
+                            {"preempting", bind<preempting>},
+                            {"telemetry", bind<instance_telemetry>},
+                            {"detach", bind<instance_detach>}},
+          .metamethods = {{"__tostring", bind<instance_to_string>}},
+          .field = instance_field,
+          .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",
+                     "vcpus", "memory", "price", "spent", "costs", "expires", "spot"}});
+  lua_newtable(L);
+  set_async(L, "rent", bind<rent>);
+  add_words(L, 1);
+  push_rille_core(L);
+  set_functions(L, {{"leases_in", bind<leases_in>}});
+  return 0;
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,59 @@
+// rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it
+// has cost; rille.quotas { provider = "aws" }: what the account may rent. Lists that print as tables.
+#include "bindings/lua/workflow/verb.hpp"
+#include "runtime/workflow/engine/machines.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+Result<Value> read_query(lua_State* L, const char* what) {
+  Value query{Value::Object{}};
+  if (lua_isnoneornil(L, 1)) return query;
+  check_table(L, 1, what);
+  RILLE_TRY(query, to_value(L, 1, what));
+  if (query.as_array() && query.as_array()->empty()) query = Value(Value::Object{});
+  return query;
+}
+
+int push_list(lua_State* L, Value list) {
+  push_rille_core(L);
+  lua_getfield(L, -1, "list_view");
+  push_value(L, list);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+Result<int> offers(lua_State* L) {
+  Verb v = begin_verb(L, "offers");
+  RILLE_TRY(Value query, read_query(L, "rille.offers"));
+  return await(L, v.run.offers(v.id, std::move(query), v.source), push_list, Waits::engine);
+}
+
+Result<int> price_history(lua_State* L) {
+  Verb v = begin_verb(L, "price_history");
+  RILLE_TRY(Value query, read_query(L, "rille.price_history"));
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  return await(L, machines->price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
+}
+
+Result<int> quotas(lua_State* L) {
+  Verb v = begin_verb(L, "quotas");
+  RILLE_TRY(Value query, read_query(L, "rille.quotas"));
+  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
+  return await(L, machines->quotas(v.id, std::move(query), v.source), push_list, Waits::engine);
+}
+
+}  // namespace
+
+int open_offers(lua_State* L) {
+  lua_settop(L, 1);
+  lua_newtable(L);
+  set_async(L, "offers", bind<offers>);
+  set_async(L, "price_history", bind<price_history>);
+  set_async(L, "quotas", bind<quotas>);
+  add_words(L, 1);
+  return 0;
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,173 @@
+// Verbs about the run itself: sleep, now, signal, budget; and its fields: home, run_id.
+#include <fmt/format.h>
+
+#include "bindings/lua/workflow/verb.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+// sleep("30s") or sleep("name", "30s"). In a step it just waits.
+int sleep(lua_State* L) {
+  Verb v = begin_verb(L, "sleep", Verbs::anywhere);
+  std::string name = "sleep";
+  int at = 1;
+  if (lua_gettop(L) >= 2) {
+    name = check_name(L, 1, "sleep");
+    at = 2;
+  }
+  std::int64_t ms = check_duration_ms(L, at, "rille.sleep");
+  if (!v.fiber.step.empty()) return await(L, sleep_for(v.host.loop(), ms), push_nothing);
+  return await(L, v.run.sleep(v.id, std::move(name), ms, v.source), push_nothing, Waits::engine);
+}
+
+int now(lua_State* L) {
+  Verb v = begin_verb(L, "now", Verbs::anywhere);
+  if (!v.fiber.step.empty()) {
+    lua_pushboolean(L, 1);  // as the shim expects
+    push(L, static_cast<double>(v.host.loop().clock().wall_us()) / 1e6);
+    return 2;
+  }
+  return await(L, v.run.now(v.id, v.source), [](lua_State* l, double seconds) {
+    push(l, seconds);
+    return 1;
+  }, Waits::engine);
+}
+
+// patched("id"): whether the code that it guards is this run's
+int patched(lua_State* L) {
+  Verb v = begin_verb(L, "patched");
+  std::string name = check_name(L, 1, "patched");
+  return await(L, v.run.patched(v.id, std::move(name), v.source), [](lua_State* l, bool yes) {
+    lua_pushboolean(l, yes);
+    return 1;
+  }, Waits::engine);
+}
+
+// signal(name, {timeout=, default=})
+Result<int> signal(lua_State* L) {
+  Verb v = begin_verb(L, "signal");
+  std::string name = check_name(L, 1, "signal");
+  check_options(L, 2, "rille.signal", {"timeout", "default"});
+  std::int64_t timeout_ms = option_duration_ms(L, 2, "timeout").value_or(0);
+  Value otherwise;
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "default");
+    RILLE_TRY(otherwise, to_value(L, -1, "default"));
+  }
+  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source),
+               push_decoded, Waits::engine);
+}
+
+// run(script, args, {id=})
+Result<int> run(lua_State* L) {
+  Verb v = begin_verb(L, "run");
+  engine::ChildSpec spec;
+  spec.script = std::string(check_text(L, 1, "rille.run"));
+  if (spec.script.empty()) raise_invalid(L, "rille.run: the script's file name is empty");
+  RILLE_TRY(spec.args, to_value(L, 2, "args"));
+  if (spec.args.is_null()) spec.args = Value(Value::Object{});
+  if (!spec.args.as_object() && !(spec.args.as_array() && spec.args.as_array()->empty()))
+    raise_invalid(L, "rille.run: the arguments are a table of names and values",
+                  "rille.run(\"eval.lua\", { model = \"out/model\" })");
+  check_options(L, 3, "rille.run", {"id"});
+  spec.id = option_text(L, 3, "id").value_or("");
+  return await(L, v.run.child(v.id, std::move(spec), v.source), push_decoded, Waits::engine);
+}
+
+Result<int> budget(lua_State* L) {
+  Verb v = begin_verb(L, "budget");
+  check_options(L, 1, "rille.budget", {"limit", "alert", "alert_url", "tag", "month"});
+  check_table(L, 1, "rille.budget");
+  RILLE_TRY(Value options, to_value(L, 1, "budget"));
+  RILLE_CHECK(v.run.set_budget(v.id, options));
+  return 0;
+}
+
+int home(lua_State* L) {
+  push(L, begin_verb(L, "home", Verbs::anywhere).run.home());
+  return 1;
+}
+
+int run_id(lua_State* L) {
+  push(L, begin_verb(L, "run_id", Verbs::anywhere).run.id());
+  return 1;
+}
+
+// On an agent: what an earlier attempt of this call published last, or nil.
+int last_checkpoint(lua_State* L) {
+  push_value(L, LuaHost::of(L).options().last_checkpoint);
+  return 1;
+}
+
+// preempting(): nil, or the seconds that are left of this machine and whether the call goes on elsewhere. A turn of the
+// loop, so that code which never waits hears of it, too.
+Async<> turn(Loop& loop) { co_return co_await sleep_for(loop, 0); }
+
+int run_preempting(lua_State* L) {
+  Verb v = begin_verb(L, "preempting", Verbs::anywhere);
+  if (!v.host.options().preempting) {
+    lua_pushboolean(L, 1);  // as the shim expects
+    return 1;
+  }
+  return await(L, turn(v.host.loop()), [](lua_State* l) {
+    LuaHost& host = LuaHost::of(l);
+    auto [deadline_us, leave] = host.options().preempting();
+    if (!deadline_us) return 0;
+    std::int64_t left_us = std::max<std::int64_t>(0, deadline_us - host.loop().clock().wall_us());
+    push(l, static_cast<double>(left_us) / 1e6);
+    lua_pushboolean(l, leave);
+    return 2;
+  });
+}
+
+// leave(): ends the call, which goes on elsewhere from its last checkpoint; nothing where nobody waits for it.
+int leave(lua_State* L) {
+  Verb v = begin_verb(L, "leave", Verbs::anywhere);
+  if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;
+  Error e = make_error(ErrorKind::state, "the call leaves its machine, which will be taken away");
+  e.code = "preempted";
+  raise(L, std::move(e));
+}
+
+// error{kind=, message=, hint=, ..}: raises a structured error.
+int raise_error(lua_State* L) {
+  check_table(L, 1, "rille.error");
+  check_options(L, 1, "rille.error",
+                {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code",
+                 "http_status", "request_id", "resource", "cause"});
+  Error e = error_from_table(L, 1);
+  if (auto kind = option_text(L, 1, "kind")) {
+    if (to_string(error_kind_from(*kind)) != *kind)
+      raise_invalid(L, fmt::format("rille.error: '{}' is no kind of error", *kind),
+                    "the kinds are: invalid config auth quota capacity network timeout cancelled budget "
+                    "state io integrity device memory divergence internal");
+  } else {
+    e.kind = ErrorKind::invalid;
+  }
+  if (e.message.empty())
+    raise_invalid(L, "rille.error: a message is needed",
+                  "rille.error { kind = \"state\", message = \"what failed\" }");
+  raise(L, std::move(e));
+}
+
+}  // namespace
+
+int open_run(lua_State* L) {
+  lua_settop(L, 1);
+  lua_newtable(L);
+  set_async(L, "sleep", bind<sleep>);
+  set_async(L, "now", bind<now>);
+  set_async(L, "patched", bind<patched>);
+  set_async(L, "signal", bind<signal>);
+  set_async(L, "run", bind<run>);
+  set_async(L, "preempting", bind<run_preempting>);
+  set_functions(L, {{"budget", bind<budget>}, {"error", bind<raise_error>}, {"leave", bind<leave>}});
+  add_words(L, 1);
+  push_rille_core(L);
+  lua_getfield(L, -1, "computed");
+  set_functions(L, {{"home", bind<home>}, {"run_id", bind<run_id>}, {"last_checkpoint", bind<last_checkpoint>}});
+  return 0;
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,311 @@
+// The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave; what it captured is
+// compared before and after, since a finished step does not run again on resume and the change would be lost. The
+// ticket is what the body gets as its second argument.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bindings/lua/workflow/step.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+constexpr int crashes_max_default = 5;
+
+using Ticket = StepObject;
+
+engine::RetryPolicy read_retry(lua_State* L, int options) {
+  engine::RetryPolicy policy;
+  if (!lua_istable(L, options)) return policy;
+  lua_getfield(L, options, "retry");
+  policy.counts_crashes = !lua_isnil(L, -1);
+  int retry = lua_gettop(L);
+  if (lua_isnumber(L, retry)) {
+    std::int64_t n = check_integer(L, retry, "retry");
+    if (n < 1 || n > 1000) raise_invalid(L, fmt::format("retry = {}: expected 1 to 1000 attempts", n));
+    policy.attempts_max = static_cast<int>(n);
+    policy.any_error = true;
+  } else if (!lua_isnil(L, retry)) {
+    check_options(L, retry, "retry",
+                  {"attempts", "initial", "factor", "cap", "only_retryable", "max_elapsed", "on_exhausted"});
+    policy.any_error = !option_bool(L, retry, "only_retryable", false);
+    if (auto n = option_number(L, retry, "attempts")) {
+      if (*n < 1 || *n > 1000 || *n != std::floor(*n))
+        raise_invalid(L, fmt::format("attempts = {}: expected 1 to 1000", *n));
+      policy.attempts_max = static_cast<int>(*n);
+    }
+    if (auto ms = option_duration_ms(L, retry, "initial")) policy.initial_ms = *ms;
+    if (auto ms = option_duration_ms(L, retry, "cap")) policy.cap_ms = *ms;
+    policy.elapsed_ms_max = option_duration_ms(L, retry, "max_elapsed").value_or(0);
+    std::string after = option_text(L, retry, "on_exhausted").value_or("error");
+    if (after != "error" && after != "pause")
+      raise_invalid(L, fmt::format("on_exhausted = '{}': expected 'error' or 'pause'", after));
+    policy.pauses = after == "pause";
+    if (auto f = option_number(L, retry, "factor")) {
+      if (!(*f >= 1 && *f <= 100)) raise_invalid(L, fmt::format("factor = {}: expected 1 to 100", *f));
+      policy.factor = *f;
+    }
+  }
+  lua_pop(L, 1);
+  return policy;
+}
+
+std::int64_t read_limit(lua_State* L, int options, const char* key) {
+  std::optional<std::int64_t> ms = option_duration_ms(L, options, key);
+  if (ms && *ms <= 0) raise_invalid(L, fmt::format("{} = {} ms: expected more than nothing", key, *ms));
+  return ms.value_or(0);
+}
+
+engine::StepOptions read_step_options(lua_State* L, int options, const std::string& name) {
+  check_options(L, options, "rille.step",
+                {"retry", "args", "effect", "probe", "db", "crashes_max", "timeout", "total_timeout",
+                 "heartbeat_timeout", "sim"});
+  engine::StepOptions out;
+  out.retry = read_retry(L, options);
+  if (!lua_istable(L, options)) return out;
+  std::string effect = option_text(L, options, "effect").value_or("idempotent");
+  if (effect == "pure") out.effect = engine::Effect::pure;
+  else if (effect == "once") out.effect = engine::Effect::once;
+  else if (effect != "idempotent" && effect != "tx")  // which may run again until it is committed
+    raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure', 'once' or 'tx'", effect));
+  lua_getfield(L, options, "retry");
+  if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
+    raise_invalid(L, fmt::format("step '{}' has effect = 'once' and retry, but is never tried again", name),
+                  "an effect that may happen again is 'idempotent'");
+  lua_getfield(L, options, "probe");
+  if (!lua_isnil(L, -1)) {
+    if (out.effect != engine::Effect::once)
+      raise_invalid(L, fmt::format("step '{}' has a probe, which only effect = 'once' asks", name));
+    check_function(L, lua_gettop(L), "probe");
+    out.probes = true;
+  }
+  lua_pop(L, 2);
+  if (out.retry.counts_crashes && out.effect == engine::Effect::idempotent) out.crashes_max = crashes_max_default;
+  if (out.probes) out.crashes_max = crashes_max_default;
+  if (auto n = option_number(L, options, "crashes_max")) {
+    if (!(*n >= 0 && *n <= 1000) || *n != std::floor(*n))
+      raise_invalid(L, fmt::format("crashes_max = {}: expected 0 to 1000", *n));
+    if (out.effect == engine::Effect::pure)
+      raise_invalid(L, fmt::format("step '{}' has crashes_max, but effect = 'pure' writes nothing before its result",
+                                   name));
+    out.crashes_max = static_cast<int>(*n);
+  }
+  out.timeout_ms = read_limit(L, options, "timeout");
+  out.total_timeout_ms = read_limit(L, options, "total_timeout");
+  out.heartbeat_timeout_ms = read_limit(L, options, "heartbeat_timeout");
+  return out;
+}
+
+engine::StepTicket copy(const engine::StepTicket& t) {
+  engine::StepTicket mine;
+  mine.key = t.key;
+  mine.attempt = t.attempt;
+  mine.entry = t.entry;
+  return mine;
+}
+
+// What stands for the body in a rehearsal; null: it runs. What may be repeated by its nature does.
+Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, engine::Effect effect) {
+  Rehearsal kind = v.host.options().rehearsal;
+  if (kind == Rehearsal::no) return Value();
+  if (!declared.is_null() || effect != engine::Effect::once) return declared;
+  if (kind == Rehearsal::plan) return Value(Value::Object{});
+  return make_error(ErrorKind::invalid,
+                    fmt::format("step '{}' has effect = 'once', which a simulation must not do", name),
+                    "say what stands for it: sim = { duration = \"1m\", result = 1 }");
+}
+
+// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe, tx, sim
+Result<int> step_begin(lua_State* L) {
+  Verb v = begin_verb(L, "step");
+  engine::Operation op;
+  op.kind = "step";
+  op.name = check_name(L, 1, "step");
+  op.source = v.source;
+  check_function(L, 3, "rille.step");
+  if (lua_istable(L, 2)) {
+    lua_getfield(L, 2, "args");
+    RILLE_TRY(op.args, to_value(L, -1, "args"));
+    lua_pop(L, 1);
+  }
+  std::string name = op.name;
+  engine::StepOptions options = read_step_options(L, 2, name);
+  engine::Run* run = &v.run;
+  bool limited = options.limited();
+  std::string database = read_database(L, 2, name);
+  RILLE_TRY(Value declared, read_sim(L, 2, fmt::format("rille.step '{}'", name), false));
+  RILLE_TRY(Value sim, stand_in(v, name, std::move(declared), options.effect));
+  bool rehearsed = v.host.options().rehearsal != Rehearsal::no;
+  if (!database.empty()) {
+    Value args = std::move(op.args);
+    op.args = Value();
+    op.args.set("args", std::move(args)).set("db", database);
+  }
+  auto push_ticket = [name, run, limited, database, sim, rehearsed](lua_State* l, engine::StepTicket ticket) {
+    std::optional<Result<Value>> recorded = std::move(ticket.recorded);
+    int attempt = ticket.attempt;
+    bool probe = ticket.probe;
+    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr,
+                          rehearsed});
+    lua_pushboolean(l, recorded.has_value());
+    if (!recorded) {
+      push(l, attempt);
+      push(l, probe);
+      push(l, !database.empty());
+      push_value(l, sim);
+      return 6;
+    }
+    if (*recorded) {
+      push_value(l, **recorded);
+    } else {
+      // A recorded failure is raised again as it was.
+      push_error(l, recorded->error());
+      lua_pushboolean(l, 1);
+      return 4;
+    }
+    return 3;
+  };
+  return await(L, v.run.step_begin(v.id, std::move(op), options), push_ticket, Waits::engine);
+}
+
+int step_enter(lua_State* L) {
+  Verb v = begin_verb(L, "step");
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  t.before = Captured::of(L, 2);
+  t.outer = v.fiber.random;
+  std::uint64_t seed = v.run.seed(v.id);
+  for (char c : t.ticket.key + "#" + std::to_string(t.ticket.attempt))
+    seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  v.fiber.random.reseed(seed);
+  v.fiber.step = t.name;
+  if (t.limited) v.host.look_later(v.run.look_at_clock());
+  return 0;
+}
+
+// (ticket, fn, ok) -> nothing, or the error that a change of captured variables is.
+int step_leave(lua_State* L) {
+  Verb v = begin_verb(L, "step", Verbs::anywhere);
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  v.fiber.step.clear();
+  v.fiber.random = t.outer;
+  v.host.caught();
+  if (!lua_toboolean(L, 3)) return 0;
+  std::string changed = Captured::of(L, 2).difference(t.before);
+  if (changed.empty()) return 0;
+  push_error(L,
+             make_error(ErrorKind::state,
+                        fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})",
+                                    t.name, changed, std::string(v.source)),
+                        "a finished step does not run again on resume, so the change would be lost: return "
+                        "the value instead"));
+  return 1;
+}
+
+// -> again, attempt | false, value | false, error, true
+auto outcome_of(Ticket* ticket) {
+  return [ticket](lua_State* l, engine::StepOutcome outcome) {
+    ticket->ticket.attempt = outcome.attempt;
+    ticket->ticket.last = std::move(outcome.last);
+    lua_pushboolean(l, outcome.again);
+    if (outcome.again) {
+      push(l, outcome.attempt);
+      return 2;
+    }
+    if (outcome.result) {
+      push_value(l, *outcome.result);
+      return 2;
+    }
+    push_error(l, outcome.result.error());
+    lua_pushboolean(l, 1);
+    return 3;
+  };
+}
+
+// (ticket, ok, value, count) -> outcome_of
+Result<int> step_end(lua_State* L) {
+  Verb v = begin_verb(L, "step");
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  Result<Value> body = Value();
+  if (lua_toboolean(L, 2)) {
+    body = to_value(L, 3, fmt::format("the result of step '{}'", t.name));
+    if (lua_tointeger(L, 4) > 1)
+      body = make_error(
+          ErrorKind::invalid,
+          fmt::format("step '{}' returns {} values, but one is recorded", t.name, lua_tointeger(L, 4)),
+          "return one table: return { a, b }");
+  } else {
+    body = caught_error(L, 3);
+  }
+  if (t.transaction) body = end_transaction(t, std::move(body), v.run.loop().clock().wall_us());
+  return await(L, v.run.step_end(v.id, copy(t.ticket), std::move(body)), outcome_of(&t), Waits::cleanup);
+}
+
+// (ticket, ok, verdict, value) -> outcome_of
+Result<int> step_probed(lua_State* L) {
+  Verb v = begin_verb(L, "step");
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  lua_settop(L, 4);
+  Result<engine::ProbeAnswer> answer = engine::ProbeAnswer();
+  std::string_view verdict = lua_type(L, 3) == LUA_TSTRING ? lua_tostring(L, 3) : "";
+  if (!lua_toboolean(L, 2)) {
+    answer = caught_error(L, 3);
+  } else if (verdict == "done") {
+    Result<Value> value = to_value(L, 4, fmt::format("the result of step '{}'", t.name));
+    if (value) answer->done = std::move(*value);
+    else answer = value.error();
+  } else if (verdict != "absent") {
+    answer = make_error(ErrorKind::invalid,
+                        fmt::format("the probe of step '{}' says {}: expected \"done\" and the result, or \"absent\"",
+                                    t.name, describe(L, 3)));
+  }
+  return await(L, v.run.step_probed(v.id, copy(t.ticket), std::move(answer)), outcome_of(&t), Waits::cleanup);
+}
+
+// Of the step that this object stands for.
+engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
+  if (!t.plain) return copy(t.ticket);
+  if (!v.fiber.plain.runs)
+    raise(L, make_error(ErrorKind::state, "this step has ended", "what it gets belongs to its body"));
+  return v.run.plain_ticket(v.id);
+}
+
+// ctx:heartbeat(value)
+Result<int> heartbeat(lua_State* L) {
+  Verb v = begin_verb(L, "step", Verbs::anywhere);
+  Ticket& t = check_object<Ticket>(L, 1, "step");
+  RILLE_TRY(Value progress, to_value(L, 2, fmt::format("the heartbeat of step '{}'", t.name)));
+  RILLE_CHECK(v.run.step_heartbeat(v.id, ticket_of(L, v, t), std::move(progress)));
+  return 0;
+}
+
+bool step_field(lua_State* L, std::string_view key) {
+  const Ticket& t = check_object<Ticket>(L, 1, "step");
+  if (key == "attempt") push(L, t.ticket.attempt);
+  else if (key == "token" && !t.plain) push(L, engine::step_token(t.run, t.ticket.key));
+  else if (key == "token") {
+    Verb v = begin_verb(L, "step", Verbs::anywhere);
+    push(L, engine::step_token(v.run.id(), ticket_of(L, v, t).key));
+  }
+  else if (key == "last") push_value(L, t.ticket.last);
+  else if (key == "db") push_database(L, t);
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+void add_step_functions(lua_State* L) {
+  define_class<Ticket>(L, {.name = "Step",
+                           .methods = {{"heartbeat", bind<heartbeat>}},
+                           .field = step_field,
+                           .fields = {"attempt", "token", "last", "db"}});
+  set_functions(L, {{"step_enter", bind<step_enter>}, {"step_leave", bind<step_leave>}});
+  set_async(L, "step_begin", bind<step_begin>);
+  set_async(L, "step_probed", bind<step_probed>);
+  set_async(L, "step_end", bind<step_end>);
+  add_plain_step_functions(L);
+  add_tx_functions(L);
+}
+
+}  // namespace rille::lua

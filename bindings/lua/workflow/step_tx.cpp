@@ -1,0 +1,127 @@
+// Steps whose effect is a transaction in a database of the user's (store/transaction.hpp): ctx.db, and what surrounds
+// the body. The transaction leaves a row with the step's token, so that a process which comes after a crash between the
+// commit and the journal's row takes the result from there, and does not run the body again.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "bindings/lua/workflow/step.hpp"
+#include "runtime/core/store/blobs.hpp"
+
+namespace rille::lua {
+
+namespace {
+
+struct Database {
+  std::shared_ptr<store::Transaction> transaction;
+};
+
+// (ticket) -> whether it was committed before, its result
+Result<int> tx_begin(lua_State* L) {
+  Verb v = begin_verb(L, "step", Verbs::anywhere);
+  StepObject& t = check_object<StepObject>(L, 1, "step");
+  // A prompt records no steps, and rehearsals bear the same ids each time: nothing may be taken from an earlier one.
+  bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
+  store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
+  Async<std::shared_ptr<store::Transaction>> begun =
+      store::Transaction::wait_and_begin(v.run.loop(), t.database, std::move(record));
+  auto keep = [&t](lua_State* l, std::shared_ptr<store::Transaction> transaction) {
+    lua_pushboolean(l, transaction->found().has_value());
+    if (transaction->found()) push_value(l, *transaction->found());
+    else lua_pushnil(l);
+    t.transaction = std::move(transaction);
+    return 2;
+  };
+  return await(L, std::move(begun), std::move(keep));
+}
+
+// What follows the statement: nothing, values for its ?, or a table of values for its :names.
+Result<Value> read_values(lua_State* L) {
+  int top = lua_gettop(L);
+  if (top < 3) return Value();
+  if (top == 3 && lua_istable(L, 3) && !is_null(L, 3)) return to_value(L, 3, "the values");
+  Value::Array list;
+  for (int i = 3; i <= top; ++i) {
+    RILLE_TRY(Value one, to_value(L, i, fmt::format("value {}", i - 2)));
+    list.push_back(std::move(one));
+  }
+  return Value(std::move(list));
+}
+
+// db:exec(sql, ...) -> rows changed
+Result<int> tx_exec(lua_State* L) {
+  Database& db = check_object<Database>(L, 1, "database");
+  std::string sql(check_text(L, 2, "statement"));
+  RILLE_TRY(Value values, read_values(L));
+  RILLE_TRY(std::int64_t changed, db.transaction->exec(sql, values));
+  push(L, changed);
+  return 1;
+}
+
+// db:query(sql, ...) -> list of rows
+Result<int> query(lua_State* L) {
+  Database& db = check_object<Database>(L, 1, "database");
+  std::string sql(check_text(L, 2, "statement"));
+  RILLE_TRY(Value values, read_values(L));
+  RILLE_TRY(Value rows, db.transaction->query(sql, values));
+  push_value(L, rows);
+  return 1;
+}
+
+}  // namespace
+
+std::string read_database(lua_State* L, int options, const std::string& step) {
+  if (!lua_istable(L, options)) return {};
+  bool tx = option_text(L, options, "effect").value_or("") == "tx";
+  std::string file = option_text(L, options, "db").value_or("");
+  if (tx && file.empty())
+    raise_invalid(L, fmt::format("step '{}' has effect = 'tx', but no database", step),
+                  "name its file: db = \"my.db\"");
+  if (!tx && !file.empty())
+    raise_invalid(L, fmt::format("step '{}' has db = '{}', which goes with effect = 'tx'", step, file));
+  if (!tx) return {};
+  LuaHost& host = LuaHost::of(L);
+  if (host.has_run() && host.run().mode() == engine::Mode::ephemeral)
+    raise(L, make_error(ErrorKind::state,
+                        fmt::format("step '{}' has effect = 'tx', but nothing is recorded here", step),
+                        "do it in the workflow, with what the call returns"));
+  std::error_code ec;
+  std::filesystem::path full = file;
+  if (full.is_relative() && !host.options().script_directory.empty())
+    full = std::filesystem::path(host.options().script_directory) / full;
+  return std::filesystem::absolute(full, ec).lexically_normal().string();
+}
+
+void push_database(lua_State* L, const StepObject& step) {
+  if (!step.transaction)
+    raise(L, step.database.empty()
+                 ? make_error(ErrorKind::invalid, "this step has no database",
+                              "give it one: { effect = \"tx\", db = \"my.db\" }")
+                 : make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", step.name),
+                              "`ctx.db` belongs to the body of its step"));
+  push_object(L, Database{step.transaction});
+}
+
+Result<Value> end_transaction(StepObject& step, Result<Value> body, std::int64_t at_us) {
+  std::shared_ptr<store::Transaction> transaction = std::exchange(step.transaction, nullptr);
+  if (!body || transaction->found() || step.rehearsed) {
+    transaction->roll_back();
+    return body;
+  }
+  if (std::size_t size = body->to_json().size(); size > store::inline_bytes_max) {
+    transaction->roll_back();
+    return make_error(ErrorKind::invalid,
+                      fmt::format("the result of step '{}' has {} bytes; with effect = 'tx' at most {} are kept",
+                                  step.name, size, store::inline_bytes_max),
+                      "it can lie in the database itself");
+  }
+  RILLE_CHECK(transaction->commit(*body, at_us));
+  return body;
+}
+
+void add_tx_functions(lua_State* L) {
+  define_class<Database>(L, {.name = "Database", .methods = {{"exec", bind<tx_exec>}, {"query", bind<query>}}});
+  set_async(L, "tx_begin", bind<tx_begin>);
+}
+
+}  // namespace rille::lua

@@ -1,0 +1,284 @@
+// The CPU's communicator: what goes to whom in each operation, and where it is folded.
+#include "runtime/compute/collective/communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/build_id.hpp"
+#include "runtime/compute/collective/agreement.hpp"
+#include "runtime/compute/collective/mesh.hpp"
+
+namespace rille::collective {
+
+namespace {
+
+// Up to here all ranks send everything to each other and fold it all: one exchange. Beyond, each folds its share and
+// sends the result: two exchanges, and each number is folded once.
+constexpr std::size_t direct_bytes_max = 32u << 10;
+constexpr std::size_t block_bytes = 128u << 10;      // that are folded at once
+constexpr std::size_t spread_bytes_min = 256u << 10; // of a broadcast whose parts the ranks hand to each other
+constexpr std::int64_t share_step = 64;              // shares begin at multiples of so many elements
+
+struct Span {
+  std::int64_t at = 0, end = 0;                      // elements
+  std::int64_t count() const { return end - at; }
+};
+
+class CpuCommunicator final : public Communicator {
+ public:
+  CpuCommunicator(std::unique_ptr<Mesh> mesh, std::shared_ptr<Stop> stop)
+      : mesh_(std::move(mesh)), stop_(std::move(stop)), agreement_(*mesh_), rank_(mesh_->rank()),
+        world_(mesh_->world()) {}
+
+  int rank() const override { return rank_; }
+  int world() const override { return world_; }
+  std::string transport() const override {
+    if (world_ == 1) return "nothing";
+    return mesh_->shared_links() == 0 ? "tcp" : mesh_->shared_links() == world_ - 1 ? "shared memory"
+                                                                                    : "shared memory and tcp";
+  }
+  std::string place() const override { return "cpu"; }
+  std::string host() const override { return mesh_->host(); }
+  bool takes(const device::Device& device) const override { return device.kind() == device::Kind::cpu; }
+  void stop(Error why) override { stop_->now(std::move(why)); }
+  void leave() override { mesh_->leave(); }
+  void hurry(std::int64_t ms) override { mesh_->hurry(ms); }
+
+  Result<> run(const Operation& op, const std::vector<Piece>& pieces) override {
+    RILLE_CHECK(check(op, rank_, world_));
+    if (pieces.size() > 1 && op.kind != Kind::all_reduce && op.kind != Kind::broadcast)
+      return make_error(ErrorKind::internal, describe(op) + ": several pieces");
+    RILLE_CHECK(mesh_->begin(describe(op)));
+    auto ran = pieces.size() > 1 ? run_packed(op, pieces) : run_one(op, pieces.empty() ? Piece{} : pieces[0]);
+    if (!ran) return mesh_->fail(std::move(ran).error());
+    return success();
+  }
+
+ private:
+  std::size_t bytes(std::int64_t count) const { return std::size_t(count) * size_; }
+  // Share `r` of n elements: what rank r folds.
+  Span share(std::int64_t n, int r) const {
+    const std::int64_t steps = (n + share_step - 1) / share_step;
+    return {std::min(n, steps * r / world_ * share_step), std::min(n, steps * (r + 1) / world_ * share_step)};
+  }
+
+  // One message out of several pieces: the copy is cheap beside the rest.
+  Result<> run_packed(const Operation& op, const std::vector<Piece>& pieces) {
+    const auto size = size_bytes(op.dtype);
+    std::size_t total = 0;
+    for (const auto& p : pieces) total += std::size_t(p.count) * size;
+    packed_.resize(total);
+    std::size_t at = 0;
+    for (const auto& p : pieces) {
+      const auto n = std::size_t(p.count) * size;
+      if (n) std::memcpy(packed_.data() + at, p.in, n);
+      at += n;
+    }
+    RILLE_CHECK(run_one(op, {packed_.data(), packed_.data(), op.count}));
+    at = 0;
+    for (const auto& p : pieces) {
+      const auto n = std::size_t(p.count) * size;
+      if (n && p.out) std::memcpy(p.out, packed_.data() + at, n);
+      at += n;
+    }
+    return success();
+  }
+
+  Result<> run_one(const Operation& op, const Piece& piece) {
+    size_ = size_bytes(op.dtype);
+    const auto* const in = static_cast<const std::byte*>(piece.in);
+    auto* const out = static_cast<std::byte*>(piece.out);
+    switch (op.kind) {
+      case Kind::send: case Kind::receive: return one_to_one(op, in, out);
+      case Kind::barrier: return agreement_.agree(op);
+      case Kind::all_reduce: return all_reduce(op, in, out);
+      case Kind::reduce_scatter: return reduce_scatter(op, in, out);
+      case Kind::all_gather: return all_gather(op, in, out);
+      case Kind::broadcast: return broadcast(op, in, out);
+    }
+    return success();
+  }
+
+  // -- operations
+  Result<> one_to_one(const Operation& op, const std::byte* in, std::byte* out) {
+    agreement_.open_pair(op);
+    if (op.kind == Kind::send) mesh_->send(op.peer, in, bytes(op.count));
+    RILLE_CHECK(agreement_.compare_pair(op));
+    if (op.kind == Kind::receive) mesh_->receive(op.peer, out, bytes(op.count));
+    return mesh_->turn_until_done();
+  }
+
+  // in[0] op in[1] op .. -> out, of n elements; the one of this rank is `mine`, the others lie in `others`, `apart`
+  // bytes from each other in the order of the ranks.
+  void fold(const Operation& op, const std::byte* mine, const std::byte* others, std::size_t apart, std::byte* out,
+            std::int64_t n) {
+    views_.resize(std::size_t(world_) + 1);
+    for (int r = 0; r <= world_; ++r) {
+      auto& v = views_[std::size_t(r)] = {};
+      v.dtype = op.dtype;
+      v.shape.push(n);
+      v.strides.push(1);
+      const std::byte* from = r == world_ ? out : r == rank_ ? mine : others + std::size_t(r - (r > rank_)) * apart;
+      v.data = const_cast<std::byte*>(from);
+    }
+    kernels::Attrs attrs;
+    attrs.i[0] = std::int64_t(op.reduce);
+    kernels::Call call;
+    call.in = views_.data();
+    call.n_in = world_;
+    call.out = views_.data() + world_;
+    call.n_out = 1;
+    call.attrs = &attrs;
+    kernels::fold(call);
+  }
+
+  Result<> all_reduce(const Operation& op, const std::byte* in, std::byte* out) {
+    const auto n = op.count;
+    if (bytes(n) > direct_bytes_max && world_ > 1) {
+      agreement_.open(op);
+      for (int r = 0; r < world_; ++r)
+        if (r != rank_) mesh_->send(r, in + bytes(share(n, r).at), bytes(share(n, r).count()));
+      RILLE_CHECK(agreement_.compare_all(op));
+      const Span mine = share(n, rank_);
+      RILLE_CHECK(fold_share(op, in + bytes(mine.at), out + bytes(mine.at), mine.count(), true));
+      for (int r = 0; r < world_; ++r)
+        if (r != rank_) mesh_->receive(r, out + bytes(share(n, r).at), bytes(share(n, r).count()));
+      return mesh_->turn_until_done();
+    }
+    agreement_.open(op);
+    staging_.resize(std::size_t(world_) * bytes(n));
+    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in, bytes(n));
+    RILLE_CHECK(agreement_.compare_all(op));
+    for (int r = 0; r < world_; ++r)
+      if (r != rank_) mesh_->receive(r, staging_.data() + std::size_t(r - (r > rank_)) * bytes(n), bytes(n));
+    RILLE_CHECK(mesh_->turn_until_done());
+    fold(op, in, staging_.data(), bytes(n), out, n);
+    return success();
+  }
+
+  // What the others send of this rank's share, block by block, each folded while the next ones come. With `spread` the
+  // others get each block of the result at once.
+  Result<> fold_share(const Operation& op, const std::byte* in, std::byte* out, std::int64_t n, bool spread) {
+    const auto block = std::int64_t(block_bytes / size_);
+    staging_.resize(std::size_t(world_) * block_bytes);
+    for (std::int64_t at = 0; at < n; at += block) {
+      const std::int64_t m = std::min(block, n - at);
+      for (int r = 0; r < world_; ++r)
+        if (r != rank_) mesh_->receive(r, staging_.data() + std::size_t(r - (r > rank_)) * block_bytes, bytes(m));
+      RILLE_CHECK(mesh_->turn_until_received());
+      fold(op, in + bytes(at), staging_.data(), block_bytes, out + bytes(at), m);
+      for (int r = 0; r < world_ && spread; ++r) if (r != rank_) mesh_->send(r, out + bytes(at), bytes(m));
+    }
+    return success();
+  }
+
+  Result<> reduce_scatter(const Operation& op, const std::byte* in, std::byte* out) {
+    const auto n = op.count;
+    agreement_.open(op);
+    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in + bytes(n) * std::size_t(r), bytes(n));
+    RILLE_CHECK(agreement_.compare_all(op));
+    RILLE_CHECK(fold_share(op, in + bytes(n) * std::size_t(rank_), out, n, false));
+    return mesh_->turn_until_done();
+  }
+
+  Result<> all_gather(const Operation& op, const std::byte* in, std::byte* out) {
+    const auto n = bytes(op.count);
+    agreement_.open(op);
+    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in, n);
+    RILLE_CHECK(agreement_.compare_all(op));
+    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->receive(r, out + n * std::size_t(r), n);
+    if (n) std::memmove(out + n * std::size_t(rank_), in, n);
+    return mesh_->turn_until_done();
+  }
+
+  // A large one in parts, one to each rank, which hands it to the others: the first rank sends it all about twice,
+  // however many ranks there are.
+  Result<> broadcast(const Operation& op, const std::byte* in, std::byte* out) {
+    const auto n = op.count;
+    const bool parts = world_ > 2 && bytes(n) >= spread_bytes_min;
+    const bool root = op.peer == rank_;
+    agreement_.open(op);
+    for (int r = 0; root && r < world_; ++r) {
+      if (r == rank_) continue;
+      const Span s = parts ? share(n, r) : Span{0, n}, own = share(n, rank_);
+      mesh_->send(r, in + bytes(s.at), bytes(s.count()));
+      if (parts) mesh_->send(r, in + bytes(own.at), bytes(own.count()));
+    }
+    RILLE_CHECK(agreement_.compare_all(op));
+    if (root) {
+      RILLE_CHECK(mesh_->turn_until_done());
+      if (out && out != in && n) std::memmove(out, in, bytes(n));
+      return success();
+    }
+    const Span s = parts ? share(n, rank_) : Span{0, n}, first = share(n, op.peer);
+    mesh_->receive(op.peer, out + bytes(s.at), bytes(s.count()));
+    if (!parts) return mesh_->turn_until_done();
+    RILLE_CHECK(mesh_->turn_until_received());
+    mesh_->receive(op.peer, out + bytes(first.at), bytes(first.count()));
+    for (int r = 0; r < world_; ++r) {
+      if (r == rank_ || r == op.peer) continue;
+      mesh_->send(r, out + bytes(s.at), bytes(s.count()));
+      mesh_->receive(r, out + bytes(share(n, r).at), bytes(share(n, r).count()));
+    }
+    return mesh_->turn_until_done();
+  }
+
+  std::unique_ptr<Mesh> mesh_;
+  std::shared_ptr<Stop> stop_;
+  Agreement agreement_;
+  int rank_, world_;
+  std::size_t size_ = 1;                             // of an element of the operation under way
+  std::vector<std::byte> staging_, packed_;
+  std::vector<kernels::View> views_;
+};
+
+Result<> check(const Options& o) {
+  if (o.world < 1 || o.world > world_max) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("world = {}: a communicator has 1 to {} ranks", o.world, world_max));
+  }
+  if (o.rank < 0 || o.rank >= o.world) {
+    return make_error(ErrorKind::invalid, fmt::format("rank = {}: there is no such rank of {}", o.rank, o.world),
+                      fmt::format("ranks are 0 to {}", o.world - 1));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& place, std::string& gift,
+                                         const std::shared_ptr<Stop>& stop) {
+  RILLE_CHECK(check(o));
+  Meeting meeting;
+  meeting.peers.resize(std::size_t(o.world));
+  if (o.world > 1) {
+    Invitation in;
+    in.rank = o.rank;
+    in.world = o.world;
+    RILLE_TRY(in.address, parse_address(o.address));
+    if (o.token.empty() && !is_loopback(in.address)) {
+      return make_error(ErrorKind::invalid, fmt::format("{}: others can reach this address, and there is no token",
+                                                        o.address),
+                        "token = .., a secret that all ranks know");
+    }
+    in.token = o.token;
+    in.timeout_ms = o.timeout_ms;
+    in.build = o.build.empty() ? std::string(build_id()) : o.build;
+    in.terms = place + (o.shared_memory ? ", any transport" : ", TCP");
+    in.gift = gift;
+    in.listener = o.listener;
+    RILLE_TRY(meeting, meet(in, *stop));
+    gift = meeting.gift;
+  }
+  return Mesh::create(std::move(meeting), o.rank, o.shared_memory && o.world > 1, o.timeout_ms, stop);
+}
+
+Result<std::shared_ptr<Communicator>> Communicator::create(const Options& o, std::shared_ptr<Stop> stop) {
+  std::string nothing;
+  RILLE_TRY(auto mesh, meet_ranks(o, "the CPU", nothing, stop));
+  return std::shared_ptr<Communicator>(std::make_shared<CpuCommunicator>(std::move(mesh), std::move(stop)));
+}
+
+}  // namespace rille::collective

@@ -1,0 +1,282 @@
+#include "runtime/compute/collective/mesh.hpp"
+
+#include <poll.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/time.hpp"
+
+namespace rille::collective {
+
+namespace {
+
+using std::chrono::steady_clock;
+
+// A rank on this machine usually answers at once: looking again is quicker than sleeping, where it has a core of its
+// own to answer on. Not for long: where others work on that core it comes only when this one lets go of its own.
+constexpr int spins_max = 1000;
+
+void pause_a_little() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+int cores() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Mesh>> Mesh::create(Meeting meeting, int rank, bool shared_memory, std::int64_t timeout_ms,
+                                           std::shared_ptr<Stop> stop) {
+  std::unique_ptr<Mesh> mesh(new Mesh(rank, timeout_ms, std::move(stop)));
+  const Limit limit(timeout_ms, *mesh->stop_);
+  std::vector<std::unique_ptr<Link>> links(meeting.peers.size());
+  if (shared_memory) {
+    RILLE_TRY(links, share_memory(meeting, rank, limit));
+  }
+  mesh->peers_.resize(meeting.peers.size());
+  for (std::size_t r = 0; r < links.size(); ++r) {
+    if (int(r) == rank) continue;
+    auto& peer = mesh->peers_[r];
+    peer.control = std::move(meeting.peers[r].control);
+    peer.parser = std::move(meeting.peers[r].parser);
+    mesh->shared_links_ += links[r] != nullptr;
+    peer.link = links[r] ? std::move(links[r]) : tcp_link(std::move(meeting.peers[r].data));
+  }
+  if (rank > 0) mesh->host_ = local_address(mesh->peers_[0].control.get()).host;
+  mesh->spins_ = mesh->shared_links_ && cores() > mesh->shared_links_ ? spins_max : 0;
+  return mesh;
+}
+
+Mesh::~Mesh() { leave(); }
+
+void Mesh::leave() {
+  if (broken_) return;
+  for (std::size_t r = 0; r < peers_.size(); ++r) say(r, Value().set("left", true));
+  broken_ = make_error(ErrorKind::state, "the communicator is closed");
+}
+
+// As much as the socket takes at once: it is empty but for some bells.
+void Mesh::say(std::size_t r, const Value& words) {
+  if (!peers_[r].control.valid()) return;
+  const Stop never;
+  send_message(peers_[r].control.get(), words, Limit(200, never)).ok();
+}
+
+Result<> Mesh::begin(std::string what) {
+  if (broken_) return Error(*broken_);
+  if (stop_->asked()) return fail(stop_->why());
+  what_ = std::move(what);
+  return success();
+}
+
+void Mesh::send(int to, const void* from, std::size_t bytes) {
+  if (bytes) peers_[std::size_t(to)].outs.push_back({static_cast<const std::byte*>(from), bytes});
+}
+
+void Mesh::receive(int from, void* to, std::size_t bytes) {
+  if (bytes) peers_[std::size_t(from)].ins.push_back({static_cast<std::byte*>(to), bytes});
+}
+
+bool Mesh::received() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return p.ins.empty(); });
+}
+
+bool Mesh::done() const {
+  return received() && std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return p.outs.empty(); });
+}
+
+Result<> Mesh::turn_until_received() { return turn_until(&Mesh::received); }
+Result<> Mesh::turn_until_done() { return turn_until(&Mesh::done); }
+
+Result<> Mesh::turn_until(bool (Mesh::*enough)() const) {
+  int idle = 0;
+  auto since = steady_clock::now();
+  for (;;) {
+    RILLE_TRY(const bool moved, turn());
+    if ((this->*enough)()) return success();
+    if (moved) {
+      idle = 0;
+      since = steady_clock::now();
+    } else if (++idle > spins_) {
+      RILLE_CHECK(sleep(since));
+    } else {
+      pause_a_little();
+    }
+  }
+}
+
+Result<bool> Mesh::turn() {
+  bool moved = false;
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    RILLE_TRY(const bool some, turn(r));
+    moved = moved || some;
+  }
+  return moved;
+}
+
+Result<bool> Mesh::turn(std::size_t r) {
+  Peer& peer = peers_[r];
+  bool moved = false;
+  while (!peer.outs.empty()) {
+    auto& out = peer.outs.front();
+    auto n = peer.link->write_some(out.at, out.left);
+    if (!n) return closed(r, n.error().message);
+    if (*n == 0) break;
+    moved = true;
+    out.at += *n;
+    out.left -= *n;
+    if (out.left == 0) peer.outs.pop_front();
+  }
+  while (!peer.ins.empty()) {
+    auto& in = peer.ins.front();
+    auto n = peer.link->read_some(in.at, in.left);
+    if (!n) return closed(r, n.error().message);
+    if (*n == 0) break;
+    moved = true;
+    in.at += *n;
+    in.left -= *n;
+    if (in.left == 0) peer.ins.pop_front();
+  }
+  return moved;
+}
+
+// Nothing moves. The others are told that they must ring, and everything is looked at once more before.
+Result<> Mesh::sleep(Instant since) {
+  for (auto& p : peers_) if (p.link) p.link->sleeps(true);
+  auto moved = turn();
+  auto woken = moved && !*moved ? poll_all(since) : success();
+  for (auto& p : peers_) if (p.link) p.link->sleeps(false);
+  if (!moved) return std::move(moved).error();
+  return woken;
+}
+
+Result<> Mesh::poll_all(Instant since) {
+  RILLE_CHECK(look_for_gone());
+  std::vector<pollfd> set{{stop_->fd(), POLLIN, 0}};
+  std::vector<std::size_t> whose;
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    const Peer& p = peers_[r];
+    if (!p.link) continue;
+    if (p.gone.empty()) {
+      set.push_back({p.control.get(), POLLIN, 0});
+      whose.push_back(r);
+    }
+    const short events = short((p.ins.empty() ? 0 : POLLIN) | (p.outs.empty() ? 0 : POLLOUT));
+    if (p.link->socket() >= 0 && events) {
+      set.push_back({p.link->socket(), events, 0});
+      whose.push_back(peers_.size());
+    }
+  }
+  auto end = since + std::chrono::milliseconds(timeout_ms_);
+  if (const auto hurry = hurry_ns_.load()) end = std::min(end, Instant(std::chrono::nanoseconds(hurry)));
+  Limit limit(0, *stop_);
+  limit.end = end;
+  // Not for long at once: hurry() does not wake.
+  const int n = ::poll(set.data(), set.size(), std::min(limit.left_ms(), 1000));
+  if (n < 0 && errno != EINTR) return errno_error("poll", "the sockets of ranks", errno);
+  if (stop_->asked()) return stop_->why();
+  for (std::size_t i = 1; n > 0 && i < set.size(); ++i)
+    if (set[i].revents && whose[i - 1] < peers_.size()) RILLE_CHECK(listen_to(whose[i - 1]));
+  if (n <= 0 && limit.left_ms() == 0) return late();
+  return success();
+}
+
+// What has come on the control connection: bells, and what another rank has found wrong.
+Result<> Mesh::listen_to(std::size_t r) {
+  Peer& peer = peers_[r];
+  for (;;) {
+    auto said = receive_some(peer.control.get(), peer.parser);
+    if (!said) {
+      if (said.error().kind == ErrorKind::integrity) return lost(r, said.error().message);
+      peer.gone = said.error().message;
+      return success();
+    }
+    if (!*said) return success();
+    const Value& words = **said;
+    if (words.is_null()) continue;
+    if (words.boolean("left")) {
+      peer.left = true;
+      peer.gone = "it has closed its communicator";
+      return success();
+    }
+    if (!words["failed"].is_null()) {
+      Error e = error_from_value(words["failed"]);
+      e.resource = fmt::format("rank {}", r);        // that found it
+      if (e.kind == ErrorKind::cancelled) e.kind = ErrorKind::network;   // nobody has cancelled this one
+      return e;
+    }
+  }
+}
+
+Result<> Mesh::look() {
+  what_ = "what it does";
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (peers_[r].link && peers_[r].gone.empty()) RILLE_CHECK(listen_to(r));
+  return look_for_gone();
+}
+
+// A rank that is gone ends the operation, unless it has left with all that this operation wants of it done.
+Result<> Mesh::look_for_gone() const {
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    const Peer& p = peers_[r];
+    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty())) return lost(r, p.gone);
+  }
+  return success();
+}
+
+// Who closes its connections may have said why.
+Error Mesh::closed(std::size_t r, const std::string& why) {
+  if (auto told = listen_to(r); !told) return std::move(told).error();
+  return lost(r, why);
+}
+
+Error Mesh::lost(std::size_t r, const std::string& why) const {
+  return make_error(ErrorKind::network, fmt::format("rank {} is gone during {} of rank {}: {}", r, what_, rank_, why),
+                    "look at what that rank printed last; then start all ranks again");
+}
+
+Error Mesh::late() const {
+  std::string names;
+  int absent = 0;
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (peers_[r].ins.empty() && peers_[r].outs.empty()) continue;
+    if (++absent <= 8) names += fmt::format("{}{}", absent > 1 ? ", " : "", r);
+  }
+  if (hurry_ns_.load()) {
+    return make_error(ErrorKind::cancelled, fmt::format("rank {} ended in {}, which waited for rank{} {}", rank_, what_,
+                                                        absent > 1 ? "s" : "", names));
+  }
+  return make_error(ErrorKind::timeout,
+                    fmt::format("{} of rank {} waited {} for rank{} {}", what_, rank_, format_duration_ms(timeout_ms_),
+                                absent > 1 ? "s" : "", names),
+                    "all ranks make the same calls in the same order; timeout = .. makes it longer");
+}
+
+Error Mesh::fail(Error why) {
+  if (broken_) return *broken_;
+  if (why.resource.empty()) {                        // it is not known by the others yet
+    const Value words = Value().set("failed", error_to_value(why));
+    for (std::size_t r = 0; r < peers_.size(); ++r) say(r, words);
+  }
+  for (auto& p : peers_) {
+    p.outs.clear();
+    p.ins.clear();
+  }
+  broken_ = why;
+  return why;
+}
+
+void Mesh::hurry(std::int64_t ms) {
+  const auto end = steady_clock::now() + std::chrono::milliseconds(ms);
+  hurry_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time_since_epoch()).count();
+}
+
+}  // namespace rille::collective

@@ -1,0 +1,169 @@
+#include "runtime/compute/data/arrays_dataset.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/compute/data/cursor.hpp"
+#include "runtime/compute/data/permutation.hpp"
+#include "runtime/core/store/hash.hpp"
+
+namespace rille::data {
+
+namespace {
+
+Error bad(std::string message, std::string hint = {}) {
+  return make_error(ErrorKind::invalid, "arrays: " + std::move(message), std::move(hint));
+}
+
+std::string describe(const Array& a) { return fmt::format("'{}' [{}]", a.name, fmt::join(a.shape, ", ")); }
+
+// Some rows of it, spread over the whole.
+void add_to(store::Hasher& hasher, const Array& a) {
+  constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
+  hasher.update(fmt::format("{}:{}:{};", a.name, name_of(a.dtype), fmt::join(a.shape, ",")));
+  if (a.bytes.size() <= whole_bytes_max) return hasher.update(a.bytes);
+  const std::size_t stride = (a.bytes.size() - piece_bytes) / (pieces - 1);
+  for (std::size_t i = 0; i < pieces; ++i) hasher.update(a.bytes.substr(i * stride, piece_bytes));
+}
+
+Result<void> check_images(const Array& a, ArraysOptions& o) {
+  if (a.shape.size() != 4)
+    return bad(fmt::format("{} are no images: flip, crop and padding want [n, channels, height, width]", describe(a)));
+  if (o.padding < 0 || o.crop_height < 0 || o.crop_width < 0) return bad("a negative crop or padding");
+  const std::int64_t height = a.shape[2] + 2 * o.padding, width = a.shape[3] + 2 * o.padding;
+  if (!o.crop_height) o.crop_height = a.shape[2];
+  if (!o.crop_width) o.crop_width = a.shape[3];
+  if (o.crop_height > height || o.crop_width > width) {
+    return bad(fmt::format("{} with a padding of {} cannot be cut to {} x {}", describe(a), o.padding, o.crop_height,
+                           o.crop_width));
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const ArraysOptions& options) {
+  ArraysDataset set;
+  set.options_ = options;
+  if (arrays.empty()) return bad("none is given");
+  if (!(options.validation >= 0 && options.validation < 1))
+    return bad(fmt::format("split is a share from 0 to below 1, not {}", options.validation));
+  store::Hasher hasher;
+  for (const Array& a : arrays) {
+    if (a.shape.empty() || a.shape[0] < 1) return bad(describe(a) + " has no rows");
+    if (a.shape[0] != arrays[0].shape[0])
+      return bad(fmt::format("{} and {} have different numbers of rows", describe(arrays[0]), describe(a)));
+    set.row_bytes_.push_back(a.bytes.size() / static_cast<std::size_t>(a.shape[0]));
+    add_to(hasher, a);
+  }
+  if (set.changes()) RILLE_CHECK(check_images(arrays[0], set.options_));
+  set.all_ = static_cast<std::uint64_t>(arrays[0].shape[0]);
+  set.training_ = set.all_ - static_cast<std::uint64_t>(std::floor(static_cast<double>(set.all_) * options.validation));
+  set.digest_ = hasher.finish().xxh3;
+  set.arrays_ = std::move(arrays);
+  return set;
+}
+
+std::vector<std::int64_t> ArraysDataset::row_shape(std::size_t array) const {
+  std::vector<std::int64_t> shape(arrays_[array].shape.begin() + 1, arrays_[array].shape.end());
+  if (array == 0 && changes()) shape[1] = options_.crop_height, shape[2] = options_.crop_width;
+  return shape;
+}
+
+ArraysDataset::Change ArraysDataset::change_of(std::uint64_t position) const {
+  if (!changes()) return {};
+  const auto& shape = arrays_[0].shape;
+  // Of another sequence than the order.
+  const std::uint64_t drawn = mixed(mixed(options_.seed ^ 0x6368616e67657321) ^ position);
+  const auto place = [](std::uint64_t number, std::int64_t room) {
+    return static_cast<std::int64_t>(number % static_cast<std::uint64_t>(room + 1));
+  };
+  return {place(drawn & 0xffffff, shape[2] + 2 * options_.padding - options_.crop_height),
+          place(drawn >> 24 & 0xffffff, shape[3] + 2 * options_.padding - options_.crop_width),
+          options_.flip && drawn >> 63 != 0};
+}
+
+ArraysDataset::Change ArraysDataset::middle() const {
+  if (!changes()) return {};
+  const auto& shape = arrays_[0].shape;
+  return {(shape[2] + 2 * options_.padding - options_.crop_height) / 2,
+          (shape[3] + 2 * options_.padding - options_.crop_width) / 2, false};
+}
+
+void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vector<std::byte>& into) const {
+  const Array& a = arrays_[0];
+  const std::int64_t channels = a.shape[1], height = a.shape[2], width = a.shape[3];
+  const auto size = size_bytes(a.dtype);
+  const auto* from = reinterpret_cast<const std::byte*>(a.bytes.data()) + row * row_bytes_[0];
+  std::size_t at = into.size();
+  into.resize(at + static_cast<std::size_t>(channels * options_.crop_height * options_.crop_width) * size);   // zeros
+  for (std::int64_t c = 0; c < channels; ++c) {
+    for (std::int64_t y = 0; y < options_.crop_height; ++y) {
+      const std::int64_t source = y + change.top - options_.padding, x0 = change.left - options_.padding;
+      const std::int64_t begin = std::max<std::int64_t>(0, -x0), end = std::min(options_.crop_width, width - x0);
+      if (source >= 0 && source < height && begin < end) {
+        const auto* line = from + static_cast<std::size_t>((c * height + source) * width + x0 + begin) * size;
+        if (!change.mirrored) {
+          std::memcpy(into.data() + at + static_cast<std::size_t>(begin) * size, line,
+                      static_cast<std::size_t>(end - begin) * size);
+        } else {
+          for (std::int64_t x = begin; x < end; ++x, line += size)
+            std::memcpy(into.data() + at + static_cast<std::size_t>(options_.crop_width - 1 - x) * size, line, size);
+        }
+      }
+      at += static_cast<std::size_t>(options_.crop_width) * size;
+    }
+  }
+}
+
+void ArraysDataset::draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into) const {
+  into.resize(arrays_.size());
+  for (std::size_t i = 0; i < arrays_.size(); ++i) {
+    if (i == 0 && changes()) {
+      draw_image(row, change, into[0]);
+      continue;
+    }
+    const auto* from = reinterpret_cast<const std::byte*>(arrays_[i].bytes.data()) + row * row_bytes_[i];
+    into[i].insert(into[i].end(), from, from + row_bytes_[i]);
+  }
+}
+
+std::vector<std::vector<std::byte>> ArraysDataset::next(std::int64_t batch, int rank, int world) {
+  std::vector<std::vector<std::byte>> out;
+  const std::uint64_t first = cursor_ + static_cast<std::uint64_t>(rank * batch);
+  for (std::uint64_t place = first; place < first + static_cast<std::uint64_t>(batch); ++place) {
+    const std::uint64_t epoch = place / training_, at = place % training_;
+    const std::uint64_t row = options_.shuffle ? Permutation(training_, order_key(options_.seed, epoch))(at) : at;
+    draw(row, change_of(place), out);
+  }
+  cursor_ += static_cast<std::uint64_t>(world * batch);
+  return out;
+}
+
+std::vector<std::vector<std::byte>> ArraysDataset::validation(std::uint64_t first, std::int64_t batch) const {
+  std::vector<std::vector<std::byte>> out;
+  for (std::uint64_t i = first; i < first + static_cast<std::uint64_t>(batch); ++i)
+    draw(training_ + i % validation_rows(), middle(), out);
+  return out;
+}
+
+Value ArraysDataset::identity() const {
+  Value v;
+  v.set("digest", digest_).set("validation", options_.validation).set("shuffle", options_.shuffle);
+  v.set("seed", std::to_string(options_.seed)).set("flip", options_.flip).set("padding", options_.padding);
+  v.set("crop", fmt::format("{}x{}", options_.crop_height, options_.crop_width));
+  return v;
+}
+
+Value ArraysDataset::state() const { return state_of(identity(), cursor_); }
+
+Result<> ArraysDataset::restore(const Value& state) {
+  RILLE_TRY(cursor_, cursor_of(identity(), state));
+  return success();
+}
+
+}  // namespace rille::data

@@ -1,0 +1,99 @@
+// BytesDataset: text as a sequence of bytes, or files of token ids, cut into windows for next-byte (next-token)
+// prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in sorted
+// order (read into memory); ids are in memory-mapped files (token_files.hpp), one after the other, however many. A
+// window counts elements: bytes or ids. The first part is for training, the rest for validation. A sample is a window
+// of `context` bytes and the same window moved one byte on. One epoch covers the training part once (but for less than
+// two windows); with shuffle every epoch cuts it at another phase and takes the windows in another order. The order is
+// a counter-based permutation keyed by (seed, epoch), so that the position is one number, the global sample cursor: it
+// depends neither on the batch size nor on the number of workers, and sample i is the same everywhere. Reading is const
+// and any thread may do it; next_batch moves the cursor and belongs to one thread. Errors: io (missing or unreadable),
+// invalid (too short, empty directory, bad option), state (restored for other data).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/compute/data/permutation.hpp"
+
+namespace rille::data {
+
+struct BytesOptions {
+  std::int64_t context = 128;
+  std::uint64_t seed = 0;
+  double validation = 0.1;  // share of the bytes at the end; 0: none
+  bool shuffle = true;
+};
+
+enum class Split { train, validation };
+
+class TokenFile;
+
+class BytesDataset {
+ public:
+  static Result<BytesDataset> open(const std::string& path, const BytesOptions& options);
+  // Token files, in this order. With files of their own for validation, options.validation is not looked at.
+  static Result<BytesDataset> open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
+                                          const BytesOptions& options);
+  BytesDataset(BytesDataset&&) noexcept;
+  BytesDataset& operator=(BytesDataset&&) noexcept;
+  ~BytesDataset();
+
+  const BytesOptions& options() const;
+  std::string_view bytes(Split split) const;  // live as long as this object; of tokens: empty
+  std::uint64_t elements(Split split) const;  // bytes or ids in that part
+  bool is_tokens() const;
+  std::uint64_t windows(Split split) const;   // samples in one epoch; 0: that part is too short
+  const std::string& digest() const;  // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
+
+  // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed
+  // shuffled order, so that the first few already stand for the whole. The part must have windows. Bytes only.
+  struct Sample {
+    const std::uint8_t* x;
+    const std::uint8_t* y;
+    std::uint64_t epoch;
+  };
+  Sample sample(Split split, std::uint64_t i) const;
+
+  // The next `batch` training samples of this rank into caller memory, batch * context elements each, as
+  // uint8 (bytes only) or int32. Global sample = cursor + rank * batch + row; the cursor moves by world * batch.
+  template <class T>
+  void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
+  // Validation samples [first, first + batch), wrapping around.
+  template <class T>
+  void validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const;
+
+  std::uint64_t cursor() const;
+  void seek(std::uint64_t cursor);
+  std::uint64_t epoch() const;  // whole passes over the training windows at the cursor
+
+  // For checkpoints. restore refuses (state) another digest, context, seed, split or shuffle, naming which.
+  Value state() const;
+  Result<> restore(const Value& state);
+
+ private:
+  struct Data;
+  explicit BytesDataset(std::unique_ptr<Data> data);
+  std::uint64_t start_of(Split split, std::uint64_t i) const;
+  template <class T>
+  void copy_sample(Split split, std::uint64_t i, T* x, T* y) const;
+  std::unique_ptr<Data> data_;
+};
+
+extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
+extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*,
+                                                    std::uint8_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*,
+                                                    std::int32_t*) const;
+
+// The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats
+// per byte, with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two
+// bytes in either.
+Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
+
+}  // namespace rille::data

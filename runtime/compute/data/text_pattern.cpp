@@ -1,0 +1,72 @@
+#include "runtime/compute/data/text_pattern.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace rille::data {
+
+Result<TextPattern> TextPattern::regex(const std::string& text) {
+  TextPattern p;
+  int code = 0;
+  PCRE2_SIZE at = 0;
+  p.code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                              PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF, &code, &at, nullptr));
+  if (!p.code_) {
+    PCRE2_UCHAR message[200];
+    pcre2_get_error_message(code, message, sizeof message);
+    return make_error(ErrorKind::invalid, fmt::format("the tokenizer's pattern: {} at its place {}",
+                                                      reinterpret_cast<const char*>(message), at),
+                      "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
+  }
+  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
+  p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
+  return p;
+}
+
+TextPattern TextPattern::literal(std::string text) {
+  TextPattern p;
+  p.literal_ = std::move(text);
+  return p;
+}
+
+Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end) const {
+  if (!code_) {
+    begin = text.find(literal_, at);
+    end = begin + literal_.size();
+    return begin != text.npos;
+  }
+  for (std::size_t from = at; from < text.size();) {
+    const int found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from, 0,
+                                  match_.get(), nullptr);
+    if (found == PCRE2_ERROR_NOMATCH) return false;
+    if (found < 0)
+      return make_error(ErrorKind::invalid, fmt::format("the tokenizer's pattern gives up after {} bytes (code {})",
+                                                        from, found),
+                        "give it shorter texts, or a simpler pattern");
+    const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match_.get());
+    begin = std::max<std::size_t>(place[0], at);
+    end = std::max<std::size_t>(place[1], begin);
+    if (end > begin) return true;
+    from = end + 1;                                            // an empty match: go on behind it
+  }
+  return false;
+}
+
+Result<std::string> TextPattern::replaced(std::string_view text, std::string_view with) const {
+  std::string out;
+  for (std::size_t at = 0, begin = 0, end = 0;; at = end) {
+    RILLE_TRY(const bool found, next(text, at, begin, end));
+    out += text.substr(at, found ? begin - at : text.npos);
+    if (!found) return out;
+    out += with;
+  }
+}
+
+bool TextPattern::matches(std::string_view text) const {
+  std::size_t begin = 0, end = 0;
+  const auto found = next(text, 0, begin, end);
+  return found.ok() && *found;
+}
+
+}  // namespace rille::data

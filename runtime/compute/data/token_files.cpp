@@ -1,0 +1,147 @@
+#include "runtime/compute/data/token_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+
+#include "runtime/compute/data/tokenizer.hpp"
+#include "runtime/core/store/hash.hpp"
+
+namespace rille::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t header_bytes = 1024;
+constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
+constexpr std::size_t piece_bytes = 1 << 20;           // of text encoded at a time
+
+std::int32_t word(std::string_view bytes, std::size_t i) {
+  std::int32_t w;
+  std::memcpy(&w, bytes.data() + i * 4, 4);
+  return w;
+}
+
+// Texts may be cut behind a line's end between two characters that are no space: there the known patterns begin a new
+// word in any case (Tokenizer::lines_apart).
+std::size_t piece_end(std::string_view text, std::size_t from) {
+  const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
+  for (std::size_t at = from + piece_bytes; at + 1 < text.size(); ++at)
+    if (text[at] == '\n' && !space(text[at - 1]) && !space(text[at + 1])) return at + 1;
+  return text.size();
+}
+
+// Appends to the file as ids of the width.
+class IdWriter {
+ public:
+  IdWriter(store::FileWriter& file, int width) : file_(file), width_(width) {}
+  Result<> write(const std::vector<std::int32_t>& ids) {
+    buffer_.clear();
+    const auto width = static_cast<std::size_t>(width_);
+    for (const std::int32_t id : ids) buffer_.append(reinterpret_cast<const char*>(&id), width);
+    return file_.write(buffer_);
+  }
+
+ private:
+  store::FileWriter& file_;
+  int width_;
+  std::string buffer_;
+};
+
+std::string made_path(const std::string& directory, const std::string& key, int width) {
+  return fmt::format("{}/{}.u{}", directory, key, width * 8);
+}
+
+// What the ids depend on: the texts, and the vocabulary.
+Result<std::string> key_of(const std::vector<std::string>& files, const std::string& tokenizer,
+                           const std::string& pattern) {
+  store::Hasher hasher;
+  RILLE_TRY(const auto vocabulary, files_of(tokenizer));
+  for (const auto* list : {&files, &vocabulary}) {
+    for (const std::string& file : *list) {
+      RILLE_TRY(const auto print, store::fingerprint_file(file));
+      hasher.update(fmt::format("{}:{};", print.size_bytes, print.xxh3));
+    }
+    hasher.update("|");
+  }
+  hasher.update(pattern + "|2");                      // 2: "$$" of a vocabulary was read as "$" before
+  return hasher.finish().xxh3;
+}
+
+}  // namespace
+
+Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
+  TokenFile file;
+  file.path_ = path;
+  file.width_ = width_bytes ? width_bytes : path.ends_with(".u32") ? 4 : 2;
+  RILLE_TRY(file.map_, store::MappedFile::open(path));
+  const std::string_view all = file.map_.view();
+  if (all.size() >= header_bytes && (word(all, 0) == magic_u16 || word(all, 0) == magic_u32)) {
+    file.width_ = word(all, 0) == magic_u16 ? 2 : 4;
+    file.skip_ = header_bytes;
+    const std::int32_t version = word(all, 1), count = word(all, 2);
+    if (version != (file.width_ == 2 ? 1 : 7))
+      return make_error(ErrorKind::integrity, fmt::format("'{}' is a token file of version {}", path, version));
+    if (count < 0 || static_cast<std::uint64_t>(count) != file.count())
+      return make_error(ErrorKind::integrity,
+                        fmt::format("'{}' should hold {} ids and holds {}", path, count, file.count()),
+                        "fetch it again: it is cut short, or has been changed");
+  }
+  if (file.ids().size() % static_cast<std::size_t>(file.width_) != 0)
+    return make_error(ErrorKind::invalid, fmt::format("'{}' has {} bytes: not a whole number of ids of {} bytes", path,
+                                                      all.size(), file.width_),
+                      "dtype = \"u16\" or \"u32\" says how it was written");
+  return file;
+}
+
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return std::vector<std::string>{path};
+  std::vector<std::string> files;
+  fs::recursive_directory_iterator it(path, failed), end;
+  for (; !failed && it != end; it.increment(failed)) {
+    const bool hidden = it->path().filename().native().front() == '.';
+    if (hidden && it->is_directory(failed)) it.disable_recursion_pending();
+    if (!hidden && it->is_regular_file(failed)) files.push_back(it->path());
+  }
+  if (failed) return errno_error("cannot list", path, failed.value());
+  if (files.empty())
+    return make_error(ErrorKind::invalid, fmt::format("the directory '{}' has no files", path),
+                      "name a directory of files, or one file");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
+                             const std::string& directory) {
+  RILLE_TRY(const auto files, files_of(path));
+  RILLE_TRY(const std::string key, key_of(files, tokenizer, pattern));
+  std::error_code failed;
+  for (const int width : {2, 4})
+    if (const auto made = made_path(directory, key, width); fs::exists(made, failed)) return made;
+  RILLE_TRY(auto vocabulary, Tokenizer::open(tokenizer, pattern));
+  RILLE_CHECK(store::make_directories(directory));
+  const int width = vocabulary.size() <= 65536 ? 2 : 4;
+  const auto end_of_text = files.size() > 1 ? vocabulary.id_of("<|endoftext|>") : std::nullopt;
+  RILLE_TRY(auto out, store::FileWriter::create(made_path(directory, key, width)));
+  IdWriter writer(out, width);
+  for (const std::string& file : files) {
+    if (end_of_text) RILLE_CHECK(writer.write({*end_of_text}));
+    RILLE_TRY(const auto map, store::MappedFile::open(file));
+    const std::string_view text = map.view();
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = vocabulary.lines_apart() ? piece_end(text, at) : text.size();
+      RILLE_TRY(const auto ids, vocabulary.encode(text.substr(at, end - at), {.continued = at > 0}));
+      RILLE_CHECK(writer.write(ids));
+      at = end;
+    }
+  }
+  RILLE_CHECK(out.commit());
+  return out.path();
+}
+
+}  // namespace rille::data

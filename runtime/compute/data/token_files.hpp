@@ -1,0 +1,44 @@
+// Files of token ids, as others write them: raw u16 or u32 (nanoGPT's .bin), or with llm.c's header of 1024 bytes
+// (magic 20240520, version 1: u16; magic 20240801, version 7: u32), which says how many there are. They are mapped, not
+// read. And making one from texts: tokenize().
+//
+// Errors: io (missing, unreadable), integrity (a header that does not fit the file), invalid (odd sizes).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/store/file.hpp"
+
+namespace rille::data {
+
+class TokenFile {
+ public:
+  // width_bytes: of an id in a file without header: 2 or 4; 0: 4 when its name ends in .u32, else 2.
+  static Result<TokenFile> open(const std::string& path, int width_bytes = 0);
+
+  const std::string& path() const { return path_; }
+  int width_bytes() const { return width_; }
+  std::string_view ids() const { return map_.view().substr(skip_); }
+  std::uint64_t count() const { return ids().size() / static_cast<std::size_t>(width_); }
+
+ private:
+  std::string path_;
+  store::MappedFile map_;
+  std::size_t skip_ = 0;
+  int width_ = 2;
+};
+
+// The visible files of a folder in sorted order, at any depth; a file itself. invalid: a folder without files.
+Result<std::vector<std::string>> files_of(const std::string& path);
+
+// The ids of a text file or of a folder's files, by the vocabulary at `tokenizer` (a path; `pattern` as for
+// Tokenizer::open), in a raw file of `directory` that is named by the contents: made when it is not there, whole or not
+// at all. Each file of a folder is preceded by <|endoftext|>, if the vocabulary has it. Blocks; any thread.
+Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
+                             const std::string& directory);
+
+}  // namespace rille::data

@@ -1,0 +1,49 @@
+// Captured sequences: the driver's graphs.
+#include <utility>
+
+#include "runtime/core/base/error.hpp"
+#include "runtime/compute/device/cuda/card.hpp"
+
+namespace rille::device::cuda {
+
+// Of this thread only: others may allocate meanwhile. The pieces of an operation's working memory may have come from
+// several blocks until now, each too small for all; in a capture they come from one, since nothing can be allocated.
+bool Card::begin_capture(Failure& f) {
+  if (alive(f) && scratch_wanted > (scratch ? scratch->bytes : 0)) {
+    Failure ignored;                                 // then the capture fails, and says why
+    if (auto grown = allocate_block(scratch_wanted, ignored)) scratch = std::move(grown);
+  }
+  if (!alive(f) || !ok(driver.cuStreamBeginCapture(captures, cu::capture_thread_local), "capturing", f)) return false;
+  capturing = true;
+  return true;
+}
+
+Sequence* Card::end_capture(Failure& f) {
+  if (!capturing) {
+    refuse(f, int(ErrorKind::internal), "", "a capture ends that has not begun");
+    return nullptr;
+  }
+  capturing = false;
+  CUgraph graph = nullptr;
+  if (!ok(driver.cuStreamEndCapture(captures, &graph), "capturing", f) || !graph) return nullptr;
+  CUgraphExec exec = nullptr;
+  const bool made = ok(driver.cuGraphInstantiate(&exec, graph, 0), "making a graph of what was captured", f);
+  driver.cuGraphDestroy(graph);
+  if (!made) return nullptr;
+  auto* const sequence = new Sequence;
+  sequence->exec = exec;
+  if (scratch) sequence->scratch.push_back(scratch);
+  return sequence;
+}
+
+bool Card::replay(Sequence& sequence, std::uint64_t seed, std::uint64_t step, Failure& f) {
+  return alive(f) && set_key(seed, step, f) && ok(driver.cuGraphLaunch(sequence.exec, compute), "replaying", f);
+}
+
+// The driver frees a graph that runs when it is done; its working memory waits in ~Block.
+void Card::drop(Sequence* sequence) {
+  driver.cuGraphExecDestroy(sequence->exec);
+  delete sequence;
+}
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,108 @@
+// Convolutions by cuDNN 9, found and loaded at run time, declared here as its headers do: the functions of version 7,
+// which it still has. Where it is not found, or has nothing deterministic for a geometry, the own kernels convolve.
+//
+// The algorithm is the heuristic's first that gives the same bits each time; nothing is timed, so the next process on
+// this version takes the same. f32 is computed in f32, or in TF32 where the operation says so; sums of half types are
+// f32. One for each card; the lane's.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kernels/cuda/launcher.hpp"
+#include "runtime/compute/device/cuda/driver.hpp"
+
+namespace rille::device::cuda {
+
+namespace dnn {
+constexpr int real_f32 = 0, real_f64 = 1, real_f16 = 2, real_bf16 = 9;               // cudnnDataType_t
+constexpr int math_default = 0, math_tensor = 1, math_converts = 2, math_fma = 3;    // cudnnMathType_t
+constexpr int channels_first = 0, channels_last = 1, correlation = 1, deterministic = 1;
+constexpr int algorithms_max = 10;
+struct Choice {                                      // cudnnConvolution..AlgoPerf_t
+  int algorithm, status;
+  float time;
+  std::size_t bytes;
+  int determinism, math, reserved[3];
+};
+
+#define RILLE_DNN(X)                                                                                                  \
+  X(cudnnCreate, (void** handle))                                                                                     \
+  X(cudnnDestroy, (void* handle))                                                                                     \
+  X(cudnnSetStream, (void* handle, CUstream))                                                                         \
+  X(cudnnCreateTensorDescriptor, (void**))                                                                            \
+  X(cudnnDestroyTensorDescriptor, (void*))                                                                            \
+  X(cudnnSetTensor4dDescriptorEx, (void*, int type, int n, int c, int h, int w, int n_step, int c_step, int h_step,   \
+                                   int w_step))                                                                       \
+  X(cudnnCreateFilterDescriptor, (void**))                                                                            \
+  X(cudnnDestroyFilterDescriptor, (void*))                                                                            \
+  X(cudnnSetFilter4dDescriptor, (void*, int type, int format, int k, int c, int h, int w))                            \
+  X(cudnnCreateConvolutionDescriptor, (void**))                                                                       \
+  X(cudnnDestroyConvolutionDescriptor, (void*))                                                                       \
+  X(cudnnSetConvolution2dDescriptor, (void*, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h,        \
+                                      int dilation_w, int mode, int compute))                                         \
+  X(cudnnSetConvolutionGroupCount, (void*, int groups))                                                               \
+  X(cudnnSetConvolutionMathType, (void*, int math))                                                                   \
+  X(cudnnGetConvolutionForwardAlgorithm_v7, (void* handle, void* x, void* w, void* how, void* y, int wanted,          \
+                                             int* found, Choice*))                                                    \
+  X(cudnnGetConvolutionBackwardDataAlgorithm_v7, (void* handle, void* w, void* dy, void* how, void* dx, int wanted,   \
+                                                  int* found, Choice*))                                               \
+  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7, (void* handle, void* x, void* dy, void* how, void* dw,             \
+                                                    int wanted, int* found, Choice*))                                 \
+  X(cudnnConvolutionForward, (void* handle, const void* alpha, void* x_desc, const void* x, void* w_desc,             \
+                              const void* w, void* how, int algorithm, void* scratch, std::size_t bytes,              \
+                              const void* beta, void* y_desc, void* y))                                               \
+  X(cudnnConvolutionBackwardData, (void* handle, const void* alpha, void* w_desc, const void* w, void* dy_desc,       \
+                                   const void* dy, void* how, int algorithm, void* scratch, std::size_t bytes,        \
+                                   const void* beta, void* dx_desc, void* dx))                                        \
+  X(cudnnConvolutionBackwardFilter, (void* handle, const void* alpha, void* x_desc, const void* x, void* dy_desc,     \
+                                     const void* dy, void* how, int algorithm, void* scratch, std::size_t bytes,      \
+                                     const void* beta, void* dw_desc, void* dw))                                      \
+  X(cudnnAddTensor, (void* handle, const void* alpha, void* a_desc, const void* a, const void* beta, void* c_desc,    \
+                     void* c))
+}  // namespace dnn
+
+// In the library's words, for one convolution.
+struct DnnShape {
+  kernels::cuda::Launcher::Convolved::What what{};
+  int type = 0, weight_format = 0;
+  int x[4] = {}, x_step[4] = {}, y[4] = {}, y_step[4] = {}, weight[4] = {};
+  int stride[2] = {}, padding[2] = {}, dilation[2] = {}, groups = 1;
+  bool tf32 = false;
+};
+// false: the library cannot read these views as they lie.
+bool dnn_shape(const kernels::cuda::Launcher::Convolved& c, DnnShape& shape);
+
+class Dnn {
+ public:
+  ~Dnn();
+  struct Way { int algorithm = 0, math = 0; std::size_t scratch_bytes = 0; };
+  struct Plan {
+    std::vector<Way> ways;                           // the first is taken; each next one wants less memory
+    std::string why;                                 // there is none
+  };
+  // Working memory for one convolution. Half types that lie with the channels first are copied in it, with the channels
+  // last: ResNet-50 at B=256 wants 0.6 GB, and shall have it on a GPU that is made for that.
+  static std::size_t scratch_most(std::size_t memory_bytes);
+
+  explicit Dnn(std::size_t memory_bytes) : scratch_most_(scratch_most(memory_bytes)) {}
+  // null: no library, or it has nothing for this; why() tells. `may_make`: a first use allocates. The context is
+  // current.
+  Plan* plan(const DnnShape& shape, bool may_make);
+  // There was no memory for the first way: from now on the next one. false: that was the last.
+  bool take_less(Plan& plan);
+  bool run(const DnnShape& shape, const Plan& plan, const kernels::cuda::Launcher::Convolved& c, void* scratch,
+           CUstream stream);
+  const char* why() const { return why_.c_str(); }   // of what was declined last
+
+ private:
+  bool ready(bool may_make);
+  std::string why_, why_not_;                        // why_not_: there is none
+  void* handle_ = nullptr;
+  bool tried_ = false;
+  std::size_t scratch_most_;
+  std::unordered_map<std::string, Plan> plans_;
+};
+
+}  // namespace rille::device::cuda

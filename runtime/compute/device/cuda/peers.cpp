@@ -1,0 +1,39 @@
+// Copies from one card's memory to another's, on the sender's stream: so they come after what it was given, and its
+// memory may be used again by whatever comes later there. The receiver's stream is waited for where that memory was
+// used before, and waits for the copy. Every wait is for an event that was recorded already, so two cards that send to
+// each other cannot wait for ever.
+#include <algorithm>
+
+#include "runtime/compute/device/cuda/card.hpp"
+
+namespace rille::device::cuda {
+
+// Where the hardware allows it the copy goes directly; else the driver takes it through this machine's memory.
+void Card::meet(Card& other) {
+  if (std::find(met.begin(), met.end(), other.context) != met.end()) return;
+  met.push_back(other.context);
+  int can = 0;
+  if (driver.cuDeviceCanAccessPeer(&can, device, other.device) == cu::success && can)
+    driver.cuCtxEnablePeerAccess(other.context, 0);
+}
+
+bool Card::send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f) {
+  if (!alive(f) || !other.alive(f)) return false;
+  meet(other);
+  if (!sent && !ok(driver.cuEventCreate(&sent, cu::event_blocking | cu::event_no_timing), "making an event", f))
+    return false;
+  {
+    const std::lock_guard lock(other.mutex);
+    const Current there(other);
+    if (!other.wait_for_stamp(stamp, compute, f)) return false;
+  }
+  if (!ok(driver.cuMemcpyPeerAsync(address(to), other.context, address(from), context, bytes, compute),
+          "copying to another device", f) ||
+      !ok(driver.cuEventRecord(sent, compute), "recording an event", f))
+    return false;
+  const std::lock_guard lock(other.mutex);
+  const Current there(other);
+  return other.ok(driver.cuStreamWaitEvent(other.compute, sent, 0), "waiting for an event", f);
+}
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,26 @@
+// The functions of a CUDA library that is found at run time, by their names.
+#pragma once
+
+#include <dlfcn.h>
+
+#include "runtime/compute/device/cuda_libraries.hpp"
+
+namespace rille::device::cuda {
+
+class Symbols {
+ public:
+  explicit Symbols(CudaPart part) : library_(load_part(part).handle), whole_(library_ != nullptr) {}
+
+  template <class F>
+  void find(F*& function, const char* name) {
+    if (library_) function = reinterpret_cast<F*>(::dlsym(library_, name));
+    whole_ = whole_ && function;
+  }
+  bool whole() const { return whole_; }  // the library is here, and had all that was looked for
+
+ private:
+  void* library_;
+  bool whole_;
+};
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,70 @@
+// What a card does, record by record, from CUPTI: found and loaded at run time, declared here as its header of CUDA 12
+// and 13 does. Kernels and copies are timed by the device while work goes on, nothing waits for them. What is launched
+// between trace_call(n) and trace_call(0) belongs to n.
+//
+// CUPTI is the process's: one trace at a time, of one card. Threads: the lane's; CUPTI gives its buffers on its own.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/compute/device/cuda/driver.hpp"
+
+namespace rille::device::cuda {
+
+namespace cupti {
+using Status = int;
+constexpr int kind_copy = 1, kind_fill = 2, kind_driver = 4, kind_runtime = 5, kind_kernel = 10, kind_external = 39;
+constexpr int external_kind = 3;                     // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
+constexpr unsigned flush_forced = 1;
+
+// The beginnings of records, which have been the same since CUDA 9.
+struct Kernel {
+  int kind;
+  std::uint8_t cache, shared;
+  std::uint16_t registers;
+  int partitioned[2];
+  std::uint64_t start, end, completed;
+  std::uint32_t device, context, stream;
+  std::int32_t grid[3], block[3], static_shared, dynamic_shared;
+  std::uint32_t local_each, local_total, correlation;
+  std::int64_t grid_id;
+  const char* name;
+};
+struct Move {                                        // a copy or a fill
+  int kind;
+  std::uint8_t how, from, to, flags;
+  std::uint64_t bytes, start, end;
+  std::uint32_t device, context, stream, correlation;
+};
+struct External {
+  int kind, external_kind;
+  std::uint64_t id;
+  std::uint32_t correlation, reserved;
+};
+
+using Request = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records_max);
+using Complete = void (*)(CUcontext, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes, std::size_t valid);
+
+#define RILLE_CUPTI(X)                                                                                     \
+  X(cuptiActivityRegisterCallbacks, (Request, Complete))                                                   \
+  X(cuptiActivityEnable, (int kind))                                                                       \
+  X(cuptiActivityDisable, (int kind))                                                                      \
+  X(cuptiActivityFlushAll, (std::uint32_t flags))                                                          \
+  X(cuptiActivityGetNextRecord, (std::uint8_t * buffer, std::size_t valid, int** record))                  \
+  X(cuptiActivityPushExternalCorrelationId, (int kind, std::uint64_t id))                                  \
+  X(cuptiActivityPopExternalCorrelationId, (int kind, std::uint64_t* last))                                \
+  X(cuptiGetResultString, (Status, const char** text))
+}  // namespace cupti
+
+struct Card;
+
+// false: it cannot, and why: there is no CUPTI, another tool holds it, or another trace runs.
+bool start_trace(Card& card, Failure& f);
+void trace_call(std::uint64_t id);
+// Waits for the card, then gives all records.
+bool stop_trace(Card& card, void (*each)(void* to, const TraceRecord*), void* to, Failure& f);
+
+// The card closes.
+void drop_trace(const Card& card);
+
+}  // namespace rille::device::cuda

@@ -1,0 +1,91 @@
+#include "runtime/compute/device/kernel_check.hpp"
+
+namespace rille::device {
+
+void MemoryCheck::begin_launch() {
+  dynamic_.assign(dynamic_shared.bytes, {});
+  locals_.assign(thread_locals.bytes, {});
+}
+
+void MemoryCheck::begin_block() { ++epoch_; }
+
+// Two threads, neither ordered after the other by a barrier. Threads of a warp are ordered by warp operations, too.
+bool MemoryCheck::clash(const Access& before, unsigned thread, unsigned kind) const {
+  if (!before.site || before.epoch != epoch_ || before.thread == thread) return false;
+  if (before.kind == rille_abi::access_atomic && kind == rille_abi::access_atomic) return false;
+  return before.thread / 32 != thread / 32 || before.warp_epoch == warp_epoch_[thread / 32];
+}
+
+Violation MemoryCheck::shared(std::vector<Cell>& cells, const MemoryRange& range, unsigned thread, const void* at,
+                              std::size_t bytes, unsigned kind, const void* site) {
+  const std::size_t first = std::size_t(static_cast<const std::byte*>(at) - range.begin);
+  const Access now{site, epoch_, warp_epoch_[thread / 32], std::uint16_t(thread), std::uint8_t(kind)};
+  for (std::size_t i = first; i < first + bytes; ++i) {
+    Cell& cell = cells[i];
+    const Access* other = clash(cell.writer, thread, kind) ? &cell.writer : nullptr;
+    if (!other && kind != rille_abi::access_read && clash(cell.reader, thread, kind)) other = &cell.reader;
+    if (other) {
+      Violation v;
+      v.kind = Violation::Kind::race;
+      v.other_thread = other->thread;
+      v.other_access = other->kind;
+      v.other_site = other->site;
+      v.offset_bytes = std::int64_t(first);
+      return v;
+    }
+    if (kind == rille_abi::access_read) {
+      // Of several readers since the barrier one of another warp is the more telling.
+      if (cell.reader.epoch != epoch_ || cell.reader.thread / 32 == thread / 32) cell.reader = now;
+    } else {
+      cell.writer = now;
+    }
+  }
+  return {};
+}
+
+// No argument has it: which one is it nearest to? Arguments lie far apart in checked mode.
+Violation MemoryCheck::nearest(const void* at, unsigned kind) const {
+  Violation v;
+  v.kind = Violation::Kind::wild;
+  std::uint64_t least = 64 << 20;
+  for (const auto& a : arguments) {
+    const std::int64_t offset = static_cast<const std::byte*>(at) - a.begin;
+    const std::uint64_t distance = offset < 0 ? std::uint64_t(-offset) : std::uint64_t(offset) - a.bytes;
+    if (distance >= least) continue;
+    least = distance;
+    v.kind = Violation::Kind::outside;
+    v.parameter = a.parameter;
+    v.offset_bytes = offset;
+  }
+  (void)kind;
+  return v;
+}
+
+Violation MemoryCheck::look(unsigned thread, const void* at, std::size_t bytes, unsigned kind, const void* site) {
+  const CheckedArgument* constant = nullptr;
+  for (const auto& a : arguments) {
+    if (!MemoryRange{a.begin, a.bytes}.has(at, bytes)) continue;
+    if (kind == rille_abi::access_read || !a.read_only) return {};
+    constant = &a;                         // the same memory may also be given to a pointer that may write
+  }
+  if (constant) {
+    Violation v;
+    v.kind = Violation::Kind::writes_constant;
+    v.parameter = constant->parameter;
+    v.offset_bytes = static_cast<const std::byte*>(at) - constant->begin;
+    return v;
+  }
+  if (dynamic_shared.has(at, bytes)) return shared(dynamic_, dynamic_shared, thread, at, bytes, kind, site);
+  if (thread_locals.has(at, bytes)) return shared(locals_, thread_locals, thread, at, bytes, kind, site);
+  if (module.has(at, bytes)) return {};
+  const std::int64_t beyond = static_cast<const std::byte*>(at) - dynamic_shared.begin;
+  if (dynamic_shared.begin && beyond > -4096 && beyond < std::int64_t(dynamic_shared.bytes) + 4096) {
+    Violation v;
+    v.kind = Violation::Kind::shared_outside;
+    v.offset_bytes = beyond;
+    return v;
+  }
+  return nearest(at, kind);
+}
+
+}  // namespace rille::device

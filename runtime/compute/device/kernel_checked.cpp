@@ -1,0 +1,271 @@
+// Checked launches: each argument's memory is copied to a place of its own, far from the others, so that an access
+// beside it meets nothing; and the words for what went wrong.
+#include <fcntl.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/places.hpp"
+#include "runtime/compute/device/fiber_stack.hpp"
+#include "runtime/compute/device/kernel.hpp"
+#include "runtime/core/loop/spawn.hpp"
+
+namespace rille::device {
+
+namespace {
+
+constexpr std::size_t gap_bytes = 64 << 20;          // address space only
+
+// Memory of arguments that overlap, copied as one.
+struct Copy {
+  std::byte* from = nullptr;
+  std::size_t bytes = 0;
+  std::byte* to = nullptr;
+  std::byte* mapped = nullptr;
+  std::size_t mapped_bytes = 0;
+  bool written = false;
+};
+
+class Copies {
+ public:
+  ~Copies() { for (auto& c : list_) if (c.mapped) ::munmap(c.mapped, c.mapped_bytes); }
+
+  void want(void* at, std::size_t bytes, bool written) {
+    Copy mine{static_cast<std::byte*>(at), bytes, nullptr, nullptr, 0, written};
+    for (std::size_t i = 0; i < list_.size();) {       // what it overlaps becomes part of it
+      Copy& c = list_[i];
+      if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) { ++i; continue; }
+      auto* end = std::max(c.from + c.bytes, mine.from + mine.bytes);
+      mine.from = std::min(c.from, mine.from);
+      mine.bytes = std::size_t(end - mine.from);
+      mine.written = mine.written || c.written;
+      list_.erase(list_.begin() + std::ptrdiff_t(i));
+      i = 0;
+    }
+    list_.push_back(mine);
+  }
+
+  bool copy_in() {
+    for (auto& c : list_) {
+      c.mapped_bytes = c.bytes + 2 * gap_bytes;
+      void* m = ::mmap(nullptr, c.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0);
+      if (m == MAP_FAILED) return false;
+      c.mapped = static_cast<std::byte*>(m);
+      c.to = c.mapped + gap_bytes;
+      std::memcpy(c.to, c.from, c.bytes);
+    }
+    return true;
+  }
+
+  void copy_out() {
+    for (auto& c : list_) if (c.written) std::memcpy(c.from, c.to, c.bytes);
+  }
+
+  std::byte* place_of(void* at) const {
+    auto* p = static_cast<std::byte*>(at);
+    for (const auto& c : list_) if (p >= c.from && p < c.from + c.bytes) return c.to + (p - c.from);
+    return nullptr;
+  }
+
+ private:
+  std::vector<Copy> list_;
+};
+
+std::string thread_text(unsigned t, const LaunchShape& s) {
+  return fmt::format("({},{},{})", t % s.block[0], t / s.block[0] % s.block[1], t / s.block[0] / s.block[1]);
+}
+
+std::string words_of_fault(const Violation& v) {
+  if (v.number == SIGFPE) return "divides a whole number by zero, or the smallest one by -1";
+  if (v.number == SIGILL) return "comes to where the compiler is sure that it never comes";
+  if (v.offset_bytes == 0) return "reads or writes where no memory is";
+  return fmt::format("reads or writes at {:#x}, where no memory is", std::uint64_t(v.offset_bytes));
+}
+
+const char* verb_of(unsigned access) {
+  if (access == rille_abi::access_atomic) return "changes atomically";
+  return access == rille_abi::access_read ? "reads" : "writes";
+}
+
+}  // namespace
+
+void find_module(const void* inside, MemoryCheck& check) {
+  struct Search { const void* inside; MemoryCheck* check; } search{inside, &check};
+  dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* data) {
+    auto& s = *static_cast<Search*>(data);
+    std::uintptr_t low = ~std::uintptr_t(0), high = 0, locals = 0;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+      const auto& p = info->dlpi_phdr[i];
+      if (p.p_type == PT_TLS) locals = p.p_memsz;
+      if (p.p_type != PT_LOAD) continue;
+      low = std::min(low, std::uintptr_t(info->dlpi_addr + p.p_vaddr));
+      high = std::max(high, std::uintptr_t(info->dlpi_addr + p.p_vaddr + p.p_memsz));
+    }
+    if (std::uintptr_t(s.inside) < low || std::uintptr_t(s.inside) >= high) return 0;
+    s.check->module = {reinterpret_cast<const std::byte*>(low), high - low};
+    if (info->dlpi_tls_data) s.check->thread_locals = {static_cast<const std::byte*>(info->dlpi_tls_data), locals};
+    return 1;
+  }, &search);
+}
+
+Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const {
+  MemoryCheck check;
+  Copies copies;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (parameters_[i].pointer && arguments[i].pointer && arguments[i].bytes)
+      copies.want(arguments[i].pointer, arguments[i].bytes, !parameters_[i].constant);
+  }
+  if (!copies.copy_in()) {
+    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the copies of checked mode", name_));
+  }
+  std::vector<void*> pointers(arguments.size());
+  std::vector<void*> values(arguments.size() + 1);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    values[i] = run.arguments[i];
+    if (!parameters_[i].pointer) continue;
+    std::byte* at = arguments[i].pointer ? copies.place_of(arguments[i].pointer) : nullptr;
+    pointers[i] = at;
+    values[i] = &pointers[i];
+    if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
+  }
+  rille_abi::Worker nobody{};
+  kernel_->locals(&nobody);                          // makes this thread's part of them
+  find_module(kernel_, check);
+  run.arguments = values.data();
+  run.check = &check;
+  run_kernel(run, *pool_, report);
+  if (report.violation.kind == Violation::Kind::none) copies.copy_out();
+  return success();
+}
+
+namespace {
+
+// What a program prints; "" when it fails.
+std::string output_of(const std::vector<std::string>& argv) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "";
+  Spawn what;
+  what.argv = argv;
+  what.env = {{"LC_ALL", "C"}};
+  what.files = {{ends[1], 1}};
+  auto child = spawn(what);
+  ::close(ends[1]);
+  std::string text;
+  char piece[4096];
+  while (child && text.size() < (64 << 10)) {
+    const auto n = ::read(ends[0], piece, sizeof piece);
+    if (n > 0) text.append(piece, std::size_t(n));
+    else if (n == 0 || errno != EINTR) break;
+  }
+  ::close(ends[0]);
+  int status = 0;
+  if (child) while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {}
+  return child ? text : "";
+}
+
+}  // namespace
+
+std::string Kernel::line_of(const void* site) const {
+  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {  // a barrier's: its line
+    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);                         // is in the low 20 bits
+  }
+  if (!site || options_.cache.empty()) return "";
+  MemoryCheck where;
+  find_module(kernel_, where);
+  const auto offset = std::uintptr_t(site) - std::uintptr_t(where.module.begin);
+  if (offset == 0 || offset > where.module.bytes) return "";
+  for (const char* tool : {"addr2line", "llvm-addr2line"}) {
+    const std::string program = find_program(tool);
+    if (program.empty()) continue;
+    // A return address is one past the call. Of inlined frames the first that is the user's.
+    const std::string text = output_of({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)});
+    for (std::size_t at = 0; at < text.size();) {
+      const auto end = std::min(text.find('\n', at), text.size());
+      std::string line = text.substr(at, end - at);
+      if (const auto more = line.find(" ("); more != line.npos) line.resize(more);
+      const auto file = line.rfind('/');
+      const std::string wanted = options_.file.substr(options_.file.rfind('/') + 1);
+      if (file != line.npos) line = line.substr(file + 1);
+      if (line.starts_with(wanted + ":") && !line.ends_with(":?") && !line.ends_with(":0"))
+        return fmt::format(" ({})", options_.file.substr(0, options_.file.rfind('/') + 1) + line);
+      at = end + 1;
+    }
+  }
+  return "";
+}
+
+Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vector<LaunchArgument>& arguments) const {
+  using Kind = Violation::Kind;
+  const std::string who = fmt::format("thread {} of block ({},{},{})", thread_text(v.thread, s), v.block % s.grid[0],
+                                      v.block / s.grid[0] % s.grid[1], v.block / s.grid[0] / s.grid[1]);
+  std::string what, hint;
+  const auto argument = [&](const char* beside) {
+    const auto& p = parameters_[v.parameter];
+    const std::int64_t size = std::max<std::int64_t>(1, p.size);
+    const std::int64_t index = v.offset_bytes >= 0 ? v.offset_bytes / size : -((-v.offset_bytes + size - 1) / size);
+    what = fmt::format("{} {} {}[{}]{}", who, verb_of(v.access), parameter_name(v.parameter), index, beside);
+    if (v.kind != Kind::outside) return;
+    what += fmt::format(", which has {} elements", arguments[v.parameter].bytes / std::size_t(size));
+  };
+  switch (v.kind) {
+    case Kind::none: break;
+    case Kind::outside: argument(""); break;
+    case Kind::writes_constant: argument(", which is const"); break;
+    case Kind::wild:
+      what = fmt::format("{} {} memory that belongs to none of its arguments", who, verb_of(v.access));
+      hint = "a pointer that was nil, or that was computed wrong";
+      break;
+    case Kind::shared_outside:
+      what = fmt::format("{} {} byte {} of the dynamic shared memory, which has {}", who, verb_of(v.access),
+                         v.offset_bytes, s.shared_bytes);
+      hint = "shared = says how many bytes a block has";
+      break;
+    case Kind::race:
+      what = fmt::format("{} {} shared memory that thread {}{} {} since the last barrier", who, verb_of(v.access),
+                         thread_text(v.other_thread, s), line_of(v.other_site),
+                         v.other_access == rille_abi::access_read ? "has read" : "has written");
+      hint = "a __syncthreads() is missing between the two";
+      break;
+    case Kind::index: what = fmt::format("{}: index {} of {}", who, std::int64_t(v.number), v.text); break;
+    case Kind::failed: what = fmt::format("{}: {}", who, v.text); break;
+    case Kind::deadlock:
+      what = v.number ? fmt::format("{} waits for lanes {:#010x} of its warp, of which some never come", who, v.number)
+                      : fmt::format("{} waits for others that never come", who);
+      hint = v.bytes ? fmt::format("{} threads wait at a barrier meanwhile", v.bytes)
+                     : "each lane that the mask names has to call the same operation";
+      break;
+    case Kind::barriers:
+      what = fmt::format("{} waits at another __syncthreads() than thread {}{}", who, thread_text(v.other_thread, s),
+                         line_of(v.other_site));
+      hint = "all threads of a block have to take the same way to a barrier";
+      break;
+    case Kind::grid:
+      what = fmt::format("{} waits for the grid", who);
+      hint = "grid.sync() needs a launch with cooperative = true";
+      break;
+    case Kind::fault:
+      what = words_of_fault(v);
+      if (!options_.checked) hint = "checked = true names the thread, and for memory the argument and the index";
+      break;
+    case Kind::stack:
+      what = fmt::format("a thread needs more than the {} kB of its stack", FiberStacks::stack_bytes >> 10);
+      hint = "recursion, or large arrays in functions: shared and global memory hold more";
+      break;
+    case Kind::lane: what = fmt::format("{} is not among the lanes {:#010x} that it names", who, v.number); break;
+  }
+  std::string line = v.file ? fmt::format(" ({}:{})", v.file, v.line) : line_of(v.site);
+  Error e = make_error(ErrorKind::device, fmt::format("kernel {}: {}{}", name_, what, line), std::move(hint));
+  e.code = "kernel_check";
+  return e;
+}
+
+}  // namespace rille::device

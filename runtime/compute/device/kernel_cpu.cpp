@@ -1,0 +1,280 @@
+// The CPU's way of kernel_build.hpp: the shim's headers in a directory, the rewritten source, the system's compiler.
+#include <cpuid.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/places.hpp"
+#include "runtime/compute/device/kernel_build.hpp"
+#include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/compute/device/kernel_includes.hpp"
+#include "runtime/core/loop/spawn.hpp"
+
+namespace rille::device {
+
+namespace shim {
+#define RILLE_SHIM(name) extern const char name[]; extern const std::size_t name##_bytes;
+RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(bits) RILLE_SHIM(half)
+RILLE_SHIM(groups) RILLE_SHIM(checked)
+#undef RILLE_SHIM
+}  // namespace shim
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int compiler_limit_ms = 300'000;
+
+struct ShimFile { const char* name; std::string_view text; };
+
+std::vector<ShimFile> shim_files() {
+  return {{"abi.h", {shim::abi, shim::abi_bytes}},          {"core.h", {shim::core, shim::core_bytes}},
+          {"warp.h", {shim::warp, shim::warp_bytes}},
+          {"rille_math.h", {shim::rille_math, shim::rille_math_bytes}},
+          {"bits.h", {shim::bits, shim::bits_bytes}},
+          {"half.h", {shim::half, shim::half_bytes}},       {"groups.h", {shim::groups, shim::groups_bytes}},
+          {"checked.h", {shim::checked, shim::checked_bytes}}};
+}
+
+// Headers that CUDA sources include, and whose contents the shim has already.
+constexpr const char* empty_headers[] = {
+    "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "cuda_fp16.h", "cuda_bf16.h",
+    "cooperative_groups.h", "cooperative_groups/reduce.h", "vector_types.h", "vector_functions.h", "math_constants.h",
+    "device_functions.h", "math_functions.h", "sm_60_atomic_functions.h", "math.h", "cmath", "stdio.h", "cstdio",
+    "stdint.h", "cstdint", "stddef.h", "cstddef", "float.h", "cfloat", "limits.h", "climits", "assert.h", "cassert",
+    "stdlib.h", "cstdlib", "string.h", "cstring", "stdbool.h", "inttypes.h", "cinttypes"};
+
+const std::string& shim_key() {
+  static const std::string key = [] {
+    std::vector<std::string_view> pieces;
+    for (const auto& f : shim_files()) pieces.push_back(f.text);
+    for (const char* name : empty_headers) pieces.push_back(name);
+    return kernel_key(pieces);
+  }();
+  return key;
+}
+
+// Instruction sets and model: what -march=native looks at.
+std::string processor() {
+  std::string text;
+  unsigned a, b, c, d;
+  for (const unsigned leaf : {0u, 1u, 7u, 13u, 0x80000001u}) {
+    if (!__get_cpuid_count(leaf, leaf == 13 ? 1 : 0, &a, &b, &c, &d)) continue;
+    if (leaf == 1) { b = 0; c &= ~(1u << 27); }      // the core's number; whether the system uses XSAVE
+    text += fmt::format("{:x}.{:x}.{:x}.{:x};", a, b, c, d);
+  }
+  return text;
+}
+
+// Which compiler it is, without asking it: its file.
+std::string identity_of(const std::string& program) {
+  std::error_code failed;
+  const auto real = fs::canonical(program, failed);
+  struct stat st {};
+  if (::stat(program.c_str(), &st) != 0) return program;
+  return fmt::format("{}|{}|{}|{}.{}", program, failed ? program : real.string(), st.st_size, st.st_mtim.tv_sec,
+                     st.st_mtim.tv_nsec);
+}
+
+// The headers' directory, made when it is not there yet.
+Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory& work) {
+  const std::string name = "shim-" + shim_key();
+  const bool keep = !files.directory().empty();
+  const std::string place = keep ? files.path_of(name) : work.path() + "/" + name;
+  std::error_code failed;
+  if (fs::exists(place + "/checked.h", failed)) return place;
+  const std::string made = work.path() + "/include";
+  for (const char* folder : {"", "/cooperative_groups"}) {
+    fs::create_directories(made + folder, failed);
+    if (failed) return errno_error("cannot make", made, failed.value());
+  }
+  for (const char* header : empty_headers) RILLE_CHECK(write_small_file(made + "/" + header, ""));
+  for (const auto& f : shim_files()) RILLE_CHECK(write_small_file(made + "/" + f.name, f.text));
+  if (::rename(made.c_str(), place.c_str()) == 0 || fs::exists(place + "/checked.h", failed)) return place;
+  return errno_error("cannot write", place, errno);
+}
+
+// Runs the compiler; what it says goes to `log`. Its exit status.
+Result<int> run_compiler(const std::vector<std::string>& argv, const std::string& log) {
+  const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (file < 0 || nothing < 0) {
+    const int error = errno;
+    if (file >= 0) ::close(file);
+    if (nothing >= 0) ::close(nothing);
+    return errno_error("cannot open", log, error);
+  }
+  Spawn what;
+  what.argv = argv;
+  what.env = {{"LC_ALL", "C"}};
+  what.files = {{nothing, 0}, {file, 1}, {file, 2}};
+  what.die_with_us = true;
+  auto child = spawn(what);
+  ::close(file);
+  ::close(nothing);
+  if (!child) return std::move(child).error();
+  const int handle = int(::syscall(SYS_pidfd_open, *child, 0));
+  bool late = false;
+  if (handle >= 0) {
+    pollfd wait{handle, POLLIN, 0};
+    int n;
+    while ((n = ::poll(&wait, 1, compiler_limit_ms)) < 0 && errno == EINTR) {}
+    late = n == 0;
+    if (late) ::kill(*child, SIGKILL);
+    ::close(handle);
+  }
+  int status = 0;
+  pid_t ended;
+  while ((ended = ::waitpid(*child, &status, 0)) < 0 && errno == EINTR) {}
+  if (ended < 0) return stolen_child(*child);
+  if (late) {
+    return make_error(ErrorKind::timeout,
+                      fmt::format("{} has not finished in {} s", argv[0], compiler_limit_ms / 1000));
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
+
+// The source, and behind it the table that the runtime looks for.
+std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
+  bool flat = source.flat && !options.checked && options.flags.empty();
+  for (const auto& [key, value] : options.defines)
+    flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
+  // Between our own headers and our own table, whose names they would change: -DN=1024.
+  std::string text, undefined;
+  const auto define = [&](const std::string& key, const std::string& value) {
+    text += fmt::format("#define {} {}\n", key, value);
+    undefined += fmt::format("#undef {}\n", key.substr(0, key.find('(')));
+  };
+  for (const auto& own : source.own_types) define(own, "rille_own_" + own);
+  for (const auto& [key, value] : options.defines) define(key, value);
+  for (const std::string& f : options.flags)
+    if (const auto is = f.find('='); is_define(f)) define(f.substr(2, is - 2), is == f.npos ? "1" : f.substr(is + 1));
+  text += line_mark(options) + source.cpu_text + "\n#line 1 \"the kernel's table\"\n";
+  text += fmt::format("typedef rille_runner<&{0}, {1}> rille_the_kernel;\n{2}", name, flat, undefined);
+  std::string symbols;
+  for (const auto& c : options.constants) {
+    symbols += fmt::format("\n#line 1 \"the constant {0}\"\n{{\"{0}\", (void*)&{0}, sizeof {0}, "
+                           "rille_element<rille_plain<decltype({0})>::type>::of}}, ", c.name);
+  }
+  text += fmt::format("static const rille_abi::Symbol rille_symbols[] = {{{}{{}}}};\n", symbols);
+  text += "#line 1 \"the kernel's table\"\n";
+  text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
+          "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
+  text += fmt::format(
+      "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
+      "rille_abi::Kernel rille_kernel = {{rille_abi::version, rille_the_kernel::count, rille_the_kernel::parameter, "
+      "&rille_the_kernel::run, rille_symbols, {0}, &rille_locals}};\n",
+      options.constants.size());
+  return text;
+}
+
+bool is_clang(const std::string& program) {
+  std::error_code failed;
+  return fs::canonical(program, failed).filename().string().find("clang") != std::string::npos;
+}
+
+std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) {
+  std::vector<std::string> flags = {"-x", "c++", "-std=gnu++17", "-w", "-march=native", "-fPIC", "-fvisibility=hidden",
+                                    "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math",
+                                    "-ffp-contract=fast", "-include", "checked.h"};
+  flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
+  if (options.checked) {
+    flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
+  } else {
+    flags.insert(flags.end(), {"-O3", "-g1"});       // lines, for what goes wrong
+  }
+  // A register of its own for the worker: kernels/shim/core.h.
+  if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
+  for (const auto& f : options.flags) if (!is_define(f)) flags.push_back(f);
+  return flags;
+}
+
+// In a bundle a kernel names no C library and takes this process's: the host's may be newer, or not glibc at all, and
+// the bundle's own cannot be read by linkers before binutils 2.38.
+std::vector<std::string> linker_flags(const std::string& bundle) {
+  if (bundle.empty()) return {};
+  return {"-nodefaultlibs", "-lgcc"};
+}
+
+}  // namespace
+
+std::string cpu_compiler() {
+  if (const char* named = std::getenv("RILLE_CXX"); named && *named) {
+    return std::string_view(named).find('/') == std::string_view::npos ? find_program(named) : named;
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (auto found = find_program(name); !found.empty()) return found;
+  }
+  return "";
+}
+
+Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string& name, const KernelOptions& options) {
+  const std::string compiler = cpu_compiler();
+  if (compiler.empty()) {
+    return make_error(ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
+                      "user kernels on the CPU are compiled by it: install g++ or clang++, or name one in RILLE_CXX");
+  }
+  const std::string included = included_files(source.cpu_text, options);
+  const std::string text = library_text(source, name, options);
+  auto flags = compiler_flags(options, !is_clang(compiler));
+  if (!included.empty() && !options.folder.empty()) flags.insert(flags.end(), {"-iquote", options.folder});
+  const std::string who = identity_of(compiler), cpu = processor();
+  const std::string bundle = bundle_folder();
+  std::vector<std::string_view> pieces = {"cpu", text, included, who, cpu, shim_key(), bundle.empty() ? "" : "bundle"};
+  pieces.insert(pieces.end(), flags.begin(), flags.end());
+  const KernelFiles files(options.cache);
+  BuiltLibrary built;
+  built.key = kernel_key(pieces);
+  const std::string file = built.key + ".so";
+  built.path = files.path_of(file);
+  if (files.find(file)) {
+    built.cached = true;
+    return built;
+  }
+  RILLE_TRY(const auto work, files.work());
+  RILLE_TRY(const auto headers, shim_directory(files, work));
+  const std::string input = work.path() + "/kernel.cpp", object = work.path() + "/kernel.o";
+  const std::string library = work.path() + "/kernel.so", log = work.path() + "/log";
+  RILLE_CHECK(write_small_file(input, text));
+  std::vector<std::string> argv = {compiler};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  if (!is_clang(compiler)) argv.insert(argv.end(), {"-fno-gnu-unique", "-fno-diagnostics-show-option"});
+  argv.insert(argv.end(), {"-I", headers});
+  // Checked mode links apart: with -fsanitize the compiler would add the sanitizer's library.
+  std::vector<std::string> link = {"-shared", "-Wl,-Bsymbolic", "-o", library, options.checked ? object : input};
+  const auto libraries = linker_flags(bundle);
+  link.insert(link.end(), libraries.begin(), libraries.end());
+  if (options.checked) argv.insert(argv.end(), {"-c", "-o", object, input});
+  else argv.insert(argv.end(), link.begin(), link.end());
+  RILLE_TRY(int status, run_compiler(argv, log));
+  if (status == 0 && options.checked) {
+    link.insert(link.begin(), compiler);
+    RILLE_TRY(status, run_compiler(link, log));
+  }
+  if (status != 0) {
+    RILLE_TRY(auto said, read_small_file(log, 1 << 20));
+    return compile_error(name, options, source.cpu_text, std::move(said));
+  }
+  if (options.cache.empty()) {                       // lives until it is loaded
+    built.path = fs::temp_directory_path().string() + "/rille-" + built.key + "-" + std::to_string(::getpid()) + ".so";
+    if (::rename(library.c_str(), built.path.c_str()) != 0) return errno_error("cannot write", built.path, errno);
+    return built;
+  }
+  RILLE_CHECK(files.put(library, file));
+  return built;
+}
+
+}  // namespace rille::device

@@ -1,0 +1,53 @@
+// Runs a compiled kernel (kernels/shim/abi.h) on the CPU: blocks in parallel with OpenMP, the threads of a block one
+// after another in a plain loop. Only a thread that waits (a barrier, a shuffle) gets a stack of its own and is
+// suspended there; nothing is ever run twice. So a kernel without barriers costs a loop, and one with barriers costs a
+// switch for each thread and wait.
+//
+// Threads: run_kernel() on the lane, with OpenMP beneath it; several may run at once only if they are of different
+// kernels' modules. A kernel that never ends is never stopped.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/shim/abi.h"
+#include "runtime/core/base/result.hpp"
+#include "runtime/compute/device/kernel_check.hpp"
+
+namespace rille::device {
+
+class BlockRunner;
+
+// Runners with their stacks, kept for the next launch.
+class RunnerPool {
+ public:
+  RunnerPool();
+  ~RunnerPool();
+  std::unique_ptr<BlockRunner> take();
+  void give(std::unique_ptr<BlockRunner> runner);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct KernelRun {
+  const rille_abi::Kernel* kernel = nullptr;
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void** arguments = nullptr;              // a pointer to each value
+  bool cooperative = false;                // grid.sync() works: each block has an OS thread
+  MemoryCheck* check = nullptr;            // checked mode: one OS thread runs all
+};
+
+struct RunReport {
+  Violation violation;                     // the first one; Kind::none when all went well
+  std::string said;                        // by printf; at most said_bytes_max
+  bool out_of_memory = false;              // no stacks, or no shared memory
+};
+constexpr std::size_t said_bytes_max = 1 << 20;
+constexpr unsigned cooperative_blocks_max = 256;
+
+void run_kernel(const KernelRun& run, RunnerPool& pool, RunReport& report);
+
+}  // namespace rille::device

@@ -1,0 +1,162 @@
+#include "runtime/compute/device/lane.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "kernels/call.hpp"
+#include "runtime/compute/device/lane_busy.hpp"
+#include "runtime/compute/device/lane_rest.hpp"
+
+namespace rille::device {
+
+namespace {
+
+// What rest() looks at: the lane of this thread.
+struct Resting {
+  std::mutex* mutex = nullptr;
+  std::condition_variable* wake = nullptr;
+  const std::deque<Lane::Job>* jobs = nullptr;
+  const bool* stop = nullptr;
+};
+thread_local Resting resting;
+
+std::atomic<std::size_t> jobs_of_all{0};  // posted to any lane, and not finished
+
+}  // namespace
+
+void rest(std::chrono::microseconds most) {
+  const Resting r = resting;
+  std::unique_lock lock(*r.mutex);
+  r.wake->wait_for(lock, most, [&r] { return *r.stop || !r.jobs->empty(); });
+}
+
+struct Lane::State {
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<Job> jobs;
+  std::atomic<std::size_t> depth{0};
+  bool stop = false;
+  bool orphaned = false;               // the thread owns this, and deletes it when it ends
+  int threads = 1;
+  std::string name;
+  std::thread thread;
+
+  void run() {
+    resting = {&mutex, &wake, &jobs, &stop};
+    pthread_setname_np(pthread_self(), name.c_str());
+    omp_set_num_threads(threads);      // this thread's teams; nothing else in the process is touched
+    omp_set_dynamic(0);
+    kernels::LaneState lane;
+    for (;;) {
+      Job job;
+      {
+        std::unique_lock lock(mutex);
+        wake.wait(lock, [this] { return stop || !jobs.empty(); });
+        if (jobs.empty()) return;
+        job = std::move(jobs.front());
+        jobs.pop_front();
+      }
+      job(lane);
+      job = nullptr;                   // what it held goes before it counts as finished
+      --depth;
+      --jobs_of_all;
+    }
+  }
+};
+
+namespace {
+
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+int number_from(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : 0;
+}
+
+int chosen_threads(int wanted) {
+  if (const int n = number_from("RILLE_THREADS"); n > 0) return std::min(n, 1024);
+  if (wanted > 0) return wanted;
+  return std::max(1, cores() / std::max(1, number_from("RILLE_LOCAL_RANKS")));
+}
+
+}  // namespace
+
+std::shared_ptr<Lane> Lane::shared(int threads) {
+  // The one thing here that belongs to the process: two lanes would fight for the same cores.
+  static std::mutex mutex;
+  static std::weak_ptr<Lane> current;
+  const std::lock_guard lock(mutex);
+  auto lane = current.lock();
+  if (!lane) {
+    lane = std::shared_ptr<Lane>(new Lane(chosen_threads(threads), "rille-lane"));
+    current = lane;
+  }
+  return lane;
+}
+
+std::shared_ptr<Lane> Lane::of_device(const std::string& name) {
+  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));   // more than that is no thread's name
+}
+
+Lane::Lane(int threads, std::string name) : state_(std::make_unique<State>()) {
+  state_->threads = threads;
+  state_->name = std::move(name);
+  state_->thread = std::thread([s = state_.get()] {
+    s->run();
+    if (s->orphaned) delete s;
+  });
+}
+
+Lane::~Lane() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stop = true;
+  }
+  state_->wake.notify_one();
+  // The last handle may go inside a job's own destruction: a thread cannot join itself.
+  if (state_->thread.get_id() == std::this_thread::get_id()) {
+    state_->orphaned = true;  // only this thread reads it
+    state_->thread.detach();
+    state_.release();  // the thread deletes it on its way out
+  } else {
+    state_->thread.join();
+  }
+}
+
+void Lane::post(Job job) {
+  ++state_->depth;
+  ++jobs_of_all;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->jobs.push_back(std::move(job));
+  }
+  state_->wake.notify_one();
+}
+
+std::size_t Lane::depth() const { return state_->depth; }
+bool lanes_busy() { return jobs_of_all.load() > 0; }
+
+bool lanes_settle(std::chrono::milliseconds most) {
+  const auto until = std::chrono::steady_clock::now() + most;
+  while (lanes_busy()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  return true;
+}
+
+int Lane::threads() const { return state_->threads; }
+
+}  // namespace rille::device

@@ -1,0 +1,67 @@
+// Checks that several operations share, and casts to a common type. Not for bindings.
+#pragma once
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "runtime/compute/tensor/ops.hpp"
+#include "runtime/compute/tensor/record.hpp"
+
+namespace rille::tensor {
+
+inline Error bad(std::string message, std::string hint = {}) {
+  return make_error(ErrorKind::invalid, std::move(message), std::move(hint));
+}
+
+inline Result<void> need(std::string_view op, const Tensor& t) {
+  if (!t) return bad(fmt::format("{}: an empty tensor handle", op));
+  return success();
+}
+
+inline Result<void> need_float(std::string_view op, const Tensor& t) {
+  RILLE_CHECK(need(op, t));
+  if (is_floating(t.dtype())) return success();
+  return bad(fmt::format("{}: {}{}: want a floating type", op, name_of(t.dtype()), to_string(t.shape())),
+             "cast it: t:to(\"f32\")");
+}
+
+// The same where only the first must be one.
+inline Result<void> need_float_beside(std::string_view op, const Tensor& t, const Tensor& other) {
+  RILLE_CHECK(need(op, t));
+  RILLE_CHECK(need(op, other));
+  if (is_floating(t.dtype())) return success();
+  return bad(fmt::format("{}: {}{} with {}{}: want a floating type, the first", op, name_of(t.dtype()),
+                         to_string(t.shape()), name_of(other.dtype()), to_string(other.shape())),
+             "cast it: t:to(\"f32\")");
+}
+
+inline Result<void> need_label_smoothing(double share) {
+  if (share >= 0 && share <= 1) return success();
+  return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", share));
+}
+
+// Of two operands; the message names both, as that of two types that differ does.
+inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tensor& b) {
+  RILLE_CHECK(need(op, a));
+  RILLE_CHECK(need(op, b));
+  if (is_floating(a.dtype()) && is_floating(b.dtype())) return success();
+  return bad(fmt::format("{}: {}{} and {}{}: want floating types", op, name_of(a.dtype()), to_string(a.shape()),
+                         name_of(b.dtype()), to_string(b.shape())),
+             "cast what is not: t:to(\"f32\")");
+}
+
+inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype()) return success();
+  return bad(fmt::format("{}: {}{} and {}{}: types differ", op, name_of(a.dtype()), to_string(a.shape()),
+                         name_of(b.dtype()), to_string(b.shape())),
+             "cast one of them");
+}
+
+// Integers and bool become f32.
+inline Result<Tensor> as_float(std::string_view op, const Tensor& t) {
+  RILLE_CHECK(need(op, t));
+  return is_floating(t.dtype()) ? Result<Tensor>(t) : cast(t, DType::f32);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,263 @@
+// The lane's side: runs recorded operations one after another.
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "runtime/compute/device/executor.hpp"
+#include "runtime/compute/device/owner.hpp"
+#include "runtime/compute/tensor/collective.hpp"
+#include "runtime/compute/tensor/failure.hpp"
+#include "runtime/compute/tensor/held.hpp"
+#include "runtime/compute/tensor/odd_numbers.hpp"
+#include "runtime/compute/tensor/order.hpp"
+#include "runtime/compute/tensor/record.hpp"
+#include "runtime/compute/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+// Stands before an error's kind, between it and the code, and behind that. No kernel's own words begin with it.
+constexpr char kind_mark = '\1';
+
+}  // namespace
+
+void fail_with(const kernels::Call& c, const Error& why) {
+  c.fail("%c%s%c%s%c%.*s\n%s", kind_mark, std::string(to_string(why.kind)).c_str(), kind_mark, why.code.c_str(),
+         kind_mark, int(std::min<std::size_t>(why.message.size(), 500)), why.message.c_str(), why.hint.c_str());
+}
+
+Error kernel_error(std::string_view text) {
+  const auto split = text.starts_with(kind_mark) ? text.find(kind_mark, 1) : text.npos;
+  if (const auto last = split == text.npos ? split : text.find(kind_mark, split + 1); last != text.npos) {
+    Error e = kernel_error(text.substr(last + 1));
+    e.kind = error_kind_from(text.substr(1, split - 1));
+    e.code = text.substr(split + 1, last - split - 1);
+    return e;
+  }
+  const auto end = std::min(text.find('\n'), text.size());
+  return make_error(ErrorKind::invalid, std::string(text.substr(0, end)),
+                    std::string(text.substr(std::min(end + 1, text.size()))));
+}
+
+namespace {
+
+kernels::View view_of(const Window& w, void* data) {
+  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr,
+          w.dtype, w.shape, w.strides};
+}
+
+// torn: a part of what came from other ranks may be there.
+void fail_outputs(Node& node, const std::shared_ptr<const Error>& error, bool torn = false) {
+  for (auto& out : node.out) {
+    const auto storage = out.storage.lock();
+    if (storage && (!out.update || torn)) storage->error = error;     // what is updated in place keeps its old value
+  }
+}
+
+std::shared_ptr<const Error> input_error(const Node& node) {
+  for (const auto& in : node.in) if (in.storage && in.storage->error) return in.storage->error;
+  for (const auto& out : node.out) {
+    if (!out.update) continue;
+    if (const auto s = out.storage.lock(); s && s->error) return s->error;
+  }
+  return nullptr;
+}
+
+// Freed memory waits for a buffer of its size. In a call that is made once it would wait in vain, beside what the call
+// goes on to take: the most memory that a training holds would be that of its first step.
+constexpr std::int64_t waiting_once_bytes = 64 << 20;
+
+void give_back_once(const Node& node, const Output& out, device::Device& device) {
+  if (node.once && out.bytes >= std::size_t(1) << 20 &&
+      device.memory().cached_bytes > waiting_once_bytes + std::int64_t(out.bytes))
+    device.release_cache();
+}
+
+// The line that asked for it is known while numbers are checked.
+Error at_its_line(const Node& node, Error e) {
+  if (!node.where.empty() && e.message.find(node.where) == std::string::npos)
+    e.message += fmt::format(" ({})", node.where);
+  return e;
+}
+
+Error no_room(const Node& node, const Output& out, Error e) {
+  if (e.kind == ErrorKind::memory)
+    e.message += fmt::format(", for {}'s {}{}", node.op->name, name_of(out.window.dtype), to_string(out.window.shape));
+  return at_its_line(node, std::move(e));
+}
+
+// memory: nothing ran. Other errors are the operation's own and stay with its outputs.
+Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  if (const auto error = input_error(node)) {
+    fail_outputs(node, error);
+    return success();
+  }
+  std::vector<kernels::View> views;
+  std::vector<device::Buffer> temporary;
+  views.reserve(node.in.size() + node.out.size());
+  for (const auto& in : node.in)
+    views.push_back(in.storage ? view_of(in.window, in.storage->buffer.data()) : kernels::View{});
+  for (const auto& out : node.out) {
+    const auto storage = out.storage.lock();
+    device::Buffer buffer = storage ? storage->buffer : device::Buffer{};
+    if (!buffer && out.bytes) {
+      give_back_once(node, out, device);
+      const char* const said = storage ? storage->owner.load() : nullptr;
+      const device::OwnedBy owner(said ? said : node.op->name);
+      auto allocated = device.allocate(out.bytes);
+      if (!allocated) return no_room(node, out, std::move(allocated).error());
+      buffer = std::move(*allocated);
+      // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
+      if (storage) storage->buffer = buffer;
+      else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
+      if (!storage) temporary.push_back(buffer);
+    }
+    views.push_back(view_of(out.window, buffer.data()));
+  }
+  std::array<char, kernels::Call::error_bytes> text{};
+  const auto* payload = dynamic_cast<const Held*>(node.payload.get()) ? nullptr : node.payload.get();
+  kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
+                     &node.attrs, node.random, &lane, text.data(), payload};
+  auto called = success();
+  if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
+  else queue.call(*node.op, call);
+  if (!called && called.error().kind == ErrorKind::memory) return called;
+  if (!called || text[0]) {
+    auto error = std::make_shared<const Error>(
+        at_its_line(node, called ? kernel_error(text.data()) : std::move(called).error()));
+    if (!queue.first_error) queue.first_error = error;
+    fail_outputs(node, error, is_collective(node.payload.get()));
+  } else if (!node.where.empty()) {
+    if (auto checked = check_numbers(node, call, device, queue.first_infinity); !checked) {
+      auto error = std::make_shared<const Error>(std::move(checked).error());
+      if (!queue.first_error) queue.first_error = error;
+      fail_outputs(node, error);
+    }
+  }
+  return success();
+}
+
+bool updates(const Node& node) {
+  return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
+}
+
+// Nobody may hold any more what it would make.
+bool wanted(const Node& node) {
+  return node.replay || node.payload || updates(node) ||
+         std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return !out.storage.expired(); });
+}
+
+// From the end, since a node holds its inputs. Whether there was any.
+bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
+  std::deque<std::shared_ptr<Node>> kept;
+  const std::size_t before = nodes.size();
+  while (!nodes.empty()) {
+    if (wanted(*nodes.back())) kept.push_front(std::move(nodes.back()));
+    nodes.pop_back();
+  }
+  nodes = std::move(kept);
+  return nodes.size() < before;
+}
+
+// No element to write: so no kernel has to bear with empty windows. A launch or a collective sees to it itself.
+bool nothing_to_write(const kernels::Call& call) {
+  return !call.payload && call.n_out > 0 &&
+         std::all_of(call.out, call.out + call.n_out, [](const kernels::View& v) { return v.count() == 0; });
+}
+
+}  // namespace
+
+void LaneQueue::call(const Op& op, const kernels::Call& call) {
+  if (nothing_to_write(call)) return;
+  if (instead) return instead(op, call);
+  if (!profile) return op.kernel(call);
+  const auto since = std::chrono::steady_clock::now();
+  op.kernel(call);
+  profile->add(op, call, std::chrono::nanoseconds(std::chrono::steady_clock::now() - since).count());
+}
+
+Result<void> LaneQueue::call_on(device::Executor& executor, const Op& op, const kernels::Call& call) {
+  if (nothing_to_write(call)) return success();
+  if (!profile) return executor.run(op.kernel_name, call);
+  if (profile->traced()) {
+    executor.trace_call(profile->next_call());
+    const auto ran = executor.run(op.kernel_name, call);
+    executor.trace_call(0);
+    if (ran) profile->add_traced(op, call);
+    return ran;
+  }
+  RILLE_CHECK(executor.start_clock());
+  RILLE_CHECK(executor.run(op.kernel_name, call));
+  RILLE_TRY(const auto ns, executor.stop_clock_ns());
+  profile->add(op, call, ns);
+  return success();
+}
+
+Orders& LaneQueue::ordered(device::Executor& executor) {
+  if (!orders) orders = std::make_shared<Orders>(executor);
+  return *orders;
+}
+
+Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::LaneState& lane) {
+  if (!node.replay) return run_node(node, *this, device, lane);
+  if (auto* executor = device.executor()) return run_replay_on(*executor, *node.replay, *this, device);
+  return run_replay(*node.replay, *this, device, lane);
+}
+
+// With launches on streams about. What cannot wait for the others does not run.
+Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
+  const bool clocked = profile && !profile->traced();   // by events of the device's own order
+  const auto& stream = clocked ? nullptr : node.stream;
+  if (auto ready = orders->before(node, stream); !ready) {
+    auto error = std::make_shared<const Error>(std::move(ready).error());
+    if (!first_error) first_error = error;
+    fail_outputs(node, error);
+    return success();
+  }
+  auto ran = run_one(node, device, lane);
+  if (auto noted = orders->after(node, stream, ran.ok()); !noted && !first_error)
+    first_error = std::make_shared<const Error>(std::move(noted).error());
+  return ran;
+}
+
+Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bool give_up) {
+  while (!nodes.empty()) {
+    auto& node = *nodes.front();
+    auto ran = orders ? run_ordered(node, device, lane) : run_one(node, device, lane);
+    if (!ran) {
+      if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
+      if (!give_up) return ran;
+      auto error = std::make_shared<const Error>(std::move(ran).error());
+      // Values that were to change and did not are told to whoever reads next; others to who reads them.
+      if (node.replay || updates(node)) first_error = first_error ? first_error : error;
+      fail_outputs(node, error);
+    }
+    nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
+  }
+  if (orders) orders->end_of_job();
+  auto* const executor = device.executor();
+  auto paced = executor ? executor->pace() : success();
+  return paced || !first_error ? paced : success();   // the first error is the cause, and is told next
+}
+
+Node::~Node() {
+  // Dropping an input may drop its storage, that storage's writers, and so on. The chain is undone in a loop.
+  static thread_local std::vector<std::shared_ptr<Storage>>* doomed = nullptr;
+  if (doomed) {
+    for (auto& i : in) if (i.storage) doomed->push_back(std::move(i.storage));
+    return;
+  }
+  std::vector<std::shared_ptr<Storage>> list;
+  doomed = &list;
+  for (auto& i : in) if (i.storage) list.push_back(std::move(i.storage));
+  while (!list.empty()) {
+    const auto last = std::move(list.back());
+    list.pop_back();
+  }
+  doomed = nullptr;
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,78 @@
+// What a gradient rule works with. A rule reads the gradients of its operation's outputs, and sets those of
+// its inputs, in terms of ordinary operations. b(...) unwraps a Result: after a first error the rest of the
+// rule does nothing.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/compute/tensor/ops.hpp"
+#include "runtime/compute/tensor/record.hpp"
+
+namespace rille::tensor {
+
+class Backward {
+ public:
+  Backward(const GradFn& fn, std::vector<Tensor> grads) : fn_(fn), grads_(std::move(grads)), result_(fn.edges.size()) {}
+  const kernels::Attrs& attrs() const { return fn_.attrs; }
+  std::size_t inputs() const { return fn_.edges.size(); }
+  const Tensor& in(std::size_t i) const { return fn_.in[i]; }        // where Keep says so
+  const Tensor& out(std::size_t i = 0) const { return fn_.out[i]; }
+  const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
+  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }     // empty: that output played no part
+  std::size_t outputs() const { return grads_.size(); }
+  const std::vector<Tensor>& grads() const { return grads_; }
+  const GradFn& fn() const { return fn_; }
+  bool needs(std::size_t i) const { return fn_.edges[i].fn || fn_.edges[i].leaf; }
+  void set(std::size_t i, Tensor t) { result_[i] = std::move(t); }
+
+  Tensor operator()(Result<Tensor> r) {
+    if (r) return std::move(r).value();
+    if (!error_) error_ = std::move(r).error();
+    return {};
+  }
+  std::vector<Tensor> operator()(Result<std::vector<Tensor>> r, std::size_t n) {
+    if (r) return std::move(r).value();
+    if (!error_) error_ = std::move(r).error();
+    return std::vector<Tensor>(n);
+  }
+  std::optional<Error>& error() { return error_; }
+  std::vector<Tensor>& result() { return result_; }
+
+ private:
+  const GradFn& fn_;
+  std::vector<Tensor> grads_, result_;
+  std::optional<Error> error_;
+};
+
+// Products are recorded as the rule's own operation was, while one lives: in TF32 or not.
+class SameProducts {
+ public:
+  explicit SameProducts(const Backward& b) : graph_(b.g().graph()), before_(graph_.modes()) {
+    Graph::Modes now = before_;
+    now.tf32 = b.attrs().i[kernels::tf32_at] == 1;
+    graph_.set_modes(now);
+  }
+  ~SameProducts() { graph_.set_modes(before_); }
+  SameProducts(const SameProducts&) = delete;
+  SameProducts& operator=(const SameProducts&) = delete;
+
+ private:
+  Graph& graph_;
+  Graph::Modes before_;
+};
+
+// Sums `g` down to `shape`, from which it was broadcast.
+Result<Tensor> sum_to(const Tensor& g, const Dims& shape);
+
+// The gradient of attention's result with rows as products take them: one spread over positions is copied.
+Tensor rows_of(Backward& b);
+
+// The rules, declared from the table; `none` says that there is none.
+namespace gradient {
+#define RILLE_RULE(name, kernel, rule, keep, in_place) void rule(Backward&);
+RILLE_OPERATIONS(RILLE_RULE)
+#undef RILLE_RULE
+}  // namespace gradient
+
+}  // namespace rille::tensor

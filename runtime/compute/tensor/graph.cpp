@@ -1,0 +1,227 @@
+#include "runtime/compute/tensor/graph.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <future>
+
+#include <fmt/format.h>
+
+#include "runtime/compute/tensor/notebook.hpp"
+#include "runtime/compute/tensor/ops.hpp"
+#include "runtime/compute/tensor/order.hpp"
+#include "runtime/compute/tensor/record.hpp"
+
+namespace rille::tensor {
+
+double HostData::number(std::int64_t i) const {
+  const std::byte* at = bytes.data() + std::size_t(i) * rille::size_bytes(dtype);
+  const auto get = [at](auto zero) { std::memcpy(&zero, at, sizeof zero); return zero; };
+  switch (dtype) {
+    case DType::boolean: case DType::u8: return double(get(std::uint8_t{}));
+    case DType::i8: return double(get(std::int8_t{}));
+    case DType::i32: return double(get(std::int32_t{}));
+    case DType::i64: return double(get(std::int64_t{}));
+    case DType::bf16: {
+      const std::uint32_t bits = std::uint32_t(get(std::uint16_t{})) << 16;
+      float f;
+      std::memcpy(&f, &bits, 4);
+      return double(f);
+    }
+    case DType::f16: {
+      const auto bits = get(std::uint16_t{});
+      const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+      const double size = exponent == 31 ? (fraction ? std::nan("") : HUGE_VAL)
+                          : exponent == 0 ? std::ldexp(fraction, -24)
+                                          : std::ldexp(1024 + fraction, exponent - 25);
+      return bits & 0x8000 ? -size : size;
+    }
+    case DType::f32: return double(get(float{}));
+    case DType::f64: return get(double{});
+  }
+  return 0;
+}
+
+std::int64_t HostData::integer(std::int64_t i) const {
+  if (dtype != DType::i64) return std::int64_t(number(i));
+  std::int64_t v;
+  std::memcpy(&v, bytes.data() + std::size_t(i) * 8, 8);
+  return v;
+}
+
+Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)), impl_(std::make_unique<Impl>()) {}
+
+Graph::~Graph() {
+  // A launch holds what it writes, and that holds the launch, until it is sent.
+  for (const auto& node : impl_->launches) {
+    for (const auto& out : node->out) if (const auto storage = out.storage.lock()) storage->writers.clear();
+  }
+  // Memory that streams still use comes back behind them.
+  if (impl_->streamed)
+    device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
+      if (queue->orders) queue->orders->let_go();
+    });
+}
+
+Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
+  if (!device) return make_error(ErrorKind::invalid, "tensors on no device");
+  return std::shared_ptr<Graph>(new Graph(std::move(device)));
+}
+
+std::size_t Graph::pending() const { return impl_->pending.size(); }
+bool Graph::tracing() const { return impl_->trace != 0; }
+void Graph::set_check_numbers(bool on) { impl_->check_numbers = on; }
+bool Graph::checks_numbers() const { return impl_->check_numbers; }
+
+namespace {
+
+// Takes what is pending and alive, in order.
+std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
+  std::vector<std::shared_ptr<Node>> nodes;
+  nodes.reserve(impl.pending.size());
+  for (const auto& weak : impl.pending) {
+    if (auto node = weak.lock()) nodes.push_back(std::move(node));
+  }
+  impl.pending.clear();
+  impl.launches.clear();
+  for (const auto& node : nodes) {
+    for (const auto& out : node->out) {
+      if (const auto storage = out.storage.lock()) storage->writers.clear();
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::size_t Graph::depth() const { return device_->lane().depth(); }
+
+void Graph::flush() {
+  auto nodes = take_pending(*impl_);
+  if (nodes.empty()) return;
+  const bool streams = std::exchange(impl_->streams, false);
+  device_->lane().post(
+      [queue = impl_->queue, device = device_, nodes = std::move(nodes), streams](kernels::LaneState& lane) mutable {
+        for (auto& n : nodes) queue->nodes.push_back(std::move(n));
+        nodes.clear();
+        if (streams) queue->ordered(*device->executor()).look_ahead(queue->nodes);
+        if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+          queue->first_error = std::make_shared<const Error>(std::move(run).error());
+      });
+}
+
+// Sends one operation at once, after everything pending.
+void send(Graph& g, std::shared_ptr<Node> node) {
+  g.flush();
+  g.device()->lane().post([queue = g.impl().queue, device = g.device(),
+                      node = std::move(node)](kernels::LaneState& lane) mutable {
+    queue->nodes.push_back(std::move(node));
+    if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+      queue->first_error = std::make_shared<const Error>(std::move(run).error());
+  });
+}
+
+namespace {
+
+Result<void> everything(LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;   // memory: try once more, then tell
+  auto run = queue.run(device, lane);
+  if (run && queue.orders) run = queue.orders->join();
+  if (run) run = device.finish();
+  const auto error = std::exchange(queue.first_error, nullptr);
+  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
+  return run;
+}
+
+}  // namespace
+
+void Graph::synchronize(std::function<void(Result<void>)> done) {
+  flush();
+  const auto work = [queue = impl_->queue, device = device_](kernels::LaneState& lane) {
+    return everything(*queue, *device, lane);
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
+}
+
+void Graph::profile_start() {
+  flush();
+  device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
+    if (queue->profile) return;
+    queue->profile = std::make_unique<Profile>();
+    if (auto* executor = device->executor()) queue->profile->begin(*executor);
+  });
+}
+
+void Graph::profile_stop(std::function<void(Result<ProfileReport>)> done) {
+  flush();
+  const auto work = [queue = impl_->queue, device = device_](kernels::LaneState& lane) -> Result<ProfileReport> {
+    const auto ran = everything(*queue, *device, lane);
+    const auto profile = std::exchange(queue->profile, nullptr);
+    auto report = profile ? profile->end(device->executor()) : Result<ProfileReport>(ProfileReport());
+    if (!ran) return ran.error();
+    return report;
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
+}
+
+void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try) {
+  if (!t) return done(make_error(ErrorKind::invalid, "read: an empty tensor handle"));
+  if (tracing()) {
+    return done(make_error(ErrorKind::state, "a value was read inside a compiled function",
+                           "return the tensor and read it outside"));
+  }
+  if (t.impl()->storage->trace) {
+    return done(make_error(
+        ErrorKind::state,
+        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
+        "return it from the function"));
+  }
+  NoGrad guard(*this);
+  auto whole = contiguous(t.detach());
+  if (!whole) return done(std::move(whole).error());
+  flush();
+  const auto& impl = *whole->impl();
+  const auto work = [queue = impl_->queue, device = device_, storage = impl.storage, w = impl.window,
+                     last_try](kernels::LaneState& lane) -> Result<HostData> {
+    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
+    RILLE_CHECK(queue->run(*device, lane, last_try));
+    if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
+    if (storage->error) return Error(*storage->error);
+    HostData data{w.dtype, w.shape, {}};
+    const auto size = rille::size_bytes(w.dtype);
+    data.bytes.resize(std::size_t(w.shape.count()) * size);
+    if (data.bytes.empty()) return data;
+    if (!storage->buffer) return make_error(ErrorKind::internal, "a tensor without a value was read");
+    if (queue->orders) RILLE_CHECK(queue->orders->before_read(*storage));
+    RILLE_CHECK(device->download(data.bytes.data(), static_cast<const std::byte*>(storage->buffer.data()) +
+                                                        std::size_t(w.offset) * size, data.bytes.size()));
+    return data;
+  };
+  device_->lane().post(device::telling(work, std::move(done)));
+}
+
+Result<HostData> Graph::read_blocking(const Tensor& t) {
+  auto promise = std::make_shared<std::promise<Result<HostData>>>();
+  auto future = promise->get_future();
+  read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); });
+  return future.get();
+}
+
+Result<void> Graph::synchronize_blocking() {
+  auto promise = std::make_shared<std::promise<Result<void>>>();
+  auto future = promise->get_future();
+  synchronize([promise](Result<void> r) { promise->set_value(std::move(r)); });
+  return future.get();
+}
+
+Result<double> Graph::item_blocking(const Tensor& t) {
+  if (t && t.count() != 1) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("item: {} has {} elements, not one", to_string(t.shape()), t.count()));
+  }
+  RILLE_TRY(const auto data, read_blocking(t));
+  return data.number(0);
+}
+
+void Graph::manual_seed(std::uint64_t seed) { random_ = {seed, 0, 0}; }
+
+}  // namespace rille::tensor

@@ -1,0 +1,136 @@
+// Losses made of other operations.
+#include "runtime/compute/tensor/check.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
+  RILLE_CHECK(need_float_beside(op, a, b));
+  if (a.shape() == b.shape()) return success();
+  return bad(fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()),
+                         to_string(b.shape())));
+}
+
+Result<Tensor> reduced(const Tensor& losses, Reduce how) {
+  return how == Reduce::none ? Result<Tensor>(losses) : how == Reduce::sum ? sum(losses) : mean(losses);
+}
+
+// Half types are too coarse to add up losses in.
+Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
+
+}  // namespace
+
+Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("mse_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto losses, square(away));
+  return reduced(losses, how);
+}
+
+Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("l1_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto losses, abs(away));
+  return reduced(losses, how);
+}
+
+// With d = |x - y| and m = min(d, 1): m (d - m / 2) is d d / 2 below 1 and d - 1 / 2 above.
+Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("smooth_l1_loss", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto away, sub(x, target));
+  RILLE_TRY(const auto distance, abs(away));
+  RILLE_TRY(const auto near, clamp(distance, std::nullopt, 1.0));
+  RILLE_TRY(const auto half, mul(near, 0.5));
+  RILLE_TRY(const auto rest, sub(distance, half));
+  RILLE_TRY(const auto losses, mul(near, rest));
+  return reduced(losses, how);
+}
+
+// log(1 + e^x) - x y, which overflows nowhere.
+Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
+  RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));
+  RILLE_TRY(const auto x, wide(a));
+  RILLE_TRY(const auto high, softplus(x));
+  RILLE_TRY(const auto part, mul(x, target));
+  RILLE_TRY(const auto losses, sub(high, part));
+  return reduced(losses, how);
+}
+
+namespace {
+
+// Of log-probabilities [.., c], as PyTorch counts: a mean is divided by the weights of the labels that count.
+Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& labels, const LabelLoss& how) {
+  RILLE_CHECK(need_float_beside(op, logs, labels));
+  Dims rows = logs.shape();
+  rows.n = std::max(0, rows.n - 1);
+  if (logs.rank() == 0 || !(rows == labels.shape()) || !is_integer(labels.dtype())) {
+    return bad(fmt::format("{}: {} with labels {}{}: want [.., c] with whole numbers [..]", op,
+                           to_string(logs.shape()), name_of(labels.dtype()), to_string(labels.shape())));
+  }
+  const std::int64_t classes = logs.size(-1);
+  if (how.weight && !(how.weight.shape() == dims_of({classes}) && is_floating(how.weight.dtype()))) {
+    return bad(fmt::format("{}: weights {}{} of {} classes", op, name_of(how.weight.dtype()),
+                           to_string(how.weight.shape()), classes),
+               "a number for each class: tensor(LIST)");
+  }
+  RILLE_TRY(const auto ids, cast(labels, DType::i64));
+  RILLE_TRY(const auto ignored, eq(ids, double(how.ignore_index)));
+  RILLE_TRY(const auto safe, masked_fill(ids, ignored, 0));
+  RILLE_TRY(const auto column, unsqueeze(safe, -1));
+  RILLE_TRY(const auto picked, gather(logs, -1, column));
+  RILLE_TRY(const auto wide_logs, wide(picked));
+  RILLE_TRY(auto losses, view(wide_logs, labels.shape()));
+  Tensor weights, shares;  // of the classes, and of the labels
+  if (how.weight) {
+    RILLE_TRY(weights, wide(how.weight));
+    RILLE_TRY(const auto flat, view(safe, dims_of({safe.count()})));
+    RILLE_TRY(const auto each, index_select(weights, 0, flat));
+    RILLE_TRY(const auto shaped, view(each, labels.shape()));
+    RILLE_TRY(shares, masked_fill(shaped, ignored, 0));
+    RILLE_TRY(losses, mul(losses, shaped));
+  }
+  if (how.label_smoothing > 0) {  // a part of the truth is every class's
+    RILLE_TRY(auto all, wide(logs));
+    if (how.weight) {
+      RILLE_TRY(all, mul(all, weights));
+    }
+    RILLE_TRY(const auto summed, sum(all, {-1}));
+    RILLE_TRY(const auto others, mul(summed, how.label_smoothing / double(classes)));
+    RILLE_TRY(const auto own, mul(losses, 1 - how.label_smoothing));
+    RILLE_TRY(losses, add(own, others));
+  }
+  RILLE_TRY(losses, masked_fill(losses, ignored, 0));
+  if (how.reduce == Reduce::none) return neg(losses);
+  RILLE_TRY(const auto total, sum(losses));
+  if (how.reduce == Reduce::sum) return neg(total);
+  if (!how.weight) {
+    RILLE_TRY(shares, logical_not(ignored));
+  }
+  RILLE_TRY(const auto count, sum(shares));
+  RILLE_TRY(const auto each, div(total, count));
+  return neg(each);
+}
+
+}  // namespace
+
+Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, const LabelLoss& how) {
+  return of_labels("nll_loss", log_probabilities, labels, how);
+}
+
+// The mean without weights is one operation, which keeps no probabilities.
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const LabelLoss& how) {
+  if (how.reduce == Reduce::mean && !how.weight)
+    return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);
+  RILLE_CHECK(need_label_smoothing(how.label_smoothing));
+  RILLE_CHECK(need_float_beside("cross_entropy", logits, labels));
+  if (logits.rank() == 0) return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);  // its error
+  RILLE_TRY(const auto x, wide(logits));
+  RILLE_TRY(const auto logs, log_softmax(x, -1));
+  return of_labels("cross_entropy", logs, labels, how);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,264 @@
+#include <cmath>
+
+#include "kernels/wide_rows.hpp"
+#include "runtime/compute/tensor/check.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+// The input with the reduced dimensions last (a view), and the shape of the result.
+struct Reduction {
+  Tensor moved;
+  Dims outer, kept;                    // without and with the reduced dimensions as 1
+  kernels::Attrs attrs;                // i[0]: how many are reduced
+  std::int64_t reduced = 1;            // elements of each
+};
+
+Result<Reduction> plan_reduction(const char* op, const Tensor& a, const std::vector<int>& dims) {
+  RILLE_CHECK(need(op, a));
+  unsigned mask = 0;
+  for (const int dim : dims) {
+    RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+    if (mask >> d & 1)
+      return bad(fmt::format("{}: dimension {} of {} is named twice", op, d + 1, to_string(a.shape())));
+    mask |= 1u << d;
+  }
+  if (dims.empty()) mask = (1u << a.rank()) - 1;
+  Reduction r;
+  Dims order, last;
+  r.kept = a.shape();
+  for (int i = 0; i < a.rank(); ++i) {
+    if (mask >> i & 1) {
+      last.push(i);
+      r.kept[i] = 1;
+      r.reduced *= a.shape()[i];
+    } else {
+      order.push(i);
+      r.outer.push(a.shape()[i]);
+    }
+  }
+  for (int i = 0; i < last.n; ++i) order.push(last[i]);
+  r.attrs.i[0] = last.n;
+  RILLE_TRY(r.moved, permute(a, order));
+  return r;
+}
+
+Result<Tensor> finish(Result<Tensor> result, const Reduction& r, bool keepdim) {
+  if (!result || !keepdim) return result;
+  return view(*result, r.kept);
+}
+
+Result<Tensor> extreme(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(auto r, plan_reduction(op, a, dims));
+  if (r.reduced == 0) return bad(fmt::format("{}: {} has nothing to choose from", op, to_string(a.shape())));
+  return finish(apply_one(id, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
+}
+
+// dim moved to the end and contiguous; undone by the second transpose.
+template <class F>
+Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
+  RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+  RILLE_TRY(const auto moved, transpose(a, d, -1));
+  RILLE_TRY(const auto rows, contiguous(d == a.rank() - 1 ? a : moved));
+  RILLE_TRY(const auto y, f(rows));
+  return d == a.rank() - 1 ? Result<Tensor>(y) : transpose(y, d, -1);
+}
+
+}  // namespace
+
+Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(auto r, plan_reduction("sum", a, dims));
+  return finish(
+      apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r,
+      keepdim);
+}
+
+namespace {
+// The number of elements that each result is made of.
+std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
+  std::int64_t n = 1;
+  for (const int d : dims) n *= a.size(d);
+  return dims.empty() ? a.count() : n;
+}
+
+// Whole numbers are added up as such, those of 64 bits in f64; then one division, and one rounding.
+Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(const auto x, cast(a, a.dtype() == DType::i64 ? DType::f64 : a.dtype()));
+  RILLE_TRY(const auto total, sum(x, dims, keepdim));
+  RILLE_TRY(const auto wide, cast(total, DType::f64));
+  RILLE_TRY(const auto each, div(wide, double(reduced_count(a, dims))));
+  return cast(each, DType::f32);
+}
+
+// Where differences or squares are added up, whose result is rounded once.
+DType wide_type(DType t) {
+  if (is_half(t)) return DType::f32;
+  if (is_floating(t)) return t;
+  return t == DType::i32 || t == DType::i64 ? DType::f64 : DType::f32;
+}
+DType float_type(DType t) { return is_floating(t) ? t : DType::f32; }
+
+// A root has no slope at zero; there its gradient is taken as zero.
+Result<Tensor> root_of(const Tensor& total, double p) {
+  RILLE_TRY(const auto nothing, eq(total, 0.0));
+  RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
+  RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
+  return masked_fill(root, nothing, 0.0);
+}
+}  // namespace
+
+Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need("mean", a));
+  RILLE_TRY(auto r, plan_reduction("mean", a, dims));
+  if (!is_floating(a.dtype())) return mean_of_integers(a, dims, keepdim);
+  r.attrs.f[0] = 1.0 / double(r.reduced);
+  return finish(apply_one(OpId::sum, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
+}
+
+Result<Tensor> max(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return extreme(OpId::amax, "max", a, dims, keepdim);
+}
+Result<Tensor> min(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return extreme(OpId::amin, "min", a, dims, keepdim);
+}
+
+namespace {
+Result<Tensor> place_of_extreme(OpId id, const Tensor& a, int dim, bool keepdim) {
+  RILLE_TRY(auto r, plan_reduction(op_of(id).name, a, {dim}));
+  if (r.reduced == 0)
+    return bad(fmt::format("{}: {} has nothing to choose from", op_of(id).name, to_string(a.shape())));
+  return finish(apply_one(id, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
+}
+}  // namespace
+
+Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim) {
+  return place_of_extreme(OpId::argmax, a, dim, keepdim);
+}
+Result<Tensor> argmin(const Tensor& a, int dim, bool keepdim) {
+  return place_of_extreme(OpId::argmin, a, dim, keepdim);
+}
+
+Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need("prod", a));
+  RILLE_TRY(const auto x, cast(a, is_floating(a.dtype()) ? a.dtype() : DType::i64));
+  RILLE_TRY(auto r, plan_reduction("prod", x, dims));
+  return finish(apply_one(OpId::prod, r.attrs, {r.moved}, {x.dtype(), r.outer}), r, keepdim);
+}
+
+namespace {
+Result<Tensor> truth_of(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need(op, a));
+  RILLE_TRY(const auto x, cast(a.detach(), DType::boolean));
+  RILLE_TRY(auto r, plan_reduction(op, x, dims));
+  if (r.reduced == 0) return finish(full(a.graph(), r.outer, id == OpId::amin, DType::boolean), r, keepdim);
+  return finish(apply_one(id, r.attrs, {r.moved}, {DType::boolean, r.outer}), r, keepdim);
+}
+}  // namespace
+
+Result<Tensor> any(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return truth_of(OpId::amax, "any", a, dims, keepdim);
+}
+Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  return truth_of(OpId::amin, "all", a, dims, keepdim);
+}
+
+namespace {
+// In the wide type.
+Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_CHECK(need("var", a));
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
+  RILLE_TRY(const auto m, mean(x, dims, true));
+  const double n = double(reduced_count(x, dims)) - correction;
+  if (!(n > 0)) {
+    return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
+                           to_string(a.shape()), correction), "x:var(dims, { correction = 0 }) divides by the count");
+  }
+  RILLE_TRY(const auto away, sub(x, m));
+  RILLE_TRY(const auto squares, square(away));
+  RILLE_TRY(const auto total, sum(squares, dims, keepdim));
+  return mul(total, 1 / n);
+}
+}  // namespace
+
+Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_TRY(const auto v, variance(a, dims, correction, keepdim));
+  return cast(v, float_type(a.dtype()));
+}
+Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
+  RILLE_TRY(const auto v, variance(a, dims, correction, keepdim));
+  RILLE_TRY(const auto root, root_of(v, 2));
+  return cast(root, float_type(a.dtype()));
+}
+
+Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, bool keepdim) {
+  RILLE_CHECK(need("norm", a));
+  if (p == HUGE_VAL || p == 1) {
+    RILLE_TRY(const auto x, as_float("norm", a));
+    RILLE_TRY(const auto sizes, abs(x));
+    return p == 1 ? sum(sizes, dims, keepdim) : max(sizes, dims, keepdim);
+  }
+  if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
+  RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
+  Tensor powers;
+  if (p == 2) { RILLE_TRY(powers, square(x)); }
+  else {
+    RILLE_TRY(const auto sizes, abs(x));
+    RILLE_TRY(powers, pow(sizes, p));
+  }
+  RILLE_TRY(const auto total, sum(powers, dims, keepdim));
+  RILLE_TRY(const auto root, root_of(total, p));
+  return cast(root, float_type(a.dtype()));
+}
+
+Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
+  RILLE_TRY(const auto x, as_float("logsumexp", a));
+  RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
+  if (plan.reduced == 0) {                         // there is no largest; the logarithm of 0
+    RILLE_TRY(const auto none, sum(x, dims, keepdim));
+    return log(none);
+  }
+  RILLE_TRY(const auto top, max(x.detach(), dims, true));
+  RILLE_TRY(const auto endless, isfinite(top));
+  RILLE_TRY(const auto zero, zeros(a.graph(), {}, x.dtype()));
+  RILLE_TRY(const auto shift, where(endless, top, zero));
+  RILLE_TRY(const auto away, sub(x, shift));
+  RILLE_TRY(const auto powers, exp(away));
+  RILLE_TRY(const auto total, sum(powers, dims, keepdim));
+  RILLE_TRY(const auto height, log(total));
+  RILLE_TRY(const auto back, view(shift, height.shape()));
+  return add(height, back);
+}
+
+Result<Tensor> cumsum(const Tensor& a, int dim) {
+  RILLE_CHECK(need("cumsum", a));
+  RILLE_TRY(const auto x, cast(a, is_floating(a.dtype()) ? a.dtype() : DType::i64));
+  return over_last("cumsum", x, dim, [](const Tensor& rows) {
+    return apply_one(OpId::cumsum, {}, {rows}, {rows.dtype(), rows.shape()});
+  });
+}
+
+namespace {
+
+// On the CPU along columns as they lie, where they lie at least half a line of the cache apart; else turned to rows.
+Result<Tensor> softmax_of(const char* name, OpId op, const Tensor& a, int dim) {
+  RILLE_CHECK(need_float(name, a));
+  RILLE_TRY(const int d, normal_dim(name, dim, a.rank()));
+  std::int64_t apart = 1;
+  for (int i = d + 1; i < a.rank(); ++i) apart *= a.shape()[i];
+  if (apart < 8 || a.graph().device()->executor()) {
+    return over_last(name, a, dim, [op](const Tensor& x) { return apply_one(op, {}, {x}, {x.dtype(), x.shape()}); });
+  }
+  RILLE_TRY(const auto x, contiguous(a));
+  kernels::Attrs attrs;
+  attrs.i[kernels::apart_at] = apart;
+  attrs.i[kernels::column_at] = a.shape()[d];
+  return apply_one(op, attrs, {x}, {x.dtype(), x.shape()});
+}
+
+}  // namespace
+
+Result<Tensor> softmax(const Tensor& a, int dim) { return softmax_of("softmax", OpId::softmax, a, dim); }
+Result<Tensor> log_softmax(const Tensor& a, int dim) { return softmax_of("log_softmax", OpId::log_softmax, a, dim); }
+
+}  // namespace rille::tensor

@@ -1,0 +1,269 @@
+#include "runtime/compute/tensor/check.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+// Replaces one -1 by what is left. invalid: the counts differ.
+Result<Dims> full_shape(const char* op, const Tensor& a, const Dims& wanted) {
+  Dims shape = wanted;
+  int open = -1;
+  std::int64_t known = 1;
+  for (int i = 0; i < shape.n; ++i) {
+    if (shape[i] == -1 && open < 0) open = i;
+    else if (shape[i] < 0)
+      return bad(fmt::format("{}: {} to {}: sizes are positive; one may be -1", op, to_string(a.shape()),
+                             to_string(wanted)));
+    else known *= shape[i];
+  }
+  if (open >= 0) shape[open] = known ? a.count() / known : 0;
+  if (shape.count() != a.count()) {
+    return bad(fmt::format("{}: {} to {}: {} elements do not fit", op, to_string(a.shape()),
+                           to_string(wanted), a.count()));
+  }
+  return shape;
+}
+
+}  // namespace
+
+Result<Tensor> view(const Tensor& a, const Dims& wanted) {
+  RILLE_CHECK(need("view", a));
+  RILLE_TRY(const auto shape, full_shape("view", a, wanted));
+  if (shape == a.shape()) return a;
+  const auto strides = view_strides(a.shape(), a.strides(), shape);
+  if (!strides) {
+    return bad(fmt::format("view: {} with strides {} cannot be seen as {} without a copy", to_string(a.shape()),
+                           to_string(a.strides()), to_string(shape)), "use reshape");
+  }
+  return attach_view(OpId::reshape, {}, a, make_window(a, 0, shape, *strides));
+}
+
+Result<Tensor> reshape(const Tensor& a, const Dims& wanted) {
+  RILLE_CHECK(need("reshape", a));
+  RILLE_TRY(const auto shape, full_shape("reshape", a, wanted));
+  if (shape == a.shape()) return a;
+  if (view_strides(a.shape(), a.strides(), shape)) return view(a, shape);
+  RILLE_TRY(const auto flat, contiguous(a));
+  return view(flat, shape);
+}
+
+Result<Tensor> permute(const Tensor& a, const Dims& order) {
+  RILLE_CHECK(need("permute", a));
+  Dims shape = a.shape(), strides = a.strides();
+  kernels::Attrs attrs;
+  unsigned seen = 0;
+  for (int i = 0; i < order.n && order.n == a.rank(); ++i) {
+    RILLE_TRY(const int d, normal_dim("permute", int(order[i]), a.rank()));
+    shape[i] = a.shape()[d];
+    strides[i] = a.strides()[d];
+    attrs.i[i] = d;
+    seen |= 1u << d;
+  }
+  if (order.n != a.rank() || seen != (1u << a.rank()) - 1) {
+    Dims told = order;                               // they count from 1 there
+    for (int i = 0; i < told.n; ++i) told[i] += told[i] >= 0;
+    return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(told), a.rank(),
+                           to_string(a.shape())),
+               "each dimension stands in it once, counting from 1: x:permute(2, 1)");
+  }
+  return attach_view(OpId::permute, attrs, a, make_window(a, 0, shape, strides));
+}
+
+Result<Tensor> transpose(const Tensor& a, int dim0, int dim1) {
+  RILLE_CHECK(need("transpose", a));
+  RILLE_TRY(const int x, normal_dim("transpose", dim0, a.rank()));
+  RILLE_TRY(const int y, normal_dim("transpose", dim1, a.rank()));
+  Dims order;
+  for (int i = 0; i < a.rank(); ++i) order.push(i == x ? y : i == y ? x : i);
+  return permute(a, order);
+}
+
+Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t length) {
+  RILLE_CHECK(need("narrow", a));
+  RILLE_TRY(const int d, normal_dim("narrow", dim, a.rank()));
+  const std::int64_t size = a.shape()[d], from = start < 0 ? start + size : start;
+  if (from < 0 || length < 0 || from + length > size) {
+    return bad(fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim,
+                           to_string(a.shape())));
+  }
+  if (length == size) return a;
+  Dims shape = a.shape();
+  shape[d] = length;
+  kernels::Attrs attrs;
+  attrs.i[0] = d;
+  attrs.i[1] = from;
+  return attach_view(OpId::narrow, attrs, a, make_window(a, from * a.strides()[d], shape, a.strides()));
+}
+
+Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t end, std::int64_t step) {
+  RILLE_CHECK(need("slice", a));
+  RILLE_TRY(const int d, normal_dim("slice", dim, a.rank()));
+  if (start < 0 || end < start || end > a.shape()[d] || step < 1) {
+    return bad(fmt::format("slice: places {} to {} of dimension {} of {}, in steps of {}", start, end, dim,
+                           to_string(a.shape()), step));
+  }
+  if (step == 1 || end - start <= 1) return narrow(a, d, start, end - start);
+  Dims shape = a.shape(), strides = a.strides();
+  shape[d] = (end - start - 1) / step + 1;
+  strides[d] *= step;
+  kernels::Attrs attrs;
+  attrs.i[0] = d;
+  attrs.i[1] = start;
+  attrs.i[2] = step;
+  return attach_view(OpId::slice, attrs, a, make_window(a, start * a.strides()[d], shape, strides));
+}
+
+Result<Tensor> select(const Tensor& a, int dim, std::int64_t index) {
+  RILLE_CHECK(need("select", a));
+  RILLE_TRY(const int d, normal_dim("select", dim, a.rank()));
+  const std::int64_t size = a.shape()[d], at = index < 0 ? index + size : index;
+  if (at < 0 || at >= size) {
+    return bad(fmt::format("select: place {} of dimension {} of {}", index, dim, to_string(a.shape())));
+  }
+  RILLE_TRY(const auto one, narrow(a, d, at, 1));
+  return squeeze(one, d);
+}
+
+Result<Tensor> expand(const Tensor& a, const Dims& wanted) {
+  RILLE_CHECK(need("expand", a));
+  Dims shape = wanted, strides = wanted;
+  const int extra = wanted.n - a.rank();
+  bool fits = extra >= 0;
+  for (int i = 0; fits && i < wanted.n; ++i) {
+    const std::int64_t have = i < extra ? 1 : a.shape()[i - extra];
+    if (shape[i] == -1 && i >= extra) shape[i] = have;
+    fits = shape[i] >= 0 && (have == shape[i] || have == 1);
+    strides[i] = i >= extra && have == shape[i] ? a.strides()[i - extra] : 0;
+  }
+  if (!fits) return bad(fmt::format("expand: {} to {}: only sizes of 1 grow", to_string(a.shape()), to_string(wanted)));
+  if (shape == a.shape()) return a;
+  return attach_view(OpId::expand, {}, a, make_window(a, 0, shape, strides));
+}
+
+Result<Tensor> squeeze(const Tensor& a, int dim) {
+  RILLE_CHECK(need("squeeze", a));
+  RILLE_TRY(const int d, normal_dim("squeeze", dim, a.rank()));
+  if (a.shape()[d] != 1) return a;
+  Dims shape;
+  for (int i = 0; i < a.rank(); ++i) if (i != d) shape.push(a.shape()[i]);
+  return view(a, shape);
+}
+
+Result<Tensor> unsqueeze(const Tensor& a, int dim) {
+  RILLE_CHECK(need("unsqueeze", a));
+  RILLE_TRY(const int d, normal_dim("unsqueeze", dim, a.rank() + 1));
+  if (a.rank() == kernels::max_rank)
+    return bad(fmt::format("unsqueeze: {} has {} dimensions already", to_string(a.shape()), a.rank()));
+  Dims shape;
+  for (int i = 0; i <= a.rank(); ++i) {
+    if (i == d) shape.push(1);
+    if (i < a.rank()) shape.push(a.shape()[i]);
+  }
+  return view(a, shape);
+}
+
+Result<Tensor> contiguous(const Tensor& a) {
+  RILLE_CHECK(need("contiguous", a));
+  return a.is_contiguous() ? Result<Tensor>(a) : clone(a);
+}
+
+Result<Tensor> clone(const Tensor& a) {
+  RILLE_CHECK(need("clone", a));
+  return apply_one(OpId::contiguous, {}, {a}, {a.dtype(), a.shape()});
+}
+
+namespace {
+
+// Pieces that lie one after another in one tensor's memory: joined without a copy.
+bool adjacent(const std::vector<Tensor>& parts, int d) {
+  const auto& first = parts[0].impl();
+  std::int64_t at = first->window.offset;
+  for (const auto& p : parts) {
+    const auto& w = p.impl()->window;
+    if (p.impl()->storage != first->storage || !(w.strides == first->window.strides) || w.offset != at) return false;
+    at += w.shape[d] * w.strides[d];
+  }
+  return true;
+}
+
+// share: pieces that lie one after another stay where they are.
+Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
+  if (parts.empty()) return bad("cat: no tensors");
+  for (const auto& p : parts) RILLE_CHECK(need("cat", p));
+  RILLE_TRY(const int d, normal_dim("cat", dim, parts[0].rank()));
+  Dims shape = parts[0].shape();
+  shape[d] = 0;
+  bool grad = false;
+  for (const auto& p : parts) {
+    RILLE_CHECK(need_same_dtype("cat", parts[0], p));
+    Dims rest = p.shape();
+    if (rest.n == shape.n) rest[d] = 0;
+    Dims expected = shape;
+    expected[d] = 0;
+    if (!(rest == expected)) {
+      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ",
+                             to_string(parts[0].shape()), to_string(p.shape()), d + 1));
+    }
+    shape[d] += p.shape()[d];
+    grad = grad || p.requires_grad();
+  }
+  if (share && !(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
+    return make_window(parts[0], 0, shape, parts[0].strides());
+  kernels::Attrs attrs;
+  attrs.i[0] = d;
+  return apply_one(OpId::cat, attrs, parts, {parts[0].dtype(), shape});
+}
+
+}  // namespace
+
+Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, false); }
+// For gradients, which nobody writes to: what lies one after another is not copied.
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, true); }
+
+namespace {
+// Windows of these sizes, one after another along dimension d; one gradient rule for all of them.
+std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& sizes, int d) {
+  std::vector<Tensor> out;
+  std::int64_t at = 0;
+  for (const auto size : sizes) {
+    Dims shape = a.shape();
+    shape[d] = size;
+    out.push_back(make_window(a, at * a.strides()[d], shape, a.strides()));
+    at += size;
+  }
+  kernels::Attrs attrs;
+  attrs.i[0] = d;
+  attach_grad(OpId::chunk, attrs, {a}, out);
+  return out;
+}
+}  // namespace
+
+Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim) {
+  RILLE_CHECK(need("chunk", a));
+  RILLE_TRY(const int d, normal_dim("chunk", dim, a.rank()));
+  if (pieces < 1) return bad(fmt::format("chunk: into {} pieces", pieces));
+  const std::int64_t size = a.shape()[d], each = std::max<std::int64_t>(1, (size + pieces - 1) / pieces);
+  std::vector<std::int64_t> sizes;
+  for (std::int64_t at = 0; at < size || sizes.empty(); at += each) sizes.push_back(std::min(each, size - at));
+  return pieces_of(a, sizes, d);
+}
+
+Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim) {
+  RILLE_CHECK(need("split", a));
+  RILLE_TRY(const int d, normal_dim("split", dim, a.rank()));
+  std::int64_t total = 0;
+  bool fits = !sizes.empty();
+  for (const auto s : sizes) {
+    fits = fits && s >= 0;
+    total += s;
+  }
+  if (!fits || total != a.shape()[d]) {
+    std::string list;
+    for (const auto s : sizes) list += (list.empty() ? "" : ", ") + std::to_string(s);
+    return bad(fmt::format("split: {} into {{{}}} along dimension {}: the sizes make {}, not {}", to_string(a.shape()),
+                           list, d + 1, total, a.shape()[d]));
+  }
+  return pieces_of(a, sizes, d);
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,322 @@
+#include "runtime/compute/tensor/optim.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "runtime/compute/device/owner.hpp"
+#include "runtime/compute/tensor/owner.hpp"
+#include "runtime/compute/tensor/record.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+DType master_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+Result<void> check_parameter(const std::string& name, const Tensor& p, DType first, std::set<const void*>& seen) {
+  const auto refuse = [&](std::string why) {
+    return make_error(ErrorKind::invalid, fmt::format("optimiser: parameter {}: {}", name, why));
+  };
+  if (!p) return refuse("an empty tensor handle");
+  if (!p.is_leaf() || !p.requires_grad()) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("optimiser: parameter {}, {}{}: not a leaf that requires grad", name,
+                                  name_of(p.dtype()), to_string(p.shape())),
+                      p.is_leaf() ? "say so: w:requires_grad_()" : "it is computed: give what it is computed from");
+  }
+  if (master_dtype(p.dtype()) != master_dtype(first))
+    return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(first)));
+  if (!p.is_contiguous()) return refuse("not contiguous");
+  if (!seen.insert(p.impl().get()).second) return refuse("given twice");
+  return success();
+}
+
+Error out_of_range(std::string_view rule, std::string what) {
+  return make_error(ErrorKind::invalid, fmt::format("{}: {}", rule, what));
+}
+
+bool fraction(double b) { return b >= 0 && b < 1; }
+
+struct Check {
+  Result<void> operator()(const Adam& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2) && o.eps >= 0) return success();
+    return out_of_range(o.decoupled ? "adamw" : "adam",
+                        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1,
+                                    o.beta2, o.eps));
+  }
+  Result<void> operator()(const Sgd& o) const {
+    if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
+    return out_of_range("sgd", fmt::format("momentum {}{}", o.momentum, o.nesterov ? " with nesterov" : ""));
+  }
+  Result<void> operator()(const Lion& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2)) return success();
+    return out_of_range("lion", fmt::format("betas {} and {}: they lie in [0, 1)", o.beta1, o.beta2));
+  }
+  Result<void> operator()(const Muon& o) const {
+    if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
+    return out_of_range("muon", fmt::format("momentum {}, steps {}, precision {}: momentum lies in [0, 1), from 1 to "
+                                            "100 steps are made, in a floating type", o.momentum, o.steps,
+                                            name_of(o.precision)));
+  }
+};
+
+Result<void> check_rate(double lr) {
+  if (lr >= 0 && !std::isinf(lr)) return success();
+  return make_error(ErrorKind::invalid, fmt::format("optimiser: lr = {}: want 0 or more", lr),
+                    "a rate goes against the gradient by itself: lr = 1e-3");
+}
+
+// Of none of them: nothing would be learned, in silence.
+Result<void> need_gradients(const std::vector<Tensor>& parameters) {
+  for (const auto& p : parameters) if (p.grad()) return success();
+  return make_error(ErrorKind::state,
+                    fmt::format("opt:step: none of the {} parameters has a gradient", parameters.size()),
+                    "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
+                    "holds the parameters of before: make it after that");
+}
+struct RuleName {
+  const char* operator()(const Adam& o) const { return o.decoupled ? "adamw" : "adam"; }
+  const char* operator()(const Sgd&) const { return "sgd"; }
+  const char* operator()(const Lion&) const { return "lion"; }
+  const char* operator()(const Muon&) const { return "muon"; }
+};
+
+Result<void> check_scale(const LossScaleOptions& o) {
+  if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
+  return out_of_range("loss scale", fmt::format("initial {}, growth {}, backoff {}, interval {}: want a positive "
+                                                "start, growth from 1, backoff between 0 and 1, interval from 1",
+                                                o.initial, o.growth, o.backoff, o.interval));
+}
+
+}  // namespace
+
+Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::optional<LossScaleOptions> scale) {
+  const Tensor* first = nullptr;
+  for (const auto& group : groups) {
+    RILLE_CHECK(std::visit(Check{}, group.update));
+    RILLE_CHECK(check_rate(group.lr));
+    if (!(group.weight_decay >= 0) || std::isinf(group.weight_decay))
+      return make_error(ErrorKind::invalid, fmt::format("optimiser: weight_decay = {}: want 0 or more",
+                                                        group.weight_decay));
+    if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
+  }
+  if (!first || !*first) return make_error(ErrorKind::invalid, "optimiser: no parameters");
+  if (scale) RILLE_CHECK(check_scale(*scale));
+  std::set<const void*> seen;
+  for (const auto& group : groups) {
+    for (const auto& [name, p] : group.parameters) RILLE_CHECK(check_parameter(name, p, first->dtype(), seen));
+  }
+  Optimizer o;
+  Graph& g = first->graph();
+  NoGrad guard(g);
+  const device::OwnedBy owner(owner_here(g, fmt::format("state of {}", std::visit(RuleName{}, groups[0].update))));
+  std::int64_t counting = 1;
+  for (const auto& group : groups)
+    if (std::holds_alternative<Adam>(group.update)) counting += std::int64_t(group.parameters.size());
+  RILLE_TRY(o.steps_, zeros(g, dims_of({counting}), DType::i64));
+  RILLE_TRY(o.step_, select(o.steps_, 0, 0));
+  o.state_.emplace_back("step", o.step_);
+  if ((o.scaling_ = scale)) {
+    RILLE_TRY(o.scale_, full(g, {}, scale->initial));
+    RILLE_TRY(o.good_, zeros(g, {}, DType::i64));
+    RILLE_TRY(o.odd_, zeros(g, {}));
+    o.state_.emplace_back("loss_scale", o.scale_);
+    o.state_.emplace_back("loss_scale.good", o.good_);
+  }
+  // A group at 0 stays there, whatever the others are set to.
+  const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& g) { return g.lr != 0; });
+  const double first_lr = moves == groups.end() ? 0 : moves->lr;
+  // Lists without names count from 1, each: what is kept of them needs names of its own.
+  std::set<std::string> names;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (auto& [name, tensor] : groups[g].parameters)
+      while (!names.insert(name).second) name += fmt::format(".{}", g + 1);
+  for (auto& group : groups) RILLE_CHECK(o.add_group(std::move(group), first_lr));
+  return o;
+}
+
+Result<void> Optimizer::add_group(ParameterGroup given, double first_lr) {
+  Group group;
+  group.weight_decay = given.weight_decay;
+  group.update = given.update;
+  group.proportion = first_lr != 0 ? given.lr / first_lr : 1;
+  const DType dtype = given.parameters.empty() ? DType::f32 : master_dtype(given.parameters[0].second.dtype());
+  RILLE_TRY(group.lr, full(step_.graph(), {}, given.lr, dtype));
+  state_.emplace_back(fmt::format("lr.{}", groups_.size()), group.lr);
+  for (auto& [name, p] : given.parameters) {
+    RILLE_TRY(auto slot, add_slot(name, p, group.update));
+    group.slots.push_back(std::move(slot));
+  }
+  groups_.push_back(std::move(group));
+  return success();
+}
+
+Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tensor& p, const Update& update) {
+  Slot slot{p, p, {}, {}};
+  if (is_half(p.dtype())) {
+    RILLE_TRY(slot.master, cast(p.detach(), DType::f32));
+    state_.emplace_back("master." + name, slot.master);
+  }
+  const auto add = [&](const char* what, Tensor& t) -> Result<void> {
+    RILLE_TRY(t, zeros(p.graph(), p.shape(), slot.master.dtype()));
+    state_.emplace_back(what + name, t);
+    return success();
+  };
+  const auto* muon = std::get_if<Muon>(&update);
+  if (muon && p.rank() < 2) {
+    return make_error(ErrorKind::invalid,
+                      fmt::format("muon: parameter {} is {}, no matrix", name, to_string(p.shape())),
+                      "give it to a group of another rule");
+  }
+  const auto* sgd = std::get_if<Sgd>(&update);
+  if (muon || (sgd && sgd->momentum != 0)) RILLE_CHECK(add("momentum.", slot.m));
+  const bool adam = std::holds_alternative<Adam>(update);
+  if (adam) {
+    slot.counter = counters_++;
+    RILLE_TRY(const auto mine, select(steps_, 0, slot.counter));
+    state_.emplace_back("step." + name, mine);
+  }
+  if (adam || std::holds_alternative<Lion>(update)) RILLE_CHECK(add("exp_avg.", slot.m));
+  if (adam) RILLE_CHECK(add("exp_avg_sq.", slot.v));
+  return slot;
+}
+
+// The gradients of half parameters go on in f32: divided by the loss scale they would vanish.
+Result<void> Optimizer::widen_grads() {
+  for (auto& group : groups_) {
+    for (auto& slot : group.slots) {
+      const Tensor grad = leaf_grad(slot.parameter.impl());
+      if (!grad || grad.dtype() == slot.master.dtype()) continue;
+      RILLE_TRY(const auto wide, cast(grad, slot.master.dtype()));
+      set_leaf_grad(slot.parameter.impl(), wide);
+    }
+  }
+  return success();
+}
+
+Result<Tensor> Optimizer::scaled(const Tensor& loss) {
+  if (!scaling_) {
+    return make_error(ErrorKind::state, "opt:scaled: this optimiser has no loss scale",
+                      "make it with loss_scale = true");
+  }
+  scaled_ = Scaled::loss;
+  return mul(loss, scale_);
+}
+
+Result<void> Optimizer::unscale() {
+  if (!scaling_ || scaled_ == Scaled::gradients || !step_.graph().modes().last_part()) return success();
+  if (scaled_ == Scaled::no) {
+    return make_error(ErrorKind::state, "the gradients belong to a loss that was not scaled",
+                      "opt:scaled(loss):backward()");
+  }
+  NoGrad guard(step_.graph());
+  RILLE_CHECK(widen_grads());
+  std::vector<Tensor> out{odd_};
+  for (auto& group : groups_)
+    for (auto& slot : group.slots) if (const Tensor grad = slot.parameter.grad()) out.push_back(grad);
+  RILLE_CHECK(record(step_.graph(), OpId::grad_unscale, {}, {scale_}, out, true));
+  scaled_ = Scaled::gradients;
+  return success();
+}
+
+Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor> in, std::vector<Tensor> out) {
+  if (scaling_) {
+    attrs.i[2] = 1;
+    in.push_back(odd_);
+  }
+  return record(step_.graph(), op, attrs, in, out, true);
+}
+
+// Windows on the counters at `places`, which rise: one where they are neighbours.
+Result<std::vector<Tensor>> Optimizer::counted(const std::vector<std::int64_t>& places) const {
+  std::vector<Tensor> out;
+  for (std::size_t first = 0, end; first < places.size(); first = end) {
+    for (end = first + 1; end < places.size() && places[end] == places[end - 1] + 1;) ++end;
+    RILLE_TRY(auto window, narrow(steps_, 0, places[first], std::int64_t(end - first)));
+    out.push_back(std::move(window));
+  }
+  return out;
+}
+
+Result<void> Optimizer::count(const std::vector<Ready>& ready) {
+  std::vector<std::int64_t> places{0};
+  for (const auto& r : ready) places.insert(places.end(), r.counters.begin(), r.counters.end());
+  RILLE_TRY(const auto windows, counted(places));
+  for (const auto& window : windows) RILLE_CHECK(update(OpId::increment, {}, {}, {window}));
+  return success();
+}
+
+Result<void> Optimizer::step() {
+  if (!step_.graph().modes().last_part()) return success();
+  RILLE_CHECK(need_gradients(parameters()));
+  RILLE_CHECK(unscale());
+  Graph& g = step_.graph();
+  NoGrad guard(g);
+  RILLE_CHECK(widen_grads());
+  std::vector<Ready> all(groups_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    Ready& ready = all[i];
+    for (auto& slot : groups_[i].slots) {
+      const Tensor grad = slot.parameter.grad();
+      if (!grad) continue;
+      ready.grads.push_back(grad);
+      ready.p.push_back(slot.master.detach());
+      if (slot.m) ready.m.push_back(slot.m);
+      if (slot.v) ready.v.push_back(slot.v);
+      if (slot.counter) ready.counters.push_back(slot.counter);
+    }
+  }
+  RILLE_CHECK(count(all));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const Ready& ready = all[i];
+    auto& group = groups_[i];
+    if (ready.p.empty()) continue;
+    RILLE_CHECK(std::visit([&](const auto& how) { return apply(group, ready, how); }, group.update));
+    for (auto& slot : group.slots) {
+      if (slot.master.is(slot.parameter) || !slot.parameter.grad()) continue;
+      Tensor rounded = slot.parameter.detach();
+      RILLE_CHECK(copy_(rounded, slot.master));
+    }
+  }
+  if (scaling_) {
+    kernels::Attrs attrs;
+    attrs.i[0] = scaling_->interval;
+    attrs.f[0] = scaling_->growth;
+    attrs.f[1] = scaling_->backoff;
+    RILLE_CHECK(record(g, OpId::loss_scale, attrs, {odd_}, {scale_, good_}, true));
+    scaled_ = Scaled::no;
+  }
+  clear_grads();
+  return success();
+}
+
+void Optimizer::zero_grad() {
+  if (step_.graph().modes().first_part()) clear_grads();
+}
+
+void Optimizer::clear_grads() {
+  for (auto& group : groups_) for (auto& slot : group.slots) set_leaf_grad(slot.parameter.impl(), {});
+}
+
+Result<void> Optimizer::set_lr(double lr) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) RILLE_CHECK(set_lr(i, lr * groups_[i].proportion));
+  return success();
+}
+
+Result<void> Optimizer::set_lr(std::size_t group, double lr) {
+  if (group >= groups_.size())
+    return make_error(ErrorKind::invalid, fmt::format("optimiser: group {} of {}", group, groups_.size()));
+  RILLE_CHECK(check_rate(lr));
+  return fill_(groups_[group].lr, lr);
+}
+
+std::vector<Tensor> Optimizer::parameters() const {
+  std::vector<Tensor> all;
+  for (const auto& group : groups_) for (const auto& slot : group.slots) all.push_back(slot.parameter);
+  return all;
+}
+
+}  // namespace rille::tensor

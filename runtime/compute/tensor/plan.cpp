@@ -1,0 +1,337 @@
+// Makes a plan of a trace: removes operations whose results nobody sees, lets an element-wise result take the
+// memory of an input that ends there, and gives every other temporary a place in one arena, by lifetime:
+// largest first, each at the lowest place that is free while it lives.
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "runtime/compute/device/owner.hpp"
+#include "runtime/compute/tensor/collective.hpp"
+#include "runtime/compute/tensor/epilogues.hpp"
+#include "runtime/compute/tensor/fuse.hpp"
+#include "runtime/compute/tensor/owner.hpp"
+#include "runtime/compute/tensor/replay.hpp"
+
+namespace rille::tensor {
+
+namespace {
+
+using StorageIds = std::unordered_set<std::uint64_t>;
+
+struct Temporary {
+  std::size_t bytes = 0, first = 0, last = 0, offset = 0;
+  std::uint64_t owner = 0;             // whose memory it takes; itself, mostly
+};
+
+class Planner {
+ public:
+  Planner(const Notebook& notebook, const std::vector<Tensor>& results, const PlanOptions& options)
+      : notebook_(notebook), results_(results), options_(options) {}
+
+  Result<std::shared_ptr<Plan>> run() {
+    plan_->recorded = notebook_.nodes().size();
+    name_owners();
+    number_outputs();
+    const IsTemporary inner = [this](std::uint64_t id) { return temporary(id); };
+    nodes_ = leave_gradients_narrow(accumulate_rows(share_common(notebook_.nodes(), inner), inner), inner);
+    RILLE_CHECK(keep_what_matters());
+    if (options_.recompute != Recompute::none) live_ = recompute_late(live_, inner, options_.recompute, made_);
+    for (const auto& storage : made_) made_ids_.insert(storage->id);
+    if (options_.epilogues) live_ = join_epilogues(live_, inner);
+    if (options_.fuse) live_ = fuse_elementwise(live_, inner);
+    measure_lifetimes();
+    share_in_place();
+    place();
+    for (const auto& node : live_) emit(*node);
+    count_costs();
+    for (const auto& note : notebook_.notes())
+      if (draws(*note.op)) plan_->draws = std::max(plan_->draws, note.random_index + 1);
+    return plan_;
+  }
+
+ private:
+  void name_owners() {
+    const auto& notes = notebook_.notes();
+    if (notes.empty() || notes[0].where.empty()) return;
+    plan_->arena_owner = device::interned("arena of the compiled function at " + notes[0].where);
+    results_owner_ = device::interned("results of the compiled function at " + notes[0].where);
+  }
+
+  Place place_of(std::uint64_t id) const {
+    return made_ids_.contains(id) ? Place{Place::Kind::born, id} : notebook_.place_of(id);
+  }
+  bool temporary(std::uint64_t id) const { return place_of(id).kind == Place::Kind::born && !outputs_.contains(id); }
+
+  void number_outputs() {
+    for (const auto& t : results_) {
+      const auto& storage = t.impl()->storage;
+      const auto where = notebook_.place_of(storage->id);
+      PlanOutput out{{}, nullptr, t.impl()->window};
+      if (where.kind == Place::Kind::input) {
+        out.slot = {Slot::Kind::input, where.number};
+        out.window.offset -= notebook_.inputs()[where.number].impl()->window.offset;
+      } else if (where.kind == Place::Kind::born) {
+        const auto [found, fresh] = outputs_.try_emplace(storage->id, plan_->output_bytes.size());
+        if (fresh) {
+          plan_->output_bytes.push_back(storage->bytes);
+          plan_->output_owners.push_back(storage->owner == of_gradients ? of_gradients : results_owner_);
+        }
+        out.slot = {Slot::Kind::output, found->second};
+      } else {
+        out.slot = {Slot::Kind::fixed, 0};
+        out.outside = storage;
+      }
+      plan_->outputs.push_back(std::move(out));
+    }
+  }
+
+  // From the last operation back: it matters when it writes something made outside, or something that matters later.
+  Result<void> keep_what_matters() {
+    StorageIds wanted, written;
+    for (const auto& [id, number] : outputs_) wanted.insert(id);
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      bool matters = nodes_[i]->payload != nullptr;
+      for (const auto& out : nodes_[i]->out) {
+        const auto id = id_of(out);
+        const auto kind = notebook_.place_of(id).kind;
+        if (kind == Place::Kind::constant) {
+          return make_error(
+              ErrorKind::invalid,
+              fmt::format("{} writes host data given inside a compiled function", nodes_[i]->op->name),
+              "write to a clone() of it");
+        }
+        if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
+        matters = matters || kind != Place::Kind::born || wanted.contains(id);
+      }
+      if (!matters) continue;
+      for (const auto& in : nodes_[i]->in) if (in.storage) wanted.insert(in.storage->id);
+      live_.push_back(nodes_[i]);
+    }
+    std::reverse(live_.begin(), live_.end());
+    return success();
+  }
+
+  void touch(std::uint64_t id, std::size_t bytes, std::size_t at) {
+    if (!temporary(id)) return;
+    auto [found, fresh] = temporaries_.try_emplace(id, Temporary{bytes, at, at, 0, id});
+    found->second.last = at;
+    if (fresh) {
+      order_.push_back(id);
+      plan_->temporary_bytes += bytes;
+    }
+  }
+
+  void measure_lifetimes() {
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      for (const auto& in : live_[i]->in) if (in.storage) touch(in.storage->id, in.storage->bytes, i);
+      for (const auto& out : live_[i]->out) touch(id_of(out), out.bytes, i);
+    }
+  }
+
+  static bool whole(const Window& w, const Window& like, std::size_t bytes) {
+    return w.offset == 0 && w.shape == like.shape && is_contiguous(w.shape, w.strides) &&
+           std::size_t(w.shape.count()) * size_bytes(w.dtype) == bytes && size_bytes(w.dtype) == size_bytes(like.dtype);
+  }
+
+  void share_in_place() {
+    for (std::size_t i = 0; i < live_.size(); ++i) {
+      const Node& node = *live_[i];
+      const bool group = node.op == &op_of(OpId::fused);
+      if (!group && (!node.op->in_place || node.out.size() != 1 || node.out[0].update)) continue;
+      for (std::size_t k = 0; k < node.out.size(); ++k) share_output(i, int(k), group);
+    }
+  }
+
+  void share_output(std::size_t i, int k, bool group) {
+    const Node& node = *live_[i];
+    const Output& made = node.out[std::size_t(k)];
+    const auto out = temporaries_.find(id_of(made));
+    if (out == temporaries_.end() || out->second.first != i || !whole(made.window, made.window, made.bytes)) return;
+    for (const auto& in : node.in) {
+      if (!in.storage) continue;
+      if (group && !static_cast<const FusedGroup&>(*node.payload)
+                        .may_share(int(&in - node.in.data()), int(node.in.size()), k))
+        continue;
+      const auto source = temporaries_.find(in.storage->id);
+      if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes)
+        continue;
+      auto& owner = temporaries_.at(source->second.owner);
+      const bool ends_here = source->second.last == i && owner.last == i;
+      const bool plain = std::all_of(node.in.begin(), node.in.end(), [&](const Input& other) {
+        return !other.storage || other.storage->id != in.storage->id ||
+               (other.window.dtype == made.window.dtype && whole(other.window, made.window, made.bytes));
+      });
+      // Another operand may share the owner's memory through its own in-place chain only if that chain ended before.
+      if (!ends_here || !plain) continue;
+      out->second.owner = source->second.owner;
+      owner.last = out->second.last;
+      break;
+    }
+  }
+
+  void place() {
+    std::vector<std::uint64_t> owners;
+    for (const auto id : order_) if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
+    std::stable_sort(owners.begin(), owners.end(),
+                     [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
+    std::vector<const Temporary*> placed;   // by offset
+    for (const auto id : owners) {
+      auto& t = temporaries_.at(id);
+      const std::size_t bytes = (t.bytes + 63) / 64 * 64;
+      std::size_t at = 0;
+      for (const auto* p : placed) {
+        if (p->last < t.first || t.last < p->first) continue;
+        if (at + bytes <= p->offset) break;
+        at = std::max(at, p->offset + (p->bytes + 63) / 64 * 64);
+      }
+      t.offset = at;
+      plan_->arena_bytes = std::max(plan_->arena_bytes, at + bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), &t,
+                                     [](auto* a, auto* b) { return a->offset < b->offset; }),
+                    &t);
+    }
+  }
+
+  void add_view(const std::shared_ptr<Storage>& storage, const Window& w) {
+    const std::size_t view = plan_->views.size();
+    plan_->views.push_back({nullptr, w.dtype, w.shape, w.strides});
+    if (!storage) return;
+    const auto where = place_of(storage->id);
+    const auto bytes = [&](std::int64_t offset) { return std::size_t(offset) * size_bytes(w.dtype); };
+    if (where.kind == Place::Kind::input) {
+      const auto base = notebook_.inputs()[where.number].impl()->window.offset;
+      plan_->patches.push_back({view, {Slot::Kind::input, where.number}, bytes(w.offset - base)});
+    } else if (const auto out = outputs_.find(storage->id); out != outputs_.end()) {
+      plan_->patches.push_back({view, {Slot::Kind::output, out->second}, bytes(w.offset)});
+    } else if (where.kind == Place::Kind::born) {
+      plan_->anchors.push_back(
+          {view, nullptr, temporaries_.at(temporaries_.at(storage->id).owner).offset + bytes(w.offset)});
+    } else {
+      plan_->anchors.push_back({view, storage, bytes(w.offset)});
+    }
+  }
+
+  void count_costs() {
+    Profile profile;
+    for (const auto& c : plan_->calls) {
+      const auto* views = plan_->views.data() + c.first_view;
+      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr,
+                               c.payload.get()};
+      profile.add(*c.op, call, 0);
+    }
+    plan_->costs = profile.rows();
+  }
+
+  void emit(const Node& node) {
+    plan_->calls.push_back({node.op, node.attrs, node.payload, node.random.index, plan_->views.size(),
+                            int(node.in.size()), int(node.out.size())});
+    for (const auto& in : node.in) add_view(in.storage, in.window);
+    for (const auto& out : node.out) add_view(out.storage.lock(), out.window);
+  }
+
+  const Notebook& notebook_;
+  const std::vector<Tensor>& results_;
+  PlanOptions options_;
+  const char* results_owner_ = "results of a compiled function";
+  std::vector<std::shared_ptr<Storage>> made_;                  // by passes
+  StorageIds made_ids_;
+  std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
+  std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
+  Nodes nodes_;
+  Nodes live_;
+  std::unordered_map<std::uint64_t, Temporary> temporaries_;
+  std::vector<std::uint64_t> order_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results,
+                                        const PlanOptions& options) {
+  return Planner(notebook, results, options).run();
+}
+
+std::shared_ptr<const Error> operand_error(const Replay& replay) {
+  for (const auto& in : replay.inputs) if (in.storage->error) return in.storage->error;
+  for (const auto& anchor : replay.plan->anchors)
+    if (anchor.storage && anchor.storage->error) return anchor.storage->error;
+  return nullptr;
+}
+
+void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error) {
+  if (!is_collective(call.payload.get())) return;
+  const auto wrote = [&call](std::size_t view) {
+    const std::size_t first = call.first_view + std::size_t(call.n_in);
+    return view >= first && view < first + std::size_t(call.n_out);
+  };
+  for (const auto& p : replay.plan->patches)
+    if (p.slot.kind == Slot::Kind::input && wrote(p.view)) replay.inputs[p.slot.number].storage->error = error;
+  for (const auto& a : replay.plan->anchors) if (a.storage && wrote(a.view)) a.storage->error = error;
+}
+
+Result<void> anchor_views(Plan& plan, device::Device& device) {
+  device::Buffer& arena = *plan.arena;
+  if (arena.size_bytes() < plan.arena_bytes) {
+    arena.reset();
+    // What the uncaptured call left behind has other sizes, and would stay beside the arena.
+    device.release_cache();
+    const device::OwnedBy owner(plan.arena_owner);
+    RILLE_TRY(arena, device.allocate(plan.arena_bytes));
+  }
+  if (plan.anchored && plan.anchored_at == arena.data()) return success();
+  for (const auto& a : plan.anchors) {
+    auto* base = static_cast<std::byte*>(a.storage ? a.storage->buffer.data() : arena.data());
+    plan.views[a.view].data = base ? base + a.offset_bytes : nullptr;
+  }
+  plan.anchored = true;
+  plan.anchored_at = arena.data();
+  return success();
+}
+
+Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
+  Plan& plan = *replay.plan;
+  const auto fail = [&](const std::shared_ptr<const Error>& error) {
+    for (const auto& weak : replay.outputs) if (const auto storage = weak.lock()) storage->error = error;
+    return success();
+  };
+  if (const auto error = operand_error(replay)) return fail(error);
+  RILLE_CHECK(anchor_views(plan, device));
+  std::vector<device::Buffer> outputs;
+  outputs.reserve(replay.outputs.size());
+  for (std::size_t i = 0; i < replay.outputs.size(); ++i) {
+    const device::OwnedBy owner(plan.output_owners[i]);
+    RILLE_TRY(auto buffer, device.allocate(plan.output_bytes[i]));
+    outputs.push_back(std::move(buffer));
+  }
+  for (const auto& patch : plan.patches) {
+    std::byte* base;
+    if (patch.slot.kind == Slot::Kind::input) {
+      const auto& in = replay.inputs[patch.slot.number];
+      base = static_cast<std::byte*>(in.storage->buffer.data());
+      if (base) base += std::size_t(in.window.offset) * size_bytes(in.window.dtype);
+    } else {
+      base = static_cast<std::byte*>(outputs[patch.slot.number].data());
+    }
+    plan.views[patch.view].data = base ? base + patch.offset_bytes : nullptr;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (const auto storage = replay.outputs[i].lock()) storage->buffer = outputs[i];
+  }
+  char text[kernels::Call::error_bytes] = {};
+  for (const auto& c : plan.calls) {
+    const auto* views = plan.views.data() + c.first_view;
+    const kernels::Call call{views,   c.n_in,   views + c.n_in,
+                             c.n_out, &c.attrs, {replay.seed, replay.step, c.random_index},
+                             &lane,   text,     c.payload.get()};
+    queue.call(*c.op, call);
+    if (!text[0]) continue;
+    const auto error = std::make_shared<const Error>(kernel_error(text));
+    if (!queue.first_error) queue.first_error = error;
+    fail_torn(replay, c, error);
+    return fail(error);
+  }
+  return success();
+}
+
+}  // namespace rille::tensor

@@ -1,0 +1,75 @@
+// What operations cost: bytes and FLOPs from their operands' shapes, and, while a profile runs, their time: on the CPU
+// by the clock, on another device by its own records of kernels and copies, or, where it has none, by waiting for
+// each operation. Rows are per operation and shape. A Profile belongs to the lane between start and stop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/call.hpp"
+#include "runtime/core/base/result.hpp"
+#include "runtime/compute/tensor/table.hpp"
+
+namespace rille::device {
+class Executor;
+struct Traced;
+}  // namespace rille::device
+
+namespace rille::tensor {
+
+// bytes: of all operands, each read or written once; what stays in the caches between operations is counted all the
+// same. flops: of products and attention; 0 for what memory bounds.
+struct Cost {
+  double bytes = 0, flops = 0;
+};
+
+Cost cost_of(const Op& op, const kernels::Call& call);
+
+struct ProfileRow {
+  std::string name, shape;             // of the operation; of its operands, "256x768, 2304x768 -> 256x2304"
+  std::int64_t calls = 0, ns = 0;
+  Cost cost;                           // of all calls
+};
+
+// A kernel, or a way of copying, as the device's records name it.
+struct KernelRow {
+  std::string name, operations;        // "add, mul": whose it was; "" nobody's: uploads
+  std::int64_t calls = 0, ns = 0;
+  Cost cost;                           // of copies; of kernels where each was all of its operation, else zeros
+};
+
+struct ProfileReport {
+  std::vector<ProfileRow> rows;
+  std::vector<KernelRow> kernels;      // the longest first
+  std::string timed_by;                // "clock", "cupti", "events"
+  std::string why;                     // events: why there are no records
+};
+
+class Profile {
+ public:
+  void add(const Op& op, const kernels::Call& call, std::int64_t ns);
+  std::vector<ProfileRow> rows() const;  // the longest first; those without times by bytes
+
+  // On a device with an executor: its records where it has them. Calls are numbered from 1.
+  void begin(device::Executor& executor);
+  bool traced() const { return report_.timed_by == "cupti"; }
+  std::uint64_t next_call() const { return call_rows_.size() + 1; }
+  void add_traced(const Op& op, const kernels::Call& call);
+  Result<ProfileReport> end(device::Executor* executor);
+
+ private:
+  ProfileRow& row_of(const Op& op, const kernels::Call& call);
+  void settle(const std::vector<device::Traced>& records);
+  std::map<std::pair<const Op*, std::string>, ProfileRow> rows_;
+  struct CallRow {
+    ProfileRow* row;
+    Cost cost;
+    std::size_t records = 0;
+  };
+  std::vector<CallRow> call_rows_;     // of each traced call
+  ProfileReport report_;
+};
+
+}  // namespace rille::tensor

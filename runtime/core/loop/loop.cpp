@@ -1,0 +1,261 @@
+#include "runtime/core/loop/loop.hpp"
+
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+namespace rille {
+
+namespace {
+constexpr std::int64_t look_ns = 100'000;  // then I/O has its chance
+constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
+constexpr std::int64_t many = 16;          // posts that are expected
+constexpr int vain_looks_max = 8;
+}  // namespace
+
+// Owns a spawned task through a wrapper coroutine that removes itself when the task ends.
+struct Loop::Spawned {
+  Loop& loop;
+  Task<void> task;
+  struct Root {
+    struct promise_type {
+      Root get_return_object() { return {std::coroutine_handle<promise_type>::from_promise(*this)}; }
+      std::suspend_always initial_suspend() noexcept { return {}; }
+      std::suspend_always final_suspend() noexcept { return {}; }
+      void return_void() {}
+      void unhandled_exception() { std::terminate(); }  // tasks carry errors as values; this is a bug or no memory
+    };
+    std::coroutine_handle<promise_type> handle;
+  };
+  std::coroutine_handle<> root;
+
+  static Root run(Spawned* self) {
+    co_await std::move(self->task);
+    // The coroutine cannot destroy itself while it runs: the loop does.
+    self->loop.post([self] {
+      self->loop.spawned_.erase(self);
+      delete self;
+    });
+  }
+  ~Spawned() { if (root) root.destroy(); }
+};
+
+Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
+  std::unique_ptr<Loop> loop(new Loop(clock));
+  const auto failed = [](const char* why) {
+    return make_error(ErrorKind::internal, std::string("cannot create an event loop: ") + why);
+  };
+  loop->wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (loop->wake_fd_ < 0) return failed(std::strerror(errno));
+  if (int rc = uv_loop_init(&loop->uv_); rc != 0) return failed(uv_strerror(rc));
+  loop->initialized_ = true;
+  loop->wake_.data = loop->spin_.data = loop.get();
+  uv_poll_init(&loop->uv_, &loop->wake_, loop->wake_fd_);
+  uv_poll_start(&loop->wake_, UV_READABLE, [](uv_poll_t* p, int, int) {
+    auto* self = static_cast<Loop*>(p->data);
+    std::uint64_t wakes = 0;
+    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);  // before the posts are taken: a later one wakes again
+    self->take_posts();
+  });
+  uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
+  uv_idle_init(&loop->uv_, &loop->spin_);
+  return loop;
+}
+
+Result<std::unique_ptr<Loop>> Loop::create_virtual(VirtualTime& time) {
+  RILLE_TRY(auto loop, create(time));
+  loop->virtual_ = &time;
+  return loop;
+}
+
+void Loop::abandon_tasks() {
+  for (Spawned* s : std::exchange(spawned_, {})) delete s;
+  ready_.clear();
+  uv_idle_stop(&spin_);
+}
+
+Loop::~Loop() {
+  if (initialized_) {
+    abandon_tasks();
+    uv_close(reinterpret_cast<uv_handle_t*>(&wake_), nullptr);
+    uv_close(reinterpret_cast<uv_handle_t*>(&spin_), nullptr);
+    while (jobs_ > 0) uv_run(&uv_, UV_RUN_ONCE);
+    for (int i = 0; i < 1000 && uv_loop_close(&uv_) == UV_EBUSY; ++i) uv_run(&uv_, UV_RUN_NOWAIT);
+  }
+  while (waking_.load(std::memory_order_acquire)) sched_yield();
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void Loop::post(std::function<void()> fn) {
+  if (ready_.empty()) uv_idle_start(&spin_, [](uv_idle_t*) {});
+  ready_.push_back(std::move(fn));
+}
+
+// Not by uv_async_send: on a machine whose cores are all busy, the loop wakes up on the core of the thread that sends,
+// in the middle of the sending, and then spins for 50 us for it to go on. For the same reason the lock is left first.
+void Loop::post_from_thread(std::function<void()> fn) {
+  {
+    std::lock_guard lock(mutex_);
+    from_threads_.push_back(std::move(fn));
+    if (looks_out_.exchange(false, std::memory_order_release)) return;
+    if (from_threads_.size() > 1) return;             // who posted the first wakes it
+    waking_.fetch_add(1, std::memory_order_relaxed);
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_fd_, &one, sizeof one);
+  waking_.fetch_sub(1, std::memory_order_release);
+}
+
+void Loop::take_posts() {
+  std::vector<std::function<void()>> arrived;
+  {
+    std::lock_guard lock(mutex_);
+    looks_out_ = false;
+    arrived.swap(from_threads_);
+  }
+  for (auto& fn : arrived) post(std::move(fn));
+}
+
+// A commit on a quick disk is answered sooner than a sleeping thread would wake up. Where answers take longer, or other
+// processes keep the writer from running, the loop looks out more and more seldom. For many it looks longer: the kernel
+// draws a thread that it wakes to the processor of the waker, where the two would take turns. True: it has not looked
+// long enough yet, and should not sleep.
+bool Loop::look_out() {
+  static const bool alone = std::thread::hardware_concurrency() < 2;
+  if (alone || (looks_later_ > 0 && looks_later_--)) return false;
+  {
+    std::lock_guard lock(mutex_);
+    looks_out_ = from_threads_.empty();
+  }
+  const std::int64_t begin = clock_.monotonic_ns();
+  std::int64_t now = begin;
+  for (int n = 1; looks_out_.load(std::memory_order_acquire) && now - begin < look_ns; ++n) {
+    for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
+    if (n % 32 == 0) sched_yield();  // whoever has work to do comes first; mostly nobody
+    now = clock_.monotonic_ns();
+  }
+  const bool in_vain = looks_out_.load(std::memory_order_acquire);
+  take_posts();
+  looked_ns_ = in_vain ? looked_ns_ + (now - begin) : 0;
+  if (in_vain && looked_ns_ < (expected_ < many ? look_out_ns : look_out_for_many_ns)) return true;
+  looked_ns_ = 0;
+  looks_in_vain_ = in_vain ? std::min(looks_in_vain_ + 1, vain_looks_max) : 0;
+  looks_later_ = (1 << looks_in_vain_) - 1;
+  return false;
+}
+
+void Loop::spawn(Task<void> task) {
+  auto* s = new Spawned{*this, std::move(task), {}};
+  s->root = Spawned::run(s).handle;
+  spawned_.insert(s);
+  s->root.resume();
+}
+
+// Runs what is queued now; what that queues runs in the next turn, after I/O has had its chance.
+void Loop::drain() {
+  std::deque<std::function<void()>> batch;
+  batch.swap(ready_);
+  for (auto& fn : batch) fn();
+  if (ready_.empty()) uv_idle_stop(&spin_);
+}
+
+void Loop::run_until(const std::function<bool()>& done) {
+  while (true) {
+    drain();
+    if (done()) return;
+    if (virtual_ && nothing_under_way()) {
+      if (virtual_->fire_next()) continue;
+      return;
+    }
+    const bool stay = ready_.empty() && expected_ > 0 && !virtual_ && look_out();
+    // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
+    // thread's post must still be able to wake it.
+    uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
+    uv_run(&uv_, ready_.empty() && !stay ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+    uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+  }
+}
+
+bool Loop::turn(int budget_ms) {
+  std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
+  do {
+    drain();
+    // Referenced, since uv_run does not even poll a loop that has nothing else: a thread's post would never arrive.
+    uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
+    uv_run(&uv_, UV_RUN_NOWAIT);
+    uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+    if (virtual_ && nothing_under_way()) (void)virtual_->fire_next();
+  } while (!ready_.empty() && clock_.monotonic_ns() < until);
+  return !ready_.empty() || !spawned_.empty();
+}
+
+namespace {
+// libuv adds descriptors to the kernel's set when it polls next; until then poll_fd does not tell of them.
+bool unregistered_watchers(const uv_loop_t& uv) {
+#if UV_VERSION_HEX >= ((1 << 16) | (46 << 8))
+  return uv.watcher_queue.next != &uv.watcher_queue;
+#else
+  return uv.watcher_queue[0] != static_cast<const void*>(&uv.watcher_queue);
+#endif
+}
+}  // namespace
+
+int Loop::poll_timeout_ms() {
+  if (!ready_.empty() || virtual_ || unregistered_watchers(uv_)) return 0;
+  uv_update_time(&uv_);
+  uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
+  int timeout = uv_backend_timeout(&uv_);
+  uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
+  return timeout;
+}
+
+struct Timer::Handle {
+  uv_timer_t timer{};
+  std::function<void()> fn;
+  VirtualTime* time = nullptr;         // then the uv_timer_t is not used
+  VirtualTime::Key key;
+};
+
+Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn), {}, {}}) {
+  if (VirtualTime* time = loop.virtual_time()) {
+    handle_->time = time;
+    // Moved out first: the callback may destroy its Timer.
+    handle_->key = time->add(ms, [h = handle_] { if (auto call = std::move(h->fn)) call(); });
+    return;
+  }
+  uv_timer_init(loop.uv(), &handle_->timer);
+  handle_->timer.data = handle_;
+  uv_update_time(loop.uv());
+  uv_timer_start(&handle_->timer, [](uv_timer_t* t) {
+                   auto call = std::move(static_cast<Handle*>(t->data)->fn);
+                   if (call) call();
+                 },
+                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, ms)), 0);
+}
+
+Timer::~Timer() {
+  if (handle_->time) {
+    handle_->time->remove(handle_->key);
+    delete handle_;
+    return;
+  }
+  handle_->fn = nullptr;
+  uv_timer_stop(&handle_->timer);
+  uv_close(reinterpret_cast<uv_handle_t*>(&handle_->timer),
+           [](uv_handle_t* h) { delete static_cast<Handle*>(h->data); });
+}
+
+Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {
+  Future<Result<>> done(loop);
+  // Both end before it does. A copy of it in each would be an allocation in each.
+  auto registration = token.on_cancel([&done](const Error& why) { done.set(why); });
+  Timer timer(loop, ms, [&done] { done.set(success()); });
+  co_return co_await done;
+}
+
+}  // namespace rille

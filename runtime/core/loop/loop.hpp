@@ -1,0 +1,172 @@
+// Loop: one libuv loop, the heart of a runtime. Everything in a runtime happens on the thread that turns its Loop,
+// except post_from_thread and thread jobs. Completions never resume a waiter from inside a callback: they queue it,
+// and the loop drains the queue after (so a waiter never finds a half-changed object on the stack below it).
+// The loop installs no signal handler and raises no SIGPIPE.
+// A loop with virtual time never waits for a timer: see virtual_time.hpp.
+#pragma once
+
+#include <uv.h>
+
+#include <atomic>
+#include <coroutine>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/loop/cancel.hpp"
+#include "runtime/core/loop/task.hpp"
+#include "runtime/core/loop/virtual_time.hpp"
+
+namespace rille {
+
+class Loop {
+ public:
+  static Result<std::unique_ptr<Loop>> create(const Clock& clock = system_clock());
+  static Result<std::unique_ptr<Loop>> create_virtual(VirtualTime& time);
+  ~Loop();  // spawned tasks must have ended or been abandoned: their coroutines are destroyed
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  uv_loop_t* uv() { return &uv_; }
+  const Clock& clock() const { return clock_; }
+
+  // Runs `fn` on the loop thread at the next drain, in order.
+  void post(std::function<void()> fn);
+  void post(std::coroutine_handle<> waiter) { post([waiter] { waiter.resume(); }); }
+  void post_from_thread(std::function<void()> fn);  // any thread; wakes the loop
+  // A thread will post something that the loop's own handles do not tell of: virtual time waits for it.
+  void expect() { ++expected_; }
+  void arrived() { --expected_; }
+  // Of thread_job: libuv's threads touch the loop at their end, so it waits for them at its own.
+  void job_began() { ++jobs_; }
+  void job_ended() { --jobs_; }
+
+  // Starts a task that nobody awaits. It is kept until it ends or the loop is destroyed.
+  void spawn(Task<void> task);
+
+  // Destroys the coroutines of all spawned tasks where they stand. For an owner that ends before the loop does.
+  void abandon_tasks();
+
+  // Turns until `done` holds. Blocks in poll when there is nothing to do. With virtual time it also returns when
+  // nothing can happen any more.
+  void run_until(const std::function<bool()>& done);
+  // For hosts that drive the loop: does what is ready, at most about budget_ms; never blocks. True while work remains.
+  bool turn(int budget_ms);
+  int poll_fd() const { return uv_backend_fd(&uv_); }
+  int poll_timeout_ms();  // 0: turn at once; -1: only the fd
+  VirtualTime* virtual_time() { return virtual_; }
+
+ private:
+  explicit Loop(const Clock& clock) : clock_(clock) {}
+  void drain();
+  bool look_out();
+  void take_posts();
+  bool nothing_under_way() const { return ready_.empty() && expected_ == 0 && !uv_loop_alive(&uv_); }
+
+  struct Spawned;
+  const Clock& clock_;
+  VirtualTime* virtual_ = nullptr;
+  std::int64_t expected_ = 0;  // posts of threads
+  std::int64_t jobs_ = 0;
+  uv_loop_t uv_{};
+  bool initialized_ = false;
+  int wake_fd_ = -1;           // a thread's post counts it up, where the loop may sleep
+  uv_poll_t wake_{};
+  uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block
+  std::deque<std::function<void()>> ready_;
+  std::mutex mutex_;  // guards what follows
+  std::vector<std::function<void()>> from_threads_;
+  std::atomic<bool> looks_out_{false};        // the loop looks for a post: no need to wake it
+  std::atomic<int> waking_{0};                // threads between a post and their last touch of the loop
+  std::int64_t looked_ns_ = 0;                // the loop's, as the next: since it began to look, or found a post
+  int looks_in_vain_ = 0, looks_later_ = 0;   // in a row; turns until it looks again
+  std::unordered_set<Spawned*> spawned_;
+};
+
+// A one-shot value with one waiter. set() may come before or after the await; the first set wins.
+// The waiter resumes from the loop's queue. Loop thread only. Copies share one state.
+template <class T>
+class Future {
+ public:
+  explicit Future(Loop& loop) : state_(std::make_shared<State>(State{loop, {}, {}})) {}
+  bool is_set() const { return state_->value.has_value(); }
+  void set(T value) const {
+    if (state_->value) return;
+    state_->value.emplace(std::move(value));
+    if (state_->waiter) {
+      // The state keeps the waiter's handle until it runs, so that a destroyed waiter is forgotten.
+      state_->loop.post([state = state_] { if (auto h = std::exchange(state->waiter, {})) h.resume(); });
+    }
+  }
+  auto operator co_await() const {
+    struct Awaiter {
+      std::shared_ptr<State> state;
+      bool await_ready() const noexcept { return state->value.has_value(); }
+      void await_suspend(std::coroutine_handle<> h) noexcept { state->waiter = h; }
+      T await_resume() { return std::move(*state->value); }
+      ~Awaiter() { if (state) state->waiter = {}; }
+    };
+    return Awaiter{state_};
+  }
+
+ private:
+  struct State {
+    Loop& loop;
+    std::optional<T> value;
+    std::coroutine_handle<> waiter;
+  };
+  std::shared_ptr<State> state_;
+};
+
+// Waits until `ms` from now. cancelled: with the token's reason.
+Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token = {});
+
+// Runs `task` with a child token that is cancelled after `ms`: the task then ends with `timeout` naming `what`.
+// The task is expected to heed its token; this does not abandon it.
+template <class Fn>
+auto with_deadline(Loop& loop, std::int64_t ms, CancelToken parent, std::string what, Fn fn)
+    -> decltype(fn(std::declval<CancelToken>()));
+
+// Calls once after `ms` unless destroyed first. Loop thread only.
+class Timer {
+ public:
+  Timer(Loop& loop, std::int64_t ms, std::function<void()> fn);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+ private:
+  struct Handle;
+  Handle* handle_;
+};
+
+template <class Fn>
+auto with_deadline(Loop& loop, std::int64_t ms, CancelToken parent, std::string what, Fn fn)
+    -> decltype(fn(std::declval<CancelToken>())) {
+  CancelSource source(parent);
+  Timer timer(loop, ms, [&source, ms, &what] {
+    source.cancel(make_error(ErrorKind::timeout, what + " took longer than " + format_duration_ms(ms)));
+  });
+  co_return co_await fn(source.token());
+}
+
+// Turns the loop until the task has ended. For main programs and tests, never inside a callback.
+template <class T>
+T run_blocking(Loop& loop, Task<T> task) {
+  std::optional<T> out;
+  bool done = false;
+  auto outer = [](Task<T> inner, std::optional<T>& result, bool& flag) -> Task<void> {
+    struct Flag { bool& f; ~Flag() { f = true; } } at_end{flag};
+    result.emplace(co_await std::move(inner));
+  };
+  loop.spawn(outer(std::move(task), out, done));
+  loop.run_until([&] { return done; });
+  return std::move(*out);
+}
+
+}  // namespace rille

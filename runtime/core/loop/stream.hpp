@@ -1,0 +1,59 @@
+// Stream: a byte stream over a socket, a pipe or a terminal, without SIGPIPE. One reader and one writer at a time.
+// read gives 0 at the end. After a write error every write fails. Destroying it closes the descriptor.
+// Listener: a Unix-domain socket that accepts streams. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/loop/loop.hpp"
+
+namespace rille {
+
+class Stream {
+ public:
+  // Takes over fd, which becomes non-blocking.
+  static Result<std::unique_ptr<Stream>> adopt(Loop& loop, int fd);
+  static Async<std::unique_ptr<Stream>> connect_unix(Loop& loop, std::string path);
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // At most `size` bytes; 0 at the end of the stream. cancelled: with the token's reason.
+  Async<std::size_t> read(char* out, std::size_t size, CancelToken token = {});
+  // All bytes, or an error. The bytes must live until it ends.
+  Async<> write(std::string_view bytes, CancelToken token = {});
+  void shutdown_write();  // the peer reads the end
+  int fd() const { return fd_; }
+
+ private:
+  friend class Listener;
+  Stream(Loop& loop, int fd, bool socket) : loop_(loop), fd_(fd), socket_(socket) {}
+  Async<> wait(int event, CancelToken token);
+  void update_poll();
+  void ready(int status, int events);
+
+  Loop& loop_;
+  int fd_;
+  bool socket_;
+  uv_poll_t* poll_ = nullptr;
+  std::optional<Future<Result<>>> readable_, writable_;
+};
+
+class Listener {
+ public:
+  // Listens at `path` (mode 0600), replacing a stale socket there.
+  static Result<std::unique_ptr<Listener>> listen_unix(Loop& loop, const std::string& path);
+  ~Listener();
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  Async<std::unique_ptr<Stream>> accept(CancelToken token = {});
+
+ private:
+  Listener(std::unique_ptr<Stream> stream, std::string path) : stream_(std::move(stream)), path_(std::move(path)) {}
+  std::unique_ptr<Stream> stream_;
+  std::string path_;
+};
+
+}  // namespace rille

@@ -1,0 +1,56 @@
+// Work that blocks (disk, DNS, compression) runs on libuv's thread pool; the awaiting task goes on when it is done.
+// The function must not touch loop-thread objects, nor the frame of whoever waits, which may be gone before it is done:
+// it captures by value. Cancelling waits for a job that has begun: threads are not killed.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+
+#include "runtime/core/loop/loop.hpp"
+
+namespace rille {
+
+namespace detail {
+struct JobBase {
+  uv_work_t request{};
+  Loop* loop = nullptr;
+  virtual ~JobBase() = default;
+  virtual void run() = 0;
+  virtual void finish() = 0;
+};
+void queue_job(Loop& loop, std::unique_ptr<JobBase> job);
+}  // namespace detail
+
+// `co_await thread_job(loop, [..] { return Result<int>(..); })`
+template <class Fn>
+auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
+  using R = decltype(fn());
+  struct Job : detail::JobBase {
+    Job(Fn f, Future<R> d) : fn(std::move(f)), done(std::move(d)) {}
+    Fn fn;
+    Future<R> done;
+    std::optional<R> result;
+    void run() override {
+      if constexpr (!std::is_constructible_v<R, Error>) {
+        result.emplace(fn());
+      } else {
+        try {
+          result.emplace(fn());
+        } catch (const std::bad_alloc&) {
+          result.emplace(make_error(ErrorKind::memory, "out of memory"));
+        } catch (const std::exception& e) {  // it must not end the process
+          result.emplace(make_error(ErrorKind::internal, e.what()));
+        }
+      }
+    }
+    void finish() override { done.set(std::move(*result)); }
+  };
+  Future<R> done(loop);
+  detail::queue_job(loop, std::make_unique<Job>(std::move(fn), done));
+  co_return co_await done;
+}
+
+}  // namespace rille

@@ -1,0 +1,18 @@
+// JSON Web Tokens signed with RS256 (RFC 7515), as Google and Azure take them for access tokens.
+// Pure functions; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/base/value.hpp"
+
+namespace rille::net {
+
+std::string to_base64url(std::string_view bytes);  // no padding
+
+// header.claims.signature. auth: the key is no RSA key in PEM. The message never has it.
+Result<std::string> sign_jwt(std::string_view header_json, std::string_view claims_json, const std::string& key_pem);
+
+}  // namespace rille::net

@@ -1,0 +1,175 @@
+#include "runtime/core/store/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/units.hpp"
+
+namespace rille::store {
+
+namespace {
+
+Result<struct stat> stat_regular(int fd, const std::string& path) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return errno_error("cannot look at", path, errno);
+  if (S_ISDIR(info.st_mode)) return errno_error("cannot read", path, EISDIR);
+  return info;
+}
+
+}  // namespace
+
+Fd& Fd::operator=(Fd&& o) noexcept {
+  if (this != &o) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = o.release();
+  }
+  return *this;
+}
+
+Fd::~Fd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<> write_all(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    ssize_t done = ::write(fd, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) return errno_error("cannot write", path, errno);
+    bytes.remove_prefix(static_cast<std::size_t>(done));
+  }
+  return success();
+}
+
+std::string parent_path(const std::string& path) {
+  std::string parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+Result<FileWriter> FileWriter::create(const std::string& path, std::int64_t size_bytes, mode_t mode) {
+  std::string temporary = fmt::format("{}.tmp-{}", path, random_hex(6));
+  Fd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  if (!fd.valid()) return errno_error("cannot create", path, errno);
+  FileWriter writer(path, std::move(temporary), std::move(fd));
+  if (size_bytes > 0) {
+    // Not every file system can take space ahead; those that cannot report a full disk at the write.
+    int failed = ::fallocate(writer.fd_.get(), FALLOC_FL_KEEP_SIZE, 0, size_bytes) == 0 ? 0 : errno;
+    if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EINTR)
+      return errno_error(fmt::format("cannot take {} for", format_size_bytes(size_bytes)), path, failed);
+  }
+  return writer;
+}
+
+FileWriter::~FileWriter() {
+  if (fd_.valid()) ::unlink(temporary_.c_str());
+}
+
+Result<> FileWriter::write(std::string_view bytes) { return write_all(fd_.get(), bytes, path_); }
+
+Result<> FileWriter::commit() {
+  if (::fdatasync(fd_.get()) != 0) return errno_error("cannot sync", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+    return errno_error("cannot rename into place", path_, errno);
+  fd_ = Fd();
+  return sync_directory(parent_path(path_));
+}
+
+Result<> write_file_atomic(const std::string& path, std::string_view bytes, mode_t mode) {
+  RILLE_TRY(FileWriter writer, FileWriter::create(path, static_cast<std::int64_t>(bytes.size()), mode));
+  RILLE_CHECK(writer.write(bytes));
+  return writer.commit();
+}
+
+Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_max) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("cannot open", path, errno);
+  RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
+  auto limit = static_cast<std::size_t>(size_bytes_max);
+  std::string out;
+  // The size is a guess: files under /proc say 0 and others may grow. Reads until the end in any case.
+  std::size_t room = std::min(static_cast<std::size_t>(info.st_size), limit) + 1;
+  for (std::size_t used = 0;; room = out.size() + 65536) {
+    out.resize(std::max(room, used + 1));
+    ssize_t got = ::read(fd.get(), out.data() + used, out.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error("cannot read", path, errno);
+    used += static_cast<std::size_t>(got);
+    if (used > limit)
+      return make_error(ErrorKind::io, fmt::format("cannot read '{}': it is larger than the limit of {}",
+                                                   path, format_size_bytes(size_bytes_max)));
+    if (got == 0) {
+      out.resize(used);
+      return out;
+    }
+  }
+}
+
+Result<> sync_directory(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("cannot open directory", path, errno);
+  // EINVAL: a file system without directory fsync; there is nothing more that could be done.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) return errno_error("cannot sync directory", path, errno);
+  return success();
+}
+
+Result<> make_directories(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (!failed && !std::filesystem::is_directory(path, failed) && !failed)
+    return errno_error("cannot make directory", path, ENOTDIR);
+  if (failed) return errno_error("cannot make directory", path, failed.value());
+  return success();
+}
+
+Result<> remove_tree(const std::string& path) {
+  std::error_code failed;
+  do std::filesystem::remove_all(path, failed);
+  while (failed == std::errc::no_such_file_or_directory);  // others remove it, too
+  if (failed) return errno_error("cannot remove", path, failed.value());
+  return success();
+}
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("cannot open", path, errno);
+  RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
+  MappedFile map;
+  if (info.st_size == 0) return map;  // mmap refuses a length of 0
+  auto size = static_cast<std::size_t>(info.st_size);
+  void* bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+  if (bytes == MAP_FAILED) return errno_error("cannot map", path, errno);
+  map.data_ = static_cast<const char*>(bytes);
+  map.size_ = size;
+  return map;
+}
+
+MappedFile::MappedFile(MappedFile&& o) noexcept
+    : data_(std::exchange(o.data_, "")), size_(std::exchange(o.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
+  if (this != &o) {
+    unmap();
+    data_ = std::exchange(o.data_, "");
+    size_ = std::exchange(o.size_, 0);
+  }
+  return *this;
+}
+
+MappedFile::~MappedFile() { unmap(); }
+
+void MappedFile::unmap() {
+  if (size_) ::munmap(const_cast<char*>(data_), size_);
+}
+
+void MappedFile::advise_random() const {
+  if (size_) ::madvise(const_cast<char*>(data_), size_, MADV_RANDOM);
+}
+
+}  // namespace rille::store

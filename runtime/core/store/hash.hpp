@@ -1,0 +1,39 @@
+// The size, XXH3-128 and, when asked for, SHA-256 of bytes in one pass. XXH3 finds torn and rotten files at
+// memory speed; SHA-256 is for bytes that come from or go to other people. Any thread; a Hasher belongs to
+// one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/result.hpp"
+
+namespace rille::store {
+
+struct Fingerprint {
+  std::int64_t size_bytes = 0;
+  std::string xxh3;    // 32 hexadecimal digits, as `xxhsum -H2` prints
+  std::string sha256;  // 64 hexadecimal digits, or "" when not asked for
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+class Hasher {
+ public:
+  explicit Hasher(bool with_sha256 = false);
+  Hasher(Hasher&&) noexcept;
+  ~Hasher();
+  void update(std::string_view bytes);
+  Fingerprint finish();  // once
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+Fingerprint fingerprint(std::string_view bytes, bool with_sha256 = false);
+Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256 = false);
+
+}  // namespace rille::store

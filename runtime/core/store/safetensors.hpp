@@ -1,0 +1,72 @@
+// safetensors: u64 little-endian N, N bytes of JSON, then the tensors' bytes without holes (format of
+// huggingface/ safetensors at 24b0b28). Files written here pad the header with spaces so that data starts at
+// a multiple of 4096, which the format allows and which suits mmap and direct I/O. Files of others need not.
+// Dtypes are the format's own names ("F32", "BF16"); tensor/ maps its types onto them. Little-endian,
+// row-major. Reading maps the file and checks everything before the first tensor is handed out: a file that
+// opens is sound in form (its bytes are checked by the manifest's digests). Errors: io, or integrity naming
+// the file and the fault; writing a list that the format forbids is invalid.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/base/result.hpp"
+#include "runtime/core/store/file.hpp"
+#include "runtime/core/store/hash.hpp"
+
+namespace rille::store {
+
+// Bits of one element, or 0 when the format has no such dtype.
+int dtype_bits(std::string_view dtype);
+// Bytes of a tensor. invalid: unknown dtype, negative dimension, overflow, or not a whole number of bytes.
+Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std::int64_t>& shape);
+
+using StringMap = std::map<std::string, std::string>;
+
+// One tensor to write: its bytes are at `data`, or come from `read`, which is called for consecutive pieces.
+struct TensorSource {
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  const void* data = nullptr;
+  std::function<Result<>(std::uint64_t offset, char* out, std::size_t size)> read;
+};
+
+// Writes the file atomically and gives its fingerprint, computed on the way.
+Result<Fingerprint> write_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
+                                      const StringMap& metadata = {}, bool with_sha256 = false);
+
+struct TensorEntry {
+  std::string name, dtype;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0, end = 0;  // from the start of the data
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> tensors;  // in the order of their bytes
+  StringMap metadata;
+  std::uint64_t data_offset = 0;  // from the start of the file
+};
+
+// Checks the whole of a file's bytes; only the header is read. `shown` names the file in messages.
+Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_view shown);
+
+class SafetensorsFile {
+ public:
+  static Result<SafetensorsFile> open(const std::string& path);
+  const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  const StringMap& metadata() const { return header_.metadata; }
+  const TensorEntry* find(std::string_view name) const;  // nullptr: none
+  // The bytes of one of this file's entries; live as long as this object.
+  std::string_view bytes(const TensorEntry& entry) const;
+  std::string_view file_bytes() const { return map_.view(); }
+
+ private:
+  MappedFile map_;
+  SafetensorsHeader header_;
+};
+
+}  // namespace rille::store

@@ -1,0 +1,240 @@
+#include "runtime/core/store/transaction.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "runtime/core/base/base64.hpp"
+
+namespace rille::store {
+
+namespace {
+
+constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // what a number of Lua can count to
+constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
+constexpr int commit_wait_ms = 5'000;             // for readers of a database that is not in WAL mode
+
+constexpr const char* own_business = "the step begins, commits and rolls back by itself, in this one database";
+
+struct Statement {
+  sqlite3_stmt* s = nullptr;
+  Statement() = default;
+  ~Statement() { sqlite3_finalize(s); }
+  Statement(const Statement&) = delete;
+};
+
+}  // namespace
+
+Error Transaction::error(std::string_view doing) const {
+  int code = sqlite3_extended_errcode(db_), primary = code & 0xff;
+  bool users = primary == SQLITE_ERROR || primary == SQLITE_CONSTRAINT || primary == SQLITE_MISMATCH ||
+               primary == SQLITE_RANGE || primary == SQLITE_AUTH || primary == SQLITE_TOOBIG;
+  bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+  bool busy = primary == SQLITE_BUSY || primary == SQLITE_LOCKED;
+  Error e = make_error(damaged ? ErrorKind::integrity : busy ? ErrorKind::state : users ? ErrorKind::invalid
+                                                                                       : ErrorKind::io,
+                       fmt::format("cannot {} in '{}': {}", doing, path_, sqlite3_errmsg(db_)));
+  e.code = fmt::format("sqlite {}", code);
+  e.retryable = busy;
+  if (busy) e.hint = "another process has held that database all the time";
+  if (primary == SQLITE_FULL) e.hint = "free some space on that disk; nothing of this step has happened";
+  if (primary == SQLITE_AUTH) e.hint = own_business;
+  return e;
+}
+
+int Transaction::authorize(void* self, int action, const char* first, const char* second, const char*, const char*) {
+  if (!static_cast<Transaction*>(self)->guarded_) return SQLITE_OK;
+  if (action == SQLITE_TRANSACTION || action == SQLITE_ATTACH || action == SQLITE_DETACH) return SQLITE_DENY;
+  if (action == SQLITE_PRAGMA && second)
+    for (std::string_view name : {"synchronous", "fullfsync", "journal_mode", "locking_mode", "writable_schema"})
+      if (sqlite3_stricmp(first, name.data()) == 0) return SQLITE_DENY;
+  return SQLITE_OK;
+}
+
+Result<std::unique_ptr<Transaction>> Transaction::begin(const std::string& path, Record record) {
+  std::unique_ptr<Transaction> t(new Transaction(path, std::move(record)));
+  RILLE_CHECK(t->open());
+  RILLE_CHECK(t->look());
+  t->guarded_ = true;
+  return t;
+}
+
+Result<> Transaction::open() {
+  int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  if (sqlite3_open_v2(path_.c_str(), &db_, flags, nullptr) != SQLITE_OK) return error("begin");
+  sqlite3_extended_result_codes(db_, 1);
+  sqlite3_busy_timeout(db_, 0);
+  sqlite3_set_authorizer(db_, authorize, this);
+  // The log of a database in WAL mode is left to those who keep it open: emptying it at each step costs two fsyncs.
+  sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
+  sqlite3_busy_timeout(db_, commit_wait_ms);
+  return {};
+}
+
+// Whether this is a journal, and what an earlier transaction left.
+Result<> Transaction::look() {
+  Value::Array rows;
+  RILLE_CHECK(run("SELECT count(*) AS n FROM sqlite_schema WHERE type='table' AND name IN ('begun','leases','entries')",
+                  Value(), &rows));
+  if (rows.at(0).integer("n") == 3)
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is a journal of Rille's", path_),
+                      "name a database of your own; it may be a new file");
+  if (record_.token.empty()) return {};
+  RILLE_CHECK(script("CREATE TABLE IF NOT EXISTS rille_steps (token TEXT PRIMARY KEY, run TEXT NOT NULL, "
+                     "step TEXT NOT NULL, result TEXT NOT NULL, at_us INTEGER NOT NULL)"));
+  rows.clear();
+  RILLE_CHECK(run("SELECT result FROM rille_steps WHERE token=?", Value(Value::Array{record_.token}), &rows));
+  if (rows.empty()) return {};
+  RILLE_TRY(found_, Value::from_json(rows[0].text("result")));
+  return {};
+}
+
+Async<std::shared_ptr<Transaction>> Transaction::wait_and_begin(Loop& loop, std::string path, Record record) {
+  CancelToken never;
+  for (std::int64_t waited_ms = 0;; waited_ms += look_again_ms) {
+    Result<std::unique_ptr<Transaction>> begun = begin(path, record);
+    if (begun) co_return std::shared_ptr<Transaction>(std::move(*begun));
+    if (begun.error().kind != ErrorKind::state || waited_ms >= wait_ms_max) co_return begun.error();
+    RILLE_CO_CHECK(co_await sleep_for(loop, look_again_ms, never));
+  }
+}
+
+Transaction::~Transaction() { roll_back(); }
+
+void Transaction::roll_back() {
+  over_ = true;
+  sqlite3_close_v2(std::exchange(db_, nullptr));  // does it
+}
+
+Result<> Transaction::script(const char* sql) {
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) return error("begin a transaction");
+  return {};
+}
+
+Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
+  auto one = [&](int i, const Value& v) -> Result<> {
+    const std::string* s = v.as_string();
+    const double* n = v.as_number();
+    int rc = SQLITE_OK;
+    if (v.is_null()) rc = sqlite3_bind_null(statement, i);
+    else if (const bool* b = v.as_bool()) rc = sqlite3_bind_int(statement, i, *b);
+    else if (n && *n == std::floor(*n) && std::abs(*n) <= static_cast<double>(exact_max))
+      rc = sqlite3_bind_int64(statement, i, static_cast<std::int64_t>(*n));
+    else if (n) rc = sqlite3_bind_double(statement, i, *n);
+    else if (s && is_utf8(*s) && s->find('\0') == std::string::npos)
+      rc = sqlite3_bind_text64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    else if (s) rc = sqlite3_bind_blob64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT);
+    else return make_error(ErrorKind::invalid, fmt::format("value {} of the statement is a table", i),
+                           "a database holds nil, booleans, numbers and strings; write JSON yourself");
+    if (rc != SQLITE_OK) return error("use a value");
+    return {};
+  };
+  int wanted = sqlite3_bind_parameter_count(statement);
+  const Value::Object* named = values.as_object();
+  const Value::Array* list = values.as_array();
+  int given = list ? static_cast<int>(list->size()) : named ? static_cast<int>(named->size()) : 0;
+  if (!named && given != wanted)
+    return make_error(ErrorKind::invalid, fmt::format("the statement has {} places for values, but {} were given: {}",
+                                                      wanted, given, sqlite3_sql(statement)));
+  if (list)
+    for (int i = 0; i < wanted; ++i) RILLE_CHECK(one(i + 1, (*list)[static_cast<std::size_t>(i)]));
+  if (!named) return {};
+  int used = 0;
+  for (int i = 1; i <= wanted; ++i) {
+    const char* name = sqlite3_bind_parameter_name(statement, i);
+    auto it = name ? named->find(std::string_view(name + 1)) : named->end();
+    if (it == named->end()) continue;  // a nil of the script: the value is NULL
+    ++used;
+    RILLE_CHECK(one(i, it->second));
+  }
+  if (used == given) return {};
+  return make_error(ErrorKind::invalid, fmt::format("only {} of the {} values have a place in the statement: {}", used,
+                                                    given, sqlite3_sql(statement)),
+                    "places for named values are written :name");
+}
+
+Result<Value> Transaction::row(sqlite3_stmt* statement) {
+  Value out{Value::Object()};
+  for (int c = 0, n = sqlite3_column_count(statement); c < n; ++c) {
+    std::string name = sqlite3_column_name(statement, c);
+    switch (sqlite3_column_type(statement, c)) {
+      case SQLITE_NULL: break;
+      case SQLITE_FLOAT: out.set(name, sqlite3_column_double(statement, c)); break;
+      case SQLITE_INTEGER: {
+        std::int64_t v = sqlite3_column_int64(statement, c);
+        if (v > exact_max || v < -exact_max)
+          return make_error(ErrorKind::invalid, fmt::format("{} = {} is more than a number of Lua can count to", name,
+                                                            v),
+                            "select it as text: CAST(... AS TEXT)");
+        out.set(name, v);
+        break;
+      }
+      default: {
+        const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, c));
+        auto size = static_cast<std::size_t>(sqlite3_column_bytes(statement, c));
+        out.set(name, bytes ? std::string(bytes, size) : std::string());
+      }
+    }
+  }
+  return out;
+}
+
+Result<> Transaction::run(const std::string& sql, const Value& values, Value::Array* rows) {
+  bool any_values = (values.as_array() && !values.as_array()->empty()) || values.as_object();
+  const char* rest = sql.c_str();
+  const char* end = rest + sql.size();
+  int statements = 0;
+  while (rest < end) {
+    // A failed statement may have rolled back; what follows must not be committed by itself.
+    if (over_ || sqlite3_get_autocommit(db_))
+      return make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", record_.step),
+                        over_ ? "`ctx.db` belongs to the body of its step" : "it was rolled back by an earlier error");
+    Statement statement;
+    const char* tail = end;
+    int rc = sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail);
+    if (rc != SQLITE_OK) return error("run the statement");
+    rest = tail;
+    if (!statement.s) continue;        // a comment, or white space
+    if (++statements > 1 && any_values)
+      return make_error(ErrorKind::invalid, fmt::format("values were given for more than one statement: {}", sql),
+                        "run one statement at a time");
+    RILLE_CHECK(bind(statement.s, values));
+    while ((rc = sqlite3_step(statement.s)) == SQLITE_ROW) {
+      if (!rows) continue;
+      RILLE_TRY(Value found, row(statement.s));
+      rows->push_back(std::move(found));
+    }
+    if (rc != SQLITE_DONE) return error("run the statement");
+  }
+  if (statements > 0) return {};
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is no statement", sql));
+}
+
+Result<std::int64_t> Transaction::exec(const std::string& sql, const Value& values) {
+  std::int64_t before = db_ ? sqlite3_total_changes64(db_) : 0;
+  RILLE_CHECK(run(sql, values, nullptr));
+  return sqlite3_total_changes64(db_) - before;
+}
+
+Result<Value> Transaction::query(const std::string& sql, const Value& values) {
+  Value::Array rows;
+  RILLE_CHECK(run(sql, values, &rows));
+  return Value(std::move(rows));
+}
+
+Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
+  guarded_ = false;
+  Result<> done;
+  if (!record_.token.empty()) {
+    Value::Array row{record_.token, record_.run, record_.step, result.to_json(), at_us};
+    done = run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)),
+               nullptr);
+  }
+  if (done) done = run("COMMIT", Value(), nullptr);
+  roll_back();                         // what has not been committed
+  return done;
+}
+
+}  // namespace rille::store

@@ -1,0 +1,108 @@
+// Call: one call on this instance, from its worker's start to its result, inside the agent. Its log is the file alone:
+// whoever streams it reads the file and waits for changes. Held by shared_ptr: its tasks keep it alive while it runs.
+// Loop thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/workflow/agent/call_files.hpp"
+#include "runtime/workflow/agent/connection.hpp"
+#include "runtime/workflow/agent/container.hpp"
+#include "runtime/workflow/agent/daemon.hpp"
+#include "runtime/workflow/agent/gpu_hold.hpp"
+#include "runtime/workflow/agent/worker_process.hpp"
+#include "runtime/core/loop/process_tree.hpp"
+
+namespace rille::agent {
+
+class Call : public std::enable_shared_from_this<Call> {
+ public:
+  struct Site {                      // what all calls of an agent share; outlives them
+    Loop& loop;
+    const DaemonOptions& options;
+    Children& children;
+    const GpuHold& gpus;
+  };
+  Call(const Site& site, CallRecord record, CallFiles files);
+
+  const CallRecord& record() const { return record_; }
+  CallState state() const { return state_; }
+  // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
+  // done, with that error. Fails only when the disk does.
+  Result<> start(CallRecord record, const Value& secrets);  // variables and their values, in no file
+  static constexpr std::int64_t stop_grace_ms = 10'000;  // between asking a worker to end and ending it
+  // The first reason is the call's error, unless its worker gives a result all the same.
+  void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
+  // The machine will be taken away at that time: the worker is told, each time something of it is new. `leave`: another
+  // machine waits for the work, so that the worker should end with the error `preempted` once its checkpoint is safe.
+  void preempting(std::int64_t deadline_wall_us, bool leave);
+  std::int64_t notice_wall_us() const { return notice_us_; }
+  // Called once, when the running worker has ended and its outcome stands.
+  void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
+  // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
+  Result<Value> status() const;
+  const CallFiles& files() const { return files_; }
+  CallFiles& files() { return files_; }
+
+  // Changes of log, progress, checkpoint and state count up; wait until the count differs from `seen`.
+  std::uint64_t version() const { return version_; }
+  Async<> changed(std::uint64_t seen, CancelToken token);
+  std::uint64_t progress_version() const { return progress_version_; }
+  std::uint64_t checkpoint_version() const { return checkpoint_version_; }
+  const Value& progress() const { return progress_; }
+  const Value& checkpoint() const { return checkpoint_; }
+
+ private:
+  Result<WorkerStart> plan(const Value& secrets);
+  Result<> contain(WorkerStart& start);
+  std::string image() const;                 // of the container that it wants, or ""
+  bool is_exec() const { return record_.spec.text("kind") == "exec"; }
+  std::string marker() const;
+  void bump();
+  void kill_rest(pid_t root);
+  void finish(Value outcome);
+  void store(Value outcome);
+  Value outcome_of(const ExitStatus& exit);
+  Error timed_out(std::int64_t limit_ms) const;
+  static Task<void> read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output);
+  static Task<void> read_line(std::shared_ptr<Call> self, std::shared_ptr<Connection> line);
+  static Task<void> ended(std::shared_ptr<Call> self, ExitStatus exit);
+  static Task<void> end_container(std::shared_ptr<Call> self, bool by_itself);
+  void hear(const Frame& frame);
+
+  Site site_;
+  CallRecord record_;
+  CallFiles files_;
+  CallState state_ = CallState::absent;
+  Value progress_, checkpoint_;
+  std::int64_t notice_us_ = 0;
+  bool leave_ = false;
+  int grown_attempt_ = 0;                    // the attempt in which the checkpoint's step last grew
+  std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
+  std::vector<Future<Result<>>> waiters_;
+
+  // Of a running worker.
+  pid_t pid_ = 0;
+  std::shared_ptr<Stream> output_;
+  std::shared_ptr<Connection> line_;
+  CancelSource stop_output_;
+  std::optional<Future<Result<>>> output_done_, line_done_;
+  std::unique_ptr<Timer> deadline_;          // of a cancel, or of a worker that gave its result and stays
+  std::unique_ptr<Timer> limit_;             // the call's timeout
+  std::optional<Error> cancel_reason_;
+  std::function<void()> when_done_;
+  std::optional<Value> outcome_;             // given by the worker
+  std::optional<Value> unsaved_outcome_;     // the disk refused it
+  std::vector<ProcessId> beneath_;  // the worker, when it was cancelled: not all need bear our environment
+  std::optional<NotedContainer> container_;  // that the program runs in
+  std::int64_t oom_kills_ = 0;
+};
+
+// {value = v} or {error = e}, and back.
+Value outcome_to_value(const Result<Value>& result);
+Result<Value> outcome_from_value(const Value& outcome);
+
+}  // namespace rille::agent

@@ -1,0 +1,123 @@
+#include "runtime/workflow/agent/call_files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/workflow/agent/frame.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/units.hpp"
+
+namespace rille::agent {
+
+namespace {
+Result<Value> read_json(const std::string& path) {
+  RILLE_TRY(std::string text, store::read_file(path, 2 * static_cast<std::int64_t>(frame_bytes_max)));
+  auto value = Value::from_json(text);
+  if (!value) return make_error(ErrorKind::integrity, "'" + path + "' is damaged: " + value.error().message);
+  return value;
+}
+}  // namespace
+
+std::string call_id(const std::string& call_key) { return derive_hex({"call", call_key}, 32); }
+
+Result<CallRecord> CallFiles::load() const {
+  RILLE_TRY(Value v, read_json(path("spec.json")));
+  CallRecord record;
+  record.key = v.text("key");
+  record.generation = v.integer("generation");
+  record.epoch = v.integer("epoch");
+  record.attempt = static_cast<int>(v.integer("attempt"));
+  record.spec = v["spec"];
+  return record;
+}
+
+Result<> CallFiles::save(const CallRecord& record) const {
+  Value v;
+  v.set("key", record.key).set("generation", record.generation).set("epoch", record.epoch);
+  v.set("attempt", record.attempt).set("spec", record.spec);
+  RILLE_CHECK(store::make_directories(directory_));
+  return store::write_file_atomic(path("spec.json"), v.to_json(), 0600);
+}
+
+Value CallFiles::events() const {
+  auto v = read_json(path("events.json"));
+  return v ? std::move(*v) : Value();
+}
+
+Result<> CallFiles::save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const {
+  Value v;
+  v.set("progress", progress).set("checkpoint", checkpoint).set("grown_attempt", grown_attempt);
+  return store::write_file_atomic(path("events.json"), v.to_json(), 0600);
+}
+
+bool CallFiles::has_result() const { return access(path("result.json").c_str(), F_OK) == 0; }
+Result<Value> CallFiles::result() const { return read_json(path("result.json")); }
+
+Result<> CallFiles::save_result(const Value& outcome) const {
+  return store::write_file_atomic(path("result.json"), outcome.to_json(), 0600);
+}
+
+Result<> CallFiles::remove_result() const { return store::remove_tree(path("result.json")); }
+
+// The spec first: without it the rest is no call, and the next agent clears it away.
+Result<> CallFiles::remove() const {
+  RILLE_CHECK(store::remove_tree(path("spec.json")));
+  return store::remove_tree(directory_);
+}
+
+Result<> CallFiles::open_log() {
+  std::string file = path("log");
+  log_ = store::Fd(open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!log_.valid()) return errno_error("open", file, errno);
+  struct stat st{};
+  fstat(log_.get(), &st);
+  log_size_ = st.st_size;
+  return {};
+}
+
+Result<> CallFiles::append_log(std::string_view bytes, std::int64_t limit_bytes) {
+  if (log_full_ || !log_.valid()) return {};
+  std::string end;
+  if (log_size_ + static_cast<std::int64_t>(bytes.size()) > limit_bytes) {
+    log_full_ = true;
+    bytes = bytes.substr(0, static_cast<std::size_t>(std::max<std::int64_t>(0, limit_bytes - log_size_)));
+    end = fmt::format("\n[rille: the log has reached its limit of {} (log_bytes_max); the rest is dropped]\n",
+                      format_size_bytes(limit_bytes));
+  }
+  RILLE_CHECK(store::write_all(log_.get(), bytes, path("log")));
+  RILLE_CHECK(store::write_all(log_.get(), end, path("log")));
+  log_size_ += static_cast<std::int64_t>(bytes.size() + end.size());
+  return {};
+}
+
+Result<std::string> CallFiles::read_log(std::int64_t offset, std::size_t most) const {
+  std::string out(
+      std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))),
+      '\0');
+  ssize_t n = pread(log_.get(), out.data(), out.size(), offset);
+  if (n < 0) return errno_error("read", path("log"), errno);
+  out.resize(static_cast<std::size_t>(n));
+  return out;
+}
+
+std::string CallFiles::last_lines() const {
+  auto tail = read_log(std::max<std::int64_t>(0, log_size_ - 2048), 2048);
+  if (!tail) return {};
+  while (!tail->empty() && tail->back() == '\n') tail->pop_back();
+  std::size_t at = tail->size();
+  for (int lines = 0; lines < 5 && at != std::string::npos && at > 0; ++lines) at = tail->rfind('\n', at - 1);
+  std::string out, text = at == std::string::npos || at == 0 ? *tail : tail->substr(at + 1);
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('\n', begin), text.size());
+    out += "\n    " + text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  return out;
+}
+
+}  // namespace rille::agent

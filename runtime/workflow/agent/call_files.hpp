@@ -1,0 +1,55 @@
+// What a call leaves on the disk: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written
+// before the worker starts, result.json before the result is announced, each whole or not at all. Blocking; one
+// call, one owner.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/store/file.hpp"
+
+namespace rille::agent {
+
+std::string call_id(const std::string& call_key);
+
+struct CallRecord {
+  std::string key;
+  std::int64_t generation = 1, epoch = 0;
+  int attempt = 0;
+  Value spec;
+};
+
+class CallFiles {
+ public:
+  explicit CallFiles(std::string directory) : directory_(std::move(directory)) {}
+  const std::string& directory() const { return directory_; }
+
+  Result<CallRecord> load() const;                       // integrity: damaged
+  Result<> save(const CallRecord& record) const;
+  // {progress, checkpoint, grown_attempt: in which the checkpoint's step last grew}; null when there are none
+  Value events() const;
+  Result<> save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const;
+  bool has_result() const;
+  Result<Value> result() const;                          // {value} or {error}
+  Result<> save_result(const Value& outcome) const;
+  Result<> remove_result() const;                        // of an attempt that is followed by another
+  Result<> remove() const;
+
+  Result<> open_log();
+  std::int64_t log_size_bytes() const { return log_size_; }
+  // Beyond the limit one line says so, and the rest is dropped.
+  Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
+  Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
+  std::string last_lines() const;                        // at most five, indented
+  void close_log() { log_ = store::Fd(); }
+
+ private:
+  std::string path(const char* name) const { return directory_ + "/" + name; }
+  std::string directory_;
+  store::Fd log_;
+  std::int64_t log_size_ = 0;
+  bool log_full_ = false;
+};
+
+}  // namespace rille::agent

@@ -1,0 +1,311 @@
+#include "runtime/workflow/agent/client.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "runtime/workflow/agent/call.hpp"
+#include "runtime/workflow/agent/client_state.hpp"
+
+namespace rille::agent {
+
+namespace {
+Frame hello_frame(const ClientOptions& options) {
+  Frame hello;
+  hello.type = FrameType::hello;
+  hello.header.set("protocol", protocol_version).set("build", options.build);
+  return hello;
+}
+
+Value call_header(const std::string& key) {
+  Value header;
+  header.set("call", key);
+  return header;
+}
+}  // namespace
+
+Result<CallStatus> call_status_from(const Value& value) {
+  CallStatus out;
+  std::string state = value.text("state");
+  out.state = state == "done" ? CallState::done : state == "running" ? CallState::running : CallState::absent;
+  out.progress = value["progress"];
+  out.checkpoint = value["checkpoint"];
+  out.log_size_bytes = value.integer("log_size_bytes");
+  out.attempt = static_cast<int>(value.integer("attempt"));
+  out.idle_attempts = static_cast<int>(value.integer("idle_attempts"));
+  if (out.state == CallState::done) out.result = outcome_from_value(value["outcome"]);
+  return out;
+}
+
+FileInfo file_info_from(const Value& value) {
+  FileInfo out;
+  out.path = value.text("path");
+  out.directory = value.boolean("directory");
+  out.size_bytes = value.integer("size");
+  out.modified_wall_us = value.integer("modified_wall_us");
+  out.mode = static_cast<int>(value.integer("mode", 0644));
+  out.sha256 = value.text("sha256");
+  return out;
+}
+
+Result<AgentClient::State::Ticket> AgentClient::State::ask(const char* op, Value header, std::string body,
+                                                           const AttachHandlers* handlers) {
+  if (broken) return *broken;
+  Ticket ticket{next_id++, Future<Result<Reply>>(loop)};
+  Frame frame;
+  frame.type = FrameType::request;
+  frame.header = std::move(header);
+  frame.header.set("id", ticket.id).set("op", op);
+  frame.body = std::move(body);
+  RILLE_CHECK(connection->post(std::move(frame)));
+  pending.emplace(ticket.id, Pending{ticket.answer, handlers});
+  return ticket;
+}
+
+Async<Reply> AgentClient::State::request(Self self, const char* op, Value header, std::string body, CancelToken token) {
+  if (token.cancelled()) co_return token.reason();
+  RILLE_CO_TRY(Ticket ticket, self->ask(op, std::move(header), std::move(body)));
+  auto registration = token.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
+  auto reply = co_await ticket.answer;
+  self->forget(ticket.id);
+  co_return reply;
+}
+
+void AgentClient::State::hear(Frame frame) {
+  auto it = pending.find(frame.header.integer("id"));
+  if (it == pending.end()) return;  // nobody waits for it any more
+  if (frame.type == FrameType::response) {
+    if (frame.header["error"].as_object()) {
+      it->second.answer.set(error_from_value(frame.header["error"]));
+    } else {
+      Reply reply;
+      reply.value = frame.header["value"];
+      reply.body = std::move(frame.body);
+      it->second.answer.set(std::move(reply));
+    }
+    return;
+  }
+  const AttachHandlers* handlers = it->second.handlers;
+  if (!handlers || it->second.answer.is_set()) return;
+  std::string event = frame.header.text("event");
+  if (event == "log" && handlers->log) handlers->log(frame.body, frame.header.integer("offset"));
+  if (event == "progress" && handlers->progress) handlers->progress(frame.header["value"]);
+  if (event == "notice" && handlers->notice) handlers->notice(frame.header.integer("deadline_wall_us"));
+  if (event == "checkpoint" && handlers->checkpoint) handlers->checkpoint(frame.header["value"]);
+}
+
+void AgentClient::State::fail(Error error) {
+  if (broken) return;
+  broken = error;
+  greeted.set(Result<>(error));
+  for (auto& [id, waiting] : std::exchange(pending, {})) waiting.answer.set(error);
+  for (auto& waiter : std::exchange(broken_waiters, {})) waiter.set(Result<>(error));
+}
+
+Task<void> AgentClient::State::read(Self self) {
+  Error why;
+  while (true) {
+    auto frame = co_await self->connection->receive();
+    if (!frame) {
+      why = std::move(frame).error();
+      break;
+    }
+    if (frame->type == FrameType::hello && !self->greeted.is_set()) {
+      const Value& h = frame->header;
+      self->info = {h.text("build"), h.text("instance"), h.text("process"), h.integer("pid"),
+                    h.integer("started_wall_us")};
+      self->greeted.set(success());
+    } else if (self->greeted.is_set() && (frame->type == FrameType::response || frame->type == FrameType::event)) {
+      self->hear(std::move(*frame));
+    } else {
+      why = make_error(ErrorKind::integrity, fmt::format("agent protocol: a frame of type {} out of place",
+                                                         static_cast<int>(frame->type)));
+      self->connection->refuse(why);
+      break;
+    }
+  }
+  if (why.kind == ErrorKind::network || why.kind == ErrorKind::integrity) {
+    // The command's end and its last words say more than the stream's.
+    auto wait = [command = self->command](CancelToken t) { return command->wait(t); };
+    auto status = co_await with_deadline(self->loop, 500, {}, "the channel's command", wait);
+    std::string said = self->last_words;
+    while (!said.empty() && said.back() == '\n') said.pop_back();
+    Error shown = make_error(ErrorKind::network, why.message + (status ? " (its command: " + status->text() + ")" : ""),
+                             said.empty() ? why.hint : "it said: " + said);
+    shown.resource = self->channel.directory;
+    why = std::move(shown).with_cause(std::move(why)).with_retry();
+  }
+  self->fail(std::move(why));
+}
+
+Task<void> AgentClient::State::read_last_words(Self self, std::shared_ptr<Subprocess> command) {
+  char block[2048];
+  while (true) {
+    auto n = co_await command->err()->read(block, sizeof block, self->connection->token());
+    if (!n || *n == 0) break;
+    self->last_words.append(block, *n);
+    if (self->last_words.size() > sizeof block) self->last_words.erase(0, self->last_words.size() - sizeof block);
+  }
+}
+
+Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec channel,
+                                                         ClientOptions options, CancelToken token) {
+  if (token.cancelled()) co_return token.reason();
+  SubprocessOptions start;
+  std::vector<std::string> words = options.agent_argv;
+  words.insert(words.end(), {"connect", "--dir", channel.directory});
+  start.argv = channel.command(words);
+  if (channel.argv_prefix.empty()) start.without = options.withheld;
+  start.in = start.out = start.err = SubprocessOptions::Output::stream;
+  start.kill_on_drop = true;
+  start.detached = true;  // Ctrl-C at the runner's terminal is the runner's
+  RILLE_CO_TRY(auto command, Subprocess::start(loop, start));
+  auto state = std::make_shared<State>(loop);
+  state->channel = std::move(channel);
+  state->command = std::move(command);
+  state->connection = Connection::over(loop, *state->command->out(), *state->command->in(), state->command);
+  std::unique_ptr<AgentClient> client(new AgentClient(state));
+  loop.spawn(State::read(state));
+  loop.spawn(State::read_last_words(state, state->command));
+  state->connection->start_heartbeat(options.heartbeat);
+  auto registration = token.on_cancel([state](const Error& why) { state->fail(why); });
+  state->connection->post(hello_frame(options)).ok();  // a line that is broken already shows in the answer
+  RILLE_CO_CHECK(co_await state->greeted);
+  co_return std::move(client);
+}
+
+AgentClient::~AgentClient() {
+  if (!state_) return;
+  Error gone = make_error(ErrorKind::cancelled, "the agent's client was closed");
+  state_->fail(gone);
+  state_->connection->close(std::move(gone));
+  state_->command->signal(SIGKILL).ok();
+}
+
+const AgentInfo& AgentClient::info() const { return state_->info; }
+bool AgentClient::broken() const { return state_->broken.has_value(); }
+
+Async<> AgentClient::wait_broken(CancelToken token) {
+  auto wait = [](State::Self self, CancelToken cancel) -> Async<> {
+    if (self->broken) co_return *self->broken;
+    Future<Result<>> done(self->loop);
+    self->broken_waiters.push_back(done);
+    auto registration = cancel.on_cancel([done](const Error& why) { done.set(why); });
+    co_return co_await done;
+  };
+  return wait(state_, std::move(token));
+}
+
+namespace {
+// An operation whose answer is a call's status, or nothing that matters.
+template <class State>
+Async<CallStatus> ask_status(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
+  RILLE_CO_TRY(Reply reply, co_await State::request(state, op, std::move(header), std::string(), std::move(token)));
+  co_return call_status_from(reply.value);
+}
+
+template <class State>
+Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
+  auto reply = co_await State::request(state, op, std::move(header), std::string(), std::move(token));
+  if (!reply) co_return std::move(reply).error();
+  co_return success();
+}
+
+// Read when they are sent, each time: a key that was changed meanwhile is the one that holds.
+Result<Value> values_of_secrets(const Value& spec) {
+  Value out{Value::Object{}};
+  const Value& names = spec["secrets"].is_null() ? spec["payload"]["secrets"] : spec["secrets"];
+  if (!names.as_array()) return out;
+  for (const Value& name : *names.as_array()) {
+    const std::string* text = name.as_string();
+    const char* value = text ? std::getenv(text->c_str()) : nullptr;
+    if (!value)
+      return make_error(ErrorKind::config, fmt::format("secrets: {} is not set here", text ? *text : name.to_json()),
+                        fmt::format("export {}=..., and `rille resume`", text ? *text : "NAME"));
+    out.set(*text, std::string(value));
+  }
+  return out;
+}
+
+}  // namespace
+
+Async<CallStatus> AgentClient::start(StartRequest request, CancelToken token) {
+  RILLE_CO_TRY(Value secrets, values_of_secrets(request.spec));
+  Value header = call_header(request.call_key);
+  header.set("generation", request.generation).set("epoch", request.epoch).set("spec", std::move(request.spec));
+  if (request.after_attempt) header.set("after_attempt", request.after_attempt);
+  if (!secrets.as_object()->empty()) header.set("secrets", std::move(secrets));
+  co_return co_await ask_status(state_, "start", std::move(header), std::move(token));
+}
+
+Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
+                                      CancelToken token) {
+  auto run = [](State::Self self, Value header, AttachHandlers told, CancelToken cancel) -> Async<CallStatus> {
+    if (cancel.cancelled()) co_return cancel.reason();
+    RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
+    auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
+    struct Leave {  // also when this coroutine is destroyed while it waits: its handlers go with it
+      State::Self state;
+      std::int64_t id;
+      bool answered = false;
+      ~Leave() {
+        state->forget(id);
+        if (answered || state->broken) return;
+        Frame frame;
+        frame.type = FrameType::request;
+        frame.header.set("id", state->next_id++).set("op", "detach").set("attach", id);
+        state->connection->post(std::move(frame)).ok();
+      }
+    } leave{self, ticket.id};
+    auto reply = co_await ticket.answer;
+    leave.answered = !cancel.cancelled();
+    if (!reply) co_return std::move(reply).error();
+    co_return call_status_from(reply->value);
+  };
+  Value header = call_header(call_key);
+  header.set("offset", log_offset);
+  return run(state_, std::move(header), std::move(handlers), std::move(token));
+}
+
+Async<CallStatus> AgentClient::status(std::string call_key, CancelToken token) {
+  return ask_status(state_, "status", call_header(call_key), std::move(token));
+}
+
+Async<> AgentClient::acknowledge(std::string call_key, CancelToken token) {
+  return ask_done(state_, "ack", call_header(call_key), std::move(token));
+}
+
+Async<> AgentClient::forget(std::vector<std::string> call_keys, std::string reason, CancelToken token) {
+  Value::Array keys(call_keys.begin(), call_keys.end());
+  Value header;
+  header.set("calls", std::move(keys)).set("reason", reason);
+  return ask_done(state_, "forget", std::move(header), std::move(token));
+}
+
+Async<> AgentClient::preempt(std::string call_key, std::int64_t deadline_wall_us, bool leave, CancelToken token) {
+  Value header = call_header(call_key);
+  header.set("deadline_wall_us", deadline_wall_us).set("leave", leave);
+  return ask_done(state_, "preempt", std::move(header), std::move(token));
+}
+
+Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64_t grace_ms, CancelToken token) {
+  Value header = call_header(call_key);
+  header.set("reason", reason).set("grace_ms", grace_ms);
+  return ask_done(state_, "cancel", std::move(header), std::move(token));
+}
+
+Async<Value> AgentClient::describe(CancelToken token) {
+  auto run = [](State::Self self, CancelToken cancel) -> Async<Value> {
+    RILLE_CO_TRY(Reply reply, co_await State::request(self, "describe", Value::Object{}, std::string(),
+                                                      std::move(cancel)));
+    co_return std::move(reply.value);
+  };
+  return run(state_, std::move(token));
+}
+
+Async<> AgentClient::shutdown(CancelToken token) {
+  return ask_done(state_, "shutdown", Value::Object{}, std::move(token));
+}
+
+}  // namespace rille::agent

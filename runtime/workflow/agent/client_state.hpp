@@ -1,0 +1,62 @@
+// What an AgentClient and its operations share: the channel's command, the connection, and what waits for an answer.
+// Operations are coroutines that hold it, so a client may be destroyed while they wait: they then fail.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/workflow/agent/client.hpp"
+#include "runtime/workflow/agent/connection.hpp"
+#include "runtime/workflow/agent/file_server.hpp"
+#include "runtime/core/loop/subprocess.hpp"
+
+namespace rille::agent {
+
+struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
+  struct Ticket {
+    std::int64_t id = 0;
+    Future<Result<Reply>> answer;
+  };
+  struct Pending {
+    Future<Result<Reply>> answer;
+    const AttachHandlers* handlers = nullptr;   // of an attach; lives in its coroutine
+  };
+  using Self = std::shared_ptr<State>;
+
+  explicit State(Loop& l) : loop(l), greeted(l) {}
+
+  Loop& loop;
+  ChannelSpec channel;
+  std::shared_ptr<Subprocess> command;
+  std::shared_ptr<Connection> connection;
+  AgentInfo info;
+  std::string last_words;                       // of the command's standard error
+  std::map<std::int64_t, Pending> pending;
+  std::int64_t next_id = 1;
+  std::optional<Error> broken;
+  std::vector<Future<Result<>>> broken_waiters;
+  Future<Result<>> greeted;
+
+  // Sends a request; its answer comes to the ticket. Forget the ticket's id when done with it.
+  Result<Ticket> ask(const char* op, Value header, std::string body = {}, const AttachHandlers* handlers = nullptr);
+  void forget(std::int64_t id) { pending.erase(id); }
+  // ask, wait, forget.
+  static Async<Reply> request(Self self, const char* op, Value header, std::string body, CancelToken token);
+
+  static Task<void> read(Self self);
+  static Task<void> read_last_words(Self self, std::shared_ptr<Subprocess> command);
+  void hear(Frame frame);
+  void fail(Error error);
+
+  static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum,
+                          TransferProgress progress, CancelToken token);
+  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum,
+                          TransferProgress progress, CancelToken token);
+};
+
+Result<CallStatus> call_status_from(const Value& value);
+FileInfo file_info_from(const Value& value);
+
+}  // namespace rille::agent

@@ -1,0 +1,199 @@
+#include "runtime/workflow/agent/file_server.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/paths.hpp"
+#include "runtime/core/store/file.hpp"
+#include "runtime/core/store/hash.hpp"
+
+namespace rille::agent {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Target {
+  std::string path, part, shown, sha256;
+  std::int64_t size = 0;
+};
+
+Result<Target> target_of(const std::string& root, const Value& header) {
+  Target t;
+  t.shown = header.text("path");
+  RILLE_TRY(t.path, inside(root, t.shown));
+  t.sha256 = header.text("sha256");
+  t.size = header.integer("size", -1);
+  if (t.path == root || t.sha256.size() != 64 ||
+      t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos || t.size < 0)
+    return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, its size and its SHA-256 are wanted");
+  std::size_t slash = t.path.rfind('/');
+  t.part = t.path.substr(0, slash + 1) + "." + t.path.substr(slash + 1) + ".part-" + t.sha256.substr(0, 16);
+  return t;
+}
+
+Value describe_file(const struct stat& st) {
+  Value v;
+  v.set("directory", S_ISDIR(st.st_mode)).set("size", static_cast<std::int64_t>(S_ISDIR(st.st_mode) ? 0 : st.st_size));
+  v.set("mode", static_cast<int>(st.st_mode & 07777));
+  v.set("modified_wall_us", static_cast<std::int64_t>(st.st_mtim.tv_sec) * 1'000'000 + st.st_mtim.tv_nsec / 1000);
+  return v;
+}
+
+bool is_leftover(const std::string& name) {
+  return (name.size() > 1 && name[0] == '.' && name.find(".part-") != std::string::npos) ||
+         name.find(".tmp-") != std::string::npos;
+}
+
+Reply offset_reply(std::int64_t offset) {
+  Reply reply;
+  reply.value.set("offset", offset);
+  return reply;
+}
+
+Result<> publish(const Target& t, int fd, mode_t mode) {
+  RILLE_TRY(auto found, store::fingerprint_file(t.part, true));
+  if (found.sha256 != t.sha256) {
+    unlink(t.part.c_str());
+    return make_error(ErrorKind::integrity,
+                      fmt::format("'{}' arrived with SHA-256 {}, not {}", t.shown, found.sha256, t.sha256),
+                      "the file changed while it was sent, or the channel damaged it; send it again")
+        .with_retry();
+  }
+  if (fchmod(fd, mode) < 0 || fdatasync(fd) < 0) return errno_error("write", t.shown, errno);
+  if (rename(t.part.c_str(), t.path.c_str()) < 0) return errno_error("put", t.shown, errno);
+  return store::sync_directory(store::parent_path(t.path));
+}
+
+}  // namespace
+
+bool FileServer::handles(const std::string& op) {
+  return op == "put_begin" || op == "put" || op == "get" || op == "stat" || op == "list" || op == "mkdir";
+}
+
+Result<Reply> FileServer::handle(const std::string& op, const Value& header, const std::string& body) const {
+  if (op == "put_begin") return begin(header);
+  if (op == "put") return put(header, body);
+  if (op == "get") return get(header);
+  if (op == "stat") return stat(header);
+  if (op == "list") return list(header);
+  return make_directory(header);
+}
+
+Result<Reply> FileServer::begin(const Value& header) const {
+  RILLE_TRY(Target t, target_of(root_, header));
+  struct stat st{};
+  if (::stat(t.path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == t.size) {
+    RILLE_TRY(auto found, store::fingerprint_file(t.path, true));
+    if (found.sha256 == t.sha256) {
+      Reply reply;
+      reply.value.set("have", true);
+      return reply;
+    }
+  }
+  std::int64_t have = ::stat(t.part.c_str(), &st) == 0 ? st.st_size : 0;
+  return offset_reply(have < t.size ? have : 0);
+}
+
+Result<Reply> FileServer::put(const Value& header, const std::string& body) const {
+  RILLE_TRY(Target t, target_of(root_, header));
+  std::int64_t offset = header.integer("offset", -1), end = offset + static_cast<std::int64_t>(body.size());
+  if (offset < 0 || end > t.size || (body.empty() && t.size > 0))
+    return make_error(ErrorKind::invalid, fmt::format("put '{}': bytes {} to {} of {}", t.shown, offset, end, t.size));
+  RILLE_CHECK(store::make_directories(store::parent_path(t.path)));
+  store::Fd fd(open(t.part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (offset == 0 ? O_TRUNC : 0), 0600));
+  if (!fd.valid()) return errno_error("put", t.shown, errno);
+  off_t have = lseek(fd.get(), 0, SEEK_END);
+  if (have != offset)
+    return make_error(ErrorKind::state,
+                      fmt::format("put '{}': the part there has {} bytes, not {}", t.shown, have, offset),
+                      "ask where to go on")
+        .with_retry();
+  RILLE_CHECK(store::write_all(fd.get(), body, t.shown));
+  if (end == t.size) RILLE_CHECK(publish(t, fd.get(), static_cast<mode_t>(header.integer("mode", 0644) & 0777) | 0600));
+  return offset_reply(end);
+}
+
+Result<Reply> FileServer::get(const Value& header) const {
+  std::string shown = header.text("path");
+  RILLE_TRY(std::string path, inside(root_, shown));
+  std::int64_t offset = header.integer("offset", -1), length = header.integer("length", -1);
+  if (offset < 0 || length < 0 || length > static_cast<std::int64_t>(chunk_bytes))
+    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)",
+                                                      shown, length, offset, chunk_bytes));
+  store::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return errno_error("get", shown, errno);
+  Reply reply;
+  reply.body.resize(static_cast<std::size_t>(length));
+  std::size_t done = 0;
+  while (done < reply.body.size()) {
+    ssize_t n = pread(fd.get(), reply.body.data() + done, reply.body.size() - done,
+                      offset + static_cast<std::int64_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno_error("get", shown, errno);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
+  }
+  reply.body.resize(done);
+  reply.value.set("length", static_cast<std::int64_t>(done));
+  return reply;
+}
+
+Result<Reply> FileServer::stat(const Value& header) const {
+  std::string shown = header.text("path");
+  RILLE_TRY(std::string path, inside(root_, shown));
+  struct stat st{};
+  if (::stat(path.c_str(), &st) < 0) return errno_error("stat", shown, errno);
+  Reply reply;
+  reply.value = describe_file(st);
+  reply.value.set("path", shown);
+  if (S_ISREG(st.st_mode) && header.boolean("digest")) {
+    RILLE_TRY(auto found, store::fingerprint_file(path, true));
+    reply.value.set("sha256", found.sha256).set("size", found.size_bytes);
+  }
+  return reply;
+}
+
+Result<Reply> FileServer::list(const Value& header) const {
+  std::string shown = header.text("path");
+  RILLE_TRY(std::string path, inside(root_, shown));
+  std::error_code error;
+  Value::Array entries;
+  fs::recursive_directory_iterator it(path + "/", error), end;
+  for (; !error && it != end; it.increment(error)) {
+    if (is_leftover(it->path().filename())) continue;
+    struct stat st{};
+    // A link to a directory may lead in a circle; a link to a file is as good as the file.
+    if (::stat(it->path().c_str(), &st) < 0 || (it->is_symlink() && S_ISDIR(st.st_mode))) continue;
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) continue;
+    Value entry = describe_file(st);
+    entry.set("path", it->path().string().substr(path.size() + 1));
+    entries.push_back(std::move(entry));
+    if (entries.size() > list_entries_max)
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
+          "pack it into an archive on the instance, or name a part of it");
+  }
+  if (error) return errno_error("list", shown, error.value());
+  std::sort(entries.begin(), entries.end(),
+            [](const Value& a, const Value& b) { return a.text("path") < b.text("path"); });
+  Reply reply;
+  reply.value.set("entries", std::move(entries));
+  return reply;
+}
+
+Result<Reply> FileServer::make_directory(const Value& header) const {
+  RILLE_TRY(std::string path, inside(root_, header.text("path")));
+  RILLE_CHECK(store::make_directories(path));
+  return Reply{};
+}
+
+}  // namespace rille::agent

@@ -1,0 +1,132 @@
+#include "runtime/workflow/agent/install.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/core/base/build_id.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/core/loop/command.hpp"
+
+namespace rille::agent {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
+constexpr int none_there = 70, wrong_build = 71;  // exit codes of the scripts; 255 is ssh's own
+
+// $1: the identity; the other words: where it may be. The same sources with other CUDA kernels are another program; to
+// a runner that has no CUDA part of its own, whose identity is the build alone, each of the build will do.
+constexpr const char* look_script = R"sh(
+home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
+build=$1; shift
+for program in "$@" "$home/$build/bin/rille"; do
+  case $("$program" agent install 2>/dev/null) in "$build" | "$build"-*) echo "$program"; exit 0 ;; esac
+done
+exit 70)sh";
+
+// The archive is the standard input.
+constexpr const char* unpack_script = R"sh(
+set -e
+fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
+home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
+new="$home/.new-$1-$$"
+mkdir -p "$home"
+rm -rf "$new"
+mkdir "$new"
+trap 'rm -rf "$new"' EXIT
+gzip -dc | tar xf - -C "$new"
+set -- "$1" "$new"/*/
+fits "$1" "$2" || exit 71
+mv -T "$2" "$home/$1" 2>/dev/null || fits "$1" "$home/$1"
+echo "$home/$1/bin/rille")sh";
+
+Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vector<std::string> words,
+                               CommandOptions options, CancelToken token) {
+  options.argv = channel.command(words);
+  co_return co_await run_command(loop, std::move(options), token);
+}
+
+Error failed(const CommandResult& result, const ChannelSpec& channel, const char* doing) {
+  const std::string said = result.last_words();
+  Error e = make_error(ErrorKind::network, fmt::format("{} failed with {}", doing, result.status.text()),
+                       said.empty() ? "it said nothing" : "it said: " + said);
+  e.resource = channel.directory;
+  return std::move(e).with_retry();
+}
+
+std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// $RILLE_BUNDLE, or an archive beside the program (a build folder has it there).
+std::string archive_here(const InstallOptions& options) {
+  if (!options.archive.empty()) return options.archive;
+  if (const char* named = std::getenv("RILLE_BUNDLE"); named && *named) return named;
+  std::error_code ignored;
+  for (const fs::directory_entry& file :
+       fs::directory_iterator(fs::path(options.self_exe).parent_path(), ignored)) {
+    const std::string name = file.path().filename();
+    if (name.starts_with("rille-") && name.ends_with("-linux-x86_64.tar.gz")) return file.path();
+  }
+  return "";
+}
+
+// The bundle that this program was started from, packed.
+Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::string build, CancelToken token) {
+  const std::string path = fmt::format("{}/rille-{}.tar.gz", cache, build);
+  if (fs::exists(path)) co_return path;
+  std::error_code error;
+  fs::create_directories(cache, error);
+  const fs::path folder(bundle);
+  CommandOptions tar;
+  tar.argv = {"tar", "czf", path + ".new", "-C", folder.parent_path(), folder.filename()};
+  tar.timeout_ms = send_timeout_ms;
+  RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(tar), token));
+  if (!done.ok())
+    co_return make_error(ErrorKind::io, fmt::format("packing '{}' failed with {}", bundle, done.status.text()),
+                         "it said: " + done.last_words());
+  fs::rename(path + ".new", path, error);
+  if (error) co_return errno_error("make", path, error.value());
+  co_return path;
+}
+
+}  // namespace
+
+Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
+  const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
+  std::vector<std::string> look{"sh", "-c", look_script, "sh", build};
+  if (!options.self_exe.empty()) look.push_back(options.self_exe);
+  CommandOptions asked;
+  asked.timeout_ms = look_timeout_ms;
+  RILLE_CO_TRY(const CommandResult found, co_await run_there(loop, channel, look, std::move(asked), token));
+  if (found.ok()) co_return std::vector<std::string>{first_line_of(found.out), "agent"};
+  if (found.status.code != none_there) co_return failed(found, channel, "looking for Rille on the instance");
+  std::string archive = archive_here(options);
+  if (const std::string bundle = bundle_folder(); archive.empty() && !bundle.empty()) {
+    RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, build, token));
+  }
+  if (archive.empty())
+    co_return make_error(ErrorKind::config, "the instance has no Rille of this build, and there is no bundle to bring",
+                         "run the bundle's rille, or name its archive in RILLE_BUNDLE; `cmake --build build/release "
+                         "--target bundle` makes it");
+  std::error_code error;
+  const auto total = static_cast<std::int64_t>(fs::file_size(archive, error));
+  if (error) co_return errno_error("read", archive, error.value());
+  CommandOptions send;
+  send.input_file = archive;
+  send.timeout_ms = send_timeout_ms;
+  if (options.progress) send.progress = [tell = options.progress, total](std::int64_t sent) { tell(sent, total); };
+  std::vector<std::string> unpack{"sh", "-c", unpack_script, "sh", build};
+  RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
+  if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
+  if (there.status.code == wrong_build)
+    co_return make_error(ErrorKind::config, fmt::format("the bundle '{}' is of another build than this program, or "
+                                                        "does not run on the instance", archive),
+                         there.last_words().empty() ? "make it anew: cmake --build build/release --target bundle"
+                                                    : "it said: " + there.last_words());
+  co_return failed(there, channel, "bringing Rille to the instance");
+}
+
+}  // namespace rille::agent

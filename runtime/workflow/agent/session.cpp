@@ -1,0 +1,234 @@
+#include "runtime/workflow/agent/session.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/core/loop/thread_job.hpp"
+
+namespace rille::agent {
+
+namespace {
+constexpr std::size_t log_chunk_bytes = 256 << 10;
+
+Frame event_frame(std::int64_t id, const char* event) {
+  Frame frame;
+  frame.type = FrameType::event;
+  frame.header.set("id", id).set("event", event);
+  return frame;
+}
+}  // namespace
+
+Session::Session(Host& host, std::unique_ptr<Stream> stream)
+    : host_(host),
+      connection_(Connection::over(host.loop, std::move(stream))),
+      files_(host.options.directory + "/work") {}
+
+Async<> Session::greet() {
+  RILLE_CO_TRY(Frame hello, co_await connection_->receive());
+  if (hello.type != FrameType::hello)
+    co_return make_error(ErrorKind::integrity, "agent protocol: the first frame is no hello");
+  std::int64_t theirs = hello.header.integer("protocol");
+  if (theirs != protocol_version)
+    co_return make_error(
+        ErrorKind::config,
+        fmt::format("the runner speaks agent protocol {}, this agent speaks {}", theirs, protocol_version),
+        "use the same version of rille on both sides, or release the instance and rent again");
+  Frame reply;
+  reply.type = FrameType::hello;
+  reply.header = host_.hello();
+  reply.header.set("protocol", protocol_version).set("build", host_.options.build);
+  co_return co_await connection_->send(std::move(reply));
+}
+
+Task<void> Session::serve(std::shared_ptr<Session> self) {
+  self->connection_->post(Frame{}).ok();                              // so that `connect` knows that we live
+  self->connection_->start_heartbeat(self->host_.options.heartbeat);  // a silent stranger is no runner
+  auto greeted = co_await self->greet();
+  if (!greeted) self->connection_->refuse(greeted.error());
+  while (!self->connection_->closed()) {
+    auto frame = co_await self->connection_->receive();
+    if (!frame) break;
+    if (frame->type != FrameType::request) {
+      self->connection_->refuse(make_error(ErrorKind::integrity, "agent protocol: a runner sends requests only"));
+      break;
+    }
+    // The channel is the queue's brake: while it is full, nothing more is read.
+    while (self->file_requests_.size() >= file_requests_max && !self->connection_->closed()) {
+      self->file_room_.emplace(self->host_.loop);
+      co_await *self->file_room_;
+    }
+    self->dispatch(std::move(*frame));
+  }
+  for (auto& [id, source] : std::exchange(self->attaches_, {})) source->cancel(self->connection_->token().reason());
+}
+
+void Session::dispatch(Frame frame) {
+  std::int64_t id = frame.header.integer("id");
+  std::string op = frame.header.text("op");
+  const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach";
+  if (!asks && host_.used) host_.used();
+  if (FileServer::handles(op)) {
+    file_requests_.push_back(std::move(frame));
+    if (!serving_files_) host_.loop.spawn(serve_files(shared_from_this()));
+  } else if (op == "attach") {
+    attach(id, frame.header);
+  } else if (op == "detach") {
+    if (auto it = attaches_.find(frame.header.integer("attach")); it != attaches_.end())
+      it->second->cancel(make_error(ErrorKind::cancelled, "detached"));
+  } else {
+    host_.loop.spawn(respond_later(shared_from_this(), id, answer(op, frame.header)));
+    if (op == "shutdown") host_.shutdown();
+  }
+}
+
+Result<Reply> Session::answer(const std::string& op, const Value& header) {
+  Reply reply;
+  std::string key = header.text("call");
+  if (op == "start") return start(header);
+  if (op == "ack") {
+    RILLE_CHECK(host_.calls.acknowledge(key));
+  } else if (op == "cancel") {
+    if (auto call = host_.calls.find(key))
+      call->cancel(make_error(ErrorKind::cancelled, header.text("reason", "cancelled")),
+                   header.integer("grace_ms", Call::stop_grace_ms));
+  } else if (op == "preempt") {
+    if (auto call = host_.calls.find(key))
+      call->preempting(header.integer("deadline_wall_us"), header.boolean("leave"));
+  } else if (op == "forget") {
+    const Value::Array* keys = header["calls"].as_array();
+    for (std::size_t i = 0; keys && i < keys->size(); ++i)
+      if (const std::string* unwanted = (*keys)[i].as_string())
+        RILLE_CHECK(host_.calls.forget(*unwanted, header.text("reason")));
+  } else if (op == "status") {
+    auto call = host_.calls.find(key);
+    if (!call) reply.value.set("state", "absent");
+    else { RILLE_TRY(reply.value, call->status()); }
+  } else if (op == "describe") {
+    RILLE_TRY(reply.value, host_.describe());
+  } else if (op != "shutdown") {
+    return make_error(ErrorKind::invalid, "the agent knows no request '" + op + "'",
+                      "the runner may be newer than the agent");
+  }
+  return reply;
+}
+
+Result<Reply> Session::start(const Value& header) {
+  CallRecord record;
+  record.key = header.text("call");
+  record.generation = header.integer("generation");
+  record.epoch = header.integer("epoch");
+  record.spec = header["spec"];
+  const int after_attempt = static_cast<int>(header.integer("after_attempt"));
+  RILLE_TRY(auto call, host_.calls.start(std::move(record), after_attempt, header["secrets"]));
+  Reply reply;
+  RILLE_TRY(reply.value, call->status());
+  return reply;
+}
+
+void Session::attach(std::int64_t id, const Value& header) {
+  auto reply = [&](Result<Reply> r) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(r))); };
+  if (attaches_.size() >= attaches_max || attaches_.count(id))
+    return reply(make_error(ErrorKind::state,
+                            fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
+  std::int64_t offset = header.integer("offset");
+  if (offset < 0) return reply(make_error(ErrorKind::invalid, fmt::format("attach at log offset {}", offset)));
+  auto call = host_.calls.find(header.text("call"));
+  if (!call) {
+    Reply absent;
+    absent.value.set("state", "absent");
+    return reply(std::move(absent));
+  }
+  auto source = std::make_unique<CancelSource>(connection_->token());
+  CancelToken token = source->token();
+  attaches_[id] = std::move(source);
+  host_.loop.spawn(stream(shared_from_this(), id, std::move(call), offset, std::move(token)));
+}
+
+Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                           std::int64_t offset, CancelToken token) {
+  std::uint64_t progress_seen = 0, checkpoint_seen = 0;
+  std::int64_t notice_seen_us = 0;
+  while (!token.cancelled()) {
+    std::uint64_t seen = call->version();
+    bool sent = true;
+    while (sent && !token.cancelled() && offset < call->files().log_size_bytes()) {
+      auto bytes = call->files().read_log(offset, log_chunk_bytes);
+      if (!bytes || bytes->empty()) break;
+      Frame frame = event_frame(id, "log");
+      frame.header.set("offset", offset);
+      offset += static_cast<std::int64_t>(bytes->size());
+      frame.body = std::move(*bytes);
+      sent = (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (call->progress_version() != progress_seen) {
+      progress_seen = call->progress_version();
+      Frame frame = event_frame(id, "progress");
+      frame.header.set("value", call->progress());
+      sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (call->checkpoint_version() != checkpoint_seen) {
+      checkpoint_seen = call->checkpoint_version();
+      Frame frame = event_frame(id, "checkpoint");
+      frame.header.set("value", call->checkpoint());
+      sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (call->state() == CallState::running && call->notice_wall_us() != notice_seen_us) {
+      notice_seen_us = call->notice_wall_us();
+      Frame frame = event_frame(id, "notice");
+      frame.header.set("deadline_wall_us", notice_seen_us);
+      sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
+    }
+    if (!sent || token.cancelled()) break;
+    if (call->version() != seen) continue;  // more came while we were sending
+    if (call->state() != CallState::running) {
+      Reply reply;
+      auto status = call->status();
+      Result<Reply> result = status ? Result<Reply>(std::move(reply)) : Result<Reply>(status.error());
+      if (status) result->value = std::move(*status);
+      (co_await self->respond(id, std::move(result))).ok();
+      break;
+    }
+    if (!(co_await call->changed(seen, token))) break;
+  }
+  self->attaches_.erase(id);
+}
+
+Async<> Session::respond(std::int64_t id, Result<Reply> reply) {
+  Frame frame;
+  frame.type = FrameType::response;
+  frame.header.set("id", id);
+  if (reply) {
+    frame.header.set("value", std::move(reply->value));
+    frame.body = std::move(reply->body);
+  } else {
+    frame.header.set("error", error_to_value(reply.error()));
+  }
+  auto sent = co_await connection_->send(std::move(frame));
+  if (sent || connection_->closed()) co_return sent;
+  Frame failed;  // the answer is over the frame limit
+  failed.type = FrameType::response;
+  failed.header.set("id", id).set("error", error_to_value(sent.error()));
+  co_return co_await connection_->send(std::move(failed));
+}
+
+Task<void> Session::respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply) {
+  (co_await self->respond(id, std::move(reply))).ok();
+}
+
+Task<void> Session::serve_files(std::shared_ptr<Session> self) {
+  self->serving_files_ = true;
+  while (!self->file_requests_.empty() && !self->connection_->closed()) {
+    Frame frame = std::move(self->file_requests_.front());
+    self->file_requests_.pop_front();
+    if (self->file_room_) self->file_room_->set(success());
+    std::int64_t id = frame.header.integer("id");
+    auto job = [files = self->files_, request = std::move(frame)] {
+      return files.handle(request.header.text("op"), request.header, request.body);
+    };
+    auto reply = co_await thread_job(self->host_.loop, std::move(job));
+    (co_await self->respond(id, std::move(reply))).ok();
+  }
+  self->serving_files_ = false;
+  if (self->file_room_) self->file_room_->set(success());
+}
+
+}  // namespace rille::agent

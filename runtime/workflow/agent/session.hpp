@@ -1,0 +1,57 @@
+// Session: one channel to the agent. Says hello, then answers requests: files one after the other on the thread pool,
+// so that chunks arrive in order; everything else at once; each attach streams on its own until its call ends.
+// The agent is asked through Host. Loop thread only.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "runtime/workflow/agent/call_table.hpp"
+#include "runtime/workflow/agent/connection.hpp"
+#include "runtime/workflow/agent/file_server.hpp"
+
+namespace rille::agent {
+
+struct Host {                      // what a session needs of its agent; outlives the sessions
+  Loop& loop;
+  const DaemonOptions& options;
+  CallTable& calls;
+  std::function<Value()> hello;    // instance, process, pid, started_wall_us
+  std::function<Result<Value>()> describe;
+  std::function<void()> shutdown;
+  std::function<void()> used;      // a request that is more than a question
+};
+
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  static constexpr std::size_t file_requests_max = 64, attaches_max = 256;
+
+  Session(Host& host, std::unique_ptr<Stream> stream);
+  // Ends when the channel has ended.
+  static Task<void> serve(std::shared_ptr<Session> self);
+  void close(Error reason) { connection_->refuse(reason); }
+
+ private:
+  Async<> greet();
+  void dispatch(Frame frame);
+  Result<Reply> answer(const std::string& op, const Value& header);
+  Result<Reply> start(const Value& header);
+  void attach(std::int64_t id, const Value& header);
+  Async<> respond(std::int64_t id, Result<Reply> reply);
+  static Task<void> respond_later(std::shared_ptr<Session> self, std::int64_t id, Result<Reply> reply);
+  static Task<void> serve_files(std::shared_ptr<Session> self);
+  static Task<void> stream(std::shared_ptr<Session> self, std::int64_t id, std::shared_ptr<Call> call,
+                           std::int64_t offset, CancelToken token);
+
+  Host& host_;
+  std::shared_ptr<Connection> connection_;
+  FileServer files_;
+  std::deque<Frame> file_requests_;
+  bool serving_files_ = false;
+  std::optional<Future<Result<>>> file_room_;
+  std::map<std::int64_t, std::unique_ptr<CancelSource>> attaches_;
+};
+
+}  // namespace rille::agent

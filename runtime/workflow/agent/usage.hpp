@@ -1,0 +1,45 @@
+// Usage: how busy the machine of an agent is, as a mean over the last minute: of its GPUs, or of its processors where
+// no GPU tells. It is the whole machine, also what others do there. GPUs are read on the thread pool, one reading at a
+// time: a driver that hangs holds up nothing, and the last reading stands.
+// Loop thread only.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/telemetry/telemetry.hpp"
+#include "runtime/core/loop/loop.hpp"
+
+namespace rille::agent {
+
+class Usage {
+ public:
+  static constexpr std::int64_t window_us = 60'000'000;
+
+  explicit Usage(Loop& loop);
+  // Takes a reading; at most one a second counts.
+  void look(std::int64_t wall_us);
+  // From 0 to 1; nothing before the second reading.
+  std::optional<double> utilization() const;
+  // {utilization, cpu_percent, gpu_percent (the mean of those that tell), memory_used_bytes, memory_total_bytes}; what
+  // is not known is left out.
+  Value to_value() const;
+
+ private:
+  struct Gpus;                          // outlives a reading that does not come back
+  static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus);
+  struct Reading {
+    std::int64_t at_us;
+    double busy;
+  };
+
+  Loop& loop_;
+  telemetry::CpuTelemetry cpu_;
+  Value cpu_now_;
+  std::shared_ptr<Gpus> gpus_;
+  std::deque<Reading> readings_;        // of the window
+};
+
+}  // namespace rille::agent

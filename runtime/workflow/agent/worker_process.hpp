@@ -1,0 +1,59 @@
+// Starting a worker: a session of its own, killed by the kernel when the thread that started it ends, standard output
+// and error in one pipe, and optionally its line to the agent at descriptor 3. Children: who has ended, without a pidfd
+// per orphan: a subreaper must reap them all.
+// Loop thread only.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/loop/loop.hpp"
+#include "runtime/core/loop/subprocess.hpp"
+#include "runtime/core/store/file.hpp"
+
+namespace rille::agent {
+
+struct WorkerStart {
+  std::vector<std::string> argv;                          // argv[0] is looked up in PATH
+  std::vector<std::pair<std::string, std::string>> env;   // added to ours
+  std::string directory;
+  bool line = false;
+  bool standard = false;  // the line is its standard input and output, for a container has no descriptor 3
+};
+
+struct StartedWorker {
+  pid_t pid = 0;
+  store::Fd output, line;                                 // our ends
+};
+
+// io (code "errno 2" when there is no such program or directory).
+Result<StartedWorker> start_worker(const WorkerStart& start);
+
+// SIGCHLD and the signals that end an agent, read from a descriptor: no handler is installed.
+class Children {
+ public:
+  // Blocks the signals in this thread and all that it starts later.
+  static Result<std::unique_ptr<Children>> watch(Loop& loop, std::function<void(int signal)> on_signal);
+  ~Children();
+  void on_exit(pid_t pid, std::function<void(ExitStatus)> fn) { waiting_[pid] = std::move(fn); }
+  // Kills everything beneath this process and what has the entry in its environment, and reaps it.
+  Result<> end_all(const std::string& environment_entry);
+
+ private:
+  explicit Children(std::function<void(int)> on_signal) : on_signal_(std::move(on_signal)) {}
+  void read_signals();
+  void reap();
+
+  std::function<void(int)> on_signal_;
+  std::map<pid_t, std::function<void(ExitStatus)>> waiting_;
+  store::Fd fd_;
+  uv_poll_t* poll_ = nullptr;
+};
+
+}  // namespace rille::agent

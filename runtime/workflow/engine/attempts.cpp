@@ -1,0 +1,285 @@
+// The attempts of a step: how many there are, how long each may take, and what follows the last. The row of a step that
+// has begun says with next_us = 0 that an attempt was under way, and otherwise when the next one is due. Its `progress`
+// holds what the next process must know besides:
+//   last: the last heartbeat; crashes: how many there were; base, since_us: the attempts, and the time, that earlier
+//   sets of attempts have had; paused: the set is used up, and a resume grants a new one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t look_at_wall_ms = 60'000;  // wall time may jump
+constexpr std::int64_t rest_within_ms = 5000;     // of a resumed run that was cancelled
+constexpr const char* attempts_used_up = "attempts_used_up";
+
+Error with_code(Error e, const char* code) {
+  e.code = code;
+  return e;
+}
+
+Error too_long(const StepState& step, const char* what, std::int64_t ms) {
+  return with_code(make_error(ErrorKind::timeout, fmt::format("step '{}' {} {}", step.slot.operation.name, what,
+                                                              format_duration_ms(ms))),
+                   "step_timeout");
+}
+
+int attempts_used(const StepState& step) {
+  const Value& p = step.slot.progress;
+  std::int64_t crashes = step.options.retry.counts_crashes ? 0 : p.integer("crashes");
+  return static_cast<int>(step.slot.attempt - p.integer("base") - crashes);
+}
+
+}  // namespace
+
+// What the process before this one left of the step. Fails with what ends the step now.
+Result<> RunImpl::take_over(StepState& step) {
+  Slot& slot = step.slot;
+  step.since_us = slot.progress.integer("since_us", slot.started_us);
+  if (slot.progress.boolean("paused")) {
+    slot.progress.set("paused", false).set("base", slot.attempt - 1).set("since_us", now_us());
+    step.since_us = now_us();
+    slot.next_us = 0;
+    return {};
+  }
+  if (slot.next_us) return {};         // between two attempts
+  bool once = step.options.effect == Effect::once;
+  if (once && !step.options.probes) return uncertain(slot);
+  if (step.options.crashes_max < 0 || !config_.died) return {};
+  std::int64_t crashes = slot.progress.integer("crashes") + 1;
+  slot.progress.set("crashes", crashes);
+  if (!once) slot.attempt += 1;        // there, the probe says whether there will be another
+  if (crashes > step.options.crashes_max)
+    return with_code(make_error(ErrorKind::state,
+                                fmt::format("step '{}' has taken the process down {} times", slot.operation.name,
+                                            crashes),
+                                "look at what its body does there; `crashes_max` says how often it may"),
+                     "step_poisoned");
+  if (!once && step.options.retry.counts_crashes && attempts_used(step) > step.options.retry.attempts_max)
+    return with_code(make_error(ErrorKind::state,
+                                fmt::format("step '{}' has used up its {} attempts; the process died in the last one",
+                                            slot.operation.name, step.options.retry.attempts_max),
+                                "look at what its body does there"),
+                     attempts_used_up);
+  return {};
+}
+
+Result<> RunImpl::not_too_late(const StepState& step) const {
+  std::int64_t total_ms = step.options.total_timeout_ms;
+  if (total_ms <= 0 || now_us() < step.since_us + total_ms * 1000) return {};
+  return too_long(step, "took longer, in all its attempts, than", total_ms);
+}
+
+// Where it must be, it is on the disk that this attempt begins before it does.
+Async<> RunImpl::begin_attempt(std::uint64_t entry) {
+  StepState& step = steps_.at(entry);
+  step.slot.next_us = 0;
+  step.runs = true;
+  ++bodies_;
+  bool durable = step.options.effect == Effect::once || step.options.crashes_max >= 0;
+  if (durable && config_.mode == Mode::durable) {
+    Result<> written = co_await journal_->commit(start_write(step.slot), fence());
+    if (const Error* why = cancelled(step.fiber); written && why) written = *why;
+    if (!written) {
+      std::shared_ptr<FiberRecord> f = step.slot.fiber;
+      (void)end_attempt(step);
+      steps_.erase(entry);
+      if (of_journal(written.error())) co_return co_await not_recorded(f, written.error());
+      co_return written;
+    }
+  } else if (step.options.effect == Effect::idempotent) {
+    record_start(step.slot);
+  }
+  if (step.options.limited()) {
+    step.scope = scope_enter(step.fiber, "step");
+    scope(step.scope)->transparent = true;
+    std::int64_t now = monotonic_ms();
+    step.due_ms = step.options.timeout_ms ? now + step.options.timeout_ms : INT64_MAX;
+    if (step.options.total_timeout_ms)
+      step.total_due_ms =
+          now + std::max<std::int64_t>(0, (step.since_us - now_us()) / 1000 + step.options.total_timeout_ms);
+    step.silent_ms = step.options.heartbeat_timeout_ms ? now + step.options.heartbeat_timeout_ms : 0;
+    watch(entry);
+  }
+  co_return success();
+}
+
+// Cancels the body when its time is over; gives when to look again, or -1.
+std::int64_t RunImpl::look_at(StepState& step) {
+  if (!step.scope || step.late) return -1;
+  std::int64_t now = monotonic_ms(), left = step.due_ms - now;
+  if (left <= 0) step.late = too_long(step, "took longer than", step.options.timeout_ms).with_retry();
+  if (step.silent_ms) {
+    left = std::min(left, step.silent_ms - now);
+    if (step.silent_ms <= now)
+      step.late = too_long(step, "gave no heartbeat for", step.options.heartbeat_timeout_ms).with_retry();
+  }
+  if (step.total_due_ms) {
+    left = std::min(left, step.total_due_ms - now);
+    if (step.total_due_ms <= now)
+      step.late = too_long(step, "took longer, in all its attempts, than", step.options.total_timeout_ms);
+  }
+  if (!step.late) return left;
+  scope(step.scope)->source->cancel(*step.late);
+  return -1;
+}
+
+void RunImpl::watch(std::uint64_t entry) {
+  auto it = steps_.find(entry);
+  std::int64_t left = it == steps_.end() ? -1 : look_at(it->second);
+  if (left < 0) return;
+  // Not from inside of the timer that this replaces.
+  it->second.limit = std::make_unique<Timer>(loop_, left, [this, entry, alive = alive_] {
+    loop_.post([this, entry, alive] { if (*alive) watch(entry); });
+  });
+}
+
+// Gives why the body was cancelled, if its time was over.
+std::optional<Error> RunImpl::end_attempt(StepState& step) {
+  if (step.runs) --bodies_;
+  step.runs = false;
+  if (step.scope) scope_leave(step.fiber, std::exchange(step.scope, 0));
+  step.limit.reset();
+  if (paused_) suspend_when_calm();
+  return std::exchange(step.late, std::nullopt);
+}
+
+bool RunImpl::is_transient(const StepState& step, const Error& failure) {
+  if (step.options.effect == Effect::once || failure.kind == ErrorKind::cancelled) return false;
+  if (failure.code == "step_timeout") return failure.retryable;
+  return failure.retryable || step.options.retry.any_error;
+}
+
+// The pause before the next attempt, with full jitter, the same on each resume. Nothing: there is none.
+std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const Error& failure) const {
+  const RetryPolicy& retry = step.options.retry;
+  int used = attempts_used(step);
+  if (used >= retry.attempts_max) return std::nullopt;
+  double full = std::min<double>(static_cast<double>(retry.cap_ms),
+                                 static_cast<double>(retry.initial_ms) * std::pow(retry.factor, used - 1));
+  std::uint64_t dice = std::stoull(
+      derive_hex({"retry", config_.id, step.slot.key, std::to_string(step.slot.attempt)}, 12), nullptr, 16);
+  auto delay = static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
+  if (failure.retry_after_ms > delay) delay = std::min<std::int64_t>(failure.retry_after_ms, retry.cap_ms);
+  std::int64_t elapsed_ms = (now_us() - step.since_us) / 1000 + delay;
+  if (retry.elapsed_ms_max && elapsed_ms > retry.elapsed_ms_max) return std::nullopt;
+  if (step.options.total_timeout_ms && elapsed_ms >= step.options.total_timeout_ms) return std::nullopt;
+  return delay;
+}
+
+// No attempt is left: the failure is the step's outcome, or the run stops here until somebody resumes it.
+Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pauses) {
+  if (!pauses || config_.mode != Mode::durable) co_return co_await complete_step(entry, std::move(failure));
+  StepState& step = steps_.at(entry);
+  Slot& slot = step.slot;
+  // The next attempt, whose number a crash has raised before.
+  if (failure.code != attempts_used_up) slot.attempt += 1;
+  Error why = make_error(ErrorKind::state,
+                         fmt::format("run {} is paused: step '{}' has used up its attempts: {}", config_.id,
+                                     slot.operation.name, failure.message),
+                         fmt::format("mend the cause, then: rille resume {}", config_.id));
+  why.code = "run_paused";
+  why.resource = config_.id;
+  why.cause = std::make_shared<const Error>(failure);
+  slot.progress.set("paused", true);
+  slot.next_us = now_us();
+  Result<> held = co_await journal_->commit(start_write(slot), fence());
+  if (!held && of_journal(held.error())) {
+    held = co_await not_recorded(slot.fiber, held.error());
+  } else if (held) {
+    pause(std::move(why));
+    held = co_await hold(*slot.fiber);
+    if (held) co_return co_await complete_step(entry, std::move(failure));  // cleanup of a cancelled run goes on
+  }
+  steps_.erase(entry);
+  co_return held.error();
+}
+
+// --- of the whole run
+
+void RunImpl::pause(Error why) {
+  if (paused_ || cancel_reason_) return;
+  paused_ = std::move(why);
+  event("paused", error_to_value(*paused_));
+  suspend_when_calm();
+}
+
+// Waits for the end of the process, or for a cancel of the fiber (an error) or the run (success).
+Async<> RunImpl::hold(FiberRecord& f) {
+  if (const Error* why = cancelled(f.id)) co_return *why;
+  if (!paused_) co_return success();
+  Wake<Result<>> never(scheduler_);
+  held_.push_back(never);
+  auto registration = token(f).on_cancel([never](const Error& why) { never.set(why); });
+  Waiting waiting(f);
+  scheduler_.poke();
+  co_return co_await never;
+}
+
+// A paused run begins nothing, and stops once the last body has ended, and its outcome is on the way to the disk.
+void RunImpl::suspend_when_calm() {
+  loop_.post([this, alive = alive_] { if (*alive) suspend_now(); });
+}
+
+void RunImpl::suspend_now() {
+  if (bodies_ > 0 || suspended_ || !paused_ || cancel_reason_ || planned_cancel_) return;
+  suspended_ = true;
+  journal_->commit_then(
+      [run = config_.id, at = now_us()](store::Db& db) {
+        return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, run});
+      },
+      fence_, [this, alive = alive_](Result<> written) {
+        if (!*alive) return;
+        // Not even this, so the run is found interrupted.
+        if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
+        if (ended_) ended_->set(true);
+      });
+}
+
+void RunImpl::watch_deadline() {
+  if (!config_.deadline_us || cancel_reason_ || planned_cancel_) return;
+  if (!deadline_) deadline_.emplace(loop_.clock(), config_.deadline_us);
+  if (deadline_->over()) {
+    Error why = make_error(ErrorKind::timeout,
+                           fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
+    return cancel(with_code(std::move(why), "run_deadline"));
+  }
+  std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);
+  deadline_timer_ = std::make_unique<Timer>(loop_, look_ms, [this, alive = alive_] {
+    loop_.post([this, alive] { if (*alive) watch_deadline(); });
+  });
+}
+
+std::int64_t RunImpl::look_at_clock() {
+  std::int64_t next = -1;
+  auto sooner = [&](std::int64_t ms) {
+    if (ms >= 0 && (next < 0 || ms < next)) next = ms;
+  };
+  for (auto& [entry, step] : steps_) sooner(look_at(step));
+  if (deadline_ && !cancel_reason_ && !planned_cancel_) {
+    if (deadline_->over()) watch_deadline();
+    else sooner(deadline_->left_ms());
+  }
+  sooner(look_at_cancel());
+  return next;
+}
+
+// A cancel of which the record says where it struck: fibers are let go on to where they stood then. One that computes
+// instead, without ever coming to rest, is what was cancelled.
+std::int64_t RunImpl::look_at_cancel() {
+  if (!planned_cancel_ || !planned_cancel_->recorded) return -1;
+  const std::int64_t now_ns = loop_.clock().monotonic_ns();
+  if (std::exchange(computes_after_, delivered_) != delivered_) computes_since_ns_ = now_ns;
+  const std::int64_t left_ms = rest_within_ms - (now_ns - computes_since_ns_) / 1'000'000;
+  if (left_ms > 0) return left_ms;
+  cancel_now();
+  return planned_cancel_ ? rest_within_ms : -1;
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,384 @@
+#include "runtime/workflow/engine/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "runtime/workflow/agent/install.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/engine/measuring.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
+#include "runtime/workflow/provider/catalogue/workload.hpp"
+#include "runtime/workflow/provider/manner.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t steady_ms = 60'000;  // a connection that held this long ends the row
+
+LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
+  LeaseView v;
+  v.id = l.id;
+  v.name = l.name;
+  v.provider = l.provider;
+  v.state = l.state;
+  v.machine_id = l.machine_id;
+  v.generation = static_cast<int>(l.generation);
+  v.region = l.request.offer.region;
+  v.gpu = l.request.offer.gpu;
+  v.gpu_count = l.request.offer.gpu_count;
+  v.vcpus = l.request.offer.vcpus;
+  v.memory_bytes = l.request.offer.memory_bytes;
+  v.spot = l.request.offer.spot;
+  v.price_micros_per_hour = l.price_micros_per_hour;
+  v.created_wall_us = l.created_us;
+  v.expires_wall_us = l.expires_us;
+  v.spent_micros = l.spent_micros(now_us);
+  v.costs = l.costs(now_us);
+  v.shown_price = l.price().shown();
+  return v;
+}
+
+// "scripts/train_gpt.lua" -> "train_gpt"; where there is no file, the call's name.
+std::string workload_of(const std::string& script, const std::string& call) {
+  const std::filesystem::path path(script);
+  return path.has_extension() ? path.stem().string() : call;
+}
+
+}  // namespace
+
+Value LeaseView::to_value() const {
+  Value v;
+  v.set("id", id)
+      .set("name", name)
+      .set("provider", provider)
+      .set("state", state)
+      .set("machine", machine_id)
+      .set("region", region);
+  v.set("gpu", gpu).set("gpu_count", gpu_count).set("vcpus", vcpus).set("memory", memory_bytes).set("spot", spot);
+  v.set("generation", generation);
+  if (price_micros_per_hour >= 0) v.set("price_per_hour", static_cast<double>(price_micros_per_hour) / 1e6);
+  return v;
+}
+
+Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe)
+    : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
+Calls::~Calls() { closed_.cancel(make_error(ErrorKind::cancelled, "the run has ended")); }
+
+std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {
+  return "c-" + derive_hex({"call", run_.id(), lease_id, key}, 20);
+}
+
+Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
+                                std::int64_t leases_max, CancelToken token) {
+  if (Simulation* world = run_.config_.simulation) {
+    world->asked[lease::Manager::lease_id(run_.id(), key)] = options;
+    // The simulated one answers for it.
+    std::vector<std::string> named{"provider", "providers"};
+    named.insert(named.end(), provider::rent_options().begin(), provider::rent_options().end());
+    for (const std::string& option : named)
+      if (options.as_object()) options.as_object()->erase(option);
+    provider::Workload::leave_out(options);
+  }
+  if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
+    RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
+    if (!begun) co_return by.error();
+    provider::Workload::leave_out(options);  // what has been sent is followed up, whatever became of the file
+  }
+  lease::Acquire request;
+  request.key = std::move(key);
+  request.name = std::move(name);
+  request.scope = std::move(scope);
+  request.options = std::move(options);
+  request.fence = run_.fence();
+  request.leases_max = leases_max;
+  auto alive = run_.alive_;
+  lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
+  Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);
+  if (made && *alive) holds_[made->id].orphan_ms = made->request.orphan_after_ms;
+  co_return made;
+}
+
+Async<> Calls::release(std::string lease_id) {
+  clients_.erase(lease_id);
+  unwanted_.erase(lease_id);
+  lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
+  auto alive = run_.alive_;
+  const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
+  if (*alive && released && holds_.erase(lease_id)) keep_time();
+  co_return released;
+}
+
+Async<> Calls::release_run() {
+  if (!leases_) co_return success();
+  clients_.clear();
+  RILLE_CO_TRY(std::vector<lease::Lease> held, leases_->of_run(run_.id()));
+  std::optional<Error> first;
+  for (auto l = held.rbegin(); l != held.rend(); ++l) {
+    if (l->state == "released" || l->detached) continue;
+    if (Result<> r = co_await release(l->id); !r && !first) first = r.error();
+  }
+  if (first) co_return *first;
+  co_return success();
+}
+
+Result<LeaseView> Calls::view(const std::string& lease_id) const {
+  RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  return to_view(*l, run_.loop().clock().wall_us());
+}
+
+// Looked for once by this process; brought there if need be.
+Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, CancelToken token) {
+  if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
+  agent::InstallOptions options;
+  options.self_exe = self_exe_;
+  if (run_.config_.install_identity) options.identity = run_.config_.install_identity();
+  options.cache = home_of(run_.config_.home) + "/cache";
+  RILLE_CO_TRY(std::vector<std::string> words,
+               co_await agent::install(run_.loop(), machine.channel, std::move(options), token));
+  installed_[machine.id] = words;
+  co_return words;
+}
+
+Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine machine, CancelToken token) {
+  if (Simulation* world = run_.config_.simulation)
+    co_return co_await world->agents.connect(run_.loop(), machine.id, token);
+  if (machine.channel == ChannelSpec())  // an agent there would be one of this machine
+    co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
+  agent::ClientOptions options;
+  options.agent_argv = {self_exe_, "agent"};
+  options.withheld = provider::secret_variables();
+  if (!machine.channel.argv_prefix.empty()) {
+    RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token));
+  }
+  co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
+}
+
+void Calls::use(const std::string& lease_id, int more) {
+  int& users = in_use_[lease_id];
+  const bool before = users > 0;
+  users += more;
+  if (before == (users > 0)) return;
+  run_.journal_->enqueue([lease_id, busy = !before, at = run_.now_us()](store::Db& db) {
+    return lease::record_busy(db, lease_id, busy, at);
+  }, run_.fence());
+}
+
+// The end of a call that was started again and again: what its last attempt said, and how often there was one.
+Error Calls::gave_up(const std::string& name, int attempts, Error last) {
+  Error e = last;
+  e.kind = last.kind;
+  e.message = fmt::format("call '{}' ended {} times in a row without a new checkpoint, at last: {}", name, attempts,
+                          last.message);
+  e.code = "restarts_max";
+  e.retryable = false;
+  return std::move(e).with_cause(std::move(last));
+}
+
+// Full jitter, from the call's identity.
+std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const {
+  if (idle_attempts <= 0) return 0;  // it got on: again at once
+  const RetryPolicy& p = run_.config_.restarts;
+  double full = std::min<double>(static_cast<double>(p.cap_ms),
+                                 static_cast<double>(p.initial_ms) * std::pow(p.factor, idle_attempts - 1));
+  std::uint64_t dice = std::stoull(derive_hex({"restart", agent_key, std::to_string(attempt)}, 12), nullptr, 16);
+  return static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
+}
+
+Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
+                         std::int64_t& ran_on) {
+  auto alive = run_.alive_;
+  use(lease_id, 1);
+  CancelSource working(token);
+  const auto in_time = bound(lease_id, working);
+  Result<Value> result =
+      co_await run_call(lease_id, key, std::move(spec), std::move(postponed), working.token(), ran_on);
+  if (!*alive) co_return result;
+  working_[lease_id].erase(call_key(lease_id, key));
+  use(lease_id, -1);
+  // The work must not outlive the scope that wanted it.
+  if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
+  co_return result;
+}
+
+agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, std::int64_t generation) const {
+  agent::StartRequest request;
+  request.call_key = std::move(key);
+  request.generation = generation;
+  request.epoch = run_.fence().epoch;
+  request.spec = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
+  request.spec.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
+  if (run_.config_.simulation && !spec.sim.is_null()) request.spec.set("sim", spec.sim);
+  if (spec.timeout_ms) request.spec.set("timeout_ms", spec.timeout_ms);
+  return request;
+}
+
+Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
+                             CancelToken token, std::int64_t& ran_on) {
+  agent::StartRequest request = start_request(spec, call_key(lease_id, key), 0);
+  std::int64_t offset = 0;
+  int breaks = 0;
+  Measuring measuring(home_of(run_.config_.home), run_.id(), workload_of(run_.config_.script, spec.name));
+  agent::AttachHandlers callbacks;
+  callbacks.log = [&](std::string_view text, std::int64_t at) {
+    offset = at + static_cast<std::int64_t>(text.size());
+    if (run_.hooks().print) run_.hooks().print(text);
+  };
+  callbacks.progress = [&](const Value& p) {
+    if (Result<> kept = measuring.hear(p, run_.loop().clock().wall_us()); !kept)
+      run_.event("warning", Value().set("what", "how fast it trains is not kept").set("message", kept.error().message));
+    if (run_.hooks().progress) run_.hooks().progress(p);
+  };
+  auto keeper = std::make_shared<Keeper>();
+  keeper->lease = lease_id;
+  keeper->key = request.call_key;
+  keeper->folder = folder_of(spec.name, keeper->key);
+  std::shared_ptr<agent::AgentClient> agent;
+  callbacks.notice = [&](std::int64_t deadline_us) { noticed(lease_id, request.generation, deadline_us); };
+  callbacks.checkpoint = [&](const Value& c) {
+    keeper->latest = c;
+    if (spec.keep_checkpoints && !keeper->busy) run_.loop().spawn(keep(keeper, agent, token));
+    run_.event("checkpoint", c);
+  };
+
+  while (true) {
+    auto connected = co_await client(lease_id, token);
+    if (!connected) co_return connected.error();
+    agent = *connected;
+    RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+    if (l->generation != request.generation) {  // the first machine that this process sees, or another
+      if (request.generation) {
+        run_.event("call_moved", Value().set("call", spec.name).set("lease", lease_id).set("generation", l->generation)
+                                     .set("from_checkpoint", !keeper->latest.is_null()));
+        offset = breaks = 0;
+        postponed.until_us = request.after_attempt = 0;
+      }
+      request.generation = keeper->generation = ran_on = l->generation;
+      measuring.on(*l);
+      // What installs a driver comes before the look for what it drives.
+      if (!spec.setup) RILLE_CO_CHECK(co_await look_for_gpus(*l, agent, token));
+    }
+    working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
+    watch_for_notice(*l);
+    recall_notice(*l);
+    tell_working(lease_id, request.generation);
+    std::int64_t since_ns = run_.loop().clock().monotonic_ns();
+    auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);
+    if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
+    if (attached && has_left(*attached) && spec.keep_checkpoints) {
+      RILLE_CO_CHECK(co_await move_after_notice(keeper, agent, attached->checkpoint, token));
+      RILLE_CO_TRY(l, leases_->find(lease_id));
+      if (agent->broken() || l->generation != request.generation) continue;
+      request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
+      run_.event("call_restarted", Value().set("call", spec.name).set("why", "its machine was not taken away")
+                                       .set("from_checkpoint", true).set("attempt", attached->attempt + 1)
+                                       .set("delay_ms", 0));
+      RILLE_CO_CHECK(co_await agent->start(request, token));
+      continue;
+    }
+    if (attached) {
+      bool done = attached->state == agent::CallState::done;
+      if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
+        if (!attached->result->ok()) {  // its disk may have gone before its process
+          RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
+          if (gone) continue;
+        }
+        while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
+        if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
+        if (!keeper->warning.empty())
+          run_.event("warning",
+                     Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
+        co_return std::move(*attached->result);
+      }
+      request.after_attempt = attached->attempt;
+      if (attached->attempt > 0) {  // its worker died, or its agent did and took the worker along
+        Error why = done ? attached->result->error()
+                         : make_error(ErrorKind::internal, "its agent died",
+                                      "look for what ends processes on the instance: memory, or its system's log");
+        if (attached->idle_attempts >= run_.config_.restarts.attempts_max)
+          co_return gave_up(spec.name, attached->idle_attempts, std::move(why));
+        std::int64_t now_us = run_.loop().clock().wall_us();
+        if (postponed.until_us <= now_us)
+          postponed.until_us =
+              now_us + 1000 * restart_delay_ms(request.call_key, attached->attempt, attached->idle_attempts);
+        postponed.record(postponed.until_us);
+        run_.event("call_restarted", Value().set("call", spec.name).set("why", why.message)
+                                         .set("from_checkpoint", !keeper->latest.is_null())
+                                         .set("attempt", attached->attempt + 1)
+                                         .set("delay_ms", (postponed.until_us - now_us) / 1000));
+        RILLE_CO_CHECK(co_await sleep_for(run_.loop(), (postponed.until_us - now_us) / 1000, token));
+      }
+      Result<> ready = success();
+      if (spec.keep_checkpoints) ready = co_await restore(keeper, agent, token);
+      if (ready) {
+        auto begun = co_await agent->start(request, token);
+        if (begun) continue;
+        attached = begun.error();
+      } else {
+        attached = ready.error();
+      }
+    }
+    const Error& e = attached.error();
+    if (token.cancelled()) co_return token.reason();
+    if (++breaks > reconnects_max) co_return in_time(lease_id, e);
+    if (!e.retryable) {
+      RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
+      if (!gone) co_return in_time(lease_id, e);
+    }
+    run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
+    clients_.erase(lease_id);
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
+  }
+}
+
+// What the agent need not keep. Told as soon as a connection allows; `now` makes one for it.
+void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
+  unwanted_[lease_id].insert_or_assign(call_key(lease_id, key), std::move(reason));
+  auto it = clients_.find(lease_id);
+  if (!now && (it == clients_.end() || it->second->broken())) return;  // the next connection tells it first
+  if (settling_.insert(lease_id).second) run_.loop().spawn(settle(lease_id));
+}
+
+Task<void> Calls::settle(std::string lease_id) {
+  auto alive = run_.alive_;
+  for (int tries = 0; unwanted_.contains(lease_id) && tries < reconnects_max; ++tries) {
+    auto agent = co_await known_client(lease_id, closed_.token());  // tells it, too, when the connection is new
+    if (!*alive) co_return;
+    if (!agent) break;  // the machine is gone, or out of reach: then the next connection tells it
+    Result<> told = co_await tell_unwanted(lease_id, *agent);
+    if (!*alive) co_return;
+    if (told) continue;
+    clients_.erase(lease_id);  // its connection breaks, though it may not know yet
+    told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
+    if (!*alive) co_return;
+  }
+  settling_.erase(lease_id);
+}
+
+Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
+  constexpr std::size_t keys_max = 1000;  // in one frame
+  auto alive = run_.alive_;
+  for (auto it = unwanted_.find(lease_id); it != unwanted_.end() && !agent->broken(); it = unwanted_.find(lease_id)) {
+    std::vector<std::string> keys;
+    std::string reason = it->second.begin()->second;
+    for (auto call = it->second.begin(); call != it->second.end() && keys.size() < keys_max; ++call)
+      if (call->second == reason) keys.push_back(call->first);
+    Result<> told = co_await agent->forget(keys, reason);
+    if (!*alive) co_return success();
+    if (!told && told.error().kind == ErrorKind::network) co_return told;
+    // An answer, whatever it is, is the agent's last word on these.
+    it = unwanted_.find(lease_id);
+    if (it == unwanted_.end()) break;
+    for (const std::string& key : keys) it->second.erase(key);
+    if (it->second.empty()) unwanted_.erase(it);
+  }
+  co_return success();
+}
+
+}  // namespace rille::engine

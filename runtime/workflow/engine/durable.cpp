@@ -1,0 +1,378 @@
+// Durable operations: admission (the journal's answer, or leave to go live), completion, sleep, clock, signals.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/deadline.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+constexpr std::int64_t signal_poll_ms = 200, signal_poll_simulated_ms = 86'400'000;
+
+std::string args_hash(const Value& args) {
+  if (args.is_null()) return std::string(no_args_sha256);
+  return sha256_hex(args.to_json()).substr(0, 32);
+}
+
+}  // namespace
+
+Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
+  const Operation& op = slot.operation;
+  if (e.kind == op.kind && e.name == op.name && e.args_sha256 == slot.args_sha256) return {};
+  bool same_call = e.kind == op.kind && e.name == op.name;
+  std::string message =
+      same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})",
+                              slot.fiber->path, op.kind, op.name, op.source, e.source)
+                : fmt::format(
+                      "{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
+                      slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
+  return make_error(
+      ErrorKind::divergence, message,
+      "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
+      "Resume with the pinned script, or start a new run");
+}
+
+void RunImpl::diverge(Error error) {
+  if (divergence_) return;
+  divergence_ = error;
+  event("divergence", error_to_value(error));
+  // Every fiber unwinds; the gate never opens, so nothing live begins.
+  scheduler_.ready([this, error] { unwind(error); });
+}
+
+// Waits for the recorded completion to be the next in order. Cancelled: its turn will be passed over.
+Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
+  Wake<Result<>> turn(scheduler_);
+  turns_.insert_or_assign(seq, turn);
+  auto registration = token(f).on_cancel([turn](const Error& why) { turn.set(why); });
+  Waiting waiting(f);
+  scheduler_.poke();
+  Result<> r = co_await turn;
+  if (!r) {
+    turns_.erase(seq);
+    passed_.insert(seq);
+    scheduler_.poke();
+  }
+  co_return r;
+}
+
+// Nothing live begins before the whole record has been delivered.
+Async<> RunImpl::wait_live(FiberRecord& f) {
+  if (divergence_) co_return *divergence_;
+  if (replay_.over()) co_return success();
+  Wake<Result<>> open(scheduler_);
+  gate_.push_back(open);
+  auto registration = token(f).on_cancel([open](const Error& why) { open.set(why); });
+  Waiting waiting(f);
+  scheduler_.poke();
+  co_return co_await open;
+}
+
+// Whether a release goes out now. False: it did in an earlier process, failed, and the script went on.
+Async<bool> RunImpl::release_gate(FiberRecord& f) {
+  if (replay_.over()) co_return true;
+  Wake<bool> open(scheduler_);
+  release_gates_.push_back(open);
+  Waiting waiting(f);
+  scheduler_.poke();
+  co_return co_await open;
+}
+
+void RunImpl::open_gates(const Result<>& how) {
+  if (gate_.empty() && release_gates_.empty() && patches_.empty() && turns_.empty()) return;
+  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // what no cancel reaches, in a scope that ends
+  for (auto& wake : std::exchange(gate_, {})) wake.set(how);
+  for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
+  for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));
+}
+
+// No fiber can go on by itself: apply a cancel, deliver the next recorded completion, open the gate, or find that the
+// script does not follow its record.
+void RunImpl::on_quiet() {
+  // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a
+  // race goes on until it is told, and that moment is not in the record.
+  const auto nobody_comes = [this] {
+    if (passed_.contains(replay_.next())) return true;
+    return unwound_.contains(replay_.next_entry().fiber) && !turns_.contains(replay_.next());
+  };
+  while (!replay_.over() && nobody_comes()) replay_.advance();
+  if (planned_cancel_ && (replay_.over() || (planned_cancel_->recorded && replay_.next() > planned_cancel_->after)))
+    return begin_cancel();
+  if (!replay_.over()) {
+    auto turn = turns_.find(replay_.next());
+    if (turn != turns_.end()) {
+      Wake<Result<>> wake = turn->second;
+      turns_.erase(turn);
+      delivered_ = replay_.next();
+      replay_.advance();
+      scheduler_.deliver([wake] { wake.fire(success()); });
+      return;
+    }
+  }
+  if (replay_.over()) return open_gates(success());
+  bool all_wait = std::all_of(fibers_.begin(), fibers_.end(), [](const auto& f) {
+    return f.second->ended || f.second->body_done || f.second->waiting > 0;
+  });
+  bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
+  if (divergence_) return open_gates(*divergence_);
+  if (!all_wait) return;
+  if (!patches_.empty()) {  // the record goes on because this fiber did, without its marker
+    Wake<Result<bool>> first = patches_.begin()->second;
+    patches_.erase(patches_.begin());
+    return first.set(false);
+  }
+  if (!release_gates_.empty()) {
+    for (auto& wake : std::exchange(release_gates_, {})) wake.set(false);
+    return;
+  }
+  const Entry& missed = replay_.next_entry();
+  if (missed.kind == "released") {  // of a scope that the script has no more
+    replay_.advance();
+    return scheduler_.poke();
+  }
+  if (cancel_reason_ || !main_runs) {
+    // Unwinding goes other ways than the record: from here on, cleanup is live.
+    while (!replay_.over()) replay_.advance();
+    scheduler_.poke();
+    return open_gates(success());
+  }
+  diverge(make_error(ErrorKind::divergence,
+                     fmt::format("{}: the record has {} '{}' at {} next, but the script waits elsewhere", missed.fiber,
+                                 missed.kind, missed.name, missed.source),
+                     "nothing was started. Resume with the pinned script, or start a new run"));
+}
+
+std::string RunImpl::next_key(FiberRecord& f, const std::string& name) const {
+  return fmt::format("{}/{}#{}", f.path, name, f.occurrences[name_hash(name)] + 1);
+}
+
+Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
+  FiberRecord& f = fiber(id);
+  if (const Error* why = cancelled(id)) co_return *why;
+  Slot slot;
+  slot.fiber = f.shared_from_this();
+  slot.occurrence = ++f.occurrences[name_hash(operation.name)];
+  slot.key = f.path + "/" + operation.name + "#" + std::to_string(slot.occurrence);
+  slot.started_us = now_us();
+  slot.operation = std::move(operation);
+  if (config_.mode != Mode::durable) co_return slot;
+
+  slot.pos = f.next_pos++;
+  slot.args_sha256 = args_hash(slot.operation.args);
+  const Entry* entry = replay_.empty() ? nullptr : replay_.find(f.path, slot.pos);
+  if (entry) {
+    if (Result<> same = check_entry(*entry, slot); !same) {
+      diverge(same.error());
+      co_return same.error();
+    }
+    if (entry->completed()) {
+      RILLE_CO_CHECK(co_await wait_turn(f, entry->seq));
+      slot.recorded.emplace(entry->error ? Result<Value>(*entry->error) : Result<Value>(entry->value));
+      co_return slot;
+    }
+    slot.attempt = static_cast<int>(entry->attempt);
+    slot.next_us = entry->next_us;
+    slot.started_us = entry->started_us;
+    slot.begun = true;
+    slot.progress = entry->progress;
+    row_of(slot).written = true;
+  }
+  if (divergence_ || !replay_.over()) RILLE_CO_CHECK(co_await wait_live(f));
+  if (paused_) RILLE_CO_CHECK(co_await hold(f));
+  if (!followed_) pin_edited();
+  if (!f.owed.empty()) RILLE_CO_CHECK(co_await take_owed(slot.fiber));
+  co_return slot;
+}
+
+// Copied for the writer thread: a Slot belongs to the loop's.
+QueuedEntry& RunImpl::row_of(Slot& slot) const {
+  if (!slot.row) {
+    slot.row = std::make_shared<QueuedEntry>();
+    QueuedEntry& r = *slot.row;
+    r.run = config_.number;
+    r.fiber = slot.fiber->path;
+    r.kind = slot.operation.kind;
+    r.name = slot.operation.name;
+    r.args_sha256 = slot.args_sha256;
+    r.source = slot.operation.source;
+    r.pos = slot.pos;
+    r.occurrence = slot.occurrence;
+    r.started_us = slot.started_us;
+  }
+  return *slot.row;
+}
+
+// That it has begun, and which attempt this is. Skipped when the completion has overtaken it.
+store::Journal::Write RunImpl::start_write(Slot& slot) const {
+  row_of(slot).wanted = slot.attempt;
+  std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
+  return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us, progress = std::move(progress)](
+             store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
+}
+
+// Durable within milliseconds.
+void RunImpl::record_start(Slot& slot) {
+  if (config_.mode == Mode::durable) journal_->enqueue(start_write(slot), fence_);
+}
+
+Error RunImpl::unrecorded(const Error& why) const {
+  std::string remedy = why.hint.empty() ? "mend the cause" : why.hint;
+  if (remedy.starts_with("free some space")) remedy = remedy.substr(0, remedy.find(','));
+  Error e = make_error(why.kind, fmt::format("run {} stops here: its record cannot be written: {}", config_.id,
+                                             why.message),
+                       fmt::format("{}; then: rille resume {}. What was recorded is not lost", remedy, config_.id));
+  e.code = "run_paused";
+  e.resource = config_.id;
+  e.cause = std::make_shared<const Error>(why);
+  return e;
+}
+
+// What the journal has not taken does not reach the script, which would go on past a place that a resume does not find:
+// the run is suspended instead. Comes back, with an error, only to what a cancel unwinds.
+Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
+  if (const Error* cancel = cancelled(f->id)) co_return *cancel;
+  if (config_.mode == Mode::durable) {
+    pause(unrecorded(why));
+    RILLE_CO_CHECK(co_await hold(*f));
+  }
+  co_return why;
+}
+
+// Records the outcome and resumes when it is durable, in the order of completion over all fibers.
+Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
+  if (config_.mode != Mode::durable) co_return outcome;
+  if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // a resume would find it again
+    Result<> lost = co_await not_recorded(slot.fiber, outcome.error());
+    co_return lost.error();
+  }
+  QueuedEntry& row = row_of(slot);
+  if (outcome) row.value = outcome->to_json();
+  if (row.value.size() > store::blob_bytes_max)
+    outcome = make_error(ErrorKind::invalid,
+                         fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept",
+                                     slot.operation.kind, slot.operation.name, row.value.size() >> 20),
+                         "write it to a file and return the file's name");
+  else if (row.value.size() > store::inline_bytes_max)
+    row.blobs = config_.blobs;
+  if (!outcome) row.error = error_to_value(outcome.error()).to_json();
+  row.attempt = slot.attempt;
+  row.ended_us = now_us();
+  row.seq = next_seq_++;
+  row.wanted = 0;
+  Wake<Result<>> durable(scheduler_);
+  store::Journal::Write write = [row = slot.row](store::Db& db) { return write_completed(db, *row); };
+  if (extra)
+    write = [row = slot.row, extra = std::move(extra)](store::Db& db) -> Result<> {
+      RILLE_CHECK(write_completed(db, *row));
+      return extra(db);
+    };
+  journal_->commit_then(std::move(write), fence_, [this, durable, seq = row.seq, alive = alive_](Result<> r) {
+    if (!*alive) return;
+    auto shared = std::make_shared<Result<>>(std::move(r));
+    scheduler_.deliver([this, durable, seq, shared] {
+      if (*shared) delivered_ = seq;
+      durable.fire(std::move(*shared));
+    });
+  });
+  // A fiber cancelled meanwhile unwinds at once, here as on replay (wait_turn), whatever is recorded.
+  auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
+  Result<> written = co_await durable;
+  // `state`: another runner has the run, or the transaction itself says no.
+  if (!written && written.error().kind != ErrorKind::state)
+    written = co_await not_recorded(slot.fiber, written.error());
+  if (!written) co_return written.error();
+  co_return outcome;
+}
+
+Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::string source) {
+  Operation op{"sleep", std::move(name), Value(ms), std::move(source)};
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  if (slot.recorded) co_return success();
+  if (!slot.next_us) {
+    slot.next_us = now_us() + ms * 1000;  // absolute, so that a resume waits only for the rest
+    record_start(slot);
+  }
+  // Wall time may jump; look again at least every minute. No clock makes a sleep longer than it was meant to be.
+  Deadline due(loop_.clock(), std::min(slot.next_us, now_us() + ms * 1000));
+  while (!due.over())
+    RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(due.left_ms(), 60'000), token(*slot.fiber)));
+  Result<Value> done = co_await complete(std::move(slot), Value());
+  if (!done) co_return done.error();
+  co_return success();
+}
+
+Async<double> RunImpl::now(FiberId id, std::string source) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"now", "now", Value(), std::move(source)}));
+  Result<Value> v = Value();
+  if (slot.recorded) v = std::move(*slot.recorded);
+  else v = co_await complete(std::move(slot), Value(static_cast<double>(now_us()) / 1e6));
+  if (!v) co_return v.error();
+  co_return v->as_number() ? *v->as_number() : 0.0;
+}
+
+Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<Async<Value>(CancelToken)> live) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(operation)));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  record_start(slot);
+  Result<Value> outcome = co_await live(token(*slot.fiber));
+  if (!outcome)
+    if (const Error* why = cancelled(id)) co_return *why;
+  co_return co_await complete(std::move(slot), std::move(outcome));
+}
+
+// Messages wait in the inbox; taking one and recording it are one transaction.
+Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise,
+                             std::string source) {
+  RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
+  if (slot.recorded) co_return std::move(*slot.recorded);
+  if (!journal_)
+    co_return make_error(ErrorKind::state, "signals reach only durable runs and sessions",
+                         "receive it in the workflow and pass it to the call");
+  if (!slot.next_us && timeout_ms > 0) slot.next_us = now_us() + timeout_ms * 1000;
+  record_start(slot);
+  std::optional<Deadline> due;
+  if (slot.next_us) due.emplace(loop_.clock(), std::min(slot.next_us, now_us() + timeout_ms * 1000));
+  while (true) {
+    std::string message_id, payload;
+    Result<> looked = journal_->reader().query(
+        "SELECT message_id,payload FROM inbox WHERE run=? AND name=? AND taken_by IS NULL ORDER BY at_us,message_id",
+        {config_.id, name}, [&](const store::Row& row) {
+          if (!message_id.empty() || taking_.contains(row.text(0))) return;
+          message_id = row.text(0);
+          payload = row.text(1);
+        });
+    if (!looked) RILLE_CO_CHECK(co_await not_recorded(slot.fiber, looked.error()));
+    if (!message_id.empty()) {
+      // Until the reader sees that it is taken, no other fiber of this run may choose it.
+      taking_.insert(message_id);
+      RILLE_CO_TRY(Value message, Value::from_json(payload));
+      store::Journal::Write take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) -> Result<> {
+        RILLE_CHECK(db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=? AND taken_by IS NULL",
+                           {key, run, name, message_id}));
+        if (db.changes() == 1) return {};
+        return make_error(ErrorKind::state, fmt::format("message {} of signal '{}' has been taken by another reader",
+                                                        message_id, name));
+      };
+      if (config_.mode != Mode::durable) {
+        Result<> taken = co_await journal_->commit(take, fence());
+        taking_.erase(message_id);
+        if (!taken) co_return taken.error();
+        co_return message;
+      }
+      Result<Value> taken = co_await complete(std::move(slot), std::move(message), take);
+      // A cancelled fiber does not wait for the commit; the id then stays here.
+      if (!cancelled(id)) taking_.erase(message_id);
+      co_return taken;
+    }
+    if (due && due->over()) co_return co_await complete(std::move(slot), std::move(otherwise));
+    std::int64_t rest_ms = due ? due->left_ms() : signal_poll_simulated_ms;
+    if (!config_.simulation) rest_ms = signal_poll_ms;  // else nobody sends one
+    RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token(*slot.fiber)));
+  }
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,121 @@
+// The end of a lease's time while its run is being run: whoever holds it ends it then, for not every machine ends
+// itself, and on some clouds nobody else does. The reaper leaves a run that is alive to its runner. Recorded as every
+// end: by the lease's row, and by the errors of what was at work there.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/lease/expiry.hpp"
+
+namespace rille::engine {
+
+namespace {
+constexpr std::int64_t look_ms = 60'000, soonest_ms = 250;  // at the wall clock, for this machine may sleep
+constexpr std::int64_t beat_us = 60'000'000;
+
+std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
+}  // namespace
+
+// At the latest; what the row says by then counts. 0: look there.
+void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
+  Hold& hold = holds_[lease_id];
+  hold.expires_us = expires_us;
+  hold.met_us = run_.now_us();
+  if (!hold.orphan_ms) {  // it was not rented just now
+    const Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
+    if (row && *row) hold.orphan_ms = (*row)->request.orphan_after_ms;
+  }
+  keep_time();
+}
+
+void Calls::keep_time() {
+  clock_.reset();
+  const std::int64_t now_us = run_.now_us();
+  std::int64_t next_us = INT64_MAX;
+  for (const auto& [id, hold] : holds_) {
+    if (!hold.expires_us) continue;
+    next_us = std::min(next_us, *hold.expires_us);
+    if (run_.config_.simulation) continue;  // whose machines need nobody, and whose clock runs with this one
+    next_us = std::min(next_us, now_us + look_ms * 1000);
+    if (hold.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, hold.orphan_ms / 4) * 1000);
+  }
+  if (next_us == INT64_MAX) return;
+  const std::int64_t ms = std::max<std::int64_t>(0, (next_us - now_us + 999) / 1000);
+  clock_ = std::make_unique<Timer>(run_.loop(), ms, [this] { look_around(); });
+}
+
+void Calls::look_around() {
+  const std::int64_t now_us = run_.now_us();
+  std::vector<std::string> over, unmet;  // what is begun for them may change holds_
+  for (auto& [lease, hold] : holds_) {
+    if (!hold.expires_us) continue;
+    const auto client = clients_.find(lease);
+    if (client != clients_.end() && !client->second->broken()) hold.met_us = now_us;
+    const bool lonely = hold.orphan_ms && now_us - hold.met_us >= hold.orphan_ms * 1000 / 2;
+    if (*hold.expires_us <= now_us) hold.expires_us.reset(), over.push_back(lease);
+    else if (lonely && !std::exchange(hold.meeting, true)) unmet.push_back(lease);
+  }
+  for (const std::string& lease : over) run_.loop().spawn(end_in_time(lease));
+  for (const std::string& lease : unmet) run_.loop().spawn(meet(lease));
+  if (!run_.config_.simulation && now_us - beat_us_ >= beat_us) {
+    beat_us_ = now_us;
+    run_.journal_->enqueue([run = run_.id(), now_us](store::Db& db) {
+      return db.run("UPDATE runs SET updated_us=? WHERE id=?", {now_us, run});
+    }, run_.fence());
+  }
+  keep_time();
+}
+
+// What fails is tried again at the next look.
+Task<void> Calls::meet(std::string lease_id) {
+  auto alive = run_.alive_;
+  auto agent = co_await known_client(lease_id, closed_.token());
+  if (!*alive) co_return;
+  if (auto it = holds_.find(lease_id); it != holds_.end()) it->second.meeting = false;
+}
+
+// What works there hears why, and does not wait for the machine's end.
+Task<void> Calls::end_in_time(std::string lease_id) {
+  auto alive = run_.alive_;
+  const CancelToken closed = closed_.token();
+  for (int attempt = 0;; ++attempt) {
+    Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
+    if (row && (!*row || ((*row)->state == "released" && (*row)->replacing.empty()))) co_return;
+    if (row && run_.now_us() < (*row)->expires_us) {
+      end_by(lease_id, (*row)->expires_us);
+      co_return;
+    }
+    if (row && attempt == 0) {
+      Error why = lease::ttl_over(**row);
+      run_.event("expired", Value().set("lease", lease_id).set("name", (*row)->name)
+                                .set("generation", (*row)->generation).set("reason", "ttl")
+                                .set("message", why.message));
+      holds_[lease_id].over.cancel(std::move(why));
+    }
+    Result<> ended;
+    if (row) ended = co_await release(lease_id);
+    else ended = row.error();
+    if (!*alive || ended) co_return;
+    if (attempt == 0)
+      run_.event("warning", Value().set("what", "a lease whose ttl is over could not be released; it is tried again")
+                                .set("message", ended.error().message));
+    Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
+    if (!slept || !*alive) co_return;
+  }
+}
+
+// It is cut short when the lease's time is over.
+CancelToken::Registration Calls::bound(const std::string& lease_id, CancelSource& work) {
+  return holds_[lease_id].over.token().on_cancel([&work](const Error& why) { work.cancel(why); });
+}
+
+// What an error from a lease whose time is over means; else the error itself.
+Error Calls::in_time(const std::string& lease_id, Error e) const {
+  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
+  if (!l || !*l || run_.now_us() < (*l)->expires_us) return e;
+  return lease::ttl_over(**l);
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,60 @@
+#include "runtime/workflow/engine/gpu_check.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+// Clusters lend slices of a card, or a card to several, as so many GPUs.
+bool may_share(const std::string& provider) { return provider == "kubernetes" || provider == "slurm"; }
+
+}  // namespace
+
+std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
+  const provider::Offer& offer = lease.request.offer;
+  const bool counts = seen.each && !may_share(lease.provider);
+  if (offer.gpu_count <= 0 || seen.count >= (counts ? offer.gpu_count : 1)) return std::nullopt;
+  Error e = make_error(
+      ErrorKind::device,
+      fmt::format("the machine of '{}' ({}) was rented as {} of {} with {} {} and shows {}", lease.name,
+                  lease.machine_id, offer.id, lease.provider, offer.gpu_count, offer.gpu,
+                  seen.count ? fmt::format("{}", seen.count) : "none"),
+      seen.count ? "a card or its driver has failed: rent another; gpu_check = false only warns"
+                 : fmt::format("its image has no driver for them: name one that has, as \"image\" in the settings of "
+                               "{}; or install one in a call with setup = true, which comes before this look; "
+                               "gpu_check = false only warns", lease.provider));
+  e.code = "gpus_missing";
+  e.provider = lease.provider;
+  e.resource = lease.id;
+  return e;
+}
+
+// Before the first call there that is no setup. A machine that is of no use ends at once: it costs money, and its
+// error is that of the call.
+Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  if (l.request.offer.gpu_count <= 0 || looked_for_gpus_.count({l.id, l.generation})) co_return success();
+  const Result<Value> machine = co_await agent->describe(token);
+  if (!machine || (*machine)["gpus"].is_null()) co_return success();  // whoever asks next hears of a broken line
+  looked_for_gpus_.insert({l.id, l.generation});
+  const GpusSeen seen{machine->integer("gpus"), machine->boolean("gpus_each", true)};
+  std::optional<Error> missing = gpus_missing(l, seen);
+  if (!missing) co_return success();
+  if (!l.options.boolean("gpu_check", true)) {
+    run_.event("warning", Value().set("what", missing->message)
+                              .set("message", "what uses a GPU there fails, or runs on the processor"));
+    co_return success();
+  }
+  const Result<> released = co_await release(l.id);
+  if (released) {
+    missing->message += "; it is released";
+    co_return std::move(*missing);
+  }
+  missing->hint = fmt::format("it may still cost money: `rille release {}`. {}", l.id, missing->hint);
+  co_return std::move(*missing).with_cause(released.error());
+}
+
+}  // namespace rille::engine

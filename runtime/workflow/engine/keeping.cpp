@@ -1,0 +1,123 @@
+// Checkpoints that a call publishes: copied to the run's home while it runs, and back onto the lease's next machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+
+namespace rille::engine {
+
+// The call's name, as far as it makes a file name, and what tells it from others of that name.
+std::string Calls::folder_of(const std::string& name, const std::string& key) {
+  std::string out = name.substr(0, 60);
+  for (char& c : out)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_') c = '_';
+  return out + "-" + derive_hex({"checkpoints", key}, 6);
+}
+
+Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  auto alive = run_.alive_;
+  keeper->busy = true;
+  while (keeper->latest.integer("step", -1) > keeper->kept_step && !agent->broken()) {
+    Value published = keeper->latest;
+    std::string from = published.text("directory");
+    if (from.empty()) break;
+    std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
+    std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
+    auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
+    if (!*alive) co_return;
+    std::error_code ec;
+    if (moved) {
+      std::filesystem::remove_all(to, ec);
+      std::filesystem::rename(part, to, ec);
+    }
+    keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
+    keeper->kept_step = published.integer("step");
+    if (!keeper->warning.empty()) continue;  // an older one may have been retired meanwhile: the next is tried
+    record_kept(*keeper, published, to.string());
+    run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
+    retire(folder, 2);
+  }
+  keeper->busy = false;
+}
+
+// Leaves the newest `count` checkpoints; their names sort by step.
+void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
+  std::vector<std::filesystem::path> found;
+  std::error_code ec;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ec))
+    if (entry.is_directory(ec) && entry.path().extension() != ".part") found.push_back(entry.path());
+  std::sort(found.begin(), found.end());
+  for (std::size_t i = 0; i + count < found.size(); ++i) std::filesystem::remove_all(found[i], ec);
+}
+
+void Calls::record_kept(const Keeper& keeper, const Value& published, std::string here) {
+  run_.journal_->enqueue([k = keeper, step = published.integer("step"), there = published.text("directory"),
+                          here = std::move(here), event = published.to_json()](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO checkpoints(lease,call,generation,step,there,here,event) "
+                  "VALUES(?,?,?,?,?,?,?)", {k.lease, k.key, k.generation, step, there, here, event});
+  }, run_.fence());
+}
+
+// Before a call begins on a machine that has never seen it. What was kept of it on an earlier machine goes where it
+// was there; a call that looks for the newest checkpoint goes on from it. On the machine that made it nothing is moved.
+Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
+  std::int64_t generation = 0, step = -1;
+  std::string there, here, event;
+  RILLE_CO_CHECK(run_.journal_->reader().query(
+      "SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? AND call=?", {keeper->lease, keeper->key},
+      [&](const store::Row& row) {
+        generation = row.integer(0);
+        step = row.integer(1);
+        there = row.text(2);
+        here = row.text(3);
+        event = row.text(4);
+      }));
+  if (there.empty() || generation >= keeper->generation) co_return success();
+  std::error_code ec;
+  if (!std::filesystem::is_directory(here, ec)) {
+    run_.event("warning", Value().set("what", "a kept checkpoint is not there any more: the call begins anew")
+                              .set("message", here));
+    co_return success();
+  }
+  Result<agent::Transfer> moved = co_await agent->put(here, there, nullptr, token);
+  if (!moved) co_return moved.error();
+  keeper->kept_step = step;
+  if (keeper->latest.is_null())
+    if (Result<Value> known = Value::from_json(event)) keeper->latest = std::move(*known);
+  run_.event("checkpoint_restored", Value().set("directory", here).set("step", step)
+                                        .set("generation", keeper->generation));
+  co_return success();
+}
+
+// What was a call's newest checkpoint on a machine that is lost, by its own path or as `latest` beside it: from the
+// copy here. Nothing when that is not what is asked for.
+Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
+  std::string here;
+  RILLE_CO_CHECK(run_.journal_->reader().query(
+      "SELECT there,here FROM checkpoints WHERE lease=? ORDER BY generation,step", {lease_id},
+      [&](const store::Row& row) {
+        std::filesystem::path there = row.text(0), wanted = from;
+        if (wanted == there || wanted == there.parent_path() / "latest") here = row.text(1);
+      }));
+  if (here.empty()) co_return std::optional<Value>();
+  std::function<Result<Value>()> copy = [here, to]() -> Result<Value> {
+    namespace fs = std::filesystem;
+    std::error_code ec;
+    fs::create_directories(to, ec);
+    if (!ec) fs::copy(here, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing, ec);
+    if (ec) return errno_error("copy", here, ec.value());
+    std::int64_t files = 0, bytes = 0;
+    for (fs::recursive_directory_iterator at(here, ec), end; !ec && at != end; at.increment(ec))
+      if (at->is_regular_file(ec)) ++files, bytes += static_cast<std::int64_t>(at->file_size(ec));
+    return Value().set("files", files).set("bytes", bytes);
+  };
+  RILLE_CO_TRY(Value copied, co_await thread_job(run_.loop(), std::move(copy)));
+  co_return std::optional<Value>(std::move(copied));
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,163 @@
+// The notice that a machine will be taken away, from whoever gives it: the provider's describe, or something on the
+// machine. What works there is asked to save its work; where the lease goes on with another machine, those calls leave
+// whose checkpoints are kept on this side, and the lease moves once they are. Others run on until they are done or
+// lost. What is known is in a row; what a call has saved, and that it has left, its agent knows. docs/design/leases.md
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
+
+namespace rille::engine {
+
+namespace {
+constexpr std::int64_t notice_look_again_ms = 2'000, price_patience_ms = 30'000;
+constexpr std::int64_t overdue_us = 60'000'000;  // a machine that is still there then was announced wrongly
+}  // namespace
+
+std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t generation) const {
+  auto it = notices_.find(lease_id);
+  return it != notices_.end() && it->second.generation == generation ? it->second.deadline_us : 0;
+}
+
+// What a process before this one has been told.
+void Calls::recall_notice(const lease::Lease& l) {
+  if (notices_.contains(l.id)) return;
+  notices_[l.id].generation = l.taken_us ? l.generation : 0;
+  notices_[l.id].deadline_us = l.taken_us;
+}
+
+void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us) {
+  if (deadline_us <= run_.now_us()) return;
+  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
+  if (!l || !*l) return;
+  recall_notice(**l);
+  Notice& known = notices_[lease_id];
+  if (generation < known.generation || (generation == known.generation && deadline_us == known.deadline_us)) return;
+  known.generation = generation;
+  known.deadline_us = deadline_us;
+  run_.journal_->enqueue([lease_id, generation, deadline_us](store::Db& db) {
+    return db.run("INSERT OR REPLACE INTO notices(lease,generation,deadline_us) VALUES(?,?,?)",
+                  {lease_id, generation, deadline_us});
+  }, run_.fence());
+  run_.event("preempting", Value().set("lease", lease_id).set("name", (*l)->name)
+                               .set("generation", generation)
+                               .set("deadline", static_cast<double>(deadline_us) / 1e6));
+  tell_working(lease_id, generation);
+}
+
+void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
+  if (deadline_us(lease_id, generation) <= run_.now_us()) return;
+  const auto working = working_[lease_id];  // a copy: what is told may end
+  for (const auto& [key, one] : working)
+    if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
+}
+
+// A call is not asked to leave while another on its machine must run on: it would only wait for that.
+Task<void> Calls::tell_one(std::string lease_id, std::string key, Working one) {
+  Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
+  bool leave = l && *l && lease::Manager::replaces(**l);
+  for (const auto& [other, with] : working_[lease_id]) leave = leave && with.may_leave;
+  (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // else: the next connection
+}
+
+// Asks the provider again and again, while something works there; and what the machine costs by then.
+void Calls::watch_for_notice(const lease::Lease& l) {
+  std::int64_t every_ms = leases_->look_every_ms(l);
+  std::int64_t& watched = watched_[l.id];
+  if (!l.request.offer.spot || every_ms <= 0 || watched >= l.generation) return;
+  watched = l.generation;
+  run_.loop().spawn(watch(l, every_ms));
+}
+
+Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
+  auto alive = run_.alive_;
+  while (true) {
+    if (!run_.config_.simulation) {
+      (void)co_await leases_->follow_price(l.id, price_patience_ms, run_.fence(), closed_.token());
+      if (!*alive) co_return;
+    }
+    std::int64_t pause_ms = every_ms;
+    if (Simulation* world = run_.config_.simulation) {  // what the looks until then would see is known: nothing
+      const provider::sim::Box* box = world->cloud.find(l.machine_id);
+      if (!box || !box->notice_us) break;
+      std::int64_t blind_ms = (box->notice_us - world->cloud.now_us()) / 1000;
+      pause_ms = every_ms * std::max<std::int64_t>(1, (blind_ms + every_ms - 1) / every_ms);
+    }
+    Result<> slept = co_await sleep_for(run_.loop(), pause_ms, closed_.token());
+    if (!*alive) co_return;
+    auto working = in_use_.find(l.id);
+    if (!slept || working == in_use_.end() || working->second <= 0 || watched_[l.id] != l.generation) break;
+    Result<provider::Machine> machine = co_await leases_->describe(l, closed_.token());
+    if (!*alive) co_return;
+    if (!machine) continue;  // out of order: it is asked again
+    if (machine->state == provider::MachineState::gone) break;
+    if (machine->notice_wall_us) noticed(l.id, l.generation, machine->notice_wall_us);
+  }
+  if (watched_[l.id] == l.generation) watched_.erase(l.id);  // a call that begins later watches anew
+}
+
+bool Calls::has_left(const agent::CallStatus& status) {
+  return status.state == agent::CallState::done && !status.result->ok() && status.result->error().code == "preempted";
+}
+
+// The call has ended to go on elsewhere. Its last checkpoint is brought here as long as there is a chance, then the
+// lease moves. When others still work there past the deadline, the machine stays and this gives back without a move:
+// the call begins again where it is.
+Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
+                                 Value saved, CancelToken token) {
+  const std::string lease_id = keeper->lease;
+  const std::int64_t generation = keeper->generation, until_us = deadline_us(lease_id, generation);
+  if (saved.integer("step", -1) > keeper->latest.integer("step", -1)) keeper->latest = std::move(saved);
+  while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
+  const std::int64_t step = keeper->latest.text("directory").empty() ? -1 : keeper->latest.integer("step", -1);
+  for (keeper->warning.clear(); keeper->kept_step < step;) {
+    co_await keep(keeper, agent, token);
+    if (token.cancelled()) co_return token.reason();
+    if (keeper->kept_step >= step && keeper->warning.empty()) break;
+    if (run_.now_us() >= until_us) break;
+    if (agent->broken()) co_return success();  // connect again
+    keeper->kept_step = -1;
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
+  }
+  const bool kept = keeper->kept_step >= step && keeper->warning.empty();
+  working_[lease_id][keeper->key].left = true;
+  run_.event("call_left", Value().set("lease", lease_id).set("generation", generation)
+                              .set("step", keeper->latest["step"]).set("kept", kept));
+  while (others_work(lease_id, generation)) {
+    if (run_.now_us() >= until_us + overdue_us) co_return success();
+    RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
+    if (gone) break;
+    RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
+  }
+  std::string why = "it will be taken away";
+  if (until_us) why += " at " + format_utc(until_us);
+  Value as_before;
+  co_return co_await move_on(lease_id, generation, std::move(why), std::move(as_before), token);
+}
+
+bool Calls::others_work(const std::string& lease_id, std::int64_t generation) const {
+  auto it = working_.find(lease_id);
+  if (it == working_.end()) return false;
+  return std::any_of(it->second.begin(), it->second.end(), [&](const auto& one) {
+    return one.second.generation == generation && !one.second.left;
+  });
+}
+
+// For the script: what is known, or what the provider says now. A provider that is out of order says nothing.
+Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || (!l->has_machine() && l->replacing.empty())) co_return not_live(lease_id, l);
+  if (l->state != "live") co_return Value();
+  recall_notice(*l);
+  Result<provider::Machine> machine = co_await leases_->describe(*l, token);
+  if (token.cancelled()) co_return token.reason();
+  if (machine && machine->notice_wall_us) noticed(lease_id, l->generation, machine->notice_wall_us);
+  std::int64_t at_us = deadline_us(lease_id, l->generation);
+  co_return at_us ? Value(static_cast<double>(at_us) / 1e6) : Value();
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,36 @@
+// Markers that let edited code tell new runs from old ones.
+#include "runtime/workflow/engine/run_impl.hpp"
+
+namespace rille::engine {
+
+// The marker is an entry like any other, but one that a record may lack: where the record goes on with something else,
+// the fiber came past this place before the marker was there. Where the record of this fiber is at its end, others may
+// still depend on what it did next: if the replay comes to a stand for that, the fiber went on without the marker.
+Async<bool> RunImpl::patched(FiberId id, std::string name, std::string source) {
+  FiberRecord& f = fiber(id);
+  if (const Error* why = cancelled(id)) co_return *why;
+  if (config_.mode != Mode::durable) co_return true;
+  const Entry* entry = replay_.find(f.path, f.next_pos);
+  if (entry && (entry->kind != "patched" || entry->name != name)) co_return false;
+  if (!entry && !replay_.over()) {
+    Wake<Result<bool>> decided(scheduler_);
+    patches_.insert_or_assign(id, decided);
+    auto registration = token(f).on_cancel([decided](const Error& why) { decided.set(why); });
+    Result<bool> mine = true;
+    {
+      Waiting waiting(f);
+      scheduler_.poke();
+      mine = co_await decided;
+    }
+    patches_.erase(id);
+    if (!mine || !*mine) co_return mine;
+  }
+  Operation op{"patched", std::move(name), Value(), std::move(source)};
+  RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
+  if (slot.recorded) co_return slot.recorded->ok();
+  Result<Value> done = co_await complete(std::move(slot), Value(true));
+  if (!done) co_return done.error();
+  co_return true;
+}
+
+}  // namespace rille::engine

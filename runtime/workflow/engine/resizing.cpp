@@ -1,0 +1,106 @@
+// A lease's machine becomes one of another type, under the lease's name and generation: what was put there stays. What
+// the provider is asked, and what is found after a crash, is runtime/workflow/lease/resize.cpp's.
+#include <fmt/format.h>
+
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
+#include "runtime/workflow/provider/sim/catalogue.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+// Whose words for types a script uses is not known where it is rehearsed: what else it says is enough there.
+Result<Value> rehearsed(Value options) {
+  const std::string type = options.text("type");
+  for (const provider::sim::Type& known : provider::sim::types())
+    if (type.empty() || type == known.id) return options;
+  options.as_object()->erase("type");
+  for (const char* other : {"gpu", "vcpus", "memory"})
+    if (!options[other].is_null()) return options;
+  Error e = make_error(ErrorKind::config, fmt::format("the simulated cloud has no type '{}'", type),
+                       "say beside it what it is, as in type = \"p4d.24xlarge\", gpu = \"A100:8\"");
+  e.code = "no_simulation";
+  return e;
+}
+
+}  // namespace
+
+Async<LeaseView> Calls::resize(std::string lease_id, Value options, CancelToken token) {
+  auto alive = run_.alive_;
+  if (run_.config_.simulation) { RILLE_CO_TRY(options, rehearsed(std::move(options))); }
+  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  Result<> done = co_await resize_alone(lease_id, std::move(options), token);
+  if (*alive) leave(lease_id);
+  if (!done) co_return done.error();
+  co_return view(lease_id);
+}
+
+Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken token) {
+  auto alive = run_.alive_;
+  RILLE_CO_TRY(std::optional<lease::Lease> before, leases_->find(lease_id));
+  if (!before || !before->has_machine()) co_return not_live(lease_id, before);
+  lease::Resize wanted;
+  wanted.may = [this, alive, lease_id, name = before->name]() -> Result<> {
+    if (!*alive) return make_error(ErrorKind::cancelled, "the run has ended");
+    const auto users = in_use_.find(lease_id);
+    if (users == in_use_.end() || users->second <= 0) return {};
+    return make_error(ErrorKind::state, fmt::format("something runs on '{}', and a resize would end it", name),
+                      "wait for it first, or cancel it");
+  };
+  if (before->state == "live") RILLE_CO_CHECK(wanted.may());
+  wanted.id = lease_id;
+  wanted.options = std::move(options);
+  wanted.fence = run_.fence();
+  bool asked = before->state == "resizing";
+  lease::Manager::Event event = [this, &asked](const std::string& e, Value data) {
+    asked = true;
+    run_.event(e, std::move(data));
+  };
+  Result<lease::Lease> now = co_await leases_->resize(std::move(wanted), std::move(event), token);
+  const Result<> done = now ? success() : Result<>(now.error());
+  if (!*alive) co_return done;
+  if (asked) {  // its agent has ended; its address may be another, and what was not on its disk is gone
+    ++resizes_[lease_id];
+    clients_.erase(lease_id);
+    installed_.erase(before->machine_id);
+  }
+  if (!done) co_return done;
+  run_.alert_budgets();
+  if (asked && now->request.idle_after_ms > 0) run_.loop().spawn(wake(lease_id));
+  co_return success();
+}
+
+// Whether the machine may have looked lost only because it stood still to become another type. Waits until nobody moves
+// its lease. before: resizes_ as it was before the machine was looked at.
+Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, CancelToken token) {
+  const bool moves = moving_.contains(lease_id);
+  if (moves) {
+    RILLE_CO_CHECK(co_await enter(lease_id, token));
+    leave(lease_id);
+  }
+  co_return moves || resizes_[lease_id] != before;
+}
+
+// What another fiber does, or a process before this one has left. That it was refused is told to who asked for it: the
+// machine is there.
+Async<> Calls::end_resize(std::string lease_id, CancelToken token) {
+  RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l || l->state != "resizing") co_return success();
+  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  auto alive = run_.alive_;
+  Result<> done = success();
+  RILLE_CO_TRY(l, leases_->find(lease_id));
+  if (l && l->state == "resizing") {
+    Value nothing;
+    done = co_await resize_alone(lease_id, std::move(nothing), token);
+  }
+  if (!*alive) co_return done;
+  leave(lease_id);
+  RILLE_CO_TRY(l, leases_->find(lease_id));
+  if (!done && l && l->state == "live") co_return success();
+  co_return done;
+}
+
+}  // namespace rille::engine

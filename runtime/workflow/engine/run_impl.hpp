@@ -1,0 +1,366 @@
+// The engine's Run. Private to runtime/workflow/engine; the interface is run.hpp.
+// Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, sleep, signals), steps.cpp
+// and attempts.cpp, patched.cpp (markers), children.cpp (runs that it starts), instances.cpp (leases and calls; what
+// they do is calls.hpp's), life.cpp (start, end, settling).
+#pragma once
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "runtime/core/base/deadline.hpp"
+#include "runtime/workflow/engine/machines.hpp"
+#include "runtime/workflow/engine/replay.hpp"
+#include "runtime/workflow/engine/run.hpp"
+#include "runtime/workflow/engine/run_lock.hpp"
+#include "runtime/workflow/engine/scheduler.hpp"
+#include "runtime/core/store/journal.hpp"
+
+namespace rille::lease {
+class Manager;
+struct Money;
+}
+
+namespace rille::engine {
+
+class Calls;
+struct Simulation;
+
+std::uint64_t name_hash(std::string_view name);
+
+constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // of most steps: sha256("null")
+
+struct ScopeRecord {
+  ScopeId id = 0;
+  std::string name;
+  std::int64_t number = 0;             // in its fiber; 0: the fiber's own
+  ScopeRecord* parent = nullptr;
+  FiberId owner = 0;
+  std::unique_ptr<CancelSource> source;
+  bool transparent = false;            // an entry at the prompt: owns nothing
+  bool releases = false;               // what it holds is being released, or was
+  bool shielded = false;               // unwinding: cancellation has been delivered, cleanup is not disturbed by it
+  std::set<FiberId> children;          // fibers spawned in it that have not ended
+  std::vector<std::string> leases;     // in the order of renting
+  std::optional<Error> failure;        // the first error of a child
+  std::vector<Wake<bool>> settled;     // wait for `children` to be empty
+  std::vector<FiberId> failed;         // its ended children that failures_ remembers
+  CancelToken::Registration interrupt;
+};
+
+// A step on the short way, from plain_begin on.
+struct PlainStep {
+  std::string name, source;
+  std::int64_t pos = 0, occurrence = 0, started_us = 0;
+  std::int64_t seq = 0;                // of the outcome that the fiber waits for; 0: none
+  std::uint64_t ticket = 0;            // the step's entry once it has left the short way
+};
+
+// A permit that the record says the fiber has, and that it takes again when it goes live.
+struct OwedPermit {
+  PoolSpec pool;
+  std::string key;
+};
+
+// Forgotten once the fiber has ended; what is still under way for it keeps it.
+struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
+  FiberId id = 0;
+  std::string path;
+  ScopeRecord* root = nullptr;
+  ScopeRecord* scope = nullptr;        // innermost
+  std::int64_t next_pos = 0, scopes = 0;
+  mutable std::optional<std::uint64_t> seed;  // derived once
+  // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
+  // a hash share a counter, which numbers both in one row, the same way each time.
+  std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
+  PlainStep plain;
+  mutable std::optional<std::uint64_t> plain_seed;  // of its steps, as far as they share it
+  int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
+  bool body_done = false, ended = false;
+  std::vector<OwedPermit> owed;
+  Result<Value> result = Value();
+  std::vector<Wake<bool>> joiners;
+};
+
+// Marks a fiber as waiting for what only the replay or another fiber can bring; when all do, the replay is stuck.
+struct Waiting {
+  std::shared_ptr<FiberRecord> fiber;
+  explicit Waiting(FiberRecord& f) : fiber(f.shared_from_this()) { ++fiber->waiting; }
+  ~Waiting() { --fiber->waiting; }
+  Waiting(const Waiting&) = delete;
+};
+
+// Where a durable operation stands when it may go on.
+struct Slot {
+  std::shared_ptr<FiberRecord> fiber;
+  std::int64_t pos = 0, occurrence = 1;
+  std::string key, args_sha256;
+  Operation operation;
+  int attempt = 1;
+  std::int64_t next_us = 0, started_us = 0;
+  bool begun = false;                  // found in the record, begun and not completed
+  Value progress;                      // of a step: goes into the row with each start
+  std::optional<Result<Value>> recorded;
+  std::shared_ptr<QueuedEntry> row;    // once one has been queued or read
+};
+
+// A step between its begin and its end.
+struct StepState {
+  Slot slot;
+  StepOptions options;
+  FiberId fiber = 0;
+  std::int64_t since_us = 0;           // the beginning of the first attempt of this set
+  bool runs = false;                   // the body does
+  // Of a body whose time is limited: its scope, when to cancel it by the monotonic clock, and that this has happened.
+  ScopeId scope = 0;
+  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 for none
+  std::unique_ptr<Timer> limit;
+  std::optional<Error> late;
+  std::int64_t heartbeat_us = 0;       // when the last one was written
+  bool heartbeat_waits = false;        // a newer one, for this:
+  std::unique_ptr<Timer> heartbeat;
+};
+
+// That the journal cannot be written or read; not that another runner has taken the run.
+inline bool of_journal(const Error& e) { return e.operation == "journal" && e.kind != ErrorKind::state; }
+
+inline RetryPolicy call_restarts() {
+  RetryPolicy p;
+  p.attempts_max = 10;
+  p.initial_ms = 500;
+  return p;
+}
+
+struct RunConfig {
+  std::string id, script, home;
+  Mode mode = Mode::durable;
+  Value args;
+  RunHooks hooks;
+  std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
+  std::int64_t deadline_us = 0;        // wall time; 0: none
+  std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
+  bool died = true;                    // the process that ran it before, if any: it has not suspended it
+  std::string self_exe;
+  std::function<std::string()> install_identity;
+  Simulation* simulation = nullptr;    // the world it is rehearsed in; null: the real one
+  RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
+  RunLock lock;                        // held while the run is
+  class Engine* engine = nullptr;      // null: ephemeral
+  std::string edited;                  // the script that it goes on with instead of the pinned one
+  std::string seed;                    // whose random numbers: "" = its own
+};
+
+class RunImpl final : public Run, public Machines {
+ public:
+  RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay);
+  ~RunImpl() override;
+
+  const std::string& id() const override { return config_.id; }
+  Mode mode() const override { return config_.mode; }
+  Loop& loop() override { return loop_; }
+  const RunHooks& hooks() const override { return config_.hooks; }
+  std::string home() const override;
+  Value args() const override { return config_.args; }
+  void limit(const RunLimits& limits) override;
+  Async<Value> execute(Guest& guest, FunctionRef main, Value argument) override;
+  void cancel(Error reason) override;
+  bool cancel_waits() const override { return planned_cancel_.has_value(); }
+  void cancel_now() override;
+  std::int64_t look_at_clock() override;
+
+  const Error* cancelled(FiberId fiber) const override;
+  bool replaying() const override { return config_.mode == Mode::durable && !replay_.over(); }
+  std::uint64_t seed(FiberId fiber) const override;
+  std::string path(FiberId fiber) const override;
+  Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) override;
+
+  ScopeId root_scope(FiberId fiber) const override;
+  Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) override;
+  Async<> join(FiberId self, FiberId child) override;
+  Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children, bool journaled) override;
+  void cancel_fiber(FiberId child, Error reason) override;
+  bool ended(FiberId fiber) const override;
+  void fiber_done(FiberId id, Result<Value> result) override;
+  ScopeId scope_enter(FiberId fiber, std::string name) override;
+  Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) override;
+  Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) override;
+  void scope_leave(FiberId fiber, ScopeId scope) override;
+  ScopeId entry_enter(FiberId fiber) override;
+  void cancel_scope(ScopeId scope, Error reason) override;
+
+  Async<StepTicket> step_begin(FiberId fiber, Operation step, StepOptions options) override;
+  Async<StepOutcome> step_probed(FiberId fiber, StepTicket ticket, Result<ProbeAnswer> answer) override;
+  Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) override;
+  Result<> step_heartbeat(FiberId fiber, const StepTicket& ticket, Value progress) override;
+  bool plain_begin(FiberId id, std::string_view name, std::string_view source, std::uint64_t& seed) override;
+  void plain_waits(FiberId id) override;
+  bool plain_end(FiberId id, const Value& result) override;
+  StepTicket plain_ticket(FiberId id) override;
+  Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) override;
+  Async<double> now(FiberId fiber, std::string source) override;
+  Async<bool> patched(FiberId fiber, std::string name, std::string source) override;
+  Async<Value> signal(FiberId fiber, std::string name, std::int64_t timeout_ms, Value otherwise,
+                      std::string source) override;
+  Async<Value> offers(FiberId fiber, Value query, std::string source) override;
+  Async<Value> price_history(FiberId fiber, Value query, std::string source) override;
+  Async<Value> quotas(FiberId fiber, Value query, std::string source) override;
+  Result<> set_budget(FiberId fiber, const Value& options) override;
+  Async<LeaseView> rent(FiberId fiber, std::string name, Value options, std::string source) override;
+  Async<> release(FiberId fiber, std::string lease_id, std::string source) override;
+  Async<Value> replace(FiberId fiber, std::string lease_id, Value options, std::string source) override;
+  Async<Value> resize(FiberId fiber, std::string lease_id, Value options, std::string source) override;
+  Async<Value> preempting(FiberId fiber, std::string lease_id, std::string source) override;
+  Async<> detach(FiberId fiber, std::string lease_id, std::int64_t ttl_ms, std::string source) override;
+  void keep_lease(FiberId fiber, const std::string& lease_id, ScopeId scope) override;
+  Async<Value> telemetry(FiberId fiber, std::vector<std::string> lease_ids, std::string source) override;
+  Result<LeaseView> lease(const std::string& lease_id) const override;
+  Result<Value> standing(const std::string& lease_id) const override;
+  Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) override;
+  Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                     std::string source) override;
+  Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                   std::string source) override;
+  Async<std::string> pool_enter(FiberId fiber, PoolSpec pool, std::string source) override;
+  void pool_leave(FiberId fiber, const std::string& pool, const std::string& permit) override;
+  Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) override;
+  Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
+
+  void event(const std::string& name, Value data);  // to the hooks and the audit trail
+
+ private:
+  friend class Calls;
+  // fibers.cpp
+  FiberRecord& fiber(FiberId id) { return *fibers_.at(id); }
+  const FiberRecord& fiber(FiberId id) const { return *fibers_.at(id); }
+  ScopeRecord* scope(ScopeId id) const {
+    auto it = scopes_.find(id);
+    return it == scopes_.end() ? nullptr : it->second.get();
+  }
+  FiberRecord& new_fiber(std::string path, ScopeRecord* parent);
+  ScopeRecord& new_scope(std::string name, ScopeRecord* parent, FiberId owner);
+  void drop_scope(ScopeId id);
+  void child_failed(ScopeRecord& scope, const Error& error);
+  void finish_fiber(FiberId id);
+  Task<void> finish_scopes(FiberId id);
+  Task<void> finish_unrecorded(FiberId id);
+  void end_fiber(FiberId id);
+  CancelToken token(const FiberRecord& f) const;
+  Async<Value> list_offers(Value query, CancelToken token);
+  Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
+  static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
+  void begin_cancel();
+  std::int64_t look_at_cancel();  // when to look again, in ms; -1: never
+  void unwind(Error reason);
+  Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Slot slot);
+  Slot ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
+  // budget.cpp
+  void alert_budgets();
+  Async<Value> complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup);
+  using Transfer = Async<Value> (Calls::*)(std::string, std::string, std::string, Value, CancelToken);
+  Async<Value> transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
+                        std::string to, Value options, std::string source);
+
+  Result<std::string> of_fork(const std::string& own, const std::string& recorded);
+  std::string recorded_as(const std::string& lease_id) const;
+
+  // durable.cpp
+  Async<Slot> admit(FiberId id, Operation operation);
+  std::string next_key(FiberRecord& f, const std::string& name) const;  // that the next operation of the name will have
+  Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
+  Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
+  Error unrecorded(const Error& why) const;
+  QueuedEntry& row_of(Slot& slot) const;
+  store::Journal::Write start_write(Slot& slot) const;
+  void record_start(Slot& slot);
+  Result<> check_entry(const Entry& entry, const Slot& slot) const;
+  Async<> wait_turn(FiberRecord& f, std::int64_t seq);
+  Async<> wait_live(FiberRecord& f);
+  Async<bool> release_gate(FiberRecord& f);
+  void open_gates(const Result<>& how);
+  void on_quiet();
+  void diverge(Error error);
+  std::int64_t now_us() const { return loop_.clock().wall_us(); }
+  store::Fence fence() const { return *fence_; }
+
+  // steps.cpp
+  Async<StepOutcome> complete_step(std::uint64_t entry, Result<Value> outcome);
+  Error uncertain(const Slot& slot) const;
+
+  // attempts.cpp
+  Result<> take_over(StepState& step);
+  Result<> not_too_late(const StepState& step) const;
+  Async<> begin_attempt(std::uint64_t entry);
+  std::optional<Error> end_attempt(StepState& step);
+  std::int64_t look_at(StepState& step);
+  void watch(std::uint64_t entry);
+  static bool is_transient(const StepState& step, const Error& failure);
+  std::optional<std::int64_t> next_pause_ms(const StepState& step, const Error& failure) const;
+  Async<StepOutcome> give_up(std::uint64_t entry, Error failure, bool pauses);
+  void pause(Error why);
+  Async<> hold(FiberRecord& f);
+  void suspend_when_calm();
+  void suspend_now();
+  void watch_deadline();
+  std::int64_t monotonic_ms() const { return loop_.clock().monotonic_ns() / 1'000'000; }
+
+  // plain_steps.cpp
+  struct PlainRow;
+  void plain_deliver();
+  Task<void> plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why);
+  // pools.cpp
+  Async<> take_owed(std::shared_ptr<FiberRecord> f);
+
+  // life.cpp
+  void pin_edited();
+  Async<Value> settle_run(Result<Value> result);
+
+  Loop& loop_;
+  RunConfig config_;
+  store::Journal* journal_;            // null: ephemeral
+  store::Journal::SharedFence fence_;
+  lease::Manager* leases_;             // null: ephemeral
+  Replay replay_;
+  Scheduler scheduler_;
+  std::int64_t next_seq_ = 1;
+  Guest* guest_ = nullptr;
+  FiberId next_fiber_ = 1;
+  ScopeId next_scope_ = 1;
+  std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // that have not ended, and the main fiber
+  std::map<FiberId, Error> failures_;                 // of ended fibers, until the scope they were spawned in is left
+  std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
+  std::map<std::int64_t, Wake<Result<>>> turns_;      // recorded completions that a fiber waits for, by seq
+  std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
+  std::set<std::string> unwound_;                     // paths of fibers that ended by an error or a cancel
+  std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
+  std::map<FiberId, Wake<Result<bool>>> patches_;     // markers that may be older than the record
+  std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
+  std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
+  std::optional<PlannedCancel> planned_cancel_;
+  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // that cancel is due since then, and nobody comes to rest
+  std::map<std::uint64_t, StepState> steps_;
+  int bodies_ = 0;                                    // that run, or are about to
+  std::optional<Error> paused_;                       // nothing begins any more: the run is suspended once it is calm
+  bool suspended_ = false;
+  std::vector<Wake<Result<>>> held_;                  // what would begin
+  std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
+  std::set<std::string> hinted_;                      // queries for offers that found nothing, as JSON
+  std::map<std::string, std::string> recorded_as_;    // of a fork: its leases, as the record of its origin names them
+  std::unique_ptr<Timer> deadline_timer_;
+  std::optional<Deadline> deadline_;                  // of the run, since it was first looked at
+  std::uint64_t next_step_ = 1;
+  std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
+  std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next
+  std::set<std::string> taking_;                      // ids of messages whose taking is being committed
+  std::map<std::string, std::string> pinned_;
+  bool edited_ = false;                // what is pinned from here on replaces what the journal has
+  bool followed_ = true;               // false: the edited sources are not pinned before the record has been followed
+  std::optional<Error> divergence_;
+  std::optional<Error> cancel_reason_;
+  RunLimits limits_;
+  std::string alert_url_;
+  double alert_share_ = 0;             // of the budget, at which to warn; 0: never, or warned already
+  std::unique_ptr<Calls> calls_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace rille::engine

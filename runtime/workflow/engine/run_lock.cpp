@@ -1,0 +1,69 @@
+#include "runtime/workflow/engine/run_lock.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+namespace rille::engine {
+
+// Whether the holder that the file names is a process that has ended.
+static bool is_gone(const char* pid) {
+  int number = std::atoi(pid);
+  return number > 0 && kill(number, 0) != 0 && errno == ESRCH;
+}
+
+RunLock::~RunLock() {
+  // Closing it would not do where the host has forked: its child holds the same lock.
+  if (fd_ >= 0) flock(fd_, LOCK_UN), close(fd_);
+  if (held_) held_->erase(run_);
+}
+
+Result<RunLock> RunLock::take(std::set<std::string>& held, const std::string& run) {
+  RunLock lock;
+  if (!held.insert(run).second)
+    return make_error(ErrorKind::state, fmt::format("run {} has a runner", run)).with_resource(run);
+  lock.held_ = &held;
+  lock.run_ = run;
+  return lock;
+}
+
+Result<RunLock> RunLock::take(const std::string& folder, const std::string& run) {
+  std::error_code ec;
+  std::filesystem::create_directories(folder, ec);
+  std::string path = folder + "/lock";
+  RunLock lock;
+  lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock.fd_ < 0) return errno_error("open", path, errno);
+  // Whoever asks whether the run is alive holds a share of the lock for an instant; and a program that a killed runner
+  // was just starting holds it until its exec.
+  char text[32] = {};
+  for (int i = 0; i < 4 || (i < 1000 && is_gone(text)); ++i) {
+    if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {
+      std::string pid = std::to_string(getpid());
+      (void)!ftruncate(lock.fd_, 0);
+      (void)!pwrite(lock.fd_, pid.data(), pid.size(), 0);
+      return lock;
+    }
+    (void)!pread(lock.fd_, text, sizeof text - 1, 0);
+    usleep(1000);
+  }
+  return make_error(ErrorKind::state, fmt::format("run {} is being run by process {}", run, text[0] ? text : "?"),
+                    fmt::format("wait for it, follow it with `rille logs {} -f`, or stop that process first", run))
+      .with_resource(run);
+}
+
+bool RunLock::held(const std::string& folder) {
+  int fd = ::open((folder + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool held = flock(fd, LOCK_SH | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
+
+}  // namespace rille::engine

@@ -1,0 +1,35 @@
+// When a schedule is due: every so often, or by a cron line in UTC. A value; no clock in here.
+//   "every 6h", "90m"        from the schedule's beginning on, at least a second apart
+//   "0 3 * * 1-5"            minute hour day-of-month month day-of-week; * , - / and names (mon, jan); 7 is Sunday,
+//                            too. Where both days are limited, either will do, as cron has it.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/base/result.hpp"
+
+namespace rille::engine {
+
+class Timing {
+ public:
+  // invalid: names what is wrong, also for a day that never comes (30 February).
+  static Result<Timing> parse(std::string_view text);
+  // The first instant after `after_us`, in whole seconds. `begin_us`: what intervals are counted from.
+  std::int64_t next_us(std::int64_t after_us, std::int64_t begin_us) const;
+
+ private:
+  bool due_on(std::int64_t day) const;  // since 1970-01-01
+
+  std::int64_t every_us_ = 0;           // 0: by the fields
+  std::bitset<60> minutes_;
+  std::bitset<24> hours_;
+  std::bitset<32> days_;                // of the month, from 1
+  std::bitset<13> months_;              // from 1
+  std::bitset<8> weekdays_;             // from Sunday, 0
+  bool any_day_ = true, any_weekday_ = true;
+};
+
+}  // namespace rille::engine

@@ -1,0 +1,111 @@
+// How busy a run's machines are, and what becomes of those that were idle for too long. That one is idle is decided by
+// its agent, which sees calls, files and processors, also while no runner is there; it ends what it can end itself. The
+// runner, told so as the channel's last word, has the machine released by its provider.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
+#include "runtime/workflow/engine/simulation.hpp"
+#include "runtime/core/loop/together.hpp"
+
+namespace rille::engine {
+
+namespace {
+constexpr std::int64_t patience_ms = 10'000;  // with each of several; one alone may still be coming up
+
+// How long until something that failed is tried again.
+std::int64_t usage_again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
+}  // namespace
+
+// Not worth another machine, or minutes of waiting for this one.
+Async<Value> Calls::reading(std::string lease_id, CancelToken token) {
+  RILLE_CO_TRY(std::shared_ptr<agent::AgentClient> agent, co_await known_client(lease_id, token));
+  RILLE_CO_TRY(Value described, co_await agent->describe(token));
+  co_return described["usage"].is_null() ? Value(Value::Object{}) : described["usage"];
+}
+
+Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken token) {
+  std::vector<Together<Value>> asked;
+  for (const std::string& id : lease_ids)
+    asked.push_back({fmt::format("asking the agent of {} how busy it is", id),
+                     [this, id](CancelToken t) { return reading(id, std::move(t)); }});
+  const std::int64_t limit_ms = asked.size() > 1 ? patience_ms : 0;
+  std::vector<Result<Value>> answers = co_await together(run_.loop(), std::move(asked), limit_ms, token);
+  if (token.cancelled()) co_return token.reason();
+  Value::Array out;
+  for (Result<Value>& answer : answers)
+    out.push_back(answer ? std::move(*answer) : Value().set("error", error_to_value(answer.error())));
+  co_return Value(std::move(out));
+}
+
+// A lease that is to have another machine goes on, until its ttl has passed.
+Result<Value> Calls::standing(const std::string& lease_id) const {
+  RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
+  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  const auto users = in_use_.find(lease_id);
+  const std::int64_t left_us = l->expires_us - run_.loop().clock().wall_us();
+  Value out;
+  out.set("calls", users == in_use_.end() ? 0 : users->second).set("left_s", static_cast<double>(left_us) / 1e6);
+  const bool goes_on = l->state == "live" || l->state == "resizing" || !l->replacing.empty();
+  if (!goes_on) {
+    const std::int64_t lived_us = run_.loop().clock().wall_us() - std::max(l->created_us, l->live_us);
+    out.set("over", "it is " + l->state);
+    if (l->request.idle_after_ms == 0) out.set("lived_s", static_cast<double>(lived_us) / 1e6);
+  } else if (left_us <= 0) {
+    out.set("over", "its ttl has passed");
+  }
+  return out;
+}
+
+// Tries until its agent is connected; reach() follows it then.
+Task<void> Calls::wake(std::string lease_id) {
+  if (run_.config_.simulation) co_return;
+  auto alive = run_.alive_;
+  const CancelToken closed = closed_.token();
+  for (int attempt = 0;; ++attempt) {
+    auto agent = co_await known_client(lease_id, closed);
+    if (!*alive || closed.cancelled() || agent || agent.error().code == "machine_lost") co_return;
+    Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
+    if (row && (!*row || !(*row)->has_machine())) co_return;
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
+    if (!slept || !*alive) co_return;
+  }
+}
+
+Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent) {
+  auto alive = run_.alive_;
+  const CancelToken closed = closed_.token();
+  Result<> broken = co_await agent->wait_broken(closed);
+  if (!*alive || closed.cancelled() || broken) co_return;
+  if (broken.error().code != "idle") {  // it was the connection: the machine may be idle later
+    agent.reset();
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(0), closed);
+    if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
+    co_return;
+  }
+  if (!idle_.insert({lease_id, generation}).second) co_return;  // there was another connection
+  clients_.erase(lease_id);
+  run_.event("idle", Value().set("lease", lease_id).set("generation", generation)
+                         .set("message", broken.error().message));
+  lease::Manager::Event event = [this, alive](const std::string& e, Value data) {
+    if (*alive) run_.event(e, std::move(data));
+  };
+  for (int attempt = 0;; ++attempt) {
+    Result<> turn = co_await enter(lease_id, closed);  // whoever wants another machine waits for the end
+    if (!turn || !*alive) co_return;
+    store::Fence fence = run_.fence();
+    Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));
+    if (!*alive) co_return;
+    leave(lease_id);
+    if (ended) co_return;
+    if (attempt == 0)
+      run_.event("warning", Value().set("what", "an idle machine could not be released; it is tried again")
+                                .set("message", ended.error().message));
+    Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
+    if (!slept || !*alive) co_return;
+  }
+}
+
+}  // namespace rille::engine

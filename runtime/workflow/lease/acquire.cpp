@@ -1,0 +1,339 @@
+// From a wish to a machine: the offer, the reservation, the create call, and what became of one that was not answered.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/workflow/lease/budget.hpp"
+#include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/parts.hpp"
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/tag.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
+#include "runtime/workflow/provider/catalogue/known.hpp"
+#include "runtime/workflow/provider/clocked.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
+#include "runtime/workflow/provider/usual_disk.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
+constexpr int create_attempts_max = 5;
+constexpr std::size_t refusals_max = 100;            // offers that one rent tries
+
+using provider::in_time;
+using provider::is_late;
+using provider::Machine;
+using provider::MachineState;
+
+bool has_ended(const Machine& m) { return m.state == MachineState::gone || m.state == MachineState::terminating; }
+
+// A token is good for half the time that the provider remembers it; and the machine should have half its life before
+// it, for its expiry is in the request.
+bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
+  std::int64_t age_us = now_us - lease.created_us;
+  if (age_us < 0) return false;  // the clock was set back: how old it is cannot be told
+  return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
+}
+
+// Where a rent begins, by the row that is there.
+enum class Stand { lives, moves, unasked, asked };
+
+Result<Stand> stand_of(const Lease* known) {
+  if (!known) return Stand::unasked;
+  if (known->state == "live") return Stand::lives;
+  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // lost before the script was told
+  // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
+  // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
+  if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;
+  if (known->state == "creating") return Stand::asked;
+  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
+                    "rent again under another name");
+}
+
+}  // namespace
+
+Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
+  const auto renting = std::make_unique<Renting>();
+  renting->request = std::move(request);
+  renting->event = std::move(event);
+  renting->token = std::move(token);
+  const Acquire& wanted = renting->request;
+  renting->id = lease_id(wanted.fence.run, wanted.key);
+  RILLE_CO_TRY(renting->lease, known(renting->id));
+  RILLE_CO_TRY(const Stand stand, stand_of(renting->lease.get()));
+  if (stand == Stand::moves) {
+    Replace moved;
+    moved.id = renting->lease->id;
+    moved.generation = renting->lease->generation;
+    moved.fence = wanted.fence;
+    moved.leases_max = wanted.leases_max;
+    RILLE_CO_CHECK(co_await renew(*renting, std::move(moved)));
+  }
+  if (stand == Stand::unasked) {
+    RILLE_CO_CHECK(co_await plan(*renting));
+    renting->event("rent", renting->lease->to_value(now_us()));
+  }
+  if (stand == Stand::unasked || stand == Stand::asked) RILLE_CO_CHECK(co_await create(*renting));
+  co_return std::move(*renting->lease);
+}
+
+// The next generation of what is rented, as its row shall be; its money is not reserved yet.
+Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const {
+  const Lease* before = renting.lease.get();
+  const Acquire& request = renting.request;
+  const std::int64_t now = now_us();
+  auto drafted = std::make_shared<Lease>();
+  Lease& lease = *drafted;
+  lease.id = before ? before->id : renting.id;
+  lease.run = request.fence.run;
+  lease.name = request.name;
+  lease.scope = request.scope;
+  lease.options = request.options;
+  lease.generation = before ? before->generation + 1 : 1;
+  if (before) lease.number = before->number, lease.seen = before->seen, lease.replacing = before->replacing;
+  lease.created_us = now;
+  lease.state = "creating";
+  lease.send_by_us = now + send_window_us;
+  lease.provider = offer.provider;
+  lease.price_micros_per_hour = terms.price_of(offer);
+  const Result<provider::Provider*> provider = registry_.find(offer.provider);
+  lease.disk_micros_per_hour = terms.disk_of(offer, provider ? provider::usual_disk_bytes(*provider, offer) : 0);
+  lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
+  lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
+  lease.expires_us = now + terms.ttl_ms * 1000;
+  // A ttl is absolute: another machine does not lengthen it. What is rented anew has one of its own (live_us 0).
+  if (before && (before->live_us || !before->replacing.empty()))
+    lease.expires_us = std::min(lease.expires_us, before->expires_us);
+  // The provider is told in its own currency; where that has no rate, it is not told.
+  if (offer.spot)
+    lease.request.cap_micros_per_hour =
+        std::max<Micros>(0, offer.from_dollars(lease.cap_micros_per_hour, terms.query.rates));
+  lease.request.offer = offer;
+  lease.request.token = lease.token;
+  lease.request.orphan_after_ms = terms.orphan_after_ms;
+  lease.request.idle_after_ms = terms.idle_after_ms;
+  lease.request.idle_below = terms.idle_below;
+  lease.request.hold_ms = terms.hold_ms;
+  lease.request.disk_bytes = terms.disk_bytes;
+  lease.request.extra = terms.extra;
+  provider::tell_cluster(lease.request.extra,
+                         terms.cluster.empty() ? "" : cluster_of(install_, lease.run, terms.cluster));
+  const std::string& wanted = terms.query.interconnect;
+  if (!wanted.empty() && !offer.rdma.empty() && provider::has_interconnect("", offer.rdma, wanted))
+    provider::tell_rdma(lease.request.extra);
+  return drafted;
+}
+
+// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `renting.lease` was the
+// generation that came to nothing, and is what was planned. Each generation has a token and a tag of its own. The row
+// says `creating` at once, for a create call follows; the lease says `intent`, for nothing has left yet.
+Async<> Manager::plan(Renting& renting) {
+  RILLE_CO_TRY(const Wish wish, wish_of(renting.request.options));
+  RILLE_CO_CHECK(co_await check_named_gpus(wish, renting.token));
+  RILLE_CO_TRY(const provider::Offer* const offer, co_await choose(wish, renting.refused, renting.token));
+  if (offer->gpu_count > 0)
+    if (auto why = gpu_unusable(*wish, offer->provider, {offer->gpu, offer->gpu_vendor, offer->gpu_memory_bytes}))
+      co_return std::move(*why);
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
+  RILLE_CO_TRY(const std::string owner,
+               co_await known_owner(*search_->owners, provider, offer->region, renting.token));
+  const Shared planned = draft(renting, *wish, *offer);
+  const std::int64_t teardown_ms = provider->traits().teardown_ms;
+  const std::int64_t skew_us = provider::skew_of(provider);
+  const auto bear_end = [skew_us, install = install_](Lease& l) {
+    l.tag = l.request.tag = tag_of(install, l);
+    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
+  };
+  bear_end(*planned);
+  const Micros address = provider::address_micros_per_hour(provider, *offer);
+  // Its texts are made there, too: here the loop has more to do for each than the journal's thread.
+  store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address,
+                                 bear_end, until = planned->expires_us](store::Db& db) -> Result<> {
+    Lease& l = *planned;
+    const std::int64_t before_us = std::exchange(l.expires_us, until);  // the journal may try a write twice
+    l.tenures.clear();
+    const bool first = l.seen.state.empty();
+    if (!first) { RILLE_TRY(l.tenures, read_tenures(db, l.number)); }
+    RILLE_CHECK(reserve(db, l, *wish, most, teardown_ms, l.created_us, address));
+    if (l.expires_us != before_us) bear_end(l);
+    RILLE_CHECK(write_lease(db, l));
+    if (first) l.number = db.last_row();
+    RILLE_CHECK(record_address(db, l, address));
+    l.has_no_address = address == 0;
+    return record_owner(db, l, owner);
+  };
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), renting.request.fence));
+  planned->seen.state = planned->state;
+  planned->seen.generation = planned->generation;
+  planned->seen.epoch = renting.request.fence.epoch;
+  planned->state = "intent";
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  renting.lease = planned;
+  co_return success();
+}
+
+// Nothing was made: the next generation, with the next offer if this one refused; or it is given up.
+Async<> Manager::plan_next(Renting& renting, Error refusal) {
+  if (renting.refused.offers.size() >= refusals_max) co_return co_await give_up(renting, std::move(refusal));
+  Result<> next = co_await plan(renting);
+  if (next || is_lost(next.error())) co_return next;
+  renting.lease->error = refusal.message;
+  if (next.error().code == price_jump) refusal.hint = next.error().hint;
+  Error why = next.error().kind == ErrorKind::capacity ? std::move(refusal) : std::move(next).error();
+  co_return co_await give_up(renting, std::move(why));
+}
+
+// Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
+// is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
+// made nothing.
+Async<> Manager::create(Renting& renting) {
+  const CancelToken& token = renting.token;
+  bool unanswered = renting.lease->state == "creating";  // something was sent whose answer is not known
+  for (int attempt = 1;; ++attempt) {
+    Lease& lease = *renting.lease;
+    RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+    std::optional<Error> refusal;
+    if (unanswered) {
+      const bool resendable = can_resend(lease, provider->traits(), now_us());
+      const Result<bool> found = co_await find_machine(renting, !resendable);
+      if (!found) {
+        const bool elsewhere = is_other_account(found.error());
+        if (elsewhere || token.cancelled() || attempt >= create_attempts_max) co_return found.error();
+        RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
+        continue;
+      }
+      if (*found) co_return co_await adopt(renting);
+      if (!resendable)
+        refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
+    }
+    if (token.cancelled()) {
+      if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nobody was asked
+      co_return token.reason();
+    }
+    if (!refusal) {
+      if (lease.state != "intent") {  // else its row was written for this
+        lease.send_by_us = now_us() + send_window_us;
+        RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
+      }
+      lease.state = "creating";
+      search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+      lease.request.send_by_wall_us = lease.send_by_us;
+      search_->places[lease.run].emplace(lease.provider, lease.request.offer.region);
+      // The commit may have taken long already.
+      Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
+      if (Result<> soon = in_time(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();
+      else made = co_await provider->create(lease.request, token);
+      if (!made && is_late(made.error())) {  // nothing has left: the row is written anew, for another try
+        if (token.cancelled() || attempt < create_attempts_max) continue;
+        Error why = std::move(made).error();  // release() settles the row
+        why.message = fmt::format("'{}' is not rented: {} times its create call was ready too late: {}", lease.name,
+                                  create_attempts_max, why.message);
+        co_return why;
+      }
+      const bool ended = made && has_ended(*made);
+      if (made && !ended) {
+        lease.machine = std::move(*made);
+        co_return co_await adopt(renting);
+      }
+      if (ended) RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
+      if (ended)  // the machine of this token, which somebody has ended in the meantime
+        made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
+                                                           made->id));
+      if (token.cancelled()) co_return token.reason();
+      if (!is_definitive(made.error())) {
+        unanswered = true;
+        if (attempt >= create_attempts_max) co_return made.error();  // release() settles the row
+        RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
+        continue;
+      }
+      if (unanswered && !ended) {
+        // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
+        // absent.
+        RILLE_CO_TRY(const bool found, co_await find_machine(renting, true));
+        if (found) co_return co_await adopt(renting);
+      }
+      refusal = made.error();
+      if (!ended) {
+        renting.refused.add(lease.request.offer, *refusal);
+        recent_->add(lease.request.offer, *refusal, now_us());
+        attempt = 0;
+      }
+      renting.event("refused", error_to_value(*refusal).set("name", lease.name).set("offer", lease.request.offer.id)
+                                   .set("provider", lease.provider));
+    } else if (attempt >= create_attempts_max) {
+      co_return *refusal;
+    }
+    unanswered = false;
+    RILLE_CO_CHECK(co_await plan_next(renting, std::move(*refusal)));
+  }
+}
+
+// No machine was made, and none will be: the row says so.
+Async<> Manager::give_up(Renting& renting, Error why) {
+  Lease& lease = *renting.lease;
+  lease.state = "released";
+  lease.released_us = now_us();
+  if (lease.error.empty()) lease.error = why.message;
+  RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
+  co_return why;
+}
+
+// The provider has given a machine: it is the lease's, unless the row says by now that it shall end.
+Async<> Manager::adopt(Renting& renting) {
+  Lease& lease = *renting.lease;
+  lease.state = "live";
+  lease.machine_id = lease.machine->id;
+  lease.live_us = now_us();
+  lease.replacing.clear();
+  if (Result<provider::Provider*> provider = registry_.find(lease.provider))
+    search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
+  if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
+    // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
+    if (is_moved(saved.error()))
+      if (auto gone = co_await end_machine(renting.lease); !gone)
+        co_return std::move(saved).error().with_cause(gone.error());
+    co_return saved;
+  }
+  renting.event("live", lease.to_value(lease.live_us));
+  co_return success();
+}
+
+// The machine behind a request whose answer is not known, if there is one: it is the lease's then. One empty list never
+// proves absence: until_proof goes on until nothing that was sent can still become visible.
+Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
+  Lease& lease = *renting.lease;
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+  std::set<std::string> noted;
+  for (bool ours = false;; ours = true) {
+    const bool proven = proof.holds(loop_.clock());  // before it is asked
+    RILLE_CO_TRY(std::vector<Machine> machines,
+                 co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
+    std::erase_if(machines, [&](const Machine& m) { return m.tag != lease.tag; });
+    for (const Machine& m : machines)
+      if (has_ended(m) && noted.insert(m.id).second) RILLE_CO_CHECK(co_await note_machine(lease, m, false));
+    std::erase_if(machines, has_ended);
+    if (!machines.empty()) {
+      std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
+      // Any others end now, or at the latest with the lease: its release looks by tag.
+      for (std::size_t i = 1; i < machines.size(); ++i) {
+        RILLE_CO_CHECK(co_await note_machine(lease, machines[i], false));
+        (void)co_await provider->terminate(machines[i].id, {});
+      }
+      lease.machine = std::move(machines.front());
+      co_return true;
+    }
+    if (!ours) RILLE_CO_CHECK(co_await check_owner(journal_.reader(), provider, renting.lease, renting.token));
+    if (!until_proof || proven) co_return false;
+    RILLE_CO_CHECK(co_await pause(2'000, renting.token));
+  }
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,231 @@
+// What there is to rent, and which of it is taken.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <tuple>
+
+#include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/catalogue/rank.hpp"
+#include "runtime/workflow/provider/nearest.hpp"
+#include "runtime/workflow/provider/usual_disk.hpp"
+
+namespace rille::lease {
+
+namespace {
+constexpr int offers_attempts_max = 4;
+constexpr std::int64_t list_lasts_us = 60'000'000;  // of offers, while one rent goes through it
+constexpr std::size_t woken_at_once = 64;
+
+// A few in each turn of the loop: the create calls of the first leave while others still choose.
+void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, std::size_t from) {
+  const std::size_t to = std::min(from + woken_at_once, waiting->size());
+  for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);
+  if (to == waiting->size()) return;
+  loop.post([&loop, waiting = std::move(waiting), to] { wake(loop, waiting, to); });
+}
+
+using Answers = std::optional<Result<std::vector<Manager::Asked>>>;
+
+Async<bool> ask_into(Manager& manager, provider::OfferQuery query, std::shared_ptr<Answers> out, CancelToken token) {
+  out->emplace(co_await manager.ask(std::move(query), std::move(token)));
+  co_return true;
+}
+
+// The offers, and meanwhile whose the machines will be: the one takes no longer for the other.
+Async<std::vector<Manager::Asked>> ask_with_owners(Loop& loop, Manager& manager, provider::Registry& registry,
+                                                   provider::OfferQuery query, std::shared_ptr<Owners> owners,
+                                                   CancelToken token) {
+  std::vector<provider::Provider*> all;
+  for (provider::Provider* p : registry.all())
+    if (query.accepts_provider(p->name())) all.push_back(p);
+  const auto answers = std::make_shared<Answers>();
+  std::vector<Together<bool>> both;
+  both.push_back({"offers", [&manager, query, answers](CancelToken t) {
+                    return ask_into(manager, query, answers, std::move(t));
+                  }});
+  both.push_back({"owners", [&loop, all, owners](CancelToken t) {
+                    return learn_owners(loop, all, owners, std::move(t));
+                  }});
+  (void)co_await together(loop, std::move(both), 0, std::move(token));
+  co_return std::move(**answers);
+}
+}  // namespace
+
+Result<Manager::Wish> Manager::wish_of(const Value& options) {
+  std::string text = options.to_json();
+  if (!search_->last || search_->last_options != text) {
+    RILLE_TRY(Terms terms, terms_of(options));
+    search_->last = std::make_shared<const Terms>(std::move(terms));
+    search_->last_options = std::move(text);
+  }
+  return search_->last;
+}
+
+// What there is, asked for once per lease and minute, for failing over goes through the list; and once for all leases
+// that ask the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
+Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
+  for (;;) {
+    const auto under_way = search_->asking.find(wish->asks);
+    if (under_way == search_->asking.end()) break;
+    const std::shared_ptr<Search::Asking> asking = under_way->second;
+    Future<bool> over(loop_);
+    asking->waiting.push_back(over);
+    const auto registration = token.on_cancel([over](const Error&) { over.set(true); });
+    co_await over;
+    if (token.cancelled()) co_return token.reason();
+    if (asking->answer) co_return *asking->answer;
+  }
+  // However this one ends, the others go on: with its answer, or one of them asks.
+  struct Over {
+    Over(Loop& l, std::shared_ptr<Search> s, const std::string& a)
+        : loop(l), search(std::move(s)), asks(a), asking(std::make_shared<Search::Asking>()) {
+      search->asking[asks] = asking;
+    }
+    Over(const Over&) = delete;
+    ~Over() {
+      search->asking.erase(asks);
+      wake(loop, std::make_shared<const std::vector<Future<bool>>>(std::move(asking->waiting)), 0);
+    }
+    Loop& loop;
+    std::shared_ptr<Search> search;
+    std::string asks;
+    std::shared_ptr<Search::Asking> asking;
+  };
+  Over mine(loop_, search_, wish->asks);
+  Result<std::vector<provider::Offer>> found = co_await ask_until_answered(*wish, token);
+  std::optional<Result<Offers>> out;
+  if (found) out.emplace(std::make_shared<const std::vector<provider::Offer>>(std::move(*found)));
+  else out.emplace(found.error());
+  if (found || !token.cancelled()) mine.asking->answer = out;
+  co_return std::move(*out);
+}
+
+// A provider that is out of order for a moment is asked again, unless others have something.
+Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& terms, CancelToken token) {
+  for (int attempt = 1;; ++attempt) {
+    std::optional<Error> failure;
+    std::vector<provider::Offer> found;
+    RILLE_CO_TRY(std::vector<Asked> answers, co_await ask_with_owners(loop_, *this, registry_, terms.query,
+                                                                      search_->owners, token));
+    for (Asked& asked : answers) {
+      if (!asked.offers) failure = asked.offers.error();
+      else if (found.empty()) found = std::move(*asked.offers);
+      else std::move(asked.offers->begin(), asked.offers->end(), std::back_inserter(found));
+    }
+    if (!found.empty() || !failure) co_return found;
+    if (!failure->retryable || attempt == offers_attempts_max) co_return *failure;
+    std::int64_t ms = std::clamp<std::int64_t>(failure->retry_after_ms, 500LL << attempt, 30'000);
+    RILLE_CO_CHECK(co_await pause(ms, token));
+  }
+}
+
+// Of those that can be taken the best, by the rank that was asked for; null: none. Where a region had nothing left,
+// other regions come first; where a price is not known, those whose price is. An offer of twice the price of what would
+// be taken if none had refused is left alone, unless max_price allows it: on some clouds the next larger machine with
+// the same GPU costs fifteen times as much.
+const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, const char*& obstacle) const {
+  const provider::Provider* provider = nullptr;
+  Micros disk = 0;  // of the one that was looked at last
+  const auto can_be = [&](const provider::Offer& o) {
+    if (!provider || provider->name() != o.provider) {
+      Result<provider::Provider*> found = registry_.find(o.provider);
+      if (!found) return false;
+      provider = *found;
+    }
+    disk = terms.disk_of(o, provider::usual_disk_bytes(provider, o));
+    const char* why = terms.obstacle(o, provider->traits(), disk);
+    if (why) obstacle = why;
+    return !why;
+  };
+  const bool by_price = terms.query.rank == provider::Rank::price;
+  const bool bounded = !terms.query.max_price_micros_per_hour;
+  if (bounded && by_price && refused.first_micros == 0)
+    for (const provider::Offer& o : *refused.listed) {
+      const Micros price = terms.price_of(o);
+      if (price < 0 || !can_be(o)) continue;
+      if (price == 0) { refused.first_micros = 0; break; }  // free, and rented on: whoever names both means it
+      if (refused.first_micros == 0 || price < refused.first_micros) refused.first_micros = price;
+    }
+  const std::int64_t now = now_us();
+  const auto rank = [&](const provider::Offer& o) {
+    const Micros price = terms.price_of(o);
+    const Micros with_disk = price < 0 ? provider::price_unknown : price + std::max<Micros>(disk, 0);
+    provider::GpuWorth worth;
+    if (!by_price) worth = provider::gpu_worth(terms.query, o.gpu, o.gpu_memory_bytes);
+    return std::tuple(Refused::has(refused.last, o.provider, o.id), Refused::has(refused.regions, o.provider, o.region),
+                      recent_->has(o, now), provider::merit(terms.query.rank, with_disk, o.gpu_count, worth),
+                      with_disk < 0, with_disk, disk < 0);
+  };
+  const provider::Offer* best = nullptr;
+  std::optional<decltype(rank(*best))> least;
+  refused.dearer = nullptr;
+  for (const provider::Offer& o : *refused.listed) {
+    if (!can_be(o) || refused.covers(o)) continue;
+    const Micros price = terms.price_of(o);
+    if (bounded && refused.first_micros > 0 && price > jump_at * refused.first_micros) {
+      if (!refused.dearer || price < terms.price_of(*refused.dearer)) refused.dearer = &o;
+      continue;
+    }
+    auto r = rank(o);
+    if (!least || r < *least) least = r, best = &o;
+  }
+  if (best && bounded && refused.first_micros == 0) refused.first_micros = std::max<Micros>(0, terms.price_of(*best));
+  return best;
+}
+
+Error Manager::only_dearer(const Terms& terms, const Refused& refused) const {
+  const Micros price = terms.price_of(*refused.dearer);
+  Error e = make_error(ErrorKind::capacity,
+                       fmt::format("what is left costs more than twice as much as {} an hour",
+                                   format_dollars(refused.first_micros)),
+                       fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it",
+                                   refused.dearer->id, refused.dearer->provider, format_dollars(price),
+                                   refused.dearer->gpu_count, refused.dearer->gpu,
+                                   std::ceil(static_cast<double>(price) / 1e4) / 100));
+  e.code = price_jump;
+  return e;
+}
+
+Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused, CancelToken token) {
+  const Terms& terms = *wish;
+  const bool old = !refused.listed || now_us() - refused.listed_us > list_lasts_us || now_us() < refused.listed_us;
+  const char* obstacle = nullptr;
+  const provider::Offer* best = old ? nullptr : best_of(terms, refused, obstacle);
+  if (!best) {
+    RILLE_CO_TRY(refused.listed, co_await list(wish, token));
+    refused.listed_us = now_us();
+    Search::First& first = search_->first;
+    const bool plain = !refused.any() && recent_->until_us.empty();
+    if (plain && first.wish == wish && first.listed == refused.listed) {
+      refused.first_micros = first.micros;
+      co_return first.best;
+    }
+    obstacle = nullptr;
+    best = best_of(terms, refused, obstacle);
+    if (plain && best) first = {wish, refused.listed, best, refused.first_micros};
+  }
+  if (best) co_return best;
+  if (refused.dearer) co_return only_dearer(terms, refused);
+  std::vector<provider::Offer> others;
+  if (refused.listed->empty()) others = co_await elsewhere(terms.query, token);
+  co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);
+}
+
+// What there would be if less were asked for.
+Task<std::vector<provider::Offer>> Manager::elsewhere(provider::OfferQuery query, CancelToken token) {
+  std::vector<provider::Offer> out;
+  std::optional<provider::OfferQuery> loose = provider::loosened(query);
+  if (!loose || !provider::gpu_hint(query, provider::Asker::rent).empty()) co_return out;
+  const Result<std::vector<Asked>> answers = co_await ask(std::move(*loose), token);
+  if (!answers) co_return out;
+  for (const Asked& asked : *answers)
+    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
+  co_return out;
+}
+
+}  // namespace rille::lease

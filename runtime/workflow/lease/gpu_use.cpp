@@ -1,0 +1,51 @@
+// A GPU that this build cannot use is refused before anything is paid: a call there would fail, or compute on the
+// processor, at the GPU's price.
+#include "runtime/workflow/lease/gpu_use.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/workflow/lease/terms.hpp"
+
+namespace rille::lease {
+
+std::optional<Error> Manager::gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const {
+  if (!gpu_use_ || !terms.cuda || asked.model.empty()) return std::nullopt;
+  const Result<provider::Provider*> found = registry_.find(provider);
+  asked.owned = found && (*found)->traits().owned;
+  std::optional<Error> why = gpu_use_(asked);
+  if (why) why->provider = provider;
+  return why;
+}
+
+std::optional<Error> Manager::gpu_unusable(const Value& options, const provider::Offer& offer) const {
+  const Result<Terms> terms = terms_of(options);
+  if (!terms || offer.gpu_count <= 0) return std::nullopt;
+  return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
+}
+
+// If this build can use none of the GPUs that the options name, only the user's own machines are asked: a provider that
+// bills is not.
+Async<> Manager::check_named_gpus(Wish wish, CancelToken token) {
+  const provider::OfferQuery& query = wish->query;
+  std::vector<std::string> named;
+  for (const provider::GpuWish& g : query.gpus) named.push_back(g.model);
+  if (query.gpu != "any" && query.gpu != "cpu") named.push_back(query.gpu);
+  if (!gpu_use_ || !wish->cuda || named.empty()) co_return success();
+  std::optional<Error> why;
+  for (const std::string& model : named) {
+    why = gpu_use_({model, query.gpu_vendor, query.gpu_memory_bytes, false});
+    if (!why) co_return success();
+  }
+  provider::OfferQuery own = query;
+  own.providers.clear();
+  for (provider::Provider* p : registry_.all())
+    if (query.accepts_provider(p->name()) && p->traits().owned) own.providers.push_back(p->name());
+  if (!own.providers.empty()) {
+    RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(std::move(own), std::move(token)));
+    for (const Asked& asked : answers)
+      if (asked.offers && !asked.offers->empty()) co_return success();
+  }
+  co_return std::move(*why);
+}
+
+}  // namespace rille::lease

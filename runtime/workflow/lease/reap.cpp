@@ -1,0 +1,225 @@
+// The reaper: ends the leases that no run will end, and machines that the rows do not account for.
+#include <algorithm>
+#include <map>
+
+#include "runtime/core/base/run_state.hpp"
+#include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/tag.hpp"
+#include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+using provider::Machine;
+using provider::MachineState;
+
+bool over(const std::string& run_state) {
+  return run_has_ended(run_state) || run_state == "cleanup";
+}
+
+// Stands still until a person decides.
+bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
+
+// Of what costs nothing: it belongs to no lease that goes on, of this home or of another.
+bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, const std::optional<Tag>& tag,
+                       std::int64_t now_us) {
+  if (!tag) return false;
+  const Account account = account_of(row, machine, *tag);
+  const bool expired = tag->expires_us != 0 && now_us > tag->expires_us;
+  return account == Account::settled || account == Account::older || (account == Account::unknown && expired);
+}
+
+}  // namespace
+
+Async<ReapReport> Manager::reap(ReapRequest request) {
+  ReapReport report;
+  RILLE_CO_CHECK(co_await reap_rows(request, report));
+  if (!request.only_due) RILLE_CO_CHECK(co_await reap_machines(request, report));
+  co_return report;
+}
+
+Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
+  ReapRequest request;
+  request.alive = [](const std::string&) { return false; };
+  RILLE_TRY(std::optional<Held> held, standing(lease, request));
+  return held && held->until_us ? held->until_us : lease.expires_us;
+}
+
+namespace {
+
+// Why a run without a runner, which is to be resumed as it is, may never be: the watch has said so.
+Result<std::string> given_up(store::Db& journal, const std::string& run) {
+  std::string why;
+  RILLE_CHECK(journal.query("SELECT why FROM watched WHERE run=? AND why NOT LIKE 'handed over %'", {run},
+                            [&](const store::Row& row) { why = row.text(0); }));
+  return why;
+}
+
+}  // namespace
+
+// Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
+Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
+  std::string state;
+  std::int64_t since_us = 0;
+  RILLE_CHECK(journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run},
+                                      [&](const store::Row& row) {
+                                        state = row.text(0);
+                                        since_us = row.integer(1);
+                                      }));
+  const bool expired = now_us() >= lease.expires_us;
+  if (request.alive(lease.run) && (request.in_background || !expired)) return std::optional<Held>();
+  Held held;
+  held.lease = lease;
+  held.until_us = lease.expires_us;
+  if (lease.detached) {
+    held.why = "detached";
+  } else if (halted(state)) {
+    held.why = "its run is " + state;
+    held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
+  } else {
+    // A runner with leases says each minute that it lives.
+    RILLE_TRY(const std::string why, given_up(journal_.reader(), lease.run));
+    held.why = why.empty() ? "its run was interrupted and can be resumed" : "its run was interrupted, and " + why;
+    const std::int64_t alive_us = std::max({since_us, lease.created_us, lease.live_us});
+    held.until_us = std::min(held.until_us, alive_us + lease.request.hold_ms * 1000);
+  }
+  bool due = now_us() >= held.until_us || lease.state == "releasing" || request.now.contains(lease.run) ||
+             (over(state) && !lease.detached);
+  if (due) held.until_us = 0;
+  return std::optional<Held>(std::move(held));
+}
+
+// Place by place at once: a region that does not answer holds back what is rented there, and nothing else.
+Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
+  RILLE_CO_TRY(std::vector<Lease> leases, all(false));
+  std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
+  for (Lease& lease : leases) places[{lease.provider, lease.request.offer.region}].push_back(std::move(lease));
+  std::vector<Together<bool>> asked;
+  for (auto& [place, rows] : places)
+    asked.push_back({place.first, [this, &there = rows, &request, &report](CancelToken) {
+                       return reap_place(std::move(there), request, report);
+                     }});
+  const auto done = co_await together(loop_, std::move(asked), 0, {});
+  for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
+  co_return success();
+}
+
+Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& request, ReapReport& report) {
+  for (Lease& lease : leases) {
+    RILLE_CO_TRY(std::optional<Held> held, standing(lease, request));
+    if (!held) continue;
+    bool vanished = false;
+    if (held->until_us && lease.has_machine() && !request.only_due) {
+      Result<Machine> machine = co_await describe(lease, {});
+      vanished = machine && machine->state == MachineState::gone;
+      if (!machine && is_other_account(machine.error())) report.errors.push_back(machine.error());
+    }
+    if (held->until_us && !vanished) {
+      report.held.push_back(std::move(*held));
+      continue;
+    }
+    // Whoever resumes its run goes on with another machine.
+    if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
+    Shared ending = std::make_shared<Lease>(lease);
+    Result<> r = co_await end_lease(std::move(ending), nullptr, {});
+    if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
+    if (!r) lease.error = r.error().message;
+    (r ? report.released : report.failed).push_back(std::move(lease));
+  }
+  co_return true;
+}
+
+// What the providers have that the rows do not account for; all are asked at once, and each answer is acted upon as it
+// comes.
+Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
+  std::vector<Together<bool>> asked;
+  for (provider::Provider* p : registry_.all())
+    asked.push_back({p->name(), [this, p, &request, &report](CancelToken) { return reap_at(p, request, report); }});
+  const auto done = co_await together(loop_, std::move(asked), 0, {});
+  for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
+  co_return success();
+}
+
+Async<bool> Manager::reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report) {
+  RILLE_CO_TRY(Survey survey, co_await shown_by(provider, "", nullptr, {}));
+  for (Error& e : survey.errors) report.errors.push_back(std::move(e));
+  for (Survey::Shown& one : survey.machines) RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
+  co_return true;
+}
+
+Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report) {
+  const Machine& machine = shown.machine;
+  if (provider::is_free_left_over(machine)) {
+    if (!is_needed_no_more(machine, shown.row, read_tag(install_, machine.tag), now_us())) co_return success();
+    RILLE_CO_TRY(provider::Provider * from, registry_.find(shown.provider));
+    (void)co_await from->terminate(machine.id, {});  // no row counts it; what fails is tried again the next time
+    co_return success();
+  }
+  if (shown.account == Account::own) co_return success();
+  if (shown.account == Account::settled)
+    co_return co_await end_settled(std::move(*shown.row), std::move(shown.machine), report);
+  Lease stray;
+  stray.provider = shown.provider;
+  stray.machine_id = machine.id;
+  stray.tag = machine.tag;
+  stray.live_us = machine.created_wall_us;
+  stray.expires_us = shown.expires_us;
+  if (!shown.row) {
+    // Ours by its tag, in no journal: another home may own it until its own tag says that it has expired.
+    bool expired = stray.expires_us != 0 && now_us() > stray.expires_us;
+    if (!expired && machine.id != request.unknown) {
+      report.unknown.push_back(std::move(stray));
+      co_return success();
+    }
+  } else {
+    const Lease& row = *shown.row;
+    if (shown.account == Account::second && request.in_background && request.alive(row.run)) co_return success();
+    stray.id = row.id;
+    stray.run = row.run;
+    stray.name = row.name;
+    stray.generation = shown.generation;
+    stray.request.offer = row.request.offer;
+    stray.request.disk_bytes = row.request.disk_bytes;
+    stray.price_micros_per_hour = row.price_micros_per_hour;
+    stray.disk_micros_per_hour = row.disk_micros_per_hour;
+    report.revived.push_back(stray);
+  }
+  Result<> r = co_await end_one(machine.id, shown.provider);
+  if (r && shown.row) {
+    auto ended = std::make_shared<Lease>(stray);
+    store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
+    (void)co_await journal_.commit(std::move(count));  // what it cost is worth a row; its end does not depend on it
+  }
+  if (!r) stray.error = r.error().message;
+  (r ? report.released : report.failed).push_back(std::move(stray));
+  co_return success();
+}
+
+// The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
+Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report) {
+  const Shared row = std::make_shared<Lease>(std::move(settled));
+  row->state = "releasing";
+  row->released_us = 0;
+  row->machine_id = machine.id;
+  if (!row->live_us) row->live_us = machine.created_wall_us ? machine.created_wall_us : row->created_us;
+  row->error = "the provider has the machine, although it was released";
+  if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
+  report.revived.push_back(*row);
+  // Not release(): a lease that is about to get another machine still is.
+  Result<> r = success();
+  store::Fence nobody;
+  Shared opened = std::make_shared<Lease>(*row);
+  if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
+  if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
+  // A journal that cannot be written still says `released`: the machine ends all the same.
+  if (r && row->seen.state == "released")
+    if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();
+  if (!r) row->error = r.error().message;
+  (r ? report.released : report.failed).push_back(std::move(*row));
+  co_return success();
+}
+
+}  // namespace rille::lease

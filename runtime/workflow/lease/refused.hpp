@@ -1,0 +1,125 @@
+// What renting looks for, and what it has learnt about offers meanwhile. Private to runtime/lease.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/parts.hpp"
+#include "runtime/workflow/lease/proof.hpp"
+#include "runtime/workflow/lease/terms.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
+#include "runtime/workflow/provider/reach.hpp"
+
+namespace rille::lease {
+
+using provider::is_definitive;
+
+inline constexpr const char* price_jump = "price_jump";  // code of the error where only dearer offers are left
+inline constexpr Micros jump_at = 2;   // times the price of the first
+
+// Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
+// regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
+// that machine was. And the list that they were taken from, which serves for the next one, too.
+struct Manager::Refused {
+  Refused() = default;                 // not an aggregate: see loop/task.hpp
+  struct Block {
+    provider::Reach reach;
+    provider::Offer offer;
+  };
+  using Names = std::set<std::pair<std::string, std::string>>;
+  Names offers, regions, last;
+  std::vector<Block> blocks;           // beyond the offer
+  Micros first_micros = 0;             // an hour of what would be taken if none had refused; 0: not known, or free
+  const provider::Offer* dearer = nullptr;  // the cheapest of those that are left, where all cost too much more
+  Offers listed;                       // null: not asked for yet
+  std::int64_t listed_us = 0;
+
+  bool any() const {
+    return !offers.empty() || !regions.empty() || !last.empty() || !blocks.empty() || first_micros != 0;
+  }
+
+  static bool has(const Names& names, const std::string& provider, const std::string& name) {
+    return !names.empty() && names.contains({provider, name});
+  }
+
+  void add(const provider::Offer& o, const Error& why) {
+    offers.emplace(o.provider, o.id);
+    if (why.kind == ErrorKind::capacity) regions.emplace(o.provider, o.region);
+    const provider::Reach reach = provider::reach_of(why);
+    if (reach != provider::Reach::offer) blocks.push_back({reach, o});
+  }
+
+  bool covers(const provider::Offer& o) const {
+    const auto blocks_it = [&o](const Block& b) {
+      const provider::Offer& was = b.offer;
+      if (o.provider != was.provider) return false;
+      if (b.reach == provider::Reach::account) return true;
+      if (o.region != was.region) return false;
+      if (b.reach == provider::Reach::region) return true;
+      return o.gpu == was.gpu && o.spot == was.spot && o.gpu_count >= was.gpu_count && o.vcpus >= was.vcpus;
+    };
+    return has(offers, o.provider, o.id) || std::any_of(blocks.begin(), blocks.end(), blocks_it);
+  }
+};
+
+// Offers that had nothing left for any lease of this process a moment ago: others come first. It ends by itself.
+struct Manager::Recent {
+  static constexpr std::int64_t lasts_us = 180'000'000;
+  static constexpr std::size_t most = 1000;
+  std::map<std::pair<std::string, std::string>, std::int64_t> until_us;
+
+  void add(const provider::Offer& o, const Error& why, std::int64_t now_us) {
+    if (why.kind != ErrorKind::capacity) return;
+    std::erase_if(until_us, [now_us](const auto& one) { return one.second <= now_us; });
+    if (until_us.size() < most) until_us[{o.provider, o.id}] = now_us + lasts_us;
+  }
+  bool has(const provider::Offer& o, std::int64_t now_us) const {
+    if (until_us.empty()) return false;
+    const auto at = until_us.find({o.provider, o.id});
+    return at != until_us.end() && at->second > now_us;
+  }
+};
+
+// One rent, from the wish to the machine: what the coroutines that work on it share, so that their frames are small.
+struct Manager::Renting {
+  Renting() = default;                 // not an aggregate: see loop/task.hpp
+  Acquire request;
+  std::string id;                      // of its lease
+  Event event;
+  CancelToken token;
+  Refused refused;
+  Shared lease;                        // its newest generation; null: it has no row
+};
+
+// What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer. And
+// the options that were read last, for many rents often have the same.
+struct Manager::Search {
+  struct Asking {
+    std::vector<Future<bool>> waiting;
+    std::optional<Result<Offers>> answer;  // none when all is over: whoever asked was cancelled, or is no more
+  };
+  std::map<std::string, std::shared_ptr<Asking>> asking;
+  std::string last_options;
+  Wish last;                           // null: none was read
+  // What was best in a list for a rent that nobody had refused: of many that ask the same, each takes it.
+  struct First {
+    Wish wish;
+    Offers listed;
+    const provider::Offer* best = nullptr;
+    Micros micros = 0;                 // Refused::first_micros
+  } first;
+  std::shared_ptr<Owners> owners = std::make_shared<Owners>();
+  Proofs proofs;
+  std::map<std::string, Ending> endings;  // what releases have found out, by lease, until it is written
+  std::map<std::string, std::set<Place>> places;  // by run: where its machines were asked for, whatever came of it
+};
+
+}  // namespace rille::lease

@@ -1,0 +1,317 @@
+// The end of a lease: its machines, with the provider's last word, then its row.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/ending.hpp"
+#include "runtime/workflow/lease/owner.hpp"
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/lease/tag.hpp"
+#include "runtime/core/store/audit.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr int end_attempts_max = 5;            // in a row, that fail or leave the machine running
+constexpr std::int64_t shutdown_ms = 600'000;  // of a machine that says that it is ending
+constexpr int moves_max = 8;                   // of a row by others, during one release
+constexpr int free_attempts_max = 3;           // to remove what costs nothing
+constexpr std::int64_t free_pause_ms = 2'000;
+
+using provider::Machine;
+using provider::MachineState;
+
+Error still_there() {
+  return make_error(ErrorKind::state, "the provider accepted the release, but the machine is still there");
+}
+
+}  // namespace
+
+Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool is_its) {
+  const std::int64_t now = now_us();
+  auto seen = std::make_shared<Lease>(lease);
+  seen->machine_id = machine.id;
+  seen->machine = machine;
+  std::int64_t skew_us = 0;
+  if (Result<provider::Provider*> provider = registry_.find(lease.provider)) skew_us = provider::skew_of(*provider);
+  const std::int64_t made_us = machine.created_wall_us ? machine.created_wall_us - skew_us : 0;
+  seen->live_us = std::clamp(made_us, std::min(lease.created_us, now), now);
+  const std::int64_t told_us = provider::ended_at_us(machine);
+  const std::int64_t ended_us = told_us ? std::clamp(told_us - skew_us, seen->live_us, now) : now;
+  store::Journal::Write write = [seen, is_its, ended_us](store::Db& db) -> Result<> {
+    if (!is_its) return record_stray(db, *seen, ended_us);
+    RILLE_CHECK(db.run("UPDATE leases SET machine_id=?, live_us=? WHERE id=? AND generation=? AND machine_id IS NULL "
+                       "AND state<>'released'", {seen->machine_id, seen->live_us, seen->id, seen->generation}));
+    return db.changes() == 1 ? record_tenure(db, *seen) : success();
+  };
+  (void)co_await journal_.commit(std::move(write));  // its end does not depend on it
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  co_return success();
+}
+
+// Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
+// for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
+// what was made may not be visible yet; a terminate that was "successful" then is sent again. Nor do they to the keys
+// of another account, unless these have shown the machine before.
+Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std::string* met) {
+  const Lease& lease = *shared;
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
+  const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+  std::set<std::string> targets, costless;
+  if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
+  std::int64_t shutdown_until_us = 0, accepted_us = 0;
+  const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
+  bool ours = false;
+  End end(lease, *provider);
+  std::string own = lease.machine_id;
+  std::set<std::string> noted;
+  const auto is_its = [&own](const std::string& id) { return own.empty() || id == own; };
+  for (int failures = 0;;) {
+    const std::int64_t asked_us = now_us();
+    const bool proven = proof.holds(loop_.clock());
+    std::optional<Error> trouble;
+    // What is shown may be older than what was accepted.
+    auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
+    bool ending = false, fresh = false, word = !targets.empty();
+    end.look();
+    for (const std::string& id : targets) {
+      Result<> accepted = co_await provider->terminate(id, {});
+      Result<Machine> machine = co_await provider->describe(id, {});
+      if (accepted && !accepted_us) accepted_us = now_us();
+      if (!accepted || !machine) trouble = !accepted ? accepted.error() : machine.error();
+      if (!machine) continue;
+      end.saw(*machine, is_its(id));
+      word = word && machine->state == MachineState::gone && machine->tag == lease.tag;
+      bool there = machine->state != MachineState::gone;
+      ours = ours || machine->tag == lease.tag;
+      if (machine->state == MachineState::terminating || (there && stale())) ending = true;
+      else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
+    }
+    Result<std::vector<Machine>> listed =
+        co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
+    if (!listed) trouble = listed.error();
+    for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
+      if (m.tag != lease.tag) continue;
+      const bool gone = m.state == MachineState::gone;
+      if (m.id != own && !provider::is_left_over(m) && !provider::is_free_left_over(m) && !targets.contains(m.id) &&
+          noted.insert(m.id).second) {
+        RILLE_CO_CHECK(co_await note_machine(lease, m, is_its(m.id)));
+        if (own.empty()) own = m.id;
+        if (met) *met = own;
+      }
+      end.saw(m, is_its(m.id));
+      if (gone) continue;
+      ours = true;
+      if (provider::is_free_left_over(m)) {
+        costless.insert(m.id);
+        continue;
+      }
+      // Also what is ending already, if nobody here has asked for it: a disk that outlived its machine does not go by
+      // itself.
+      if (targets.insert(m.id).second) fresh = true;
+      else if (m.state == MachineState::terminating || stale()) ending = true;
+      else if (!trouble) trouble = still_there();
+    }
+    if (!trouble && !ending && !fresh && !word && !ours) {
+      const Result<> checked = co_await check_owner(journal_.reader(), provider, shared, {});
+      if (!checked && is_other_account(checked.error())) co_return checked.error();
+      if (!checked) trouble = checked.error();
+      ours = checked.ok();
+    }
+    end.looked(!trouble, now_us());
+    bool absent = !trouble && !ending && !fresh;
+    if (absent && (word || proven)) {
+      search_->proofs.forget(lease.id);
+      search_->endings[lease.id] = end.found();
+      // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
+      int attempts = 0;
+      while (!costless.empty()) {
+        const Result<> removed = co_await provider->terminate(*costless.begin(), {});
+        if (removed || ++attempts >= free_attempts_max) costless.erase(costless.begin());
+        else RILLE_CO_CHECK(co_await pause(free_pause_ms));
+      }
+      co_return own.empty() && !targets.empty() ? *targets.begin() : own;
+    }
+    if (!trouble) failures = 0;  // a machine that takes long is asked about often
+    else if (++failures >= end_attempts_max) co_return *trouble;
+    if (ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
+    if (ending && now_us() >= shutdown_until_us)
+      co_return make_error(ErrorKind::timeout, fmt::format("the provider has been ending it for longer than {}",
+                                                           format_duration_ms(shutdown_ms)));
+    std::int64_t ms = trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : fresh ? 0 : 2'000;
+    if (ms) RILLE_CO_CHECK(co_await pause(ms));
+  }
+}
+
+void Manager::tell(const Event& event, const char* what, const Lease& lease) {
+  Value data = lease.to_value(now_us());
+  if (event) return event(what, std::move(data));
+  auto text = std::make_shared<std::string>(data.set("event", what).to_json());
+  journal_.enqueue([text, run = lease.run, what, at = now_us()](store::Db& db) {
+    return store::append_event(db, run, at, what, *text);
+  });
+}
+
+Async<> Manager::release(std::string id, Event event, store::Fence fence) {
+  RILLE_CO_TRY(const Shared taken, co_await take_to_end(id, fence));
+  if (taken) {
+    Result<> ended = co_await settle(taken, nullptr, event, fence);
+    if (ended || !is_moved(ended.error())) co_return ended;
+  }
+  for (int moves = 0;; ++moves) {
+    RILLE_CO_TRY(const Shared found, known(id));
+    if (!found)
+      co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
+                           "list them with `rille leases`");
+    if (found->state == "released" && found->replacing.empty()) co_return success();
+    found->replacing.clear();  // it was about to be given another machine: no more
+    Result<> ended;
+    if (found->state == "released") ended = co_await save(found, fence);
+    else ended = co_await end_lease(found, event, fence);
+    if (ended || !is_moved(ended.error()) || moves >= moves_max) co_return ended;
+  }
+}
+
+// Most that end are live: such a one is read where it is written, in one transaction, so that it cannot have moved in
+// between. It ends without a look at its request, for its place is in the ledger, too; what this moves is read whole,
+// since it may be written whole. Null: it is another, or that was not possible; whoever asked reads it, and sees.
+Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
+  const auto taken = std::make_shared<std::optional<Lease>>();
+  store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
+    Lease& lease = taken->emplace();  // the journal may try a write twice
+    RILLE_TRY(const bool found, read_brief(db, id, lease));
+    if (!found || lease.state != "live") {
+      taken->reset();
+      return {};
+    }
+    lease.state = "releasing";
+    lease.replacing.clear();  // if it was about to be given another machine: no more
+    return write_ending(db, lease);
+  };
+  const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
+  if (!written || !*taken) co_return Shared();
+  Lease& lease = **taken;
+  lease.seen.state = lease.state;
+  if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
+  Result<std::vector<Tenure>> tenures = read_tenures(journal_.reader(), lease.number);
+  if (!tenures) co_return Shared();
+  lease.tenures = std::move(*tenures);
+  const auto is_its = [&lease](const Tenure& t) {
+    return t.generation == lease.generation && t.machine_id == lease.machine_id;
+  };
+  const auto its = std::find_if(lease.tenures.begin(), lease.tenures.end(), is_its);
+  if (its == lease.tenures.end()) co_return Shared();
+  lease.request.offer.region = its->region;
+  lease.request.offer.billing = its->billing;
+  co_return Shared(taken, &lease);
+}
+
+Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {
+  RILLE_CO_TRY(const Shared found, known(id));
+  if (!found || found->generation != generation) co_return success();
+  // Called again after a failure, it goes on with what that has left.
+  const bool again = found->state == "releasing" && !found->error.empty();
+  if (found->state != "live" && !again) co_return success();
+  if (!again && replaces(*found) && !found->detached) found->replacing = "it was idle";
+  Result<> ended = co_await end_lease(found, std::move(event), std::move(fence));
+  if (!ended && is_moved(ended.error())) co_return success();
+  co_return ended;
+}
+
+Error Manager::release_failed(const Lease& lease) {
+  const Price price = lease.price();
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format("lease '{}' ({}) could not be released: {}", lease.name, lease.machine_id,
+                  lease.error.empty() ? "the attempt was interrupted" : lease.error),
+      fmt::format("it may still cost {}; try again with `rille release {}`",
+                  price.micros >= 0 ? price.shown() + " per hour" : "what its provider asks for it", lease.id));
+  e.resource = lease.id;
+  e.provider = lease.provider;
+  return e;
+}
+
+// As the row was read: one that has moved since is left to the caller, with the error that says so.
+Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
+  std::shared_ptr<const Error> unwritten;
+  if (lease->state == "intent") {  // nothing has left for it: the row is all there is
+    lease->state = "released";
+    lease->released_us = now_us();
+    RILLE_CO_CHECK(co_await save(lease, fence));
+    tell(event, "released", *lease);
+    co_return success();
+  }
+  if (lease->state != "releasing") {
+    lease->state = "releasing";
+    if (Result<> saved = co_await save(lease, fence); !saved) {
+      if (is_lost(saved.error())) co_return saved;
+      unwritten = std::make_shared<const Error>(saved.error());  // the machine costs money, whatever the disk says
+    }
+  }
+  co_return co_await settle(std::move(lease), std::move(unwritten), std::move(event), std::move(fence));
+}
+
+namespace {
+
+Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, const Error& why) {
+  Error e = Manager::release_failed(lease);
+  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;  // as one is, it never will be
+  e.cause = unwritten ? std::move(unwritten) : std::make_shared<const Error>(why);
+  return e;
+}
+
+Error not_recorded(const Lease& lease, Error e) {
+  e.message = fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name,
+                          e.message);
+  e.hint = "free the disk, then `rille gc`: it asks the provider again and corrects the record";
+  e.resource = lease.id;
+  return e;
+}
+
+}  // namespace
+
+// Of one that is `releasing`. unwritten: why its row does not say so.
+Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence) {
+  std::string met;
+  Result<std::string> gone = co_await end_machine(lease, &met);
+  if (gone) met = *gone;
+  if (!met.empty() && lease->machine_id.empty()) {
+    lease->machine_id = met;
+    lease->live_us = lease->created_us;  // since when is not known: at the earliest
+  }
+  if (!gone) {
+    lease->error = gone.error().message;
+    const Result<> saved = co_await save(lease, fence);
+    if (!saved) unwritten = std::make_shared<const Error>(saved.error());
+    co_return not_ended(*lease, std::move(unwritten), gone.error());
+  }
+  (void)co_await follow_to_the_end(lease, fence);
+  lease->state = "released";
+  lease->error.clear();
+  lease->released_us = now_us();
+  const Result<> saved = co_await save(lease, fence);
+  if (!saved) co_return is_lost(saved.error()) ? saved.error() : not_recorded(*lease, saved.error());
+  tell(event, "released", *lease);
+  co_return success();
+}
+
+// By its id alone: others may bear the same tag by right.
+Async<> Manager::end_one(std::string machine, std::string provider_name) {
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(provider_name));
+  for (int attempt = 1;; ++attempt) {
+    Result<> accepted = co_await provider->terminate(machine, {});
+    Result<Machine> now = co_await provider->describe(machine, {});
+    if (accepted && now && (now->state == MachineState::gone || now->state == MachineState::terminating))
+      co_return success();
+    if (attempt >= end_attempts_max)
+      co_return !accepted ? accepted.error() : !now ? now.error() : still_there();
+    RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(100LL << attempt, 5'000)));
+  }
+}
+
+}  // namespace rille::lease

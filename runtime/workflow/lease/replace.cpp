@@ -1,0 +1,160 @@
+// A lease moves to another machine: its name, its scope and its end stay, its generation is one more. That it is to be
+// moved is in its row (`replacing`) before the old machine ends and until the new one lives, so that whoever comes
+// after a crash goes on with it: a runner moves it on, a release or the reaper ends what there is.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+#include "runtime/workflow/lease/budget.hpp"
+#include "runtime/workflow/lease/expiry.hpp"
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/rows.hpp"
+#include "runtime/workflow/provider/clocked.hpp"
+#include "runtime/workflow/provider/rearm.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr const char* asked_for = "asked for";    // why it is replaced, where nothing is wrong with its machine
+constexpr int brief_max = 5;                      // machines in a row that were lost ..
+constexpr std::int64_t brief_us = 120'000'000;    // .. before they were this old
+constexpr int never_used_max = 3;                 // of such a row: older ones of which none ever answered
+
+Error not_replaceable(const Lease& l) {
+  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
+                    "rent again under another name");
+}
+
+// Something ends them as soon as they are there, or keeps them from ever being used: another would only cost money.
+// Where a person wants another, perhaps nobody has tried to use them.
+Result<> worth_another(const Lease& l) {
+  int n = 0, never_used = 0;
+  for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us; ++t, ++n) {
+    if (t->to_us - t->from_us < brief_us) continue;
+    if (t->ready_us || l.replacing == asked_for) break;
+    ++never_used;
+  }
+  std::string why;
+  if (never_used >= never_used_max)
+    why = fmt::format("none of {} machines in a row could be used; the last: {}", never_used, l.replacing);
+  else if (n >= brief_max && !never_used)
+    why = fmt::format("{} machines in a row were lost within {}", brief_max, format_duration_ms(brief_us / 1000));
+  else if (n >= brief_max)
+    why = fmt::format("{} machines in a row were lost at once or could not be used; the last: {}", n, l.replacing);
+  if (why.empty()) return {};
+  return make_error(ErrorKind::state, fmt::format("'{}' is given up: {}", l.name, why),
+                    never_used ? "see that this machine may connect to the provider's machines (a firewall, port 22), "
+                                 "and that their image starts an SSH server; then rent under another name"
+                               : "see why with `rille logs`; rent under another name to try again");
+}
+
+}  // namespace
+
+bool Manager::replaces(const Lease& lease) {
+  Result<Terms> terms = read_terms(lease.options);
+  return terms && terms->replace;
+}
+
+std::int64_t Manager::look_every_ms(const Lease& lease) const {
+  Result<provider::Provider*> provider = registry_.find(lease.provider);
+  return provider ? (*provider)->traits().look_every_ms : 0;
+}
+
+Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
+  const auto renting = std::make_unique<Renting>();
+  renting->event = std::move(event);
+  renting->token = std::move(token);
+  RILLE_CO_CHECK(co_await renew(*renting, std::move(request)));
+  co_return std::move(*renting->lease);
+}
+
+Async<> Manager::renew(Renting& renting, Replace request) {
+  RILLE_CO_TRY(const Shared lease, known(request.id));
+  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
+  renting.lease = lease;
+  if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it has been moved
+  if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
+  const bool ever_lived = lease->ever_lived();  // else it is a fork's, which has had no machine yet
+  if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
+  Acquire& again = renting.request;
+  again.options = lease->options;
+  if (const Value::Object* other = request.options.as_object(); other && !other->empty()) {
+    for (const auto& [key, value] : *other) again.options.set(key, value);
+    RILLE_CO_TRY(const Wish wish, wish_of(again.options));  // a word that is not known must not cost the machine
+    for (const std::string& name : wish->query.providers) RILLE_CO_CHECK(registry_.find(name));
+  }
+  if (lease->state == "live") {
+    lease->replacing = request.why.empty() ? asked_for : request.why;
+    lease->state = "releasing";
+    RILLE_CO_CHECK(co_await save(lease, request.fence));
+    renting.event("replacing", lease->to_value(now_us()));
+  }
+  if (lease->state == "releasing") RILLE_CO_CHECK(co_await end_for_another(lease, request.fence));
+  RILLE_CO_CHECK(worth_another(*lease));
+  again.name = lease->name;
+  again.scope = lease->scope;
+  again.fence = request.fence;
+  again.leases_max = request.leases_max;
+  if (lease->state == "released" || lease->state == "intent") {
+    if (ever_lived) {  // it has just taken one away
+      renting.refused.regions.emplace(lease->provider, lease->request.offer.region);
+      renting.refused.last.emplace(lease->provider, lease->request.offer.id);
+      if (!request.options.as_object() || request.options.as_object()->empty())
+        renting.refused.first_micros = std::max<Micros>(0, lease->price_micros_per_hour);
+    }
+    RILLE_CO_CHECK(co_await plan(renting));
+    renting.event("replace", renting.lease->to_value(now_us()));
+  }
+  co_return co_await create(renting);
+}
+
+// The machine of a lease that is `releasing`, and will have another.
+Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
+  const Result<std::string> gone = co_await end_machine(lease);
+  if (!gone) {
+    lease->error = gone.error().message;
+    RILLE_CO_CHECK(co_await save(lease, fence));
+    co_return release_failed(*lease).with_cause(gone.error()).with_retry();
+  }
+  lease->state = "released";
+  lease->error.clear();
+  lease->released_us = now_us();
+  RILLE_CO_CHECK(co_await save(lease, fence));
+  // With the end that has just been written.
+  RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->number));
+  co_return success();
+}
+
+// A run's lease that outlives it: from here on it is the home's. The machine's switch and the money are set for its
+// expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end. Where the provider can, its
+// switch is set for that end as well; what the switch is set for stands in the request, and `rille leases` tells it.
+Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
+  RILLE_CO_TRY(const Shared lease, known(id));
+  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
+  if (lease->state != "live") co_return not_replaceable(*lease);
+  if (ttl_ms > (lease->expires_us - lease->created_us) / 1000 && !lease->detached) {
+    Error e = make_error(ErrorKind::invalid,
+                         fmt::format("'{}' cannot be detached for {}: it was rented until {}", lease->name,
+                                     format_duration_ms(ttl_ms), format_utc(lease->expires_us)),
+                         "rent it with a longer ttl, or detach it for less");
+    co_return e;
+  }
+  lease->detached = true;
+  lease->expires_us = std::min(lease->expires_us, now_us() + ttl_ms * 1000);
+  RILLE_CO_CHECK(co_await save(lease, fence));
+  RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease->provider));
+  const std::int64_t end_us = lease->expires_us + provider::skew_of(provider);
+  auto* const armed = dynamic_cast<provider::Rearmed*>(provider);
+  if (!armed || end_us >= lease->request.expires_wall_us) co_return std::move(*lease);
+  const Result<> set = co_await armed->set_end(lease->machine_id, end_us, {});
+  if (!set) co_return std::move(*lease);  // it is shown as the later end that it then has
+  lease->request.expires_wall_us = end_us;
+  store::Journal::Write write = [lease](store::Db& db) { return write_switch(db, *lease); };
+  RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));
+  co_return std::move(*lease);
+}
+
+}  // namespace rille::lease

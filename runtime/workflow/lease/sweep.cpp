@@ -1,0 +1,108 @@
+// The last look of a run: what a create call whose answer was lost has made all the same, after everything else that
+// looks for it had looked.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/rows.hpp"
+#include "runtime/core/loop/together.hpp"
+#include "runtime/core/store/audit.hpp"
+
+namespace rille::lease {
+
+namespace {
+
+constexpr std::int64_t sweep_patience_ms = 15'000;  // no run ends later than that because a provider does not answer
+
+// The provider has said that it is gone, and a list may be older than that word, or show the last of it. The word may
+// have come later than the end that is in the ledger.
+bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now_us) {
+  if (!one.row) return false;
+  const bool ends = one.machine.state == provider::MachineState::terminating;
+  return std::any_of(one.row->tenures.begin(), one.row->tenures.end(), [&](const Tenure& t) {
+    return t.machine_id == one.machine.id && t.to_us &&
+           (ends || now_us < std::max(t.to_us, one.row->released_us) + lag_ms * 1000);
+  });
+}
+
+}  // namespace
+
+// Where its machines were, and where this process has asked for some; of those that came to nothing before it began,
+// where the last was asked for.
+Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
+  std::set<Place> out;
+  if (const auto asked = search_->places.find(run); asked != search_->places.end()) {
+    out = std::move(asked->second);
+    search_->places.erase(asked);
+  }
+  RILLE_CHECK(journal_.reader().query(
+      "SELECT DISTINCT m.provider,m.region FROM machines m JOIN leases l ON l.number=m.lease WHERE l.run=?", {run},
+      [&](const store::Row& row) { out.emplace(row.text(0), row.text(1)); }));
+  RILLE_TRY(const std::vector<Lease> nowhere, read_leases(journal_.reader(),
+      "WHERE run=? AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.lease=leases.number AND "
+      "m.generation=leases.generation)", {run}));
+  for (const Lease& lease : nowhere) out.emplace(lease.provider, lease.request.offer.region);
+  return out;
+}
+
+Async<> Manager::sweep(std::string run, Event event) {
+  const auto leases = std::make_shared<std::set<std::string>>();
+  RILLE_CO_CHECK(journal_.reader().query("SELECT id FROM leases WHERE run=?", {run},
+                                         [&](const store::Row& row) { leases->insert(row.text(0)); }));
+  if (leases->empty()) co_return success();
+  RILLE_CO_TRY(const std::set<Place> places, places_of(run));
+  ReapReport report;
+  std::vector<Together<bool>> asked;
+  for (const Place& place : places)
+    asked.push_back({place.first, [this, place, leases, &report](CancelToken) {
+                       return sweep_place(place, leases, report);
+                     }});
+  const auto done = co_await together(loop_, std::move(asked), 0, {});
+  for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
+  for (const Lease& stray : report.released) tell(event, "stray", stray);
+  for (const Lease& stray : report.failed)
+    warn(event, run, "a machine that no lease accounts for",
+         fmt::format("{} of {} bears the tag of '{}' and could not be ended: {}; `rille gc` tries again",
+                     stray.machine_id, stray.provider, stray.name, stray.error));
+  for (const Error& e : report.errors)
+    warn(event, run, "the last look for machines of this run",
+         fmt::format("{}: {}; `rille gc` and `rille watch` look again", e.provider, e.message));
+  co_return success();
+}
+
+Async<bool> Manager::sweep_place(Place place, Names leases, ReapReport& report) {
+  const Result<provider::Provider*> provider = registry_.find(place.first);
+  Result<Survey> shown = provider ? Survey() : Result<Survey>(provider.error());
+  if (provider) {
+    const std::string what = "asking " + place.first + " for its machines";
+    const auto look = [this, from = *provider, region = place.second, leases](CancelToken t) {
+      return shown_by(from, region, leases, std::move(t));
+    };
+    shown = co_await with_deadline(loop_, sweep_patience_ms, {}, what, look);
+  }
+  if (!shown) {
+    Error why = shown.error();
+    why.provider = place.first;
+    report.errors.push_back(std::move(why));
+    co_return true;
+  }
+  for (Error& e : shown->errors) report.errors.push_back(std::move(e));
+  const ReapRequest request;
+  for (Survey::Shown& one : shown->machines)
+    if (!is_old_news(one, (*provider)->traits().visibility_lag_ms, now_us()))
+      RILLE_CO_CHECK(co_await end_stray(std::move(one), request, report));
+  co_return true;
+}
+
+void Manager::warn(const Event& event, const std::string& run, const char* what, std::string message) {
+  Value data;
+  data.set("what", what).set("message", std::move(message));
+  if (event) return event("warning", std::move(data));
+  auto text = std::make_shared<std::string>(data.set("event", "warning").to_json());
+  journal_.enqueue([text, run, at = now_us()](store::Db& db) {
+    return store::append_event(db, run, at, "warning", *text);
+  });
+}
+
+}  // namespace rille::lease

@@ -1,0 +1,67 @@
+// ECS's calls, as plain values. What ECS calls by its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/cloud/prices.hpp"
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::alibaba {
+
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+struct Instance {
+  std::string id, status, tag, zone, type, address, private_address;
+  std::int64_t created_wall_us = 0;
+  bool reclaimed = false;               // the notice: it will be taken away within minutes
+};
+
+// How Alibaba's services are called: signed, and understood; and a call of one.
+cloud::ApiOptions api_options(std::string api_version);
+net::Parts parts_for(const std::string& url, const std::string& action);
+
+class Ecs {
+ public:
+  Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
+  // Those that the zone ("": any of the region's) has left; in one call.
+  Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
+  // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
+  Async<cloud::Price> price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token);
+  // The new instance's id.
+  Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
+  Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);  // AutoReleaseTime
+  Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
+  Async<> terminate(std::string id, CancelToken token);
+  // Disks that bear our tag and belong to no machine: ids and tags.
+  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<> delete_disk(std::string id, CancelToken token);
+  // The type of a stopped one can be changed.
+  Async<> stop(std::string id, CancelToken token);
+  Async<> change_type(std::string id, std::string type, CancelToken token);
+  Async<> start(std::string id, CancelToken token);
+  // Of the last 30 days at most.
+  Async<std::vector<PricePoint>> spot_history(std::string type, std::int64_t since_us, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
+
+ private:
+  Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+  // answer[group][row] of all pages.
+  Async<Value::Array> rows_of(std::string action, Parameters parameters, const char* group, const char* row,
+                              CancelToken token);
+
+  std::string region_, url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::alibaba

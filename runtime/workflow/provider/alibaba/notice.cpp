@@ -1,0 +1,17 @@
+// How its spot machines are told of their end; docs/design/providers.md names the sources.
+#include "runtime/core/base/notice_spec.hpp"
+#include "runtime/workflow/provider/alibaba/alibaba.hpp"
+
+namespace rille::provider {
+
+// "2018-04-17T02:05:07Z", about five minutes ahead.
+NoticeSpec alibaba_notice(const std::string& metadata) {
+  NoticeSpec out;
+  out.url = metadata + "/latest/meta-data/instance/spot/termination-time";
+  out.token_url = metadata + "/latest/api/token";
+  out.lasts_header = "X-aliyun-ecs-metadata-token-ttl-seconds";
+  out.token_header = "X-aliyun-ecs-metadata-token";
+  return out;
+}
+
+}  // namespace rille::provider

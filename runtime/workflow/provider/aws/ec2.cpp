@@ -1,0 +1,413 @@
+#include "runtime/workflow/provider/aws/ec2.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "runtime/core/base/text.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/net/sign/aws.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
+
+namespace rille::provider::aws {
+
+namespace {
+
+using cloud::Effect;
+using cloud::list_of;
+using cloud::Trouble;
+
+constexpr const char* version = "2016-11-15";
+constexpr int pages_max = 200;
+
+constexpr cloud::Meaning meanings[] = {
+    {"InsufficientInstanceCapacity", Trouble::capacity},
+    {"InsufficientHostCapacity", Trouble::capacity},
+    {"InsufficientReservedInstanceCapacity", Trouble::capacity},
+    {"InsufficientCapacityOnHost", Trouble::capacity},
+    {"InsufficientFreeAddressesInSubnet", Trouble::capacity},
+    {"UnfulfillableCapacity", Trouble::capacity},
+    {"Unsupported", Trouble::capacity},
+    {"SpotMaxPriceTooLow", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"VcpuLimitExceeded", Trouble::quota, "ask for more vCPUs: Service Quotas, EC2, or take another region"},
+    {"InstanceLimitExceeded", Trouble::quota, "ask for more: Service Quotas, EC2, or take another region"},
+    {"MaxSpotInstanceCountExceeded", Trouble::quota, "ask for more spot vCPUs: Service Quotas, EC2"},
+    {"VolumeLimitExceeded", Trouble::quota},
+    {"SecurityGroupLimitExceeded", Trouble::quota, "each machine, or cluster, has one: name a `security_group`"},
+    {"AddressLimitExceeded", Trouble::quota},
+    {"NetworkInterfaceLimitExceeded", Trouble::quota},
+    {"ResourceLimitExceeded", Trouble::quota},
+    {"PendingVerification", Trouble::quota, "Amazon checks the account: it takes some hours"},
+    {"OptInRequired", Trouble::quota, "the account has to accept this region or product first"},
+    {"RequestLimitExceeded", Trouble::throttle},
+    {"Throttling*", Trouble::throttle},
+    {"ThrottledException", Trouble::throttle},
+    {"RequestThrottled*", Trouble::throttle},
+    {"TooManyRequestsException", Trouble::throttle},
+    {"EC2ThrottledException", Trouble::throttle},
+    {"SlowDown", Trouble::throttle},
+    {"BandwidthLimitExceeded", Trouble::throttle},
+    {"LimitExceededException", Trouble::throttle},
+    {"PriorRequestNotComplete", Trouble::throttle},
+    {"RequestTimeout*", Trouble::transient},
+    {"InternalError*", Trouble::transient},
+    {"InternalFailure*", Trouble::transient},
+    {"InternalServerError*", Trouble::transient},
+    {"Unavailable", Trouble::transient},
+    {"ServiceUnavailable*", Trouble::transient},
+    {"RequestExpired", Trouble::expired, "sign in again: aws sso login, or new keys"},
+    {"RequestTimeTooSkewed", Trouble::clock, "set this machine's clock"},
+    {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
+    {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", Trouble::auth,
+     "the account has rented no spot machine yet, and these keys may not prepare it: once, by who may: aws iam "
+     "create-service-linked-role --aws-service-name spot.amazonaws.com"},
+    {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
+    {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
+    {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
+    {"UnauthorizedOperation", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws "
+                                             "--policy"},
+    {"Blocked", Trouble::auth},
+    {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
+    {"InvalidIdentityToken", Trouble::auth, "Amazon does not take the token: is its issuer an identity provider of the "
+                                            "account?"},
+    {"IDPRejectedClaim", Trouble::auth, "the token's issuer has taken it back, or its time is over"},
+    {"IDPCommunicationError", Trouble::transient},
+    {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
+    {"InvalidSignatureException", Trouble::auth, "the secret key does not belong to the key id"},
+    {"IncorrectInstanceState", Trouble::conflict},
+    {"UnsupportedOperation", Trouble::conflict},
+    {"IdempotentParameterMismatch", Trouble::conflict},
+    {"IdempotentInstanceTerminated", Trouble::capacity},
+    {"InvalidInstanceID.NotFound", Trouble::not_found},
+    {"InvalidVolume.NotFound", Trouble::not_found},
+    {"InvalidGroup.NotFound", Trouble::not_found},
+    {"InvalidGroupId.Malformed", Trouble::not_found},
+    {"InvalidPlacementGroup.Unknown", Trouble::not_found},
+    {"InvalidPlacementGroup.InUse", Trouble::conflict},
+    {"InvalidPlacementGroup.Duplicate", Trouble::conflict},
+    {"PlacementGroupLimitExceeded", Trouble::quota, "each cluster with EFA has one: ask for more: Service Quotas, EC2"},
+    {"DependencyViolation", Trouble::conflict},
+    {"ReservationCapacityExceeded", Trouble::capacity, "the reservation of the settings is in use, or of another type"},
+};
+
+std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
+
+// The root of a good one is <ActionResponse>.
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  constexpr std::string_view root_ends = "Response";
+  cloud::Answer out;
+  const Result<Value> value = cloud::read_xml(response.body);
+  const bool read = value && value->as_object() && !value->as_object()->empty();
+  const std::string root = read ? value->as_object()->begin()->first : "";
+  out.foreign = !root.ends_with(root_ends);
+  if (out.foreign) return out;
+  out.value = value->as_object()->begin()->second;
+  if (response.ok()) {
+    out.of = root.substr(0, root.size() - root_ends.size());
+    return out;
+  }
+  const bool wrapped = !out.value["Errors"].is_null();  // EC2's; STS and IAM have one without a list
+  const Value& error = wrapped ? out.value["Errors"]["Error"] : out.value["Error"];
+  out.code = error.text("Code");
+  out.message = error.text("Message");
+  out.request_id = out.value.text("RequestID", out.value.text("RequestId"));
+  out.foreign = out.code.empty();
+  return out;
+}
+
+// Of the JSON services.
+cloud::Answer read_json(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  const std::string type = out.value.text("__type");
+  out.foreign = !out.value.as_object() || (!response.ok() && type.empty());
+  if (response.ok() || out.foreign) return out;
+  out.code = type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
+  out.message = out.value.text("message", out.value.text("Message"));
+  return out;
+}
+
+std::int64_t number_of(const Value& v, const char* key) {
+  const std::string text = v.text(key);
+  return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
+}
+
+// "User initiated (2026-11-22 16:55:00 GMT)": when that second was over; 0: it does not say.
+std::int64_t transition_of(const std::string& reason) {
+  const std::size_t at = reason.rfind('(');
+  if (at == std::string::npos || reason.size() < at + 20) return 0;
+  const Result<std::int64_t> when = parse_utc(reason.substr(at + 1, 10) + "T" + reason.substr(at + 12, 8) + "Z");
+  return when ? *when + 1'000'000 : 0;
+}
+
+Instance read_instance(const Value& v) {
+  Instance out;
+  out.id = v.text("instanceId");
+  out.state = v["instanceState"].text("name");
+  out.tag = tag_in(v["tagSet"]);
+  out.cluster = tag_in(v["tagSet"], cluster_key);
+  out.token = v.text("clientToken");
+  out.zone = v["placement"].text("availabilityZone");
+  out.type = v.text("instanceType");
+  out.address = v.text("ipAddress");
+  out.private_address = v.text("privateIpAddress");
+  out.reason = v["stateReason"].text("code");
+  out.spot = v.text("instanceLifecycle") == "spot";
+  if (const Result<std::int64_t> launched = parse_utc(v.text("launchTime"))) out.launched_wall_us = *launched;
+  if (out.state == "shutting-down" || out.state == "terminated") out.ended_wall_us = transition_of(v.text("reason"));
+  return out;
+}
+
+Micros micros_of(const std::string& dollars) { return cloud::micros_of(number_at(dollars)); }
+
+// "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit", "High": nothing that it always has.
+double network_of(const std::string& words) {
+  std::string_view rest;
+  double times = 1, each = number_at(words, &rest);
+  if (rest.starts_with('x')) times = std::exchange(each, number_at(rest.substr(1), &rest));
+  return rest == " Gigabit" ? times * each : 0;
+}
+
+// One adapter a card; the first card has one wherever a type has any.
+int efa_cards_of(const Value& network) {
+  if (network.text("efaSupported") != "true") return 0;
+  const std::int64_t most = std::min(number_of(network["efaInfo"], "maximumEfaInterfaces"),
+                                     number_of(network, "maximumNetworkCards"));
+  return static_cast<int>(std::clamp<std::int64_t>(most, 1, 64));
+}
+
+InstanceType read_type(const Value& v) {
+  InstanceType out;
+  out.name = v.text("instanceType");
+  out.vcpus = static_cast<int>(number_of(v["vCpuInfo"], "defaultVCpus"));
+  out.memory_bytes = number_of(v["memoryInfo"], "sizeInMiB") << 20;
+  for (const Value& use : list_of(v["supportedUsageClasses"]))
+    out.spot = out.spot || (use.as_string() && *use.as_string() == "spot");
+  out.network_gbps = network_of(v["networkInfo"].text("networkPerformance"));
+  out.efa_cards = efa_cards_of(v["networkInfo"]);
+  out.own_disk = v.text("instanceStorageSupported") == "true";
+  const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
+  if (gpus.empty()) return out;
+  out.gpu = gpu_model(gpus[0].text("name"));
+  out.gpu_count = static_cast<int>(number_of(gpus[0], "count"));
+  out.gpu_memory_bytes = number_of(gpus[0]["memoryInfo"], "sizeInMiB") << 20;
+  return out;
+}
+
+}  // namespace
+
+std::string tag_in(const Value& tags, const char* key) {
+  for (const Value& tag : list_of(tags))
+    if (tag.text("key") == key) return tag.text("value");
+  return "";
+}
+
+cloud::ApiOptions api_options(const std::string& region, const char* service, bool json) {
+  cloud::ApiOptions out;
+  out.provider = "aws";
+  out.meanings = meanings;
+  out.read = json ? read_json : read_answer;
+  out.sign = [region, name = std::string(service)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    net::AwsScope scope;
+    scope.region = region;
+    scope.service = name;
+    return net::sign_aws(std::move(parts), who, scope, us);
+  };
+  return out;
+}
+
+net::Parts parts_for(const std::string& url) {
+  net::Parts parts;
+  parts.method = "POST";
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = host_of(url);
+  if (const std::size_t slash = parts.host.find('/'); slash != std::string::npos) {
+    parts.path = parts.host.substr(slash);
+    parts.host.resize(slash);
+  }
+  return parts;
+}
+
+std::string domain_of(const std::string& region) {
+  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+}
+
+Ec2::Ec2(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+    : region_(std::move(region)),
+      ec2_(endpoints.text("ec2", fmt::format("https://ec2.{}.{}", region_, domain_of(region_)))),
+      pricing_(endpoints.text("pricing", "https://api.pricing.us-east-1.amazonaws.com")),
+      api_(loop, api_options(region_, "ec2", false), keys),
+      pricing_api_(loop, api_options("us-east-1", "pricing", true), keys) {}
+
+Async<Value> Ec2::call(std::string action, Parameters parameters, Effect effect, CancelToken token) {
+  net::Query form{{"Action", action}, {"Version", version}};
+  for (auto& [key, value] : parameters) form.emplace_back(std::move(key), std::move(value));
+  net::Parts parts = parts_for(ec2_);
+  parts.headers = {{"Content-Type", "application/x-www-form-urlencoded; charset=utf-8"}};
+  parts.body = net::join_query(form);
+  co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
+}
+
+// All pages' lists as one.
+Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::string list, CancelToken token) {
+  Value::Array all;
+  std::string next;
+  for (int page = 0; page < pages_max; ++page) {
+    Parameters asked = parameters;
+    if (!next.empty()) asked.emplace_back("NextToken", next);
+    RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
+    if (answer[list].is_null()) co_return cloud::not_theirs("aws", action);  // an empty one stands there as well
+    for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
+    next = answer.text("nextToken");
+    if (next.empty()) co_return Value(std::move(all));
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", action, pages_max));
+}
+
+Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
+  Parameters asked{{"MaxResults", "100"}, {"Filter.1.Name", "processor-info.supported-architecture"},
+                   {"Filter.1.Value.1", "x86_64"}, {"Filter.2.Name", "current-generation"},
+                   {"Filter.2.Value.1", "true"}};
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeInstanceTypes", std::move(asked), "instanceTypeSet", token));
+  std::vector<InstanceType> out;
+  for (const Value& v : *all.as_array()) {
+    const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
+    const bool others = !gpus.empty() && gpus[0].text("manufacturer") != "NVIDIA";  // AMD's and Habana's
+    if (!others) out.push_back(read_type(v));
+  }
+  co_return out;
+}
+
+Async<std::map<std::string, Ec2::ZonePrices>> Ec2::spot_prices(std::vector<std::string> types, CancelToken token) {
+  const std::string now = format_utc(api_.now_us());
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", now}, {"EndTime", now}};
+  for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
+  std::map<std::string, ZonePrices> out;
+  for (const Value& v : *all.as_array()) {
+    const Micros price = micros_of(v.text("spotPrice"));
+    if (price == price_unknown) continue;
+    const auto [at, fresh] = out[v.text("instanceType")].emplace(v.text("availabilityZone"), price);
+    if (!fresh) at->second = std::min(at->second, price);
+  }
+  co_return out;
+}
+
+Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types, std::int64_t since_us,
+                                                 CancelToken token) {
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", format_utc(since_us)}, {"EndTime", format_utc(api_.now_us())}};
+  for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
+  std::vector<PricePoint> out;
+  for (const Value& v : *all.as_array()) {
+    PricePoint point;
+    point.type = v.text("instanceType");
+    point.zone = v.text("availabilityZone");
+    point.micros_per_hour = micros_of(v.text("spotPrice"));
+    const Result<std::int64_t> from = parse_utc(v.text("timestamp"));
+    if (from) point.from_wall_us = *from;
+    if (from && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
+  }
+  co_return out;
+}
+
+Async<Instance> Ec2::run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
+                                                 Effect::lasting.by(send_by_wall_us), token));
+  const Value::Array made = list_of(answer["instancesSet"]);
+  if (made.empty() || made[0].text("instanceId").empty()) co_return cloud::not_theirs("aws", "RunInstances");
+  co_return read_instance(made[0]);
+}
+
+Async<std::vector<Instance>> Ec2::describe(Parameters parameters, CancelToken token) {
+  RILLE_CO_TRY(const Value all,
+               co_await page_through("DescribeInstances", std::move(parameters), "reservationSet", token));
+  std::vector<Instance> out;
+  for (const Value& reservation : *all.as_array())
+    for (const Value& v : list_of(reservation["instancesSet"])) out.push_back(read_instance(v));
+  co_return out;
+}
+
+Async<> Ec2::terminate(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("TerminateInstances", std::move(asked), Effect::none, token);
+  if (!answer && answer.error().http_status == 404) co_return success();
+  if (!answer) co_return answer.error();
+  for (const Value& ended : list_of((*answer)["instancesSet"]))
+    if (ended.text("instanceId") == id) co_return success();
+  co_return cloud::not_theirs("aws", "TerminateInstances");
+}
+
+// Each may be sent again: a stopped one stays stopped, and a type is set, not added.
+Async<> Ec2::stop(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("StopInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ec2::change_type(std::string id, std::string type, CancelToken token) {
+  Parameters asked{{"InstanceId", id}, {"InstanceType.Value", type}};
+  auto answer = co_await call("ModifyInstanceAttribute", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<> Ec2::start(std::string id, CancelToken token) {
+  Parameters asked{{"InstanceId.1", id}};
+  auto answer = co_await call("StartInstances", std::move(asked), Effect::none, token);
+  if (!answer) co_return answer.error();
+  co_return success();
+}
+
+Async<std::vector<std::pair<std::string, std::string>>> Ec2::loose_disks(CancelToken token) {
+  Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"Filter.2.Name", "status"},
+                   {"Filter.2.Value.1", "available"}};
+  RILLE_CO_TRY(const Value all, co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token));
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Value& v : *all.as_array()) out.emplace_back(v.text("volumeId"), tag_in(v["tagSet"]));
+  co_return out;
+}
+
+Async<> Ec2::delete_disk(std::string id, CancelToken token) {
+  Parameters asked{{"VolumeId", id}};
+  auto answer = co_await call("DeleteVolume", std::move(asked), Effect::none, token);
+  if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
+}
+
+Async<Ec2::Image> Ec2::image(std::string id, CancelToken token) {
+  Parameters asked{{"ImageId.1", id}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
+  for (const Value& v : list_of(answer["imagesSet"]))
+    if (v.text("imageId") == id) co_return Image{id, v.text("rootDeviceName", "/dev/sda1")};
+  co_return make_error(ErrorKind::config, fmt::format("region {} has no image {}", region_, id),
+                       "an image lives in one region: name one of that region, or none");
+}
+
+Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {
+  Parameters asked{{"Owner.1", owner}, {"Filter.1.Name", "name"}, {"Filter.1.Value.1", name_pattern},
+                   {"Filter.2.Name", "state"}, {"Filter.2.Value.1", "available"}};
+  RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
+  if (answer["imagesSet"].is_null()) co_return cloud::not_theirs("aws", "DescribeImages");
+  Image best;
+  std::string newest;
+  for (const Value& v : list_of(answer["imagesSet"]))
+    if (v.text("creationDate") >= newest)
+      newest = v.text("creationDate"), best = {v.text("imageId"), v.text("rootDeviceName", "/dev/sda1")};
+  if (best.id.empty())
+    co_return make_error(ErrorKind::config, fmt::format("region {} has no image '{}' of {}", region_, name_pattern,
+                                                        owner),
+                         "name one in the provider's settings: \"image\": \"ami-..\"");
+  co_return best;
+}
+
+}  // namespace rille::provider::aws

@@ -1,0 +1,18 @@
+// How its spot machines are told of their end; docs/design/providers.md names the sources.
+#include "runtime/core/base/notice_spec.hpp"
+#include "runtime/workflow/provider/aws/aws.hpp"
+
+namespace rille::provider {
+
+// {"action": "terminate", "time": "2017-09-18T08:22:00Z"}, about two minutes ahead.
+NoticeSpec aws_notice(const std::string& metadata) {
+  NoticeSpec out;
+  out.url = metadata + "/latest/meta-data/spot/instance-action";
+  out.token_url = metadata + "/latest/api/token";
+  out.lasts_header = "X-aws-ec2-metadata-token-ttl-seconds";
+  out.token_header = "X-aws-ec2-metadata-token";
+  out.field = "time";
+  return out;
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,80 @@
+#include "runtime/workflow/provider/aws/zones.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace rille::provider::aws {
+
+Result<std::vector<Zone>> pair_zones(const std::vector<std::string>& names, const std::vector<std::string>& subnets) {
+  if (!names.empty() && !subnets.empty() && names.size() != subnets.size())
+    return make_error(ErrorKind::config, fmt::format("aws: the settings name zone = {} and subnet = {}: not as many",
+                                                     fmt::join(names, ", "), fmt::join(subnets, ", ")),
+                      "name the zone of each subnet, in their order; or no zones: EC2 is asked where the subnets are");
+  std::vector<Zone> out;
+  for (std::size_t i = 0; i < std::max(names.size(), subnets.size()); ++i)
+    out.push_back({names.empty() ? "" : names[i], subnets.empty() ? "" : subnets[i]});
+  return out;
+}
+
+TypeName read_type_name(const std::string& id) {
+  const std::size_t at = id.find('@');
+  return {id.substr(0, at), at == std::string::npos ? "" : id.substr(at + 1)};
+}
+
+Async<> Zones::learn(CancelToken token) {
+  std::vector<std::string> asked;
+  for (const Zone& zone : known_)
+    if (zone.name.empty()) asked.push_back(zone.subnet);
+  if (asked.empty()) co_return success();
+  Result<std::map<std::string, std::string>> found = co_await ec2_.subnet_zones(asked, token);
+  if (!found) {
+    Error why = std::move(found).error();
+    if (why.kind == ErrorKind::auth) why.hint += "; or name the `zone` of each subnet beside it in the settings";
+    co_return why;
+  }
+  for (const std::string& subnet : asked)
+    if ((*found)[subnet].empty()) co_return cloud::not_theirs("aws", "DescribeSubnets");
+  for (Zone& zone : known_)
+    if (zone.name.empty()) zone.name = (*found)[zone.subnet];
+  for (const Zone& zone : known_)
+    if (std::count_if(known_.begin(), known_.end(), [&](const Zone& z) { return z.name == zone.name; }) > 1)
+      co_return make_error(ErrorKind::config,
+                           fmt::format("aws: two of the subnets that the settings name are in zone {}", zone.name),
+                           "name one subnet of each zone");
+  co_return success();
+}
+
+Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrices> prices, CancelToken token) {
+  if (known_.size() > 1 || prices) RILLE_CO_CHECK(co_await learn(token));
+  std::vector<Offer> out;
+  const auto add = [&out, &type](const std::string& id, Micros price) {
+    out.push_back(type);
+    out.back().id = id;
+    out.back().price_micros_per_hour = price;
+  };
+  if (known_.empty() && !prices) add(type.id, type.price_micros_per_hour);
+  if (known_.empty() && prices)
+    for (const auto& [zone, price] : *prices) add(type.id + "@" + zone, price);
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    const std::string id = i == 0 ? type.id : type.id + "@" + known_[i].name;
+    if (!prices) add(id, type.price_micros_per_hour);
+    else if (const auto at = prices->find(known_[i].name); at != prices->end()) add(id, at->second);
+  }
+  co_return out;
+}
+
+// The same order is sent again by a process that has not asked where the subnets are: what it says must not depend on
+// that.
+Async<Zone> Zones::of_offer(std::string zone, CancelToken token) {
+  if (zone.empty()) co_return told_.empty() ? Zone() : told_.front();
+  if (told_.empty()) co_return Zone{zone, ""};
+  RILLE_CO_CHECK(co_await learn(token));
+  for (std::size_t i = 0; i < known_.size(); ++i)
+    if (known_[i].name == zone) co_return told_[i];
+  co_return make_error(ErrorKind::config, fmt::format("aws: the settings do not name zone {} any more", zone),
+                       "put it, or its subnet, back");
+}
+
+}  // namespace rille::provider::aws

@@ -1,0 +1,23 @@
+// The security group that lets ssh in, made for one machine where the settings name none. It bears the machine's tag
+// and is named after it, so making it again finds it; it goes after the machine and its interface: Azure refuses to
+// delete one that an interface still has. It costs nothing.
+#include "runtime/workflow/provider/azure/arm.hpp"
+
+namespace rille::provider::azure {
+
+namespace {
+constexpr int first_priority = 100;  // the least that a rule may have, and the first to be looked at
+}
+
+// What Azure adds to each group by itself lets in what comes from its own network, and keeps out the rest.
+Value lets_ssh_in(const std::vector<std::string>& from) {
+  Value rule, out;
+  rule.set("protocol", "Tcp").set("access", "Allow").set("direction", "Inbound").set("priority", first_priority);
+  if (from.size() == 1) rule.set("sourceAddressPrefix", from.front());
+  else rule.set("sourceAddressPrefixes", Value::Array(from.begin(), from.end()));
+  rule.set("sourcePortRange", "*").set("destinationAddressPrefix", "*").set("destinationPortRange", "22");
+  out.set("securityRules", Value::Array{Value().set("name", "ssh").set("properties", std::move(rule))});
+  return out;
+}
+
+}  // namespace rille::provider::azure

@@ -1,0 +1,166 @@
+#include "runtime/workflow/provider/cloud/first_boot.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/base64.hpp"
+#include "runtime/workflow/provider/manner.hpp"
+
+namespace rille::provider::cloud {
+
+namespace {
+
+constexpr const char* restarts_sshd =
+    "systemctl restart ssh 2>/dev/null || systemctl restart sshd 2>/dev/null || service ssh restart";
+constexpr const char* installs_sshd = R"sh([ -x /usr/sbin/sshd ] || { apt-get update -q &&
+  DEBIAN_FRONTEND=noninteractive apt-get install -qy openssh-server; } >/var/log/rille-boot.log 2>&1
+mkdir -p /etc/ssh /run/sshd
+)sh";
+constexpr const char* starts_sshd =
+    "service ssh restart 2>/dev/null || kill -HUP \"$(cat /run/sshd.pid 2>/dev/null)\" 2>/dev/null || /usr/sbin/sshd";
+
+Result<std::string> fitting(std::string script, std::size_t bytes_max) {
+  if (script.size() > bytes_max)
+    return make_error(ErrorKind::invalid, fmt::format("user data of {} bytes, at most {}", script.size(), bytes_max));
+  return script;
+}
+
+// Once a minute: whether an agent holds its lock. Where none has for orphan_after, the machine ends: its runner died
+// before it started one, or the agent was killed. By the time since the start, which no correction of the clock moves.
+std::string looks_for_agent(std::int64_t orphan_after_ms) {
+  return fmt::format(R"sh(cat >/var/lib/rille/look <<'END'
+now=$(cut -d. -f1 /proc/uptime) seen=$(cat /run/rille/seen 2>/dev/null)
+lock=$(stat -c %i {dir}/agent.lock 2>/dev/null) && grep -q "FLOCK.*:$lock 0 EOF" /proc/locks && seen=$now
+mkdir -p /run/rille
+echo "${{seen:-0}}" >/run/rille/seen
+[ $((now - ${{seen:-0}})) -lt {after} ] || exec systemctl --no-block start rille-end.service
+END
+mkdir -p /run/rille
+cut -d. -f1 /proc/uptime >/run/rille/seen
+cat >/etc/systemd/system/rille-look.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /var/lib/rille/look
+END
+cat >/etc/systemd/system/rille-look.timer <<'END'
+[Timer]
+OnBootSec=60
+OnUnitActiveSec=60
+AccuracySec=5s
+[Install]
+WantedBy=timers.target
+END
+systemctl daemon-reload
+systemctl enable --now rille-look.timer
+)sh", fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
+}
+
+}  // namespace
+
+// Our key comes first: where the cloud was given it, too, cloud-init has put it into root's file with a command that
+// only says whom to sign in as, and sshd takes the first line that fits.
+std::string first_boot_script(const FirstBoot& boot) {
+  Value machine;
+  machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
+  machine.set("orphan_after_ms", boot.orphan_after_ms).set("terminating", false);
+  if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
+  if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
+  const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
+  // By the unit that is made below: where that is not installed, an agent ends no machine.
+  if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
+  else machine.set("keeps_files", true);
+  std::string out = fmt::format(R"sh(#!/bin/sh
+set -u
+umask 077
+{install}mkdir -p /root/.ssh /etc/ssh/sshd_config.d {dir}/work
+echo 'PermitRootLogin prohibit-password' >/etc/ssh/sshd_config.d/00-rille.conf
+{{ echo {key}; cat /root/.ssh/authorized_keys 2>/dev/null; }} >/root/.ssh/with-rille
+mv /root/.ssh/with-rille /root/.ssh/authorized_keys
+cat >/etc/ssh/ssh_host_ed25519_key <<'END'
+{host_private}END
+echo {host_public} >/etc/ssh/ssh_host_ed25519_key.pub
+{start}
+printf '%s\n' {machine} >{dir}/machine.json
+)sh",
+                                fmt::arg("install", boot.container ? installs_sshd : ""),
+                                fmt::arg("start", boot.container ? starts_sshd : restarts_sshd),
+                                fmt::arg("dir", instance_directory), fmt::arg("key", shell_quote(boot.authorized_key)),
+                                fmt::arg("host_private", boot.host_key.private_text),
+                                fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
+                                fmt::arg("machine", shell_quote(machine.to_json())));
+  if (!powers_off) return out;
+  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One
+  // whose time is over before it is made would never fire: then it does in a minute.
+  const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
+  return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
+[Service]
+Type=oneshot
+ExecStart=/bin/systemctl --no-wall poweroff
+END
+cat >/etc/systemd/system/rille-end.timer <<END
+[Timer]
+OnCalendar=$(date -u -d @{0} '+%Y-%m-%d %H:%M:%S') UTC
+$([ "$(date +%s)" -lt {0} ] || echo OnActiveSec=60)
+Persistent=true
+AccuracySec=1s
+[Install]
+WantedBy=timers.target
+END
+systemctl daemon-reload
+systemctl enable --now rille-end.timer
+)sh", ends_s) + (boot.orphan_after_ms > 0 ? looks_for_agent(boot.orphan_after_ms) : "");
+}
+
+FirstBoot Access::boot_of(const CreateRequest& request) const {
+  FirstBoot boot;
+  boot.tag = request.tag;
+  boot.authorized_key = keys_.public_line();
+  boot.host_key = keys_.host_key(request.tag);
+  boot.expires_wall_us = request.expires_wall_us;
+  boot.orphan_after_ms = request.orphan_after_ms;
+  const auto notice = manner_of(cloud_).notice;
+  if (request.offer.spot && notice && !metadata_.empty()) boot.notice = notice(metadata_);
+  boot.idle_after_ms = request.idle_after_ms;
+  boot.idle_below = request.idle_below;
+  return boot;
+}
+
+Result<std::string> Access::user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const {
+  FirstBoot boot = boot_of(request);
+  boot.powers_off = powers_off;
+  RILLE_TRY(const std::string text, fitting(first_boot_script(boot), bytes_max));
+  return to_base64(text);
+}
+
+Result<std::string> Access::script(const CreateRequest& request, bool container, std::size_t bytes_max) const {
+  FirstBoot boot = boot_of(request);
+  boot.container = container;
+  return fitting(first_boot_script(boot), bytes_max);
+}
+
+Result<ChannelSpec> Access::channel(const std::string& tag, const std::string& id, const std::string& address, int port,
+                                    const std::string& user) const {
+  const std::string alias = "rille-" + id;
+  RILLE_TRY(const std::string known_hosts, keys_.known_hosts(tag, alias));
+  ChannelSpec out;
+  out.argv_prefix = {"ssh", "-T", "-F", "none", "-i", keys_.identity_file(), "-p", std::to_string(port)};
+  for (const std::string& option :
+       {std::string("IdentitiesOnly=yes"), std::string("BatchMode=yes"), std::string("StrictHostKeyChecking=yes"),
+        std::string("HostKeyAlgorithms=ssh-ed25519"), "UserKnownHostsFile=" + known_hosts, "HostKeyAlias=" + alias,
+        std::string("GlobalKnownHostsFile=none"), std::string("ConnectTimeout=15"),
+        std::string("ServerAliveInterval=15"), std::string("ServerAliveCountMax=4")})
+    out.argv_prefix.insert(out.argv_prefix.end(), {"-o", option});
+  out.argv_prefix.push_back(user + "@" + address);
+  out.quoted = true;
+  out.directory = instance_directory;
+  return out;
+}
+
+Result<> Access::reach(Machine& machine, const std::string& id, const std::string& address) const {
+  if (!address.empty()) machine.details.set("address", address);
+  if (machine.state != MachineState::live) return {};
+  if (address.empty()) machine.state = MachineState::pending;
+  else { RILLE_TRY(machine.channel, channel(machine.tag, id, address)); }
+  return {};
+}
+
+}  // namespace rille::provider::cloud

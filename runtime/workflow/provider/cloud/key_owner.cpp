@@ -1,0 +1,25 @@
+#include "runtime/workflow/provider/cloud/key_owner.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/core/base/id.hpp"
+
+namespace rille::provider::cloud {
+
+std::string mark_of(const std::string& provider, const net::Credentials& keys) {
+  return derive_hex({"rille key", provider, keys.id, keys.id.empty() ? keys.token : std::string()}, 12);
+}
+
+Async<std::string> KeyOwner::get(CredentialChain* keys, Ask ask, CancelToken token) {
+  RILLE_CO_TRY(const FoundKeys found, co_await keys->get(token));
+  const std::string mark = mark_of(provider_, found.keys);
+  if (mark == mark_) co_return owner_;
+  RILLE_CO_TRY(const std::string told, co_await ask(token));
+  if (told.empty())
+    co_return make_error(ErrorKind::integrity, fmt::format("{} does not say whose {} the keys are", provider_, kind_));
+  owner_ = kind_ + " " + told;
+  mark_ = mark;
+  co_return owner_;
+}
+
+}  // namespace rille::provider::cloud

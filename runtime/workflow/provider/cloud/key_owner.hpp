@@ -1,0 +1,27 @@
+// KeyOwner: whose a key is, asked for once per key. Loop thread only.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "runtime/workflow/provider/cloud/credentials.hpp"
+
+namespace rille::provider::cloud {
+
+// A mark of a key by which nobody finds the key.
+std::string mark_of(const std::string& provider, const net::Credentials& keys);
+
+class KeyOwner {
+ public:
+  using Ask = std::function<Async<std::string>(CancelToken)>;
+
+  KeyOwner(std::string provider, std::string kind) : provider_(std::move(provider)), kind_(std::move(kind)) {}
+
+  // "account 123456789012". ask: gives the name alone, of that kind. integrity: it gave an empty one.
+  Async<std::string> get(CredentialChain* keys, Ask ask, CancelToken token);
+
+ private:
+  std::string provider_, kind_, mark_, owner_;
+};
+
+}  // namespace rille::provider::cloud

@@ -1,0 +1,396 @@
+#include "runtime/workflow/provider/huawei/ecs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/net/sign/huawei.hpp"
+#include "runtime/workflow/provider/cloud/wait.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
+
+namespace rille::provider::huawei {
+
+namespace {
+
+using cloud::Effect;
+using cloud::list_of;
+using cloud::Trouble;
+
+constexpr int page_rows = 100, pages_max = 200;
+constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
+
+constexpr const char* other_site_code = "CBC.0156";  // the account is not of the site whose prices were asked for
+
+constexpr cloud::Meaning meanings[] = {
+    {"Ecs.0219", Trouble::capacity},
+    {"Ecs.0042", Trouble::capacity},
+    {"Ecs.0319", Trouble::capacity},
+    {"Ecs.0001", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+    {"Ecs.0003", Trouble::auth, "the account is restricted: look at its balance"},
+    {"Ecs.0012", Trouble::quota, "the subnet has no address left: name another"},
+    {"APIGW.0308", Trouble::throttle},
+    {"Ecs.0114", Trouble::not_found},
+    {"EVS.2024", Trouble::not_found},
+    {other_site_code, Trouble::auth,
+     "the account is another site's: name its price service: \"endpoints\": {\"bss\": ..}"},
+    // A wrong clock and a wrong key have this one code.
+    {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
+    {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
+};
+
+// {"error": {..}}; older calls {"badRequest": {..}}, {"itemNotFound": {..}}; the gateway error_code.
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
+  out.request_id = response.header("x-request-id");
+  out.foreign = !out.value.as_object();
+  if (response.ok() || out.foreign) return out;
+  out.code = out.value.text("error_code");
+  out.message = out.value.text("error_msg");
+  for (const auto& [name, error] : *out.value.as_object()) {
+    if (!out.code.empty() || !error.as_object()) continue;
+    out.code = error.text("code");
+    out.message = error.text("message");
+  }
+  out.foreign = out.code.empty() && out.message.empty();
+  return out;
+}
+
+cloud::ApiOptions options() {
+  cloud::ApiOptions out;
+  out.provider = "huawei";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = [](net::Parts parts, const net::Credentials& who, std::int64_t us) {
+    return net::sign_huawei(std::move(parts), who, us);
+  };
+  return out;
+}
+
+// The number in a text or a number.
+std::int64_t number_of(const Value& v) {
+  if (v.as_number()) return static_cast<std::int64_t>(*v.as_number());
+  return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
+}
+
+bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
+
+// `zones` is as "az1(normal), az2(sellout)", and of a zone that it does not name `status` holds; without either a
+// flavor is sold for use, and not as spot. zone "": any that is named.
+bool is_sold(const Value& specs, const std::string& zone, bool spot) {
+  const std::string zones = specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az");
+  const std::string status = specs.text(spot ? "cond:spot:operation:status" : "cond:operation:status");
+  bool named = false;
+  for (std::size_t at = 0; at < zones.size();) {
+    const std::size_t end = std::min(zones.find(',', at), zones.size());
+    const std::string one = zones.substr(at, end - at);
+    const std::size_t bracket = one.find('('), first = one.find_first_not_of(' ');
+    const bool is_zone = bracket != std::string::npos && first < bracket;
+    if (is_zone && (zone.empty() || one.substr(first, bracket - first) == zone)) {
+      named = true;
+      if (is_on_sale(std::string_view(one).substr(bracket + 1, one.find(')') - bracket - 1))) return true;
+    }
+    at = end + 1;
+  }
+  return !named && (status.empty() ? !spot : is_on_sale(status));
+}
+
+// [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a text; older flavors: "t4:direct:1".
+void read_gpus(const Value& specs, Offer& offer) {
+  const Result<Value> told = Value::from_json(specs.text("info:gpus"));
+  const Value::Array rows = told ? list_of(*told) : Value::Array();
+  if (!rows.empty()) {
+    offer.gpu = gpu_model(rows[0].text("name"));
+    offer.gpu_count = static_cast<int>(number_of(rows[0]["count"]));
+    offer.gpu_memory_bytes = number_of(rows[0]["memory_mb"]) << 20;
+    return;
+  }
+  const std::string passed = specs.text("pci_passthrough:gpu_specs");
+  const std::size_t first = passed.find(':'), last = passed.rfind(':');
+  if (first == std::string::npos) return;
+  offer.gpu = gpu_model(passed.substr(0, first));
+  offer.gpu_count = std::atoi(passed.c_str() + last + 1);
+}
+
+Server read_server(const Value& v) {
+  Server out;
+  out.id = v.text("id");
+  out.status = v.text("status");
+  out.task = v.text("OS-EXT-STS:task_state");
+  out.zone = v.text("OS-EXT-AZ:availability_zone");
+  out.type = v["flavor"].text("id");
+  out.problem = v["fault"].text("message");
+  const std::string prefix = std::string(tag_key) + "=";
+  for (const Value& tag : list_of(v["tags"]))
+    if (tag.as_string() && tag.as_string()->starts_with(prefix)) out.tag = tag.as_string()->substr(prefix.size());
+  for (const auto& [network, addresses] : v["addresses"].as_object() ? *v["addresses"].as_object() : Value::Object())
+    for (const Value& address : list_of(addresses))
+      (address.text("OS-EXT-IPS:type") == "floating" ? out.address : out.private_address) = address.text("addr");
+  if (const Result<std::int64_t> created = parse_utc(v.text("created"))) out.created_wall_us = *created;
+  return out;
+}
+
+}  // namespace
+
+std::string domain_of(const std::string& region) {
+  return region.starts_with("eu-west-1") ? "myhuaweicloud.eu" : "myhuaweicloud.com";
+}
+
+Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
+    : loop_(loop), region_(std::move(region)), project_(std::move(project)),
+      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + domain_of(region_))),
+      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
+      iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
+      bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
+      other_bss_url_(endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_)
+                                                                              : "")),
+      api_(loop, options(), keys) {}
+
+// Paths begin with the service: "ecs/v1/{project}/jobs".
+Async<Value> Ecs::call(std::string method, std::string path, net::Query query, Value body, Effect effect,
+                       CancelToken token, std::string client_token) {
+  const std::size_t slash = path.find('/');
+  const std::string service = path.substr(0, slash);
+  const std::string url = service == "iam"   ? iam_url_
+                          : service == "bss" ? bss_url_
+                          : service == "evs" ? evs_url_
+                                             : ecs_url_;
+  path = path.substr(slash);
+  net::Parts parts;
+  parts.headers = {{"Content-Type", "application/json"}};
+  if (const std::size_t at = path.find("{project}"); at != std::string::npos) {
+    RILLE_CO_TRY(const std::string id, co_await project(token));
+    path.replace(at, 9, id);
+    parts.headers.emplace_back("X-Project-Id", id);
+  }
+  if (!client_token.empty()) parts.headers.emplace_back("X-Client-Token", std::move(client_token));
+  parts.method = method;
+  parts.scheme = url.substr(0, url.find("://"));
+  parts.host = url.substr(url.find("://") + 3);
+  parts.path = net::encode_path(path);
+  parts.query = std::move(query);
+  if (body.as_object()) parts.body = body.to_json();
+  const std::string operation = method + " " + path;
+  if (service != "bss" || other_bss_url_.empty())
+    co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
+  Result<Value> answer = co_await api_.call(operation, parts, effect, token);
+  if (answer || answer.error().code != other_site_code) co_return answer;
+  // Several may ask at once: who comes first finds the other site, for all.
+  if (bss_url_ == url) std::swap(bss_url_, other_bss_url_);
+  parts.scheme = bss_url_.substr(0, bss_url_.find("://"));
+  parts.host = bss_url_.substr(bss_url_.find("://") + 3);
+  co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
+}
+
+Async<std::string> Ecs::project(CancelToken token) {
+  if (!project_.empty()) co_return project_;
+  net::Query query{{"name", region_}};
+  RILLE_CO_TRY(const Value answer,
+               co_await call("GET", "iam/v3/projects", std::move(query), Value(), Effect::none, token));
+  if (!answer["projects"].as_array()) co_return cloud::not_theirs("huawei", "GET /v3/projects");
+  for (const Value& row : *answer["projects"].as_array())
+    if (row.text("name") == region_) project_ = row.text("id");
+  if (project_.empty())
+    co_return make_error(ErrorKind::config, fmt::format("huawei: no project is named {}", region_),
+                         "name the project's id in the settings: \"project\": \"0123..\"");
+  co_return project_;
+}
+
+Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken token) {
+  net::Query query;
+  if (!zone.empty()) query.emplace_back("availability_zone", zone);
+  RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/flavors", std::move(query),
+                                                 Value(), Effect::none, token));
+  std::vector<Offer> out;
+  if (!answer["flavors"].as_array()) co_return cloud::not_theirs("huawei", "the list of flavors");
+  for (const Value& v : *answer["flavors"].as_array()) {
+    const Value& specs = v["os_extra_specs"];
+    if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
+    if (!is_sold(specs, zone, spot)) continue;
+    Offer offer;
+    offer.id = v.text("id");
+    offer.vcpus = static_cast<int>(number_of(v["vcpus"]));
+    offer.memory_bytes = number_of(v["ram"]) << 20;
+    read_gpus(specs, offer);
+    out.push_back(std::move(offer));
+  }
+  co_return out;
+}
+
+Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token) {
+  RILLE_CO_TRY(const std::string id, co_await project(token));
+  Value product;
+  product.set("id", "1").set("cloud_service_type", "hws.service.type.ec2");
+  product.set("resource_type", "hws.resource.type.vm").set("region", region_).set("available_zone", zone);
+  product.set("resource_spec", flavor + (spot ? ".spot" : "") + ".linux");
+  product.set("subscription_num", 1);
+  const Value for_years = product;
+  product.set("usage_factor", "Duration").set("usage_value", 1).set("usage_measure_id", 4);
+  Value asked;
+  asked.set("project_id", id).set("inquiry_precision", 1).set("product_infos", Value::Array{std::move(product)});
+  net::Query none;
+  RILLE_CO_TRY(const Value answer, co_await call("POST", "bss/v2/bills/ratings/on-demand-resources", std::move(none),
+                                                 std::move(asked), Effect::none, token));
+  cloud::Price out;
+  const double amount = answer.number("amount", -1);
+  out.currency = answer.text("currency", "CNY");
+  out.micros_per_hour = cloud::micros_of(amount);
+  if (!reserved) co_return out;
+  co_return co_await add_reserved(std::move(out), for_years, std::move(token));
+}
+
+// Of both terms in one call; who sells none says no, and the price on demand stands alone.
+Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
+  RILLE_CO_TRY(const std::string id, co_await project(token));
+  Value::Array products;
+  for (const int years : {1, 3}) {
+    Value one = product;
+    one.set("id", std::to_string(years)).set("period_type", 3).set("period_num", years);
+    products.push_back(std::move(one));
+  }
+  Value asked;
+  asked.set("project_id", id).set("product_infos", std::move(products));
+  net::Query none;
+  const Result<Value> answer = co_await call("POST", "bss/v2/bills/ratings/period-resources/subscribe-rate",
+                                             std::move(none), std::move(asked), Effect::none, token);
+  if (!answer && token.cancelled()) co_return answer.error();
+  if (!answer) co_return price;
+  for (const Value& row : list_of((*answer)["official_website_rating_result"]["product_rating_results"])) {
+    const int years = row.text("id") == "3" ? 3 : 1;
+    (years == 1 ? price.reserved_1y : price.reserved_3y) =
+        cloud::hourly_of(row.number("official_website_amount"), years);
+  }
+  co_return price;
+}
+
+Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken token) {
+  cloud::Patience patience(loop_, limit_ms);
+  for (;;) {
+    net::Query none;
+    RILLE_CO_TRY(Value told, co_await call("GET", "ecs/v1/{project}/jobs/" + job, std::move(none), Value(),
+                                           Effect::none, token));
+    const std::string status = told.text("status");
+    if (status == "SUCCESS" || status == "FAIL") co_return told;
+    if (status.empty()) co_return cloud::not_theirs("huawei", "job " + job);
+    RILLE_CO_CHECK(co_await patience.next("job " + job, token));
+  }
+}
+
+// That the flavor is sold out has no code of its own that Huawei documents: its words tell.
+Error Ecs::refused(Error error) const {
+  if (error.kind != ErrorKind::invalid) return error;
+  const std::string said = net::lower_case(error.message);
+  for (const char* word : {"sold out", "sellout", "no valid host", "insufficient", "spotprice is lower"})
+    if (said.find(word) != std::string::npos) error.kind = ErrorKind::capacity;
+  return error;
+}
+
+// network: they may still be there.
+Async<> Ecs::clear(std::vector<std::string> ids, CancelToken token) {
+  for (const std::string& id : ids) {
+    Result<> done = co_await remove(id, token);
+    if (!done && done.error().http_status == 404) continue;
+    cloud::Patience patience(loop_, remove_patience_ms);
+    while (done) {
+      const Result<Server> left = co_await describe(id, token);
+      if (!left && left.error().http_status == 404) break;
+      if (left && left->status == "DELETED") break;
+      done = co_await patience.next("the deletion of " + id, token);
+    }
+    if (!done) {
+      Error e = done.error();
+      if (e.kind != ErrorKind::cancelled) e.kind = ErrorKind::network;
+      e.message = "a server that could not be made is perhaps still there: " + e.message;
+      co_return e;
+    }
+  }
+  co_return success();
+}
+
+Async<std::string> Ecs::create(Value server, std::string client_token, std::int64_t send_by_wall_us,
+                               CancelToken token) {
+  Value asked;
+  asked.set("server", std::move(server));
+  net::Query none;
+  const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers", std::move(none), std::move(asked),
+                                             Effect::lasting.by(send_by_wall_us), token, std::move(client_token));
+  if (!answer) co_return refused(answer.error());
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "createServer");
+  const Result<Value> ended = co_await finished(answer->text("job_id"), create_patience_ms, token);
+  if (!ended) co_return left_open(ended.error());
+  const Value& told = *ended;
+  std::vector<std::string> ids;
+  for (const Value& id : list_of((*answer)["serverIds"]))
+    if (id.as_string()) ids.push_back(*id.as_string());
+  Value failure = told;  // the part of the job that failed says more than the whole
+  for (const Value& part : list_of(told["entities"]["sub_jobs"])) {
+    const std::string id = part["entities"].text("server_id");
+    if (!id.empty() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+    if (part.text("status") == "FAIL" && !part.text("error_code").empty()) failure = part;
+  }
+  if (told.text("status") == "FAIL") {
+    RILLE_CO_CHECK(co_await clear(std::move(ids), token));
+    co_return refused(api_.failed_later("job createServer", failure.text("error_code"), failure.text("fail_reason")));
+  }
+  if (ids.empty())
+    co_return make_error(ErrorKind::network, "createServer: the finished job names no server: " + told.to_json());
+  co_return ids.front();
+}
+
+Async<Server> Ecs::describe(std::string id, CancelToken token) {
+  net::Query none;
+  RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/" + id, std::move(none),
+                                                 Value(), Effect::none, token));
+  if (answer["server"].text("id") != id) co_return cloud::not_theirs("huawei", "showServer");
+  co_return read_server(answer["server"]);
+}
+
+Async<std::vector<Server>> Ecs::list(CancelToken token) {
+  std::vector<Server> out;
+  std::int64_t seen = 0;
+  for (int page = 1; page <= pages_max; ++page) {  // `offset` is the number of a page here
+    net::Query query{{"limit", std::to_string(page_rows)}, {"offset", std::to_string(page)}};
+    RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/detail", std::move(query),
+                                                   Value(), Effect::none, token));
+    if (!answer["servers"].as_array()) co_return cloud::not_theirs("huawei", "the list of servers");
+    const Value::Array rows = *answer["servers"].as_array();
+    for (const Value& v : rows) {
+      Server one = read_server(v);
+      if (!one.tag.empty()) out.push_back(std::move(one));
+    }
+    seen += static_cast<std::int64_t>(rows.size());
+    if (rows.empty() || seen >= answer.integer("count")) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("the list of servers has more than {} pages", pages_max));
+}
+
+Async<> Ecs::remove(std::string id, CancelToken token) {
+  Value asked;
+  asked.set("servers", Value::Array{Value().set("id", id)}).set("delete_publicip", true).set("delete_volume", true);
+  net::Query none;
+  auto answer = co_await call("POST", "ecs/v1/{project}/cloudservers/delete", std::move(none), std::move(asked),
+                              Effect::none, token);
+  if (!answer) co_return answer.error();
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "deleteServers");
+  co_return success();
+}
+
+Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
+  Value how, asked;
+  how.set("flavorRef", std::move(flavor)).set("mode", "withStopServer");
+  asked.set("resize", std::move(how));
+  net::Query none;
+  const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize",
+                                             std::move(none), std::move(asked), Effect::lasting, token);
+  if (!answer) co_return refused(answer.error());
+  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "resizeServer");
+  const Result<Value> told = co_await finished(answer->text("job_id"), resize_patience_ms, token);
+  if (!told) co_return left_open(told.error());
+  if (told->text("status") == "SUCCESS") co_return success();
+  co_return refused(api_.failed_later("job resizeServer", told->text("error_code"), told->text("fail_reason")));
+}
+
+}  // namespace rille::provider::huawei

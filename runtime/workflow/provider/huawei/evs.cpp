@@ -1,0 +1,52 @@
+// Disks that outlived their servers, or that a job which failed has made.
+#include <fmt/format.h>
+
+#include "runtime/workflow/provider/huawei/ecs.hpp"
+
+namespace rille::provider::huawei {
+
+namespace {
+
+using cloud::Effect;
+
+constexpr int page_disks = 100, disk_pages_max = 200;
+
+// A server's tags are its own alone (`server_tags`, says Huawei's SDK), but a disk that was made with it is named after
+// it, NAME-volume-0000 (seen in answers of EVS, nowhere documented), and Rille's servers are named by their tags.
+std::string tag_of(const Value& v) {
+  const std::string tag = v["tags"].text(tag_key), name = v.text("name");
+  if (!tag.empty()) return tag;
+  const std::size_t end = name.rfind("-volume-");
+  return name.starts_with("rille-") && end != std::string::npos ? name.substr(0, end) : "";
+}
+
+}  // namespace
+
+Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelToken token) {
+  std::vector<std::pair<std::string, std::string>> out;
+  std::int64_t seen = 0;
+  for (int page = 0; page < disk_pages_max; ++page) {  // `offset` counts disks here
+    net::Query query{{"status", "available"}, {"limit", std::to_string(page_disks)}, {"offset", std::to_string(seen)}};
+    RILLE_CO_TRY(const Value answer, co_await call("GET", "evs/v2/{project}/cloudvolumes/detail", std::move(query),
+                                                   Value(), Effect::none, token));
+    if (!answer["volumes"].as_array()) co_return cloud::not_theirs("huawei", "the list of disks");
+    const Value::Array rows = *answer["volumes"].as_array();
+    for (const Value& v : rows) {
+      std::string tag = tag_of(v);
+      if (!tag.empty() && cloud::list_of(v["attachments"]).empty()) out.emplace_back(v.text("id"), std::move(tag));
+    }
+    seen += static_cast<std::int64_t>(rows.size());
+    if (rows.empty() || seen >= answer.integer("count")) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("the list of disks has more than {} pages", disk_pages_max));
+}
+
+Async<> Ecs::remove_disk(std::string id, CancelToken token) {
+  net::Query none;
+  auto answer = co_await call("DELETE", "evs/v2/{project}/cloudvolumes/" + id, std::move(none), Value(), Effect::none,
+                              std::move(token));
+  if (!answer && answer.error().http_status != 404) co_return answer.error();
+  co_return success();
+}
+
+}  // namespace rille::provider::huawei

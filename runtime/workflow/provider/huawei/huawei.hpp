@@ -1,0 +1,28 @@
+// The provider of Huawei Cloud's ECS: pay per use and spot, in the regions of its settings.
+// docs/manual/providers/huawei.md.
+#pragma once
+
+#include <memory>
+
+#include "runtime/workflow/provider/manner.hpp"
+#include "runtime/workflow/provider/providers.hpp"
+
+namespace rille::provider {
+
+// Settings: regions, project, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind,
+// address_kind, kms_key, reserved_prices, endpoints. config: they are wrong.
+Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
+NoticeSpec huawei_notice(const std::string& metadata);  // see manner.hpp
+
+inline constexpr const char* huawei_variables[] = {
+    "HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
+    "HUAWEICLOUD_SDK_AK",
+    "HUAWEICLOUD_SDK_IDP_ID"};
+inline constexpr const char* huawei_secrets[] = {
+    "HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
+    "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
+// Prices are asked of a hundred types a region.
+inline constexpr const char* huawei_options[] = {"image"};
+inline constexpr Manner huawei_manner{true, huawei_variables, {}, huawei_options, huawei_notice, 0, huawei_secrets};
+
+}  // namespace rille::provider

@@ -1,0 +1,46 @@
+// Lambda Cloud's calls, as plain values. What Lambda calls by its own names is known here and nowhere else.
+// Loop thread only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::lambda {
+
+struct Instance {
+  std::string id, status, tag, region, type, address;
+};
+
+// As Lambda's users keep it: environment, ~/.lambda_cloud/lambda_keys.
+cloud::CredentialChain key_chain(Loop& loop);
+
+class Instances {
+ public:
+  Instances(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+
+  // A row per region with capacity, with prices; id: the type's name.
+  Async<std::vector<Offer>> sold(CancelToken token);
+  Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
+  Async<Instance> describe(std::string id, CancelToken token);               // http_status 404
+  Async<std::vector<Instance>> list(CancelToken token);
+  Async<> terminate(std::string id, CancelToken token);                      // http_status 404
+  std::int64_t skew_us() const { return api_.skew_us(); }
+  Async<Identity> identity(CancelToken token);                               // Lambda tells no names
+  // Puts the key there under that name, unless the name is there.
+  Async<> offer_key(std::string name, std::string public_line, CancelToken token);
+
+ private:
+  Async<Value> call(std::string operation, std::string method, std::string path, Value body, cloud::Effect effect,
+                    CancelToken token);
+
+  std::string url_;
+  cloud::Api api_;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::lambda

@@ -1,0 +1,273 @@
+#include "runtime/workflow/provider/local/local.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/process_tree.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+#include "runtime/workflow/provider/local/gpus.hpp"
+#include "runtime/core/store/file.hpp"
+#include "runtime/core/store/instance_dir.hpp"
+
+namespace rille::provider {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Everything that blocks, as plain functions of the pool's threads.
+struct LocalStore {
+  std::string name, instances;
+  std::int64_t grace_ms;
+  store::GpuClaims claims;
+
+  std::string directory(const std::string& id) const { return instances + "/" + id; }
+
+  static bool plausible_id(const std::string& id) {
+    return id.size() > 2 && id.compare(0, 2, "i-") == 0 &&
+           id.find_first_not_of("0123456789abcdef", 2) == std::string::npos;
+  }
+
+  Machine gone(const std::string& id) const {
+    Machine machine;
+    machine.id = id;
+    return machine;
+  }
+
+  Machine from_file(const std::string& id, const Value& file) const {
+    Machine machine;
+    machine.id = id;
+    machine.state = file.boolean("terminating") ? MachineState::terminating : MachineState::live;
+    machine.tag = file.text("tag");
+    machine.created_wall_us = file.integer("created_wall_us");
+    machine.expires_wall_us = file.integer("expires_wall_us");
+    machine.channel.directory = directory(id);
+    machine.details.set("directory", directory(id));
+    if (const Value::Array* gpus = file["gpus"].as_array(); gpus && !gpus->empty()) machine.details.set("gpus", *gpus);
+    return machine;
+  }
+
+  Result<Machine> describe(const std::string& id) const {
+    if (!plausible_id(id)) return gone(id);
+    RILLE_TRY(auto file, store::read_machine(directory(id)));
+    if (!file) return gone(id);
+    Machine machine = from_file(id, *file);
+    machine.notice_wall_us = store::read_notice(directory(id)).value_or(0);
+    return machine;
+  }
+
+  // Made beside its place and renamed, so that an instance is there whole, with its tag, or not at all.
+  Result<Machine> create(const CreateRequest& request, std::int64_t now_us) const {
+    std::string id = "i-" + derive_hex({"local", request.token}, 16);
+    RILLE_TRY(Machine before, describe(id));
+    if (before.state != MachineState::gone) return before;
+    std::string fresh = instances + "/.new-" + id + "-" + random_hex(4);
+    RILLE_CHECK(store::make_directories(fresh + "/work"));
+    chmod(fresh.c_str(), 0700);
+    Value file;
+    file.set("id", id).set("tag", request.tag).set("token", request.token).set("created_wall_us", now_us);
+    request.tell_end(file);
+    file.set("offer", request.offer.to_value());
+    const std::vector<LocalGpu> gpus = local_gpus();
+    auto mine = claim_gpus(gpus, claims, request.offer, directory(id), now_us);
+    if (!mine) {
+      RILLE_CHECK(store::remove_tree(fresh));
+      return std::move(mine).error();
+    }
+    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));  // none: its agent hides them all
+    RILLE_CHECK(store::write_machine(fresh, file));
+    // An empty directory (the last instant of a terminate) is replaced by the rename; a full one is another's create.
+    if (rename(fresh.c_str(), directory(id).c_str()) < 0) {
+      int e = errno;
+      RILLE_CHECK(store::remove_tree(fresh));
+      if (e != EEXIST && e != ENOTEMPTY) return errno_error("create", directory(id), e);
+    }
+    RILLE_CHECK(store::sync_directory(instances));
+    return describe(id);
+  }
+
+  Result<std::vector<Machine>> list(const std::string& prefix, std::int64_t now_us) const {
+    std::vector<Machine> out;
+    std::error_code error;
+    std::vector<std::string> names;
+    for (fs::directory_iterator it(instances, error), end; !error && it != end; it.increment(error))
+      names.push_back(it->path().filename());
+    if (error && error.value() != ENOENT) return errno_error("list", instances, error.value());
+    std::sort(names.begin(), names.end());
+    for (const std::string& id : names) {
+      if (id.compare(0, 5, ".new-") == 0) sweep(id, now_us);
+      if (!plausible_id(id)) continue;
+      RILLE_TRY(Machine machine, describe(id));
+      if (machine.state != MachineState::gone && machine.tag.compare(0, prefix.size(), prefix) == 0)
+        out.push_back(std::move(machine));
+    }
+    return out;
+  }
+
+  // What a killed create left. An hour is far longer than any create takes.
+  void sweep(const std::string& entry, std::int64_t now_us) const {
+    struct stat st{};
+    std::string path = instances + "/" + entry;
+    if (stat(path.c_str(), &st) == 0 && now_us / 1'000'000 - st.st_mtime > 3600) store::remove_tree(path).ok();
+  }
+
+  // The order makes every interruption harmless: no agent can start after the mark, nothing is removed while something
+  // of the instance runs, and the mark goes last.
+  Result<> terminate(const std::string& id) const {
+    if (!plausible_id(id)) return {};
+    std::string dir = directory(id);
+    struct stat st{};
+    if (stat(dir.c_str(), &st) < 0)
+      return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
+    RILLE_CHECK(store::mark_terminating(dir));
+    RILLE_CHECK(end_agent(dir));
+    RILLE_CHECK(end_rest(dir));
+    give_back_gpus(dir);
+    return store::remove_instance_directory(dir);
+  }
+
+  // Those that no agent has held yet; the others were free with its end.
+  void give_back_gpus(const std::string& dir) const {
+    const auto file = store::read_machine(dir);
+    if (!file || !*file) return;
+    if (const Value::Array* gpus = (**file)["gpus"].as_array())
+      for (const Value& uuid : *gpus) if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
+  }
+
+  // An agent's keeper ends by itself when it has ended what the agent left. After both were killed, its list and the
+  // environment say what is left.
+  Result<> end_rest(const std::string& dir) const {
+    std::vector<ProcessId> known;
+    if (auto text = store::read_file(dir + "/" + store::agent_tree_name, 16 << 20)) known = decode_processes(*text);
+    if (!known.empty() && !end_process(known[0].pid, known[0].start_time, 0, 10'000))
+      RILLE_CHECK(kill_processes({{}, {}, true, known}, 10'000));
+    return kill_processes({{}, std::string(instance_environment) + "=" + dir, true, std::move(known)}, 10'000);
+  }
+
+  // The lock says whether an agent lives; what it wrote there says which process it is.
+  Result<> end_agent(const std::string& dir) const {
+    store::Fd lock(open((dir + "/" + store::agent_lock_name).c_str(), O_RDWR | O_CLOEXEC));
+    if (!lock.valid()) return errno == ENOENT ? Result<>() : Result<>(errno_error("open", dir + "/agent.lock", errno));
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return {};
+    auto owner = store::read_agent_owner(dir);
+    if (!owner) return {};  // it has just started: the environment scan finds it
+    pid_t pid = static_cast<pid_t>(owner->pid);
+    if (end_process(pid, owner->start_time, SIGTERM, grace_ms)) return {};
+    if (process_start_time(pid) != owner->start_time) return {};
+    end_process(pid, owner->start_time, SIGSTOP, 0);  // so that it starts nothing while the tree is collected
+    return kill_processes({{pid}, {}}, 10'000);
+  }
+};
+
+std::int64_t machine_memory_bytes() {
+  return static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+class Local : public Provider {
+ public:
+  Local(Loop& loop, LocalOptions options) : loop_(loop), options_(std::move(options)) {
+    // Processes are found by the directory in their environment, so one directory has one name.
+    std::error_code error;
+    fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
+    store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms, store::GpuClaims()};
+    traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
+    traits_.create_timeout_ms = 0;  // a create ends with the process that makes it
+    traits_.dead_man = DeadMan::guest;
+    traits_.owned = true;
+  }
+
+  const std::string& name() const override { return name_; }
+  const Traits& traits() const override { return traits_; }
+
+  // With GPUs that Rille can use, "any" means one of them, and not the processor.
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken) override {
+    Offer offer;
+    offer.provider = name_;
+    offer.id = "cpu";
+    offer.vcpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
+    offer.memory_bytes = machine_memory_bytes();
+    offer.region = "here";
+    offer.spot = query.spot;  // nobody takes this machine away: it is as good as spot
+    offer.price_micros_per_hour = options_.price_micros_per_hour;
+    std::vector<LocalGpu> gpus;
+    std::vector<Offer> with_gpus;
+    if (query.gpu != "cpu") {
+      const std::int64_t now_us = loop_.clock().wall_us();
+      auto look = [&gpus, &with_gpus, claims = store_.claims, offer, now_us] {
+        gpus = local_gpus();
+        with_gpus = gpu_offers(gpus, claims, offer, now_us);
+        return success();
+      };
+      RILLE_CO_CHECK(co_await thread_job(loop_, std::move(look)));
+    }
+    const bool usable = std::any_of(gpus.begin(), gpus.end(), [](const LocalGpu& g) { return g.runnable; });
+    std::vector<Offer> out;
+    if (!(query.runnable && usable) && offer.matches(query)) out.push_back(std::move(offer));
+    for (Offer& o : with_gpus) if (o.matches(query)) out.push_back(std::move(o));
+    co_return out;
+  }
+
+  Async<Machine> create(CreateRequest request, CancelToken token) override {
+    if (request.token.empty() || request.tag.empty())
+      co_return named(make_error(ErrorKind::invalid, "create needs a token and a tag"), "create");
+    if (token.cancelled()) co_return token.reason();
+    std::int64_t now_us = loop_.clock().wall_us();
+    auto work = [s = store_, r = std::move(request), now_us] { return s.create(r, now_us); };
+    auto result = co_await thread_job(loop_, std::move(work));
+    if (!result) co_return named(std::move(result).error(), "create");
+    co_return std::move(*result);
+  }
+
+  Async<Machine> describe(std::string id, CancelToken) override {
+    auto result = store_.describe(id);
+    if (!result) co_return named(std::move(result).error(), "describe");
+    co_return std::move(*result);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    if (token.cancelled()) co_return token.reason();
+    std::int64_t now_us = loop_.clock().wall_us();
+    auto work = [s = store_, p = std::move(tag_prefix), now_us] { return s.list(p, now_us); };
+    auto result = co_await thread_job(loop_, std::move(work));
+    if (!result) co_return named(std::move(result).error(), "list");
+    co_return std::move(*result);
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    if (token.cancelled()) co_return token.reason();
+    auto work = [s = store_, i = id] { return s.terminate(i); };
+    auto result = co_await thread_job(loop_, std::move(work));
+    if (!result) co_return named(std::move(result).error(), "terminate");
+    co_return success();
+  }
+
+ private:
+  Error named(Error error, const char* operation) const {
+    error.provider = name_;
+    error.operation = operation;
+    return error;
+  }
+
+  Loop& loop_;
+  LocalOptions options_;
+  std::string name_ = "local";
+  Traits traits_;
+  LocalStore store_;
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> make_local_provider(Loop& loop, LocalOptions options) {
+  return std::make_unique<Local>(loop, std::move(options));
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,153 @@
+#include "runtime/workflow/provider/remote/remote.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/net/http.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+constexpr std::int64_t answer_bytes_max = 16 << 20;
+
+class Remote final : public Provider {
+ public:
+  Remote(Loop& loop, std::string url, Traits traits) : url_(std::move(url)), traits_(traits), http_(loop) {}
+  const std::string& name() const override { return name_; }
+  const Traits& traits() const override { return traits_; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    Value nothing = Value::Object{};
+    RILLE_CO_TRY(Value answer, co_await call("offers", std::move(nothing), token));
+    RILLE_CO_TRY(std::vector<Offer> all, read_list<Offer>(answer, "offers"));
+    std::erase_if(all, [&](const Offer& o) { return !o.matches(query); });
+    for (Offer& o : all) o.provider = name_;
+    std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
+      return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown ones last
+    });
+    co_return all;
+  }
+
+  Async<Machine> create(CreateRequest request, CancelToken token) override {
+    RILLE_CO_TRY(Value answer, co_await call("create", request.to_value(), token, request.send_by_wall_us));
+    co_return Machine::from_value(answer);
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    Value asked;
+    asked.set("id", id);
+    Result<Value> answer = co_await call("describe", std::move(asked), token);
+    if (answer) co_return Machine::from_value(*answer);
+    if (answer.error().http_status != 404) co_return answer.error();
+    Machine gone;
+    gone.id = id;
+    co_return gone;
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    Value asked;
+    asked.set("tag", tag_prefix);
+    RILLE_CO_TRY(Value answer, co_await call("list", std::move(asked), token));
+    co_return read_list<Machine>(answer, "machines");
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    Value asked;
+    asked.set("id", id);
+    Result<Value> answer = co_await call("terminate", std::move(asked), token);
+    if (!answer && answer.error().http_status != 404) co_return answer.error();
+    co_return success();
+  }
+
+  Async<std::vector<Bill>> bill(BillQuery query, CancelToken token) override {
+    Value::Array machines(query.machines.begin(), query.machines.end());
+    Value asked;
+    asked.set("machines", std::move(machines)).set("tag", query.tag).set("since_us", query.since_us);
+    RILLE_CO_TRY(Value answer, co_await call("bill", std::move(asked), token));
+    std::vector<Bill> out;
+    for (const Value& b : answer["bills"].as_array() ? *answer["bills"].as_array() : Value::Array()) {
+      Bill bill;
+      bill.machine_id = b.text("machine_id");
+      bill.tag = b.text("tag");
+      bill.from_us = b.integer("from_us");
+      bill.to_us = b.integer("to_us");
+      bill.micros = b.integer("micros");
+      bill.final = b.boolean("final");
+      out.push_back(std::move(bill));
+    }
+    co_return out;
+  }
+
+ private:
+  template <typename T>
+  static Result<std::vector<T>> read_list(const Value& answer, const char* field) {
+    std::vector<T> out;
+    const Value::Array* items = answer[field].as_array();
+    if (!items)
+      return make_error(ErrorKind::integrity, fmt::format("the answer has no list '{}': {}", field, answer.to_json()));
+    for (const Value& item : *items) {
+      RILLE_TRY(T one, T::from_value(item));
+      out.push_back(std::move(one));
+    }
+    return out;
+  }
+
+  // One attempt: who repeats it is the lease layer, which knows what may be repeated.
+  Async<Value> call(std::string operation, Value body, CancelToken token, std::int64_t send_by_wall_us = 0) {
+    net::HttpRequest request;
+    request.method = "POST";
+    request.url = url_ + "/" + operation;
+    request.headers = {{"Content-Type", "application/json"}};
+    request.body = body.to_json();
+    request.retry.attempts = 1;
+    request.total_timeout_ms = traits_.create_timeout_ms;
+    request.response_bytes_max = answer_bytes_max;
+    request.idempotent = true;
+    request.at_send = [this, send_by_wall_us] { return in_time(send_by_wall_us, http_.loop().clock().wall_us()); };
+    net::HttpRequest sent = request;
+    Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
+    if (!response) co_return named(response.error(), operation);
+    Result<Value> answer = Value::from_json(response->body);
+    if (response->ok() && answer) co_return answer;
+    if (response->ok())
+      co_return named(make_error(ErrorKind::integrity, fmt::format("{}: {}", sent.url, answer.error().message)),
+                      operation);
+    Error e = net::status_error(sent, *response);
+    if (answer && !(*answer)["error"].is_null()) {
+      Error told = error_from_value((*answer)["error"]);
+      e.kind = told.kind;
+      e.message = told.message;
+      e.retryable = told.retryable || e.retryable;
+    }
+    e.http_status = response->status;
+    co_return named(std::move(e), operation);
+  }
+
+  Error named(Error error, const std::string& operation) const {
+    error.provider = name_;
+    error.operation = operation;
+    return error;
+  }
+
+  std::string url_, name_ = "remote";
+  Traits traits_;
+  net::HttpClient http_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings) {
+  std::string url = settings.text("url");
+  if (!url.starts_with("http://") && !url.starts_with("https://"))
+    return make_error(ErrorKind::config, "remote: there is no url",
+                      "write {\"url\": \"https://..\", \"traits\": {..}}");
+  while (url.ends_with('/')) url.pop_back();
+  RILLE_TRY(Traits traits, read_traits(settings["traits"], {}));
+  return std::unique_ptr<Provider>(std::make_unique<Remote>(loop, std::move(url), traits));
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,253 @@
+#include "runtime/workflow/provider/runpod/pods.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/cloud/plain_key.hpp"
+
+namespace rille::provider::runpod {
+
+namespace {
+
+using cloud::Effect;
+using cloud::list_of;
+using cloud::Trouble;
+
+constexpr const char* ssh_port = "22/tcp";
+
+// REST errors have a status and words, no code. A create that there is no room for has the status of one that breaks a
+// rule, so the next offer is tried in both cases; a body that does not fit the contract has 422.
+constexpr cloud::Meaning meanings[] = {
+    {"no-room", Trouble::capacity},
+    {"low-bid", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"not-found", Trouble::not_found},
+    {"no-money", Trouble::quota, "the account has not enough money"},
+    {"400", Trouble::capacity, "RunPod does not tell a full data centre from a rule that was broken: read its words"},
+    {"402", Trouble::quota, "the account has not enough money"},
+    {"401", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
+    {"403", Trouble::auth, "the key may not do this: it needs to read and write pods"},
+    // Of GraphQL, where the status tells nothing: of another code it is unknown whether anything was done.
+    {"INTERNAL_SERVER_ERROR", Trouble::transient},
+    {"BAD_USER_INPUT", Trouble::invalid},
+    {"GRAPHQL_*", Trouble::invalid},
+    {"UNAUTHENTICATED", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
+    {"FORBIDDEN", Trouble::auth, "the key may not do this: it needs to read and write pods"},
+};
+
+std::string code_of(const std::string& words) {
+  const std::string text = net::lower_case(words);
+  const auto says = [&text](const char* part) { return text.find(part) != std::string::npos; };
+  if (says("no longer any instances") || says("no instances")) return "no-room";
+  if (says("bid") && says("low")) return "low-bid";
+  if (says("not found")) return "not-found";
+  if (says("balance") || says("credit")) return "no-money";
+  return "";
+}
+
+// RFC 9457: {"title", "status", "detail", "errors"}.
+cloud::Answer read_rest(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  out.foreign = !out.value.as_object() && !(response.status == 204 && response.body.empty());
+  if (response.ok() || out.foreign) return out;
+  out.message = out.value.text("detail", out.value.text("title"));
+  out.foreign = out.message.empty();
+  if (out.value["errors"].as_array()) out.message += " " + out.value["errors"].to_json();
+  out.code = response.status == 400 ? code_of(out.message) : "";
+  if (out.code.empty() || out.code == "not-found") out.code = std::to_string(response.status);
+  return out;
+}
+
+// Errors of resolvers come with status 200.
+cloud::Answer read_graphql(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  const Value::Array* errors = out.value["errors"].as_array();
+  if (errors && !errors->empty() && (*errors)[0].as_object()) {
+    out.message = (*errors)[0].text("message");
+    out.code = response.ok() ? code_of(out.message) : std::to_string(response.status);
+    // Our own query is wrong, and another offer will not do.
+    if (response.status == 400 || out.code.empty()) out.code = (*errors)[0]["extensions"].text("code", "GraphQL");
+  } else {
+    out.foreign = !response.ok() || !out.value["data"].as_object();
+  }
+  Value data = out.value["data"];
+  out.value = std::move(data);
+  return out;
+}
+
+cloud::ApiOptions options_for(cloud::Answer (*read)(const net::HttpResponse&)) {
+  cloud::ApiOptions out;
+  out.provider = "runpod";
+  out.meanings = meanings;
+  out.read = read;
+  out.sign = cloud::bear_plain_key;
+  return out;
+}
+
+Micros micros(double dollars) { return dollars > 0 ? static_cast<Micros>(std::llround(dollars * 1e6)) : 0; }
+
+Pod read_pod(const Value& v) {
+  Pod out;
+  out.id = v.text("id");
+  out.name = v.text("name");
+  out.status = v.text("status");
+  out.center = v.text("dataCenterId");
+  out.type = fmt::format("{} x{}", v["gpu"].text("id"), v["gpu"].integer("count", 1));
+  if (v["cost"].as_number()) out.micros_per_hour = micros(v.number("cost"));
+  if (const Result<std::int64_t> created = parse_utc(v.text("createdAt"))) out.created_wall_us = *created;
+  out.address = v["ssh"]["direct"].text("host");
+  out.port = static_cast<int>(v["ssh"]["direct"].integer("port"));
+  for (const Value& port : list_of(v["runtime"]["ports"])) {
+    if (!out.address.empty() || port.integer("private") != 22) continue;
+    out.address = port.text("ip");
+    out.port = static_cast<int>(port.integer("public"));
+  }
+  return out;
+}
+
+}  // namespace
+
+cloud::CredentialChain key_chain(Loop& loop) {
+  std::vector<cloud::KeySource> sources{cloud::key_from_variable("RUNPOD_API_KEY"),
+                                        cloud::key_from_file(".runpod/config.toml", "default", "api_key"),
+                                        cloud::key_from_file(".runpod/config.toml", "", "apikey")};
+  return {loop, "runpod", std::move(sources), "set RUNPOD_API_KEY, or run runpodctl config"};
+}
+
+Pods::Pods(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+    : rest_url_(endpoints.text("rest", "https://api.runpod.io/v2")),
+      graphql_url_(endpoints.text("graphql", "https://api.runpod.io/graphql")),
+      rest_(loop, options_for(read_rest), keys), graphql_(loop, options_for(read_graphql), keys) {}
+
+Async<Value> Pods::ask(std::string operation, std::string query, Value variables, Effect effect, CancelToken token) {
+  Value body;
+  body.set("query", std::move(query)).set("variables", std::move(variables));
+  net::Parts parts = cloud::json_request("POST", graphql_url_, "", body);
+  co_return co_await graphql_.call(std::move(operation), std::move(parts), effect, std::move(token));
+}
+
+Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", rest_url_, "/catalog/gpus");
+  parts.query = {{"include", "AVAILABILITY"}, {"product", "POD"}, {"cloud", "SECURE"}};
+  parts.query.emplace_back("count", std::to_string(count));
+  RILLE_CO_TRY(const Value answer, co_await rest_.call("listGpus", std::move(parts), Effect::none, token));
+  std::vector<Sold> out;
+  if (!answer["gpus"].as_array()) co_return cloud::not_theirs("runpod", "listGpus");
+  for (const Value& v : *answer["gpus"].as_array()) {
+    Sold sold;
+    sold.id = v.text("id");
+    sold.name = v.text("name");
+    sold.memory_bytes = v.integer("memory") << 30;
+    sold.micros_per_gpu_hour = micros(v["price"].number("secure"));
+    if (sold.micros_per_gpu_hour == 0 || v["maxCount"].integer("secure", count) < count) continue;
+    for (const Value& center : list_of(v["dataCenters"]))
+      if (center.text("availability", "NONE") != "NONE") sold.centers.push_back(center.text("id"));
+    out.push_back(std::move(sold));
+  }
+  co_return out;
+}
+
+Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
+  std::string query = "query { gpuTypes { id";
+  for (const int count : counts)
+    query += fmt::format(" x{0}: lowestPrice(input: {{gpuCount: {0}, secureCloud: true}}) "
+                         "{{ minimumBidPrice minVcpu minMemory }}", count);
+  query += " } }";
+  Value none{Value::Object{}};
+  RILLE_CO_TRY(const Value answer, co_await ask("gpuTypes", std::move(query), std::move(none), Effect::none, token));
+  Shapes out;
+  if (!answer["gpuTypes"].as_array()) co_return cloud::not_theirs("runpod", "gpuTypes");
+  for (const Value& v : *answer["gpuTypes"].as_array()) {
+    for (const int count : counts) {
+      const Value& lowest = v[fmt::format("x{}", count)];
+      Shape& shape = out[{v.text("id"), count}];
+      shape.vcpus = static_cast<int>(lowest.integer("minVcpu"));
+      shape.memory_bytes = lowest.integer("minMemory") << 30;
+      shape.bid_micros_per_gpu_hour = micros(lowest.number("minimumBidPrice"));
+    }
+  }
+  co_return out;
+}
+
+Async<std::string> Pods::create(Order order, CancelToken token) {
+  const Effect effect = Effect::lasting.by(order.send_by_wall_us);
+  Value body;
+  body.set("name", order.name);
+  Value pod;
+  if (order.bid_micros_per_gpu_hour > 0) {
+    body.set("imageName", order.image).set("gpuTypeId", order.gpu).set("gpuCount", order.count);
+    body.set("cloudType", "SECURE").set("dataCenterId", order.center).set("containerDiskInGb", order.disk_gb);
+    body.set("volumeInGb", 0).set("ports", ssh_port).set("dockerArgs", order.start_command);
+    body.set("supportPublicIp", true).set("startSsh", true);
+    body.set("bidPerGpu", static_cast<double>(order.bid_micros_per_gpu_hour) / 1e6);
+    Value variables;
+    variables.set("input", std::move(body));
+    RILLE_CO_TRY(const Value data, co_await ask("podRentInterruptable",
+                                                "mutation($input: PodRentInterruptableInput!) { "
+                                                "podRentInterruptable(input: $input) { id } }",
+                                                std::move(variables), effect, token));
+    pod = data["podRentInterruptable"];
+  } else {
+    body.set("image", order.image).set("args", order.start_command).set("disk", order.disk_gb);
+    body.set("ports", Value::Array{Value(ssh_port)}).set("cloud", "SECURE").set("startSsh", true);
+    body.set("gpu", Value().set("id", order.gpu).set("count", order.count));
+    body.set("dataCenterIds", Value::Array{Value(order.center)});
+    net::Parts parts = cloud::json_request("POST", rest_url_, "/pods", body);
+    RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), effect, token));
+  }
+  if (pod.text("id").empty()) co_return cloud::not_theirs("runpod", "createPod");
+  co_return pod.text("id");
+}
+
+Async<Pod> Pods::describe(std::string id, CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", rest_url_, "/pods/" + net::percent_encode(id));
+  RILLE_CO_TRY(const Value answer, co_await rest_.call("getPod", std::move(parts), Effect::none, token));
+  if (answer.text("id") != id) co_return cloud::not_theirs("runpod", "getPod");
+  co_return read_pod(answer);
+}
+
+Async<std::vector<Pod>> Pods::list(CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", rest_url_, "/pods");
+  RILLE_CO_TRY(const Value answer, co_await rest_.call("listPods", std::move(parts), Effect::none, token));
+  if (!answer["pods"].as_array()) co_return cloud::not_theirs("runpod", "listPods");
+  std::vector<Pod> out;
+  for (const Value& v : *answer["pods"].as_array()) out.push_back(read_pod(v));
+  co_return out;
+}
+
+Async<> Pods::terminate(std::string id, CancelToken token) {
+  net::Parts parts = cloud::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
+  auto answer = co_await rest_.call("deletePod", std::move(parts), Effect::none, token);
+  if (!answer) co_return answer.error();
+  if (!answer->is_null()) co_return cloud::not_theirs("runpod", "deletePod");  // it says nothing
+  co_return success();
+}
+
+// Both services have to take the key.
+Async<std::string> Pods::account(CancelToken token) {
+  Value none{Value::Object{}};
+  RILLE_CO_TRY(const Value answer,
+               co_await ask("myself", "query { myself { id } }", std::move(none), Effect::none, token));
+  co_return answer["myself"].text("id");
+}
+
+Async<Identity> Pods::identity(CancelToken token) {
+  Value none{Value::Object{}};
+  RILLE_CO_TRY(const Value answer, co_await ask("myself", "query { myself { id email clientBalance } }",
+                                                std::move(none), Effect::none, token));
+  RILLE_CO_CHECK(co_await list(token));
+  Identity out;
+  const Value& me = answer["myself"];
+  out.who = me.text("email");
+  out.account = fmt::format("{}, balance ${:.2f}", me.text("id"), me.number("clientBalance"));
+  out.age_unknown = "RunPod does not tell it";
+  out.skew_us = rest_.skew_us();
+  co_return out;
+}
+
+}  // namespace rille::provider::runpod

@@ -1,0 +1,70 @@
+// RunPod's calls, as plain values: REST v2, and GraphQL, which alone knows bids and how many processors come with a
+// GPU. What RunPod calls by its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::runpod {
+
+// One model of GPU, as sold in pods of some number of them.
+struct Sold {
+  std::string id, name;                // "NVIDIA A100-SXM4-80GB", "A100 SXM"
+  std::int64_t memory_bytes = 0;       // of one
+  Micros micros_per_gpu_hour = 0;
+  std::vector<std::string> centers;    // where there are some
+};
+
+// What comes with the GPUs, at least, and the least bid that is taken; 0: RunPod does not say.
+struct Shape {
+  int vcpus = 0;
+  std::int64_t memory_bytes = 0;
+  Micros bid_micros_per_gpu_hour = 0;
+};
+using Shapes = std::map<std::pair<std::string, int>, Shape>;  // by GPU and count
+
+struct Order {
+  std::string name, image, start_command, gpu, center;
+  int count = 1;
+  std::int64_t disk_gb = 0;
+  Micros bid_micros_per_gpu_hour = 0;  // 0: on demand
+  std::int64_t send_by_wall_us = 0;
+};
+
+struct Pod {
+  std::string id, name, status, center, type, address;
+  int port = 0;
+  std::int64_t created_wall_us = 0;
+  Micros micros_per_hour = price_unknown;
+};
+
+cloud::CredentialChain key_chain(Loop& loop);
+
+class Pods {
+ public:
+  Pods(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+
+  Async<std::vector<Sold>> sold(int count, CancelToken token);
+  Async<Shapes> shapes(std::vector<int> counts, CancelToken token);
+  Async<std::string> create(Order order, CancelToken token);  // the new pod's id
+  Async<Pod> describe(std::string id, CancelToken token);     // http_status 404
+  Async<std::vector<Pod>> list(CancelToken token);
+  Async<> terminate(std::string id, CancelToken token);       // http_status 404
+  Async<Identity> identity(CancelToken token);
+  std::int64_t skew_us() const { return graphql_.skew_us(); }
+  Async<std::string> account(CancelToken token);              // its id alone
+
+ private:
+  Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);
+
+  std::string rest_url_, graphql_url_;
+  cloud::Api rest_, graphql_;
+};
+
+}  // namespace rille::provider::runpod

@@ -1,0 +1,170 @@
+#include "runtime/workflow/provider/runpod/runpod.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/core/base/base64.hpp"
+#include "runtime/workflow/provider/cloud/everywhere.hpp"
+#include "runtime/workflow/provider/cloud/key_owner.hpp"
+#include "runtime/workflow/provider/cloud/settings.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
+#include "runtime/workflow/provider/rent_options.hpp"
+#include "runtime/workflow/provider/runpod/pods.hpp"
+#include "runtime/workflow/provider/usual_disk.hpp"
+
+namespace rille::provider {
+
+namespace {
+
+using namespace runpod;
+
+constexpr std::int64_t gb = 1'000'000'000;
+// Of a container's disk, 0.10 dollars a month everywhere: docs.runpod.io/pods/storage. No call tells it.
+constexpr Micros disk_micros_per_gb_hour = 137;
+constexpr std::size_t script_bytes_max = 8 << 10;
+
+struct Settings {
+  std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
+  std::vector<std::string> regions;    // none: all
+  std::int64_t disk_bytes = 50 * gb;
+  Value endpoints;
+};
+
+MachineState state_of(const Pod& pod) {
+  if (pod.status == "PROVISIONING" || pod.status == "STARTING") return MachineState::pending;
+  if (pod.status == "RUNNING") return pod.address.empty() ? MachineState::pending : MachineState::live;
+  return pod.status == "TERMINATED" ? MachineState::gone : MachineState::terminating;  // a stopped one is ended, too
+}
+
+class Cloud final : public cloud::Everywhere, public UsualDisk {
+ public:
+  Cloud(Loop& loop, cloud::SshKeys keys, Settings settings)
+      : Everywhere(std::move(keys), key_chain(loop)), settings_(std::move(settings)),
+        pods_(loop, chain_, settings_.endpoints) {}
+  bool is_id(std::string_view id) const override {
+    return std::all_of(id.begin(), id.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+  }
+
+  std::int64_t usual_disk_bytes(const Offer&) const override { return settings_.disk_bytes; }
+
+  Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
+    std::vector<Offer> out;
+    if (query.gpu == "cpu") co_return out;
+    std::vector<int> counts{1, 2, 4, 8};
+    if (const std::vector<int> asked = query.counts(); !asked.empty()) counts = asked;
+    for (const GpuWish& one : query.gpus)
+      if (one.count > 0 && std::find(counts.begin(), counts.end(), one.count) == counts.end())
+        counts.push_back(one.count);
+    RILLE_CO_TRY(const Shapes shapes, co_await pods_.shapes(counts, token));
+    for (const int count : counts) {
+      RILLE_CO_TRY(const std::vector<Sold> all, co_await pods_.sold(count, token));
+      for (const Sold& sold : all) {
+        const auto shape = shapes.find({sold.id, count});
+        add_offers(sold, count, shape == shapes.end() ? Shape() : shape->second, query.spot, out);
+      }
+    }
+    co_return cloud::only_there("runpod", std::move(out), settings_.regions);
+  }
+
+  Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
+    const std::size_t mark = type.rfind(" x");
+    if (mark == std::string::npos)
+      co_return make_error(ErrorKind::invalid, "'" + type + "' is no offer of runpod's", "take one from rille.offers");
+    RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
+    Order order;
+    order.name = request.tag;
+    order.send_by_wall_us = request.send_by_wall_us;
+    order.image = image_in(request, settings_.image);
+    // The image's own start, where it has one, keeps the container alive; else nothing has to.
+    order.start_command = fmt::format("sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
+                                      "exec sleep infinity'", to_base64(script));
+    order.gpu = type.substr(0, mark);
+    order.center = request.offer.region;
+    order.count = request.offer.gpu_count;
+    order.disk_gb = ((request.disk_bytes ? request.disk_bytes : settings_.disk_bytes) + gb - 1) / gb;
+    if (request.offer.spot)
+      order.bid_micros_per_gpu_hour = std::max<Micros>(bid_of(request) / std::max(order.count, 1), 1);
+    Machine made;
+    RILLE_CO_TRY(made.id, co_await pods_.create(std::move(order), token));
+    co_return made;
+  }
+
+  Async<Machine> describe(std::string id, CancelToken token) override {
+    RILLE_CO_TRY(const Pod pod, co_await pods_.describe(std::move(id), token));
+    co_return machine_of(pod);
+  }
+
+  Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
+    RILLE_CO_TRY(const std::vector<Pod> all, co_await pods_.list(token));
+    co_return tagged(all, &Pod::name, tag_prefix, [this](const Pod& one) { return machine_of(one); });
+  }
+
+  Async<> terminate(std::string id, CancelToken token) override {
+    return pods_.terminate(std::move(id), std::move(token));
+  }
+
+ private:
+  std::int64_t skew_us() const override { return pods_.skew_us(); }
+  Async<std::string> owner(CancelToken token) override {
+    cloud::KeyOwner::Ask ask = [this](CancelToken t) { return pods_.account(std::move(t)); };
+    co_return co_await owner_.get(&chain_, std::move(ask), std::move(token));
+  }
+  Async<Identity> identity(CancelToken token) override { return pods_.identity(std::move(token)); }
+
+  void add_offers(const Sold& sold, int count, const Shape& shape, bool spot, std::vector<Offer>& out) const {
+    const Micros each = spot ? shape.bid_micros_per_gpu_hour : sold.micros_per_gpu_hour;
+    if (each == 0) return;
+    for (const std::string& center : sold.centers) {
+      Offer offer;
+      offer.id = fmt::format("{} x{}", sold.id, count);
+      offer.gpu = gpu_model(sold.id);
+      offer.gpu_count = count;
+      offer.gpu_memory_bytes = sold.memory_bytes;
+      offer.vcpus = shape.vcpus;
+      offer.memory_bytes = shape.memory_bytes;
+      offer.region = center;
+      offer.price_micros_per_hour = each * count;
+      offer.disk_bytes_max = 2'000 * gb;
+      offer.disk_micros_per_gb_hour = disk_micros_per_gb_hour;
+      out.push_back(std::move(offer));
+    }
+  }
+
+  Result<Machine> machine_of(const Pod& pod) const {
+    Machine m;
+    m.id = pod.id;
+    m.state = state_of(pod);
+    m.tag = pod.name;
+    m.created_wall_us = pod.created_wall_us;
+    m.details.set("type", pod.type).set("region", pod.center);
+    if (pod.status == "ERROR") m.details.set("problem", "RunPod says ERROR");
+    if (m.state != MachineState::live) return m;
+    m.price_micros_per_hour = pod.micros_per_hour;
+    m.details.set("address", pod.address);
+    RILLE_TRY(m.channel, access_.channel(pod.name, pod.id, pod.address, pod.port));
+    return m;
+  }
+
+  Settings settings_;
+  Pods pods_;
+  cloud::KeyOwner owner_{"runpod", "account"};
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup) {
+  cloud::SettingsReader read("runpod", setup.settings);
+  Settings s;
+  s.image = read.text("image", s.image);
+  s.regions = read.texts("regions", {});
+  s.disk_bytes = read.bytes("disk", s.disk_bytes);
+  s.endpoints = read.object("endpoints");
+  const Value said = read.object("traits");
+  RILLE_CHECK(read.done());
+  Traits traits;
+  traits.visibility_lag_ms = 60'000;
+  return cloud::make_everywhere<Cloud>("runpod", std::move(setup), std::move(s), said, std::move(traits));
+}
+
+}  // namespace rille::provider

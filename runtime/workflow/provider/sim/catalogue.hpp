@@ -1,0 +1,42 @@
+// What the simulated cloud rents out: instance types with the names, sizes and rough prices of real ones, in four
+// regions, on demand and spot. The prices are those of nobody; they have the right order of magnitude.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::sim {
+
+struct Type {
+  const char* id;
+  const char* gpu;                      // "" without
+  int gpu_count;
+  std::int64_t gpu_memory_bytes;
+  int vcpus;
+  std::int64_t memory_bytes;
+  double price;                         // dollars per hour, on demand, in the cheapest region
+  double spot_share;                    // of it, that spot costs on average
+  double preemptions_per_day;           // of a spot machine, on average
+};
+
+struct Region {
+  const char* id;
+  double price_factor;
+};
+
+const std::vector<Type>& types();
+const std::vector<Region>& regions();
+
+// "h100x8@us-east:spot" <-> its parts. Null: the cloud has nothing of that name.
+struct Place {
+  const Type* type = nullptr;
+  const Region* region = nullptr;
+  bool spot = false;
+};
+std::string offer_id(const Place& place);
+Place find_place(std::string_view offer_id);
+std::vector<Place> all_places();
+
+}  // namespace rille::provider::sim

@@ -1,0 +1,33 @@
+// Who we are at Tencent Cloud: STS and CAM, as plain values. Loop thread only.
+#pragma once
+
+#include <string>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+
+namespace rille::provider::tencent {
+
+class Cam {
+ public:
+  // `endpoints`: "sts" and "cam" by other addresses than Tencent's.
+  Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints);
+
+  // Asks STS, which everybody may; and CAM for the age of a key that lasts.
+  Async<Identity> identity(CancelToken token);
+  Async<std::string> account(CancelToken token);  // by STS alone
+  std::int64_t skew_us() const { return sts_.skew_us(); }
+
+ private:
+  Async<Value> caller(CancelToken token);
+  Async<Value::Array> keys_of_user(CancelToken token);
+
+  cloud::CredentialChain& keys_;
+  std::string sts_url_, cam_url_;
+  cloud::Api sts_, cam_;
+};
+
+// The least that the keys must be allowed.
+std::string policy();
+
+}  // namespace rille::provider::tencent

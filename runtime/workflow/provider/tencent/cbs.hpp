@@ -1,0 +1,27 @@
+// CBS's calls, as plain values: the disks that outlived their machines. Loop thread only.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/workflow/provider/cloud/api.hpp"
+
+namespace rille::provider::tencent {
+
+class Cbs {
+ public:
+  Cbs(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints);
+
+  // Those that bear our tag and belong to no machine: ids and tags.
+  Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
+  Async<> remove(std::string disk, CancelToken token);
+
+ private:
+  Async<Value> call(std::string action, Value request, CancelToken token);
+
+  std::string url_;
+  cloud::Api api_;
+};
+
+}  // namespace rille::provider::tencent

@@ -1,0 +1,62 @@
+// CVM's calls, as plain values. What CVM calls by its own names is known here and nowhere else. Loop thread only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::tencent {
+
+struct Instance {
+  std::string id, state, tag, zone, type, address, private_address, problem;
+  std::int64_t created_wall_us = 0;
+};
+
+// How Tencent's services are called: signed, and understood; and a call of one.
+cloud::ApiOptions api_options(std::string service, std::string version, std::string region);
+net::Parts parts_for(const std::string& url, const std::string& action, std::string body);
+
+class Cvm {
+ public:
+  Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+
+  const std::string& region() const { return region_; }
+  // With prices; id: the type's name. Of a zone, "": the cheapest of all.
+  Async<std::vector<Offer>> sold(std::string zone, bool spot, CancelToken token);
+  // Of a type in a zone, also where it is sold out: who has one pays on. price_unknown: it is not told.
+  Async<Micros> spot_price(std::string type, std::string zone, CancelToken token);
+  Async<std::string> run(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
+  Async<std::vector<Instance>> describe(Value request, CancelToken token);     // all pages
+  Async<> terminate(std::string id, CancelToken token);
+  // The type of a stopped one can be changed.
+  Async<> stop(std::string id, CancelToken token);
+  Async<> change_type(std::string id, std::string type, CancelToken token);
+  Async<> start(std::string id, CancelToken token);
+  Async<std::vector<Quota>> quotas(CancelToken token);
+
+ private:
+  // A type's GPUs, as far as CVM tells.
+  struct Gpus {
+    double count = 0;                  // below 1: a part of one
+    std::string model;
+    std::int64_t memory_bytes = 0;     // of one
+  };
+  Async<> learn_gpus(std::string zone, CancelToken token);
+  // False: a part of one.
+  bool read_gpus(const Value& row, Offer& offer) const;
+  Async<> act(std::string action, std::string id, Value more, cloud::Effect effect, CancelToken token);
+  Async<Value> call(std::string action, Value request, cloud::Effect effect, CancelToken token);
+
+  std::string region_, url_;
+  cloud::Api api_;
+  std::map<std::string, Gpus> gpus_;   // by type
+  std::int64_t gpus_at_us_ = 0;
+};
+
+inline constexpr const char* tag_key = "rille";
+
+}  // namespace rille::provider::tencent

@@ -1,0 +1,21 @@
+// UsualDisk: a provider that orders a disk with each machine, also where the rent names none, and charges for it beside
+// the machine. What a gigabyte costs is in the offer, or in the settings (`disk_price`). Loop thread only.
+#pragma once
+
+#include "runtime/workflow/provider/provider.hpp"
+
+namespace rille::provider {
+
+class UsualDisk {
+ public:
+  virtual ~UsualDisk() = default;
+  // Of a machine of that offer; 0: none, or one that costs nothing.
+  virtual std::int64_t usual_disk_bytes(const Offer& offer) const = 0;
+};
+
+inline std::int64_t usual_disk_bytes(const Provider* provider, const Offer& offer) {
+  const UsualDisk* const orders = dynamic_cast<const UsualDisk*>(provider);
+  return orders ? orders->usual_disk_bytes(offer) : 0;
+}
+
+}  // namespace rille::provider

@@ -1,0 +1,245 @@
+#include "runtime/workflow/provider/vast/market.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "runtime/workflow/provider/cloud/plain_key.hpp"
+#include "runtime/workflow/provider/gpus.hpp"
+
+namespace rille::provider::vast {
+
+namespace {
+
+using cloud::Effect;
+using cloud::list_of;
+using cloud::Trouble;
+
+constexpr int asks_max = 1000, page_rows = 25, pages_max = 800;
+constexpr double reliability_least = 0.98;
+constexpr double hours_per_month = 730;
+
+constexpr cloud::Meaning meanings[] = {
+    {"no_such_ask", Trouble::capacity, "somebody else has rented it: ask for offers again"},
+    {"invalid_price", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"insufficient_credit", Trouble::quota, "the account has not enough money"},
+    {"no_such_instance", Trouble::not_found},
+    {"auth_error", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/vast.md"},
+};
+
+// Vast searches by exact names, of which these are the usual ones; another GPU is looked for among the cheapest of all.
+struct Known {
+  const char* name;
+  std::int64_t gib;
+};
+constexpr Known known[] = {
+    {"H200", 141},        {"H200 NVL", 141},  {"H100 SXM", 80},    {"H100 PCIE", 80},    {"H100 NVL", 94},
+    {"B200", 180},        {"A100 SXM4", 40},  {"A100 SXM4", 80},   {"A100 PCIE", 40},    {"A100 PCIE", 80},
+    {"A100X", 80},        {"L40S", 48},       {"L40", 48},         {"L4", 24},           {"A40", 48},
+    {"A10", 24},          {"A30", 24},        {"A16", 16},         {"RTX A6000", 48},    {"RTX A5000", 24},
+    {"RTX A4000", 16},    {"RTX 6000Ada", 48}, {"RTX 5000Ada", 32}, {"RTX 5090", 32},    {"RTX 5080", 16},
+    {"RTX 4090", 24},     {"RTX 4080", 16},   {"RTX 3090", 24},    {"RTX 3090 Ti", 24},  {"RTX 3080", 10},
+    {"RTX 2080 Ti", 11},  {"Tesla T4", 16},   {"Tesla V100", 16},  {"Tesla V100", 32},   {"Tesla P100", 16},
+};
+
+Value rule(const char* how, Value what) { return Value().set(how, std::move(what)); }
+Micros micros(double dollars) { return static_cast<Micros>(std::llround(dollars * 1e6)); }
+
+// Ids are numbers on the wire.
+std::string id_of(const Value& v) {
+  return v.as_number() && *v.as_number() > 0 ? std::to_string(static_cast<std::int64_t>(*v.as_number())) : "";
+}
+
+Value search_of(const OfferQuery& query) {
+  Value out;
+  out.set("limit", asks_max).set("type", query.spot ? "bid" : "ondemand");
+  out.set("rentable", rule("eq", true)).set("rented", rule("eq", false)).set("verified", rule("eq", true));
+  out.set("reliability", rule("gte", reliability_least)).set("num_gpus", rule("gte", 1));
+  const std::vector<int> counts = query.counts();
+  if (counts.size() == 1) out.set("num_gpus", rule("eq", counts.front()));
+  if (query.max_price_micros_per_hour && !query.spot)
+    out.set("dph_total", rule("lte", static_cast<double>(*query.max_price_micros_per_hour) / 1e6));
+  out.set("order", Value::Array{Value(Value::Array{Value(query.spot ? "min_bid" : "dph_total"), Value("asc")})});
+  Value::Array names;
+  for (const Known& gpu : known) {
+    const auto is_it = [&gpu](const Value& name) { return *name.as_string() == gpu.name; };
+    const bool there = std::any_of(names.begin(), names.end(), is_it);
+    if (!there && query.accepts_gpu(gpu_model(gpu.name), gpu.gib << 30)) names.emplace_back(gpu.name);
+  }
+  const bool all = query.gpu == "any" && query.gpus.empty() && query.gpu_memory_bytes == 0;
+  if (!names.empty() && !all) out.set("gpu_name", rule("in", std::move(names)));
+  return out;
+}
+
+std::optional<Offer> read_ask(const Value& v, bool spot) {
+  Offer out;
+  out.id = id_of(v["id"]);
+  out.gpu = gpu_model(v.text("gpu_name"));
+  out.gpu_count = static_cast<int>(v.integer("num_gpus"));
+  out.gpu_memory_bytes = v.integer("gpu_ram") << 20;
+  out.vcpus = static_cast<int>(v.number("cpu_cores_effective"));
+  out.memory_bytes = v.integer("cpu_ram") << 20;
+  out.region = v.text("geolocation");
+  const double price = spot ? v.number("min_bid", v.number("dph_total")) : v.number("dph_total");
+  out.price_micros_per_hour = micros(price);
+  // "H100 SXM" stands on a board with NVLink; the model's own name does not say so.
+  if (out.gpu_count > 1 && v.text("gpu_name").find("SXM") != std::string::npos) out.interconnect = "nvlink";
+  if (const double cuda = v.number("cuda_max_good"); cuda > 0) out.cuda_max = fmt::format("{:.1f}", cuda);
+  out.driver = v.text("driver_version");
+  out.disk_bytes_max = static_cast<std::int64_t>(v.number("disk_space") * 1e9);
+  out.disk_micros_per_gb_hour = micros(v.number("storage_cost") / hours_per_month);
+  if (out.id.empty() || out.gpu_count < 1 || out.region.empty() || out.region.find('/') != std::string::npos ||
+      !(price > 0))
+    return {};
+  return out;
+}
+
+Instance read_instance(const Value& v) {
+  Instance out;
+  out.id = id_of(v["id"]);
+  out.status = v.text("actual_status");
+  out.label = v.text("label");
+  out.place = v.text("geolocation");
+  out.type = fmt::format("{} x{}", v.text("gpu_name"), v.integer("num_gpus", 1));
+  out.stopped = v.text("cur_state") == "stopped" && v.text("next_state") == "stopped";
+  out.outbid = out.stopped && v.text("intended_status") == "stopped" && v.boolean("is_bid");
+  out.created_wall_us = micros(v.number("start_date"));
+  // Without its disk, where that is told apart: an ordered one is counted by itself.
+  const char* const price = v["dph_base"].as_number() ? "dph_base" : "dph_total";
+  if (v[price].as_number()) out.micros_per_hour = micros(v.number(price));
+  for (const Value& port : list_of(v["ports"]["22/tcp"])) {
+    out.address = v.text("public_ipaddr");
+    out.port = std::atoi(port.text("HostPort").c_str());
+  }
+  out.address.erase(0, out.address.find_first_not_of(" \n"));
+  out.address.erase(out.address.find_last_not_of(" \n") + 1);
+  return out;
+}
+
+// {"success": false, "error", "msg"}, or plain text. What a refused create has made all the same stands as request_id.
+cloud::Answer read_answer(const net::HttpResponse& response) {
+  cloud::Answer out;
+  Result<Value> value = Value::from_json(response.body);
+  if (value) out.value = std::move(*value);
+  out.foreign = !out.value.as_object();
+  if (out.foreign || (response.ok() && out.value.boolean("success", true))) return out;
+  out.code = out.value.text("error");
+  out.message = out.value.text("msg");
+  out.foreign = out.code.empty() && out.message.empty();
+  out.request_id = id_of(out.value["new_contract"]);
+  return out;
+}
+
+cloud::ApiOptions options() {
+  cloud::ApiOptions out;
+  out.provider = "vast";
+  out.meanings = meanings;
+  out.read = read_answer;
+  out.sign = cloud::bear_plain_key;
+  out.throttle_ms = 2'000;  // it does not say when to come again
+  return out;
+}
+
+}  // namespace
+
+cloud::CredentialChain key_chain(Loop& loop) {
+  std::vector<cloud::KeySource> sources{cloud::key_from_variable("VAST_API_KEY"),
+                                        cloud::key_from_file(".config/vastai/vast_api_key", "", ""),
+                                        cloud::key_from_file(".vast_api_key", "", "")};
+  return {loop, "vast", std::move(sources), "set VAST_API_KEY, or run vastai set api-key"};
+}
+
+Market::Market(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+    : url_(endpoints.text("vast", "https://console.vast.ai/api")), api_(loop, options(), keys) {}
+
+Async<Value> Market::call(std::string operation, net::Parts parts, Effect effect, CancelToken token) {
+  co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
+}
+
+Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
+  net::Parts parts = cloud::json_request("POST", url_, "/v0/bundles/", search_of(query));
+  RILLE_CO_TRY(const Value answer, co_await call("searchOffers", std::move(parts), Effect::none, token));
+  std::vector<Offer> out;
+  if (!answer["offers"].as_array()) co_return cloud::not_theirs("vast", "searchOffers");
+  for (const Value& v : *answer["offers"].as_array())
+    if (std::optional<Offer> offer = read_ask(v, query.spot)) out.push_back(std::move(*offer));
+  co_return out;
+}
+
+Async<std::string> Market::rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token) {
+  net::Parts parts = cloud::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
+  Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us),
+                                       token);
+  if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
+    const Result<> ended = co_await destroy(stray, CancelToken());  // although this call may be cancelled
+    if (!ended && ended.error().http_status != 404) {
+      Error open = ended.error();
+      open.kind = ErrorKind::network;  // so the lease layer looks for it by its label
+      open.message = "the create was refused, and its instance " + stray + " cannot be destroyed: " + open.message;
+      co_return open;
+    }
+  }
+  if (!answer) co_return answer.error();
+  const std::string id = id_of((*answer)["new_contract"]);
+  if (id.empty()) co_return cloud::not_theirs("vast", "createInstance");
+  co_return id;
+}
+
+Async<Instance> Market::describe(std::string id, CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", url_, "/v0/instances/" + net::percent_encode(id) + "/");
+  RILLE_CO_TRY(const Value answer, co_await call("showInstance", std::move(parts), Effect::none, token));
+  // Null: there is no such instance.
+  if (!answer.as_object()->contains("instances")) co_return cloud::not_theirs("vast", "showInstance");
+  Instance out = read_instance(answer["instances"]);
+  if (!out.id.empty() && out.id != id) co_return cloud::not_theirs("vast", "showInstance");
+  co_return out;
+}
+
+Async<std::vector<Instance>> Market::list(CancelToken token) {
+  std::vector<Instance> out;
+  std::string after;
+  for (int page = 0; page < pages_max; ++page) {
+    net::Parts parts = cloud::json_request("GET", url_, "/v1/instances");
+    parts.query.emplace_back("limit", std::to_string(page_rows));
+    if (!after.empty()) parts.query.emplace_back("after_token", after);
+    RILLE_CO_TRY(const Value answer, co_await call("listInstances", std::move(parts), Effect::none, token));
+    if (!answer["instances"].as_array()) co_return cloud::not_theirs("vast", "listInstances");
+    for (const Value& v : *answer["instances"].as_array()) out.push_back(read_instance(v));
+    after = answer.text("next_token");
+    if (after.empty()) co_return out;
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("listInstances has more than {} pages", pages_max));
+}
+
+Async<> Market::destroy(std::string id, CancelToken token) {
+  net::Parts parts = cloud::json_request("DELETE", url_, "/v0/instances/" + net::percent_encode(id) + "/");
+  auto answer = co_await call("destroyInstance", std::move(parts), Effect::none, token);
+  if (!answer) co_return answer.error();
+  if (!answer->boolean("success")) co_return cloud::not_theirs("vast", "destroyInstance");
+  co_return success();
+}
+
+Async<Value> Market::user(CancelToken token) {
+  net::Parts parts = cloud::json_request("GET", url_, "/v0/users/current/");
+  co_return co_await call("showUser", std::move(parts), Effect::none, std::move(token));
+}
+
+Async<std::string> Market::account(CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await user(std::move(token)));
+  co_return answer["id"].is_null() ? std::string() : id_of(answer["id"]);
+}
+
+Async<Identity> Market::identity(CancelToken token) {
+  RILLE_CO_TRY(const Value answer, co_await user(token));
+  Identity out;
+  out.who = answer.text("email", answer.text("username"));
+  out.account = fmt::format("{}, credit ${:.2f}", id_of(answer["id"]), answer.number("credit"));
+  out.age_unknown = "Vast does not tell it";
+  out.skew_us = api_.skew_us();
+  co_return out;
+}
+
+}  // namespace rille::provider::vast

@@ -1,0 +1,50 @@
+// Vast.ai's calls, as plain values. What Vast calls by its own names is known here and nowhere else. Loop thread only.
+//
+// A create that is refused may have made an instance all the same, stopped, whose disk costs money: such a one is
+// destroyed here, before the refusal is told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/workflow/provider/account.hpp"
+#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/types.hpp"
+
+namespace rille::provider::vast {
+
+struct Instance {
+  std::string id, status, label, place, type, address;
+  bool stopped = false, outbid = false;
+  int port = 0;
+  std::int64_t created_wall_us = 0;
+  Micros micros_per_hour = price_unknown;
+};
+
+// As Vast's own tool finds it: environment, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
+cloud::CredentialChain key_chain(Loop& loop);
+
+class Market {
+ public:
+  Market(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+
+  // The cheapest that may fit, with prices and places; id: of the ask.
+  Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
+  // The new instance's id.
+  Async<std::string> rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token);
+  Async<Instance> describe(std::string id, CancelToken token);                 // http_status 404
+  Async<std::vector<Instance>> list(CancelToken token);                        // all pages
+  Async<> destroy(std::string id, CancelToken token);                          // http_status 404
+  Async<Identity> identity(CancelToken token);
+  std::int64_t skew_us() const { return api_.skew_us(); }
+  Async<std::string> account(CancelToken token);              // its id alone
+
+ private:
+  Async<Value> user(CancelToken token);
+  Async<Value> call(std::string operation, net::Parts parts, cloud::Effect effect, CancelToken token);
+
+  std::string url_;
+  cloud::Api api_;
+};
+
+}  // namespace rille::provider::vast

@@ -1,0 +1,21 @@
+// The provider `vast`: containers on single hosts of Vast.ai's market, on demand and interruptible.
+// docs/manual/providers/vast.md has its settings.
+#pragma once
+
+#include <memory>
+
+#include "runtime/workflow/provider/manner.hpp"
+#include "runtime/workflow/provider/provider.hpp"
+#include "runtime/workflow/provider/providers.hpp"
+
+namespace rille::provider {
+
+Result<std::unique_ptr<Provider>> make_vast_provider(Setup setup);
+
+inline constexpr const char* vast_variables[] = {"VAST_API_KEY"};
+inline constexpr FarRefusal vast_refusals[] = {{"insufficient_credit", Reach::account}};
+// It gives its cheapest thousand.
+inline constexpr const char* vast_options[] = {"image"};
+inline constexpr Manner vast_manner{true, vast_variables, vast_refusals, vast_options, nullptr, 0, vast_variables};
+
+}  // namespace rille::provider

@@ -1,0 +1,87 @@
+#include <sys/stat.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/workflow/transfer/stage_parts.hpp"
+
+namespace rille::transfer {
+
+namespace fs = std::filesystem;
+
+namespace {
+bool is_sha256(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+}  // namespace
+
+std::string StageCache::file_of(const std::string& sha256) const {
+  if (directory_.empty() || !is_sha256(sha256)) return {};
+  std::string path = directory_ + "/sha256/" + sha256;
+  if (::utimes(path.c_str(), nullptr) != 0) return {};  // is it there? then it has been used now
+  return path;
+}
+
+std::optional<StageCache::Known> StageCache::find(const std::string& key) const {
+  if (directory_.empty()) return {};
+  auto text = store::read_file(directory_ + "/url/" + key + ".json", 64 << 10);
+  if (!text) return {};
+  auto note = Value::from_json(*text);
+  if (!note) return {};
+  Known known{note->text("version"), note->text("sha256")};
+  if (known.version.empty() || file_of(known.sha256).empty()) return {};
+  return known;
+}
+
+Result<> StageCache::put(const std::string& file, const std::string& key, const Known& known) const {
+  if (directory_.empty()) return success();
+  RILLE_CHECK(store::make_directories(directory_ + "/sha256"));
+  RILLE_CHECK(store::make_directories(directory_ + "/url"));
+  if (file_of(known.sha256).empty()) {
+    std::error_code failed;
+    auto size = static_cast<std::int64_t>(fs::file_size(file, failed));
+    if (failed) return errno_error("cannot look at", file, failed.value());
+    if (size > bytes_max_) return success();
+    make_room(size);
+    RILLE_TRY(auto map, store::MappedFile::open(file));
+    RILLE_CHECK(store::write_file_atomic(directory_ + "/sha256/" + known.sha256, map.view()));
+  }
+  if (known.version.empty()) return success();
+  Value note;
+  note.set("version", known.version).set("sha256", known.sha256);
+  return store::write_file_atomic(directory_ + "/url/" + key + ".json", note.to_json());
+}
+
+void StageCache::drop(const std::string& sha256) const {
+  (void)store::remove_tree(directory_ + "/sha256/" + sha256);
+}
+
+// Best effort: another process may be doing the same.
+void StageCache::make_room(std::int64_t bytes) const {
+  struct Entry {
+    fs::file_time_type used;
+    std::int64_t size;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  std::int64_t total = bytes;
+  std::error_code failed;
+  for (fs::directory_iterator it(directory_ + "/sha256", failed), end; !failed && it != end;
+       it.increment(failed)) {
+    std::error_code gone;
+    Entry entry{it->last_write_time(gone), static_cast<std::int64_t>(it->file_size(gone)), it->path()};
+    if (gone) continue;
+    total += entry.size;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= bytes_max_) return;
+    total -= entry.size;
+    fs::remove(entry.path, failed);
+  }
+}
+
+}  // namespace rille::transfer

@@ -1,0 +1,337 @@
+// From the web: a part file that survives cuts, and the rules by which it may be continued.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include "runtime/core/base/units.hpp"
+#include "runtime/core/base/value.hpp"
+#include "runtime/workflow/transfer/stage_parts.hpp"
+#include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/net/redact.hpp"
+
+namespace rille::transfer {
+
+namespace {
+
+constexpr int restarts_max = 3;
+
+std::int64_t number_in(std::string_view text) {
+  std::int64_t n = -1;
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return failed == std::errc() && end == text.data() + text.size() ? n : -1;
+}
+
+// What If-Range may be asked with (RFC 9110, 13.1.5): a strong ETag, or the date.
+std::string version_of(const net::HttpResponse& head) {
+  std::string etag = head.header("etag");
+  if (!etag.empty() && !etag.starts_with("W/")) return etag;
+  return head.header("last-modified");
+}
+
+// "bytes 5-9/10" -> {5, 10}; -1 where unknown.
+std::pair<std::int64_t, std::int64_t> content_range(std::string_view text) {
+  std::size_t dash = text.find('-'), slash = text.find('/');
+  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos ||
+      dash > slash)
+    return {-1, -1};
+  return {number_in(text.substr(6, dash - 6)), number_in(text.substr(slash + 1))};
+}
+
+std::string boot_id() {
+  auto id = store::read_file("/proc/sys/kernel/random/boot_id", 100);
+  return id ? *id : std::string();
+}
+
+// The note beside a part; null when there is none or it is torn.
+Value read_note(const std::string& path) {
+  auto text = store::read_file(path, 64 << 10);
+  if (!text) return {};
+  auto note = Value::from_json(*text);
+  return note ? std::move(*note) : Value();
+}
+
+// A fetch under way: the part file, its note, and how far it is.
+class Download {
+ public:
+  Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
+      : url_(url),
+        part_(destination + ".part"),
+        note_(part_ + ".json"),
+        key_(sha256_hex(net::redact_url(url))),
+        options_(options),
+        meter_(meter) {}
+  ~Download() {
+    // Only a part that can be continued is worth its space. One that another process writes is not ours to
+    // remove.
+    if (fd_.valid() && !finished_ && (done_ == 0 || version_.empty())) discard();
+  }
+  Download(const Download&) = delete;
+
+  Result<> open();
+  net::HttpRequest request(const StageCache::Known* cached);
+  Result<> start_over();
+  Result<> finish(const std::string& destination);  // after the digest has been checked
+  void discard() { ::unlink(part_.c_str()), ::unlink(note_.c_str()); }
+
+  const std::string& key() const { return key_; }
+  const std::string& part() const { return part_; }
+  const std::string& version() const { return version_; }
+  std::int64_t done() const { return done_; }
+  bool complete() const { return total_ < 0 || done_ == total_; }
+  bool must_start_over() const { return must_start_over_; }
+  std::int64_t total() const { return total_; }
+
+ private:
+  Result<> lock();
+  Result<> head(const net::HttpResponse& answer);
+  Result<> piece(std::string_view bytes);
+  Result<> expect(std::int64_t total);
+  Result<> check_size(std::int64_t bytes) const;
+
+  std::string url_, part_, note_, key_;
+  StageOptions options_;
+  Meter& meter_;
+  store::Fd fd_;
+  bool finished_ = false;
+  std::string version_;
+  std::int64_t done_ = 0, total_ = -1;
+  bool must_start_over_ = false;
+};
+
+// Opens and locks the part; again when another process moved it away in between.
+Result<> Download::lock() {
+  for (int tries = 0; tries < 3; ++tries) {
+    store::Fd fd(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    if (!fd.valid()) return errno_error("cannot create", part_, errno);
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) break;
+    struct stat held {
+    }, named{};
+    if (::fstat(fd.get(), &held) != 0) return errno_error("cannot look at", part_, errno);
+    if (::stat(part_.c_str(), &named) != 0 || held.st_ino != named.st_ino) continue;
+    fd_ = std::move(fd);
+    done_ = held.st_size;
+    return success();
+  }
+  return make_error(ErrorKind::state, fmt::format("another process is fetching to '{}'", part_),
+                    "wait for it, or choose another destination");
+}
+
+Result<> Download::open() {
+  RILLE_CHECK(lock());
+  Value note = read_note(note_);
+  // After a power cut a part may have the right length and not the bytes; then only a digest can vouch for
+  // it.
+  bool sound = note.text("boot") == boot_id() || !options_.sha256.empty();
+  if (note.text("url") != key_ || note.text("version").empty() || !sound) return start_over();
+  version_ = note.text("version");
+  meter_.at(done_);
+  if (::lseek(fd_.get(), 0, SEEK_END) < 0) return errno_error("cannot seek in", part_, errno);
+  return success();
+}
+
+Result<> Download::start_over() {
+  must_start_over_ = false;
+  done_ = 0, total_ = -1;
+  version_.clear();
+  meter_.at(0);
+  ::unlink(note_.c_str());
+  if (::ftruncate(fd_.get(), 0) != 0) return errno_error("cannot empty", part_, errno);
+  if (::lseek(fd_.get(), 0, SEEK_SET) < 0) return errno_error("cannot seek in", part_, errno);
+  return success();
+}
+
+net::HttpRequest Download::request(const StageCache::Known* cached) {
+  net::HttpRequest request{.url = url_, .headers = options_.headers};
+  request.stall_timeout_ms = options_.stall_timeout_ms;
+  request.response_bytes_max = 0;
+  request.retry = options_.retry;
+  request.prepare = [this, cached](net::HttpRequest& r) {
+    if (done_ > 0 && !version_.empty()) {
+      r.headers.emplace_back("Range", fmt::format("bytes={}-", done_));
+      r.headers.emplace_back("If-Range", version_);
+    } else if (done_ == 0 && cached) {
+      bool tag = cached->version.starts_with('"');
+      r.headers.emplace_back(tag ? "If-None-Match" : "If-Modified-Since", cached->version);
+    }
+    return success();
+  };
+  request.on_head = [this](const net::HttpResponse& answer) { return head(answer); };
+  request.sink = [this](std::string_view bytes) { return piece(bytes); };
+  return request;
+}
+
+Result<> Download::head(const net::HttpResponse& answer) {
+  if (answer.status == 206) {
+    auto [from, total] = content_range(answer.header("content-range"));
+    std::string version = version_of(answer);
+    // A server that heeds Range and not If-Range would give us the tail of another version.
+    must_start_over_ = from != done_ || (!version.empty() && version != version_);
+    if (must_start_over_)
+      return make_error(ErrorKind::integrity,
+                        fmt::format("'{}' has changed while it was fetched", net::redact_url(url_)));
+    return expect(total);
+  }
+  if (answer.status != 200)
+    return make_error(ErrorKind::network, fmt::format("'{}' answers with status {} and no file",
+                                                      net::redact_url(url_), answer.status));
+  RILLE_CHECK(start_over());
+  RILLE_CHECK(expect(number_in(answer.header("content-length"))));
+  version_ = version_of(answer);
+  if (version_.empty()) return success();  // cannot be continued
+  Value note;
+  note.set("url", key_).set("version", version_).set("boot", boot_id());
+  return store::write_file_atomic(note_, note.to_json());
+}
+
+Result<> Download::expect(std::int64_t total) {
+  total_ = total;
+  meter_.set_total(total);
+  return check_size(total);
+}
+
+Result<> Download::check_size(std::int64_t bytes) const {
+  if (options_.size_bytes_max <= 0 || bytes <= options_.size_bytes_max) return success();
+  return make_error(ErrorKind::network,
+                    fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
+                                format_size_bytes(options_.size_bytes_max)));
+}
+
+Result<> Download::piece(std::string_view bytes) {
+  RILLE_CHECK(check_size(done_ + static_cast<std::int64_t>(bytes.size())));
+  RILLE_CHECK(store::write_all(fd_.get(), bytes, part_));
+  done_ += static_cast<std::int64_t>(bytes.size());
+  meter_.moved(static_cast<std::int64_t>(bytes.size()));
+  return success();
+}
+
+Result<> Download::finish(const std::string& destination) {
+  if (::fdatasync(fd_.get()) != 0) return errno_error("cannot sync", part_, errno);
+  if (::rename(part_.c_str(), destination.c_str()) != 0)
+    return errno_error("cannot rename into place", destination, errno);
+  finished_ = true;
+  ::unlink(note_.c_str());
+  return store::sync_directory(store::parent_path(destination));
+}
+
+// Brings the part to its end, through cuts. `not_modified` is set when the cached version is still the
+// server's.
+Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached,
+              const StageOptions& options, bool& not_modified, CancelToken token) {
+  int stuck = 0, restarts = 0;
+  while (true) {
+    std::int64_t before = download.done();
+    net::HttpRequest request = download.request(cached);
+    auto answer = co_await client.send(request, token);
+    bool again = false;
+    if (answer && answer->ok() && download.complete()) co_return success();
+    if (answer && answer->status == 304 && cached) {
+      not_modified = true;
+      co_return success();
+    }
+    if (download.must_start_over() || (answer && answer->status == 416)) {
+      if (++restarts > restarts_max)
+        co_return make_error(ErrorKind::integrity, fmt::format("'{}' changes faster than it can be fetched",
+                                                               net::redact_url(request.url)));
+      RILLE_CO_CHECK(download.start_over());
+      continue;
+    }
+    if (answer && !answer->ok()) {
+      Error error = net::status_error(request, *answer);
+      if (answer->status == 404 || answer->status == 410) error.kind = ErrorKind::invalid;  // the script's address
+      co_return error;
+    }
+    again = answer || answer.error().retryable;
+    stuck = download.done() > before ? 0 : stuck + 1;
+    if (!again || stuck > options.resumes_max) {
+      if (answer)
+        co_return make_error(ErrorKind::network,
+                             fmt::format("'{}' ends after {} of {} bytes", net::redact_url(request.url),
+                                         download.done(), download.total()));
+      Error error = std::move(answer).error();
+      if (error.hint.empty() && download.done() > 0)
+        error.hint =
+            fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
+      co_return error;
+    }
+    RILLE_CO_CHECK(co_await sleep_for(
+        client.loop(), std::min(options.retry.cap_ms, options.retry.base_ms << std::min(stuck, 20)), token));
+  }
+}
+
+// From the cache to the destination. False: it was not there, or damaged and is gone now.
+Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged,
+                            Meter& meter, CancelToken token) {
+  std::string file = cache.file_of(sha256);
+  if (file.empty()) co_return false;
+  auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token);
+  if (!copied) {
+    if (copied.error().kind != ErrorKind::integrity) co_return std::move(copied).error();
+    cache.drop(sha256);
+    meter.at(0);
+    co_return false;
+  }
+  staged.size_bytes = copied->size_bytes;
+  staged.sha256 = sha256;
+  staged.from_cache = true;
+  meter.end();
+  co_return true;
+}
+
+}  // namespace
+
+Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination,
+                             StageOptions options, CancelToken token) {
+  Loop& loop = client.loop();
+  RILLE_CO_CHECK(prepare_place(destination));
+  Meter meter(loop.clock(), options.progress);
+  StageCache cache(options.cache_directory, options.cache_bytes_max);
+  Staged staged{.path = destination};
+  if (!options.sha256.empty()) {
+    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, options.sha256, staged, meter, token));
+    if (taken) co_return staged;
+  }
+  // Shared with the thread jobs, which outlive this coroutine when it is dropped.
+  auto download = std::make_shared<Download>(url, destination, options, meter);
+  RILLE_CO_CHECK(download->open());
+  staged.resumed_at_bytes = download->done();
+  auto cached = cache.find(download->key());
+  // With an expected digest the cache has been asked already.
+  bool ask = cached && options.sha256.empty() && download->done() == 0;
+  bool not_modified = false;
+  RILLE_CO_CHECK(co_await fetch(client, *download, ask ? &*cached : nullptr, options, not_modified, token));
+  if (not_modified) {
+    staged.version = cached->version;
+    RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, cached->sha256, staged, meter, token));
+    if (taken) {
+      download->discard();
+      co_return staged;
+    }
+    RILLE_CO_CHECK(co_await fetch(client, *download, nullptr, options, not_modified, token));
+  }
+  auto digest = [download] { return store::fingerprint_file(download->part(), true); };
+  RILLE_CO_TRY(auto print, co_await thread_job(loop, std::move(digest)));
+  if (!options.sha256.empty() && print.sha256 != options.sha256) {
+    download->discard();
+    co_return wrong_digest(net::redact_url(url), print.sha256, options.sha256);
+  }
+  staged.size_bytes = print.size_bytes;
+  staged.sha256 = print.sha256;
+  staged.version = download->version();
+  auto end = [download, cache, destination,
+              known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
+    (void)cache.put(download->part(), download->key(),
+                    known);  // a full or broken cache does not spoil the staging
+    return download->finish(destination);
+  };
+  RILLE_CO_CHECK(co_await thread_job(loop, std::move(end)));
+  meter.end();
+  co_return staged;
+}
+
+}  // namespace rille::transfer
