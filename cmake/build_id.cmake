@@ -1,4 +1,4 @@
-# cmake -D ROOT=.. -D VERSION=.. -D OUTPUT=.. -P build_id.cmake: writes what runtime/core/base/build_id.hpp declares, from the
+# cmake -D ROOT=.. -D VERSION=.. -D OUTPUT=.. -P build_id.cmake: writes what core/base/build_id.hpp declares, from the
 # sources as they stand now.
 set(all "${VERSION}")
 foreach(folder kernels runtime bindings stdlib)

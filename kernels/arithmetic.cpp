@@ -1,32 +1,36 @@
 // Arithmetic on numbers of any type. Whole numbers wrap around.
 #include "kernels/elementwise.hpp"
-
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-#define BINARY(name, expression)                                                                    \
-  struct F_##name {                                                                                 \
-    static constexpr bool broadcasts = true;                                                        \
-    template <class T> RILLE_INLINE T go(T a, T b, [[maybe_unused]] T f) { return T(expression); }  \
-  };                                                                                                \
+#define BINARY(name, expression)                        \
+  struct F_##name {                                     \
+    static constexpr bool broadcasts = true;            \
+    template <class T>                                  \
+    RILLE_INLINE T go(T a, T b, [[maybe_unused]] T f) { \
+      return T(expression);                             \
+    }                                                   \
+  };                                                    \
   void name(const Call& c) { binary(c, RILLE_PICK(row2, F_##name, c.in[0].dtype, T)); }
-#define UNARY(name, expression)                                                                     \
-  struct F_##name {                                                                                 \
-    template <class T>                                                                              \
-    RILLE_INLINE T go(T x, [[maybe_unused]] T f, [[maybe_unused]] T g) { return T(expression); }    \
-  };                                                                                                \
+#define UNARY(name, expression)                                          \
+  struct F_##name {                                                      \
+    template <class T>                                                   \
+    RILLE_INLINE T go(T x, [[maybe_unused]] T f, [[maybe_unused]] T g) { \
+      return T(expression);                                              \
+    }                                                                    \
+  };                                                                     \
   void name(const Call& c) { unary(c, RILLE_PICK(row1, F_##name, c.in[0].dtype, T)); }
 
 BINARY(add, a + b)
 BINARY(sub, a - b)
-BINARY(mul, a * b)
-BINARY(maximum, a < b || b != b ? b : a)   // a NaN on either side comes through
+BINARY(mul, a* b)
+BINARY(maximum, a < b || b != b ? b : a)  // a NaN on either side comes through
 BINARY(minimum, b < a || b != b ? b : a)
 UNARY(neg, -x)
 UNARY(abs, x < T(0) ? -x : x)
 UNARY(sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
-UNARY(clamp, x < f ? f : x > g ? g : x)
+UNARY(clamp, x<f ? f : x> g ? g : x)
 
 // As CPython's float_floor_div: from the exact remainder, since a / b may round up to the next whole number.
 RILLE_INLINE double floored(double a, double b) {
@@ -37,13 +41,15 @@ RILLE_INLINE double floored(double a, double b) {
 }
 
 // Towards minus infinity, so that a = b * floor_divide(a, b) + remainder(a, b), and the remainder has b's sign.
-template <class T> RILLE_INLINE T quotient(T a, T b) {
+template <class T>
+RILLE_INLINE T quotient(T a, T b) {
   if constexpr (T(0.5) != T(0)) return T(floored(a, b));
-  else if (b == T(0)) return T(0);                        // refused before
+  else if (b == T(0)) return T(0);                          // refused before
   else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest number has no positive counterpart: it wraps
   else return T(a / b - (a % b != 0 && (a < T(0)) != (b < T(0))));
 }
-template <class T> RILLE_INLINE T rest(T a, T b) {
+template <class T>
+RILLE_INLINE T rest(T a, T b) {
   if constexpr (T(0.5) != T(0)) {
     const T r = T(::fmod(double(a), double(b)));
     return r != T(0) && (r < T(0)) != (b < T(0)) ? r + b : r;
@@ -57,11 +63,17 @@ template <class T> RILLE_INLINE T rest(T a, T b) {
 
 struct F_quotient {
   static constexpr bool broadcasts = false;
-  template <class T> RILLE_INLINE T go(T a, T b, T) { return quotient(a, b); }
+  template <class T>
+  RILLE_INLINE T go(T a, T b, T) {
+    return quotient(a, b);
+  }
 };
 struct F_rest {
   static constexpr bool broadcasts = false;
-  template <class T> RILLE_INLINE T go(T a, T b, T) { return rest(a, b); }
+  template <class T>
+  RILLE_INLINE T go(T a, T b, T) {
+    return rest(a, b);
+  }
 };
 
 // Whole numbers cannot be divided by zero: the processor would stop the program.
@@ -95,7 +107,10 @@ void remainder(const Call& c) {
 
 struct F_axpy {
   static constexpr bool broadcasts = true;
-  template <class T> RILLE_INLINE T go(T a, T b, T f) { return T(a + f * b); }
+  template <class T>
+  RILLE_INLINE T go(T a, T b, T f) {
+    return T(a + f * b);
+  }
 };
 void axpy(const Call& c) {
   const View* const views[3] = {&c.out[0], &c.in[0], &c.out[0]};
@@ -114,7 +129,8 @@ void scale(const Call& c) {
 }
 
 // The bounds are numbers f and g of clamp.
-template <class T> static void clamp_grad_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
+template <class T>
+static void clamp_grad_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *x = reinterpret_cast<const T*>(p[0]), *d = reinterpret_cast<const T*>(p[1]);
   const T low = T(numbers[0]), high = T(numbers[1]);
   T* o = reinterpret_cast<T*>(p[2]);

@@ -24,7 +24,7 @@ static Rows rows_of(const View& v, int64_t pair) {
   return {v.ptr<char>() + at * int64_t(size_bytes(v.dtype)), v.dtype, v.strides[2], v.shape[3]};
 }
 
-static inline int64_t up16(int64_t n) { return (n + 15) / 16 * 16; }   // whole vectors of any type and level
+static inline int64_t up16(int64_t n) { return (n + 15) / 16 * 16; }  // whole vectors of any type and level
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // How many keys query i sees.
@@ -53,8 +53,8 @@ template <class T>
 static void scores_of(const Seen& seen, const T* a, int64_t width, int64_t depth, const T* turned, T* scores) {
   for (int64_t r = 0; r < seen.rows; r += 4)
     for (int64_t from = 0, n = seen.of_four(r); from < n; from += block)
-      product_rows<T, false>({a + r * width, width, 1}, turned + from * width, block,
-                             scores + from * block + r * block, block, least(block, n - from), depth);
+      product_rows<T, false>({a + r * width, width, 1}, turned + from * width, block, scores + from * block + r * block,
+                             block, least(block, n - from), depth);
 }
 
 // o = weights by the keys' rows (values), `width` wide.
@@ -80,7 +80,8 @@ static void shared_out(const Seen& seen, const T* weights, const T* x, int64_t w
 
 // Scores to weights, not yet divided by their sums. What four rows, and four keys, see together of the rest is zero.
 // Sixteen at a time, a number that the compiler knows: rows are too short for loops with remainders.
-template <class T> static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
+template <class T>
+static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
   T high[block];
   for (int64_t r = 0; r < seen.rows; ++r) {
     const int64_t n = seen.of(r), end = up16(seen.of_four(r / 4 * 4));
@@ -117,7 +118,8 @@ template <class T> static void softmax_rows(const Seen& seen, T* scores, T* sums
 }
 
 // Parts of a thread's scratch memory, one after another; without memory they are only counted.
-template <class T> struct Parts {
+template <class T>
+struct Parts {
   T* memory;
   int64_t used = 0;
   T* take(int64_t n) {
@@ -127,7 +129,8 @@ template <class T> struct Parts {
   }
 };
 
-template <class T> struct Forward {
+template <class T>
+struct Forward {
   T *q, *turned, *k, *v, *scores, *o, *sums;
   int64_t size;
   Forward(T* memory, int64_t s, int64_t d, int64_t w) {
@@ -139,14 +142,16 @@ template <class T> struct Forward {
 };
 
 // Tiles of keys, or values, turned; `rows` has space for a tile.
-template <class T> static void turn_rows(const Rows& from, int64_t s, T* rows, int64_t width, T* turned) {
+template <class T>
+static void turn_rows(const Rows& from, int64_t s, T* rows, int64_t width, T* turned) {
   for (int64_t first = 0; first < s; first += block) {
     load_rows(from.from(first), least(block, s - first), block, rows, width);
     turn(rows, width, width, block, turned + first * width);
   }
 }
 
-template <class T> static void forward_pair(const Call& c, int64_t pair, T* memory) {
+template <class T>
+static void forward_pair(const Call& c, int64_t pair, T* memory) {
   const int64_t t = c.in[0].shape[2], s = c.in[1].shape[2], d = c.in[0].shape[3];
   const int64_t deep = Lanes<T>::up(d), wide = Lanes<T>::up(c.in[2].shape[3]);
   const Rows q = rows_of(c.in[0], pair), o = rows_of(c.out[0], pair);
@@ -179,7 +184,8 @@ static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const 
 }
 
 // A few queries: the keys and values are read once, where they lie.
-template <class T> static void few_queries(const Call& c, int64_t pair, T* scores) {
+template <class T>
+static void few_queries(const Call& c, int64_t pair, T* scores) {
   const Rows q = rows_of(c.in[0], pair), k = rows_of(c.in[1], pair), v = rows_of(c.in[2], pair);
   const Rows o = rows_of(c.out[0], pair);
   const int64_t t = c.in[0].shape[2], s = c.in[1].shape[2];
@@ -198,9 +204,8 @@ template <class T> static void few_queries(const Call& c, int64_t pair, T* score
     return c.fail("attention: oneDNN refused a product");
 }
 static void attention_few(const Call& c) {
-  RILLE_FLOATS(c.in[0].dtype, for_pairs<T>(c, c.in[0], few * c.in[1].shape[2], [&](int64_t pair, T* scores) {
-                 few_queries<T>(c, pair, scores);
-               }));
+  RILLE_FLOATS(c.in[0].dtype, for_pairs<T>(c, c.in[0], few * c.in[1].shape[2],
+                                           [&](int64_t pair, T* scores) { few_queries<T>(c, pair, scores); }));
 }
 
 static DType computed_in(DType t) { return t == DType::f64 ? t : DType::f32; }
@@ -214,7 +219,8 @@ void attention(const Call& c) {
   });
 }
 
-template <class T> struct Backward {
+template <class T>
+struct Backward {
   T *q, *g, *o, *dq, *k, *turned_k, *turned_v, *weights, *slopes, *dk, *dv;
   int64_t size;
   Backward(T* memory, int64_t s, int64_t d, int64_t w) {
@@ -228,7 +234,8 @@ template <class T> struct Backward {
 };
 
 // Of products of queries and keys, and of gradients and values, to P and scale P (dP - rowsum(dO O)).
-template <class T> static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T scale, const T* lse) {
+template <class T>
+static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T scale, const T* lse) {
   for (int64_t r = 0; r < seen.rows; ++r) {
     const int64_t n = seen.of(r), end = up16(seen.of_four(r / 4 * 4));
     const T *g = at.g + r * wide, *y = at.o + r * wide, shift = lse[r];
@@ -251,7 +258,8 @@ template <class T> static void slopes_of(const Seen& seen, const Backward<T>& at
 
 // P = exp(scale q k' - lse); dV = P' dO; dP = dO V'; dS = scale P (dP - rowsum(dO O)); dQ = dS K; dK = dS' Q.
 // From the last block of queries to the first: the last one sees every key, so it writes dK and dV, and the others add.
-template <class T> static void backward_pair(const Call& c, int64_t pair, T* memory) {
+template <class T>
+static void backward_pair(const Call& c, int64_t pair, T* memory) {
   const Rows go = rows_of(c.in[0], pair), q = rows_of(c.in[1], pair), k = rows_of(c.in[2], pair);
   const Rows o = rows_of(c.in[4], pair), dq = rows_of(c.out[0], pair);
   const int64_t t = c.in[1].shape[2], s = c.in[2].shape[2], d = q.columns, w = o.columns;

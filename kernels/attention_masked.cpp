@@ -13,9 +13,14 @@ namespace rille::kernels::RILLE_ISA {
 
 static constexpr int64_t block = 64;
 
-template <class T> struct Matrix { T* data; int64_t stride; };
+template <class T>
+struct Matrix {
+  T* data;
+  int64_t stride;
+};
 
-template <class T> static Matrix<T> head_of(const View& v, int64_t b, int64_t h) {
+template <class T>
+static Matrix<T> head_of(const View& v, int64_t b, int64_t h) {
   return {v.ptr<T>() + b * v.strides[0] + h * v.strides[1], v.strides[2]};
 }
 
@@ -24,7 +29,7 @@ struct Head {
   const View &q, &k, &mask, &lengths;
   int64_t b, h, t, s, d;
   bool causal;
-  int64_t keys_of(int64_t i) const {           // how many leading keys query i may see
+  int64_t keys_of(int64_t i) const {  // how many leading keys query i may see
     int64_t n = causal ? i + 1 + s - t : s;
     if (lengths.data && n > lengths.ptr<int64_t>()[b]) n = lengths.ptr<int64_t>()[b];
     return n < 0 ? 0 : n > s ? s : n;
@@ -32,7 +37,8 @@ struct Head {
 };
 
 // Scores of query i in place: what the mask says.
-template <class T> static void mask_row(const Head& a, int64_t i, T* row, int64_t n) {
+template <class T>
+static void mask_row(const Head& a, int64_t i, T* row, int64_t n) {
   if (!a.mask.data) return;
   const int64_t *m = a.mask.strides.d, at = a.b * m[0] + a.h * m[1] + i * m[2];
   if (a.mask.dtype == DType::boolean) {
@@ -64,7 +70,8 @@ static bool forward_head(const Call& c, const Head& a, Matrix<T> q, Matrix<T> k,
       for (int64_t j = 0; j < n; ++j) row[j] = blind ? T(0) : row[j] * scale;
       for (int64_t j = n; j < keys; ++j) row[j] = 0;
       lse[first + r] = blind ? T(__builtin_inff()) : m + vlog(sum);
-      if (keys == 0) for (int64_t j = 0; j < e; ++j) o.data[(first + r) * o.stride + j] = 0;
+      if (keys == 0)
+        for (int64_t j = 0; j < e; ++j) o.data[(first + r) * o.stride + j] = 0;
     }
     if (keys && !gemm(false, false, rows, e, keys, T(1), scores, keys, v.data, v.stride, T(0),
                       o.data + first * o.stride, o.stride))
@@ -73,7 +80,8 @@ static bool forward_head(const Call& c, const Head& a, Matrix<T> q, Matrix<T> k,
   return true;
 }
 
-template <class T> static void forward(const Call& c) {
+template <class T>
+static void forward(const Call& c) {
   const View &q = c.in[0], &k = c.in[1];
   const int64_t heads = q.shape[1], group = heads / k.shape[1], pairs = q.shape[0] * heads, s = k.shape[2];
   T* scratch = static_cast<T*>(c.lane->scratch(size_t(omp_get_max_threads() * block * s) * sizeof(T)));
@@ -93,8 +101,8 @@ void attention_masked(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)
 
 // As kernels/attention.cpp; what is not seen has a probability of zero.
 template <class T>
-static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v, Matrix<T> dk, Matrix<T> dv,
-                          T* p, T* dp) {
+static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v, Matrix<T> dk, Matrix<T> dv, T* p,
+                          T* dp) {
   const auto go = head_of<T>(c.in[0], a.b, a.h), q = head_of<T>(c.in[1], a.b, a.h), o = head_of<T>(c.in[6], a.b, a.h);
   const auto dq = head_of<T>(c.out[0], a.b, a.h);
   const int64_t e = c.in[3].shape[3];
@@ -104,7 +112,8 @@ static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v
     const int64_t rows = a.t - first < block ? a.t - first : block, keys = a.keys_of(first + rows - 1);
     const T *g = go.data + first * go.stride, *x = q.data + first * q.stride;
     if (keys == 0) {
-      for (int64_t r = 0; r < rows; ++r) for (int64_t j = 0; j < a.d; ++j) dq.data[(first + r) * dq.stride + j] = 0;
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t j = 0; j < a.d; ++j) dq.data[(first + r) * dq.stride + j] = 0;
       continue;
     }
     ok = ok && gemm(false, true, rows, keys, a.d, scale, x, q.stride, k.data, k.stride, T(0), p, keys);
@@ -125,17 +134,20 @@ static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v
     }
     ok = ok && gemm(true, false, keys, e, rows, T(1), p, keys, g, go.stride, T(1), dv.data, dv.stride);
     ok = ok && gemm(true, false, keys, a.d, rows, T(1), dp, keys, x, q.stride, T(1), dk.data, dk.stride);
-    ok = ok && gemm(false, false, rows, a.d, keys, T(1), dp, keys, k.data, k.stride, T(0),
-                    dq.data + first * dq.stride, dq.stride);
+    ok = ok && gemm(false, false, rows, a.d, keys, T(1), dp, keys, k.data, k.stride, T(0), dq.data + first * dq.stride,
+                    dq.stride);
   }
   return ok;
 }
 
-template <class T> static void clear(Matrix<T> m, int64_t rows, int64_t columns) {
-  for (int64_t i = 0; i < rows; ++i) for (int64_t j = 0; j < columns; ++j) m.data[i * m.stride + j] = 0;
+template <class T>
+static void clear(Matrix<T> m, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) m.data[i * m.stride + j] = 0;
 }
 
-template <class T> static void backward(const Call& c) {
+template <class T>
+static void backward(const Call& c) {
   const View &q = c.in[1], &k = c.in[2];
   const int64_t groups = k.shape[1], group = q.shape[1] / groups, pairs = q.shape[0] * groups, s = k.shape[2];
   const int64_t each = 2 * block * s;

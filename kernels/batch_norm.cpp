@@ -7,20 +7,23 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-template <class T> static inline double plane_sum(const T* x, int64_t n) {
+template <class T>
+static inline double plane_sum(const T* x, int64_t n) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += x[i];
   return double(sum);
 }
-template <class T> static inline double plane_squares(const T* x, int64_t n, T mean) {
+template <class T>
+static inline double plane_squares(const T* x, int64_t n, T mean) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
   return double(sum);
 }
 // The sum of g and of g (x - mean).
-template <class T> static inline void plane_gradients(const T* g, const T* x, int64_t n, T mean, double* a, double* b) {
+template <class T>
+static inline void plane_gradients(const T* g, const T* x, int64_t n, T mean, double* a, double* b) {
   T sum = 0, product = 0;
 #pragma omp simd reduction(+ : sum, product)
   for (int64_t i = 0; i < n; ++i) {
@@ -31,7 +34,8 @@ template <class T> static inline void plane_gradients(const T* g, const T* x, in
   *b += double(product);
 }
 
-template <class T> static void forward(const Call& c) {
+template <class T>
+static void forward(const Call& c) {
   const View& x = c.in[0];
   const int64_t batch = x.shape[0], channels = x.shape[1], s = x.shape[2];
   const double count = double(batch * s);
@@ -57,7 +61,8 @@ template <class T> static void forward(const Call& c) {
 void batch_norm(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
 
 // dx = w rstd (g - mean(g) - (x - mean) rstd^2 mean(g (x - mean)))
-template <class T> static void backward(const Call& c) {
+template <class T>
+static void backward(const Call& c) {
   const View& x = c.in[1];
   const int64_t batch = x.shape[0], channels = x.shape[1], s = x.shape[2];
   const double count = double(batch * s);

@@ -29,7 +29,8 @@ struct Dims {
   void push(std::int64_t v) { d[n++] = v; }
   bool operator==(const Dims& o) const {
     if (n != o.n) return false;
-    for (int i = 0; i < n; ++i) if (d[i] != o.d[i]) return false;
+    for (int i = 0; i < n; ++i)
+      if (d[i] != o.d[i]) return false;
     return true;
   }
 };
@@ -39,7 +40,10 @@ struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
   Dims shape, strides;
-  template <class T> T* ptr() const { return static_cast<T*>(data); }
+  template <class T>
+  T* ptr() const {
+    return static_cast<T*>(data);
+  }
   std::int64_t count() const { return shape.count(); }
 };
 
@@ -48,8 +52,10 @@ struct Attrs {
   std::int64_t i[max_rank] = {};
   double f[8] = {};
   bool operator==(const Attrs& o) const {
-    for (int k = 0; k < max_rank; ++k) if (i[k] != o.i[k]) return false;
-    for (int k = 0; k < 8; ++k) if (f[k] != o.f[k] && (f[k] == f[k] || o.f[k] == o.f[k])) return false;
+    for (int k = 0; k < max_rank; ++k)
+      if (i[k] != o.i[k]) return false;
+    for (int k = 0; k < 8; ++k)
+      if (f[k] != o.f[k] && (f[k] == f[k] || o.f[k] == o.f[k])) return false;
     return true;
   }
 };
@@ -80,7 +86,9 @@ class LaneState {
   void* staging(std::size_t bytes);
   GemmCache& gemms() { return *gemms_; }
   // What a library prepares once and keeps; made by the kernels that use it, empty before.
-  struct Prepared { virtual ~Prepared(); };
+  struct Prepared {
+    virtual ~Prepared();
+  };
   enum class Library { convolution, fourier, count };
   Prepared*& prepared(Library l) { return prepared_[int(l)]; }
 
@@ -101,7 +109,7 @@ struct RowAnswer;  // kernels/fused.hpp
 // What an operation carries besides numbers: a user's kernel with its launch. Part of a plan's identity.
 struct Payload {
   virtual ~Payload() = default;
-  virtual const char* name() const = 0;          // of the kernel
+  virtual const char* name() const = 0;  // of the kernel
   virtual bool same(const Payload& other) const = 0;
   virtual void run(const Call& c) const = 0;
 };
@@ -114,7 +122,7 @@ struct Call {
   const Attrs* attrs = nullptr;
   RandomKey random;
   LaneState* lane = nullptr;
-  char* error = nullptr;      // error_bytes long; empty while all is well
+  char* error = nullptr;  // error_bytes long; empty while all is well
   const Payload* payload = nullptr;
   RowAnswer* rows = nullptr;  // an element-wise kernel is asked how it computes a row, and does not run
   static constexpr std::size_t error_bytes = 800;
@@ -136,27 +144,42 @@ void widened(const Call& c, Kernel kernel);
 // RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and its dispatcher.
 // RILLE_KERNEL_WIDE(name): the same for one that knows f32 and f64 only, called through widened().
 #ifdef RILLE_ISA
-#define RILLE_KERNEL(name) namespace rille::kernels::RILLE_ISA { void name(const Call&); }
+#define RILLE_KERNEL(name)              \
+  namespace rille::kernels::RILLE_ISA { \
+  void name(const Call&);               \
+  }
 #define RILLE_KERNEL_WIDE(name) RILLE_KERNEL(name)
 #else
-#define RILLE_KERNEL_WIDE(name)                                                         \
-  namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { void name(const Call&); }                              \
-  namespace rille::kernels::v4 { void name(const Call&); }                              \
-  namespace rille::kernels {                                                            \
-  inline void name(const Call& c) {                                                     \
-    const int level = isa_level();                                                      \
-    widened(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name);             \
-  }                                                                                     \
+#define RILLE_KERNEL_WIDE(name)                                              \
+  namespace rille::kernels::v1 {                                             \
+  void name(const Call&);                                                    \
+  }                                                                          \
+  namespace rille::kernels::v3 {                                             \
+  void name(const Call&);                                                    \
+  }                                                                          \
+  namespace rille::kernels::v4 {                                             \
+  void name(const Call&);                                                    \
+  }                                                                          \
+  namespace rille::kernels {                                                 \
+  inline void name(const Call& c) {                                          \
+    const int level = isa_level();                                           \
+    widened(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name); \
+  }                                                                          \
   }
-#define RILLE_KERNEL(name)                                                              \
-  namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { void name(const Call&); }                              \
-  namespace rille::kernels::v4 { void name(const Call&); }                              \
-  namespace rille::kernels {                                                            \
-  inline void name(const Call& c) {                                                     \
-    const int level = isa_level();                                                      \
-    level == 4 ? v4::name(c) : level == 3 ? v3::name(c) : v1::name(c);                   \
-  }                                                                                     \
+#define RILLE_KERNEL(name)                                             \
+  namespace rille::kernels::v1 {                                       \
+  void name(const Call&);                                              \
+  }                                                                    \
+  namespace rille::kernels::v3 {                                       \
+  void name(const Call&);                                              \
+  }                                                                    \
+  namespace rille::kernels::v4 {                                       \
+  void name(const Call&);                                              \
+  }                                                                    \
+  namespace rille::kernels {                                           \
+  inline void name(const Call& c) {                                    \
+    const int level = isa_level();                                     \
+    level == 4 ? v4::name(c) : level == 3 ? v3::name(c) : v1::name(c); \
+  }                                                                    \
   }
 #endif

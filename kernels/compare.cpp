@@ -1,15 +1,17 @@
 // Comparisons, bits, and choosing by a condition.
 #include "kernels/elementwise.hpp"
-
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-#define COMPARE(name, expression)                                           \
-  struct F_##name {                                                         \
-    static constexpr bool broadcasts = false;                               \
-    template <class T> RILLE_INLINE uint8_t go(T a, T b, T) { return (expression); } \
-  };                                                                        \
+#define COMPARE(name, expression)             \
+  struct F_##name {                           \
+    static constexpr bool broadcasts = false; \
+    template <class T>                        \
+    RILLE_INLINE uint8_t go(T a, T b, T) {    \
+      return (expression);                    \
+    }                                         \
+  };                                          \
   void name(const Call& c) { binary(c, RILLE_PICK(row2, F_##name, c.in[0].dtype, uint8_t)); }
 
 COMPARE(lt, a < b)
@@ -20,27 +22,36 @@ COMPARE(eq, a == b)
 COMPARE(ne, a != b)
 
 // Whole numbers only: signs do not matter, so one build for each size.
-#define BITS(name, expression)                                              \
-  struct F_##name {                                                         \
-    static constexpr bool broadcasts = false;                               \
-    template <class T> RILLE_INLINE T go(T a, T b, T) { return T(expression); } \
-  };                                                                        \
-  void name(const Call& c) {                                                \
-    const size_t size = size_bytes(c.in[0].dtype);                          \
-    binary(c, size == 8   ? Row(&row2<F_##name, int64_t, int64_t>)          \
-              : size == 4 ? Row(&row2<F_##name, int32_t, int32_t>)          \
-                          : Row(&row2<F_##name, uint8_t, uint8_t>));        \
+#define BITS(name, expression)                                       \
+  struct F_##name {                                                  \
+    static constexpr bool broadcasts = false;                        \
+    template <class T>                                               \
+    RILLE_INLINE T go(T a, T b, T) {                                 \
+      return T(expression);                                          \
+    }                                                                \
+  };                                                                 \
+  void name(const Call& c) {                                         \
+    const size_t size = size_bytes(c.in[0].dtype);                   \
+    binary(c, size == 8   ? Row(&row2<F_##name, int64_t, int64_t>)   \
+              : size == 4 ? Row(&row2<F_##name, int32_t, int32_t>)   \
+                          : Row(&row2<F_##name, uint8_t, uint8_t>)); \
   }
 
-BITS(bitwise_and, a & b)
+BITS(bitwise_and, a& b)
 BITS(bitwise_or, a | b)
 BITS(bitwise_xor, a ^ b)
 
 struct F_not {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return T(~x); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return T(~x);
+  }
 };
 struct F_logical_not {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return T(x == T(0)); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return T(x == T(0));
+  }
 };
 void bitwise_not(const Call& c) {
   if (c.in[0].dtype == DType::boolean) return unary(c, &row1<F_logical_not, uint8_t, uint8_t>);

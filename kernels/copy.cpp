@@ -6,17 +6,27 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-struct Bool { uint8_t value; };
+struct Bool {
+  uint8_t value;
+};
 
-template <class To, class From> struct Convert { static inline To go(From x) { return To(x); } };
-template <class From> struct Convert<Bool, From> { static inline Bool go(From x) { return {uint8_t(x != From(0))}; } };
+template <class To, class From>
+struct Convert {
+  static inline To go(From x) { return To(x); }
+};
+template <class From>
+struct Convert<Bool, From> {
+  static inline Bool go(From x) { return {uint8_t(x != From(0))}; }
+};
 
 template <class To, class From>
 static void convert_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const From* x = reinterpret_cast<const From*>(p[0]);
   To* y = reinterpret_cast<To*>(p[1]);
-  if (s[0] == 1 && s[1] == 1) for (int64_t i = 0; i < n; ++i) y[i] = Convert<To, From>::go(x[i]);
-  else for (int64_t i = 0; i < n; ++i) y[i * s[1]] = Convert<To, From>::go(x[i * s[0]]);
+  if (s[0] == 1 && s[1] == 1)
+    for (int64_t i = 0; i < n; ++i) y[i] = Convert<To, From>::go(x[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) y[i * s[1]] = Convert<To, From>::go(x[i * s[0]]);
 }
 
 // bool reads as u8, and f16 and bf16 come and go as f32 (walk.hpp).
@@ -48,8 +58,10 @@ static void copy_row(char* const* p, const int64_t* s, int64_t n, const double*)
   const T* x = reinterpret_cast<const T*>(p[0]);
   T* y = reinterpret_cast<T*>(p[1]);
   if (s[0] == 1 && s[1] == 1) copy_run(y, x, size_t(n) * sizeof(T));
-  else if (s[0] == 0 && s[1] == 1) for (int64_t i = 0; i < n; ++i) y[i] = *x;
-  else for (int64_t i = 0; i < n; ++i) y[i * s[1]] = x[i * s[0]];
+  else if (s[0] == 0 && s[1] == 1)
+    for (int64_t i = 0; i < n; ++i) y[i] = *x;
+  else
+    for (int64_t i = 0; i < n; ++i) y[i * s[1]] = x[i * s[0]];
 }
 
 static Row cast_row(DType from, DType to) {
@@ -59,13 +71,15 @@ static Row cast_row(DType from, DType to) {
 }
 
 // Between a half type and f32, read and written as they are.
-template <DType half> static void narrowed_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+template <DType half>
+static void narrowed_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const float* x = reinterpret_cast<const float*>(p[0]);
   uint16_t* y = reinterpret_cast<uint16_t*>(p[1]);
   if (s[0] == 1) return narrow_row(half, x, y, s[1], n);
   for (int64_t i = 0; i < n; ++i) y[i * s[1]] = half == DType::bf16 ? to_bf16(x[i * s[0]]) : to_f16(x[i * s[0]]);
 }
-template <DType half> static void widened_row(char* const* p, const int64_t* s, int64_t n, const double*) {
+template <DType half>
+static void widened_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const uint16_t* x = reinterpret_cast<const uint16_t*>(p[0]);
   float* y = reinterpret_cast<float*>(p[1]);
   if (s[1] == 1) return widen_row(half, x, s[0], y, n);
@@ -95,7 +109,7 @@ static void walk_raw(const View& in, const View& out, Row row) {
 template <class T>
 static bool copy_turned(const View& in, const View& out) {
   static constexpr int64_t side = 32;
-  int a = -1, b = -1;                              // the output's, the input's
+  int a = -1, b = -1;  // the output's, the input's
   for (int d = 0; d < in.shape.n; ++d) {
     if (in.shape[d] < side / 2) continue;
     if (out.strides[d] == 1) a = d;
@@ -133,7 +147,7 @@ static void copy_view(const View& in, const View& out) {
     const View* const views[2] = {&in, &out};
     return walk<2>(views, cast_row(in.dtype, out.dtype), nullptr);
   }
-  View x = in, y = out;     // only bytes are moved: whole numbers of that size
+  View x = in, y = out;  // only bytes are moved: whole numbers of that size
   const size_t size = size_bytes(in.dtype);
   x.dtype = y.dtype = size == 8 ? DType::i64 : size == 4 ? DType::i32 : size == 1 ? DType::u8 : in.dtype;
   if (size == 8   ? copy_turned<uint64_t>(x, y)
@@ -142,8 +156,12 @@ static void copy_view(const View& in, const View& out) {
                   : copy_turned<uint8_t>(x, y))
     return;
   const View* const views[2] = {&x, &y};
-  if (size != 2) return walk<2>(views, size == 8 ? &copy_row<uint64_t> : size == 4 ? &copy_row<uint32_t>
-                                                                                  : &copy_row<uint8_t>, nullptr);
+  if (size != 2)
+    return walk<2>(views,
+                   size == 8   ? &copy_row<uint64_t>
+                   : size == 4 ? &copy_row<uint32_t>
+                               : &copy_row<uint8_t>,
+                   nullptr);
   walk_raw(x, y, &copy_row<uint16_t>);
 }
 
@@ -159,15 +177,18 @@ static void fill_sized(const View& out, T value) {
   T* o = out.ptr<T>();
   for_rows(nest, [&](const int64_t* at, int64_t n) {
     const int64_t s = nest.inner_stride[0];
-    if (s == 1) for (int64_t k = 0; k < n; ++k) o[at[0] + k] = value;
-    else for (int64_t k = 0; k < n; ++k) o[at[0] + k * s] = value;
+    if (s == 1)
+      for (int64_t k = 0; k < n; ++k) o[at[0] + k] = value;
+    else
+      for (int64_t k = 0; k < n; ++k) o[at[0] + k * s] = value;
   });
 }
 
 static void fill_view(const View& out, double f, int64_t i) {
   switch (out.dtype) {
     case DType::boolean: return fill_sized(out, uint8_t(i != 0));
-    case DType::u8: case DType::i8: return fill_sized(out, uint8_t(i));
+    case DType::u8:
+    case DType::i8: return fill_sized(out, uint8_t(i));
     case DType::i32: return fill_sized(out, uint32_t(i));
     case DType::i64: return fill_sized(out, uint64_t(i));
     case DType::f16: return fill_sized(out, to_f16(float(f)));

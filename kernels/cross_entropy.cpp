@@ -30,9 +30,10 @@ static void forward(const Call& c) {
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t label = id_at(labels, r);
     if (label != ignore && (label < 0 || label >= n))
-      return c.fail("cross_entropy: label %lld at row %lld; there are classes 0 to %lld\n"
-                    "labels and rows count from 0; rows whose label is ignore_index, -100, do not count",
-                    (long long)label, (long long)r, (long long)n - 1);
+      return c.fail(
+          "cross_entropy: label %lld at row %lld; there are classes 0 to %lld\n"
+          "labels and rows count from 0; rows whose label is ignore_index, -100, do not count",
+          (long long)label, (long long)r, (long long)n - 1);
   }
   T* parts = c.out[1].ptr<T>();
   const double smooth = c.attrs->f[0];

@@ -12,10 +12,15 @@ enum class DType : std::uint8_t { boolean, u8, i8, i32, i64, f16, bf16, f32, f64
 
 constexpr std::size_t size_bytes(DType t) {
   switch (t) {
-    case DType::boolean: case DType::u8: case DType::i8: return 1;
-    case DType::f16: case DType::bf16: return 2;
-    case DType::i32: case DType::f32: return 4;
-    case DType::i64: case DType::f64: return 8;
+    case DType::boolean:
+    case DType::u8:
+    case DType::i8: return 1;
+    case DType::f16:
+    case DType::bf16: return 2;
+    case DType::i32:
+    case DType::f32: return 4;
+    case DType::i64:
+    case DType::f64: return 8;
   }
   return 0;
 }

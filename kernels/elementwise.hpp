@@ -35,4 +35,4 @@ RILLE_KERNEL(leaky_relu) RILLE_KERNEL(leaky_relu_grad)  // attrs.f[0]: the slope
 RILLE_KERNEL(elu) RILLE_KERNEL(elu_grad)                // attrs.f[0]: alpha
 RILLE_KERNEL(softplus) RILLE_KERNEL(softplus_grad)      // attrs.f[0]: beta
 RILLE_KERNEL(hardswish) RILLE_KERNEL(hardswish_grad) RILLE_KERNEL(hardsigmoid) RILLE_KERNEL(hardsigmoid_grad)
-// clang-format on
+    // clang-format on

@@ -15,8 +15,10 @@ void embedding(const Call& c) {
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t id = id_at(ids, i);
     if (id < 0 || id >= n)
-      return c.fail("embedding: id %lld at position %lld; the table has rows 0 to %lld\n"
-                    "ids and positions count from 0", (long long)id, (long long)i, (long long)n - 1);
+      return c.fail(
+          "embedding: id %lld at position %lld; the table has rows 0 to %lld\n"
+          "ids and positions count from 0",
+          (long long)id, (long long)i, (long long)n - 1);
   }
   const size_t bytes = size_t(width) * size_bytes(weight.dtype);
   for_share(rows, width, [&](int64_t begin, int64_t end) {
@@ -29,15 +31,15 @@ void embedding_grad(const Call& c) {
   const View &g = c.in[0], &ids = c.in[1], &out = c.out[0];
   const int64_t rows = ids.count(), n = out.shape[0], width = out.shape[1];
   RILLE_FLOATS(out.dtype, for_share(n, width + rows, [&](int64_t begin, int64_t end) {
-    memset(out.ptr<T>() + begin * width, 0, size_t((end - begin) * width) * sizeof(T));
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t id = id_at(ids, i);
-      if (id < begin || id >= end) continue;
-      T* o = out.ptr<T>() + id * width;
-      const T* x = g.ptr<T>() + i * width;
-      for (int64_t j = 0; j < width; ++j) o[j] += x[j];
-    }
-  }));
+                 memset(out.ptr<T>() + begin * width, 0, size_t((end - begin) * width) * sizeof(T));
+                 for (int64_t i = 0; i < rows; ++i) {
+                   const int64_t id = id_at(ids, i);
+                   if (id < begin || id >= end) continue;
+                   T* o = out.ptr<T>() + id * width;
+                   const T* x = g.ptr<T>() + i * width;
+                   for (int64_t j = 0; j < width; ++j) o[j] += x[j];
+                 }
+               }));
 }
 
 // The rows of one id are summed in the order in which they stand, then added: the same bits as embedding_grad and an
@@ -68,8 +70,10 @@ void embedding_add(const Call& c) {
   const int64_t rows = ids.count(), n = out.shape[0];
   for (int64_t i = 0; i < rows; ++i)
     if (id_at(ids, i) < 0 || id_at(ids, i) >= n)
-      return c.fail("embedding: id %lld at position %lld; the table has rows 0 to %lld\n"
-                    "ids and positions count from 0", (long long)id_at(ids, i), (long long)i, (long long)n - 1);
+      return c.fail(
+          "embedding: id %lld at position %lld; the table has rows 0 to %lld\n"
+          "ids and positions count from 0",
+          (long long)id_at(ids, i), (long long)i, (long long)n - 1);
   int32_t* const first = static_cast<int32_t*>(c.lane->scratch(size_t(n + rows) * sizeof(int32_t)));
   if (!first) return c.fail("embedding: no memory for a table of %lld places", (long long)(n + rows));
   int32_t* const next = first + n;

@@ -20,11 +20,20 @@ RILLE_INLINE int64_t times(int64_t a, int64_t b) { return int64_t(uint64_t(a) * 
 template <class A>
 static void join(Fold op, A* __restrict acc, const A* __restrict x, int64_t n) {
   switch (op) {
-    case Fold::sum: case Fold::mean: for (int64_t i = 0; i < n; ++i) acc[i] = plus(acc[i], x[i]); return;
-    case Fold::product: for (int64_t i = 0; i < n; ++i) acc[i] = times(acc[i], x[i]); return;
+    case Fold::sum:
+    case Fold::mean:
+      for (int64_t i = 0; i < n; ++i) acc[i] = plus(acc[i], x[i]);
+      return;
+    case Fold::product:
+      for (int64_t i = 0; i < n; ++i) acc[i] = times(acc[i], x[i]);
+      return;
     // The first of a comparison with NaN that is not taken is the other: so a NaN of either side stays.
-    case Fold::max: for (int64_t i = 0; i < n; ++i) acc[i] = acc[i] > x[i] || acc[i] != acc[i] ? acc[i] : x[i]; return;
-    case Fold::min: for (int64_t i = 0; i < n; ++i) acc[i] = acc[i] < x[i] || acc[i] != acc[i] ? acc[i] : x[i]; return;
+    case Fold::max:
+      for (int64_t i = 0; i < n; ++i) acc[i] = acc[i] > x[i] || acc[i] != acc[i] ? acc[i] : x[i];
+      return;
+    case Fold::min:
+      for (int64_t i = 0; i < n; ++i) acc[i] = acc[i] < x[i] || acc[i] != acc[i] ? acc[i] : x[i];
+      return;
   }
 }
 
@@ -48,7 +57,8 @@ static void fold_rows(const Call& c) {
         memcpy(acc, x, size_t(m) * sizeof(A));
       }
     }
-    if (op == Fold::mean) for (int64_t i = 0; i < m; ++i) acc[i] = acc[i] / A(c.n_in);
+    if (op == Fold::mean)
+      for (int64_t i = 0; i < m; ++i) acc[i] = acc[i] / A(c.n_in);
     if constexpr (sizeof(T) == 2) narrow_row(out.dtype, acc, out.ptr<uint16_t>() + at, 1, m);
     else memcpy(out.ptr<T>() + at, acc, size_t(m) * sizeof(A));
   }
@@ -56,7 +66,8 @@ static void fold_rows(const Call& c) {
 
 void fold(const Call& c) {
   switch (c.out[0].dtype) {
-    case DType::f16: case DType::bf16: return fold_rows<uint16_t, float>(c);
+    case DType::f16:
+    case DType::bf16: return fold_rows<uint16_t, float>(c);
     case DType::f32: return fold_rows<float, float>(c);
     case DType::f64: return fold_rows<double, double>(c);
     case DType::i32: return fold_rows<int32_t, int32_t>(c);

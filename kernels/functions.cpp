@@ -1,21 +1,26 @@
 // Functions of floating numbers: f32 in f32, f64 in f64.
 #include "kernels/elementwise.hpp"
-
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-#define BINARY_FLOAT(name, fast, expression)                                       \
-  struct F_##name {                                                                \
-    static constexpr bool broadcasts = fast;                                       \
-    template <class T> RILLE_INLINE T go(T a, T b, T) { return T(expression); }    \
-  };                                                                               \
+#define BINARY_FLOAT(name, fast, expression) \
+  struct F_##name {                          \
+    static constexpr bool broadcasts = fast; \
+    template <class T>                       \
+    RILLE_INLINE T go(T a, T b, T) {         \
+      return T(expression);                  \
+    }                                        \
+  };                                         \
   void name(const Call& c) { binary(c, RILLE_PICK_FLOAT(row2, F_##name, c.in[0].dtype)); }
-#define UNARY_FLOAT(name, expression)                                              \
-  struct F_##name {                                                                \
-    template <class T> RILLE_INLINE T go(T x, T, T) { return T(expression); }      \
-  };                                                                               \
+#define UNARY_FLOAT(name, expression) \
+  struct F_##name {                   \
+    template <class T>                \
+    RILLE_INLINE T go(T x, T, T) {    \
+      return T(expression);           \
+    }                                 \
+  };                                  \
   void name(const Call& c) { unary(c, RILLE_PICK_FLOAT(row1, F_##name, c.in[0].dtype)); }
 
 BINARY_FLOAT(div, true, a / b)
@@ -39,20 +44,29 @@ UNARY_FLOAT(trunc, x < T(0) ? -vfloor(-x) : vfloor(x))
 
 struct F_pow {
   static constexpr bool broadcasts = false;
-  template <class T> RILLE_INLINE T go(T a, T b, T) { return wide_pow(a, b); }
+  template <class T>
+  RILLE_INLINE T go(T a, T b, T) {
+    return wide_pow(a, b);
+  }
 };
 struct F_square {
   static constexpr bool broadcasts = true;
-  template <class T> RILLE_INLINE T go(T a, T, T) { return a * a; }
+  template <class T>
+  RILLE_INLINE T go(T a, T, T) {
+    return a * a;
+  }
 };
 struct F_cube {
   static constexpr bool broadcasts = true;
-  template <class T> RILLE_INLINE T go(T a, T, T) { return wide_cube(a); }
+  template <class T>
+  RILLE_INLINE T go(T a, T, T) {
+    return wide_cube(a);
+  }
 };
-struct F_exp2 {                                    // a power of two
+struct F_exp2 {  // a power of two
   static constexpr bool broadcasts = true;
   RILLE_INLINE float go(float, float b, float) {
-    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));   // beyond f32 on both sides
+    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));  // beyond f32 on both sides
   }
   RILLE_INLINE double go(double, double b, double) { return ::exp2(b); }
 };
@@ -80,15 +94,24 @@ static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* n
 void pow(const Call& c) { binary(c, row_type(c.in[0].dtype) == DType::f32 ? &pow_row<float> : &pow_row<double>); }
 
 struct Sine {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return vsin(x); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return vsin(x);
+  }
   static float exact(float x) { return float(::sin(double(x))); }
 };
 struct Cosine {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return vcos(x); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return vcos(x);
+  }
   static float exact(float x) { return float(::cos(double(x))); }
 };
 struct Tangent {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return vsin(x) / vcos(x); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return vsin(x) / vcos(x);
+  }
   static float exact(float x) { return float(::tan(double(x))); }
 };
 // A row with a very large number in it goes to libm.
@@ -107,7 +130,10 @@ void cos(const Call& c) {
   unary(c, row_type(c.in[0].dtype) == DType::f32 ? &sine_row<Cosine> : &row1<Cosine, double, double>);
 }
 struct F_tan {
-  template <class T> RILLE_INLINE T go(T x, T, T) { return T(::tan(x)); }
+  template <class T>
+  RILLE_INLINE T go(T x, T, T) {
+    return T(::tan(x));
+  }
 };
 void tan(const Call& c) {
   unary(c, row_type(c.in[0].dtype) == DType::f32 ? &sine_row<Tangent> : &row1<F_tan, double, double>);

@@ -28,23 +28,26 @@ void fused(const Call& c) {
   const View* views[most] = {};
   for (int k = 0; k < outside; ++k) views[k] = k < c.n_in ? &c.in[k] : &c.out[k - c.n_in];
   const auto nest = make_nest<most>(views, outside);
-  for_rows(nest, [&](const int64_t* at, int64_t n) {
-    alignas(64) char memory[Fused::most_pieces][Fused::piece * 8];
-    char* place[most + Fused::most_pieces];
-    int64_t stride[most + Fused::most_pieces];
-    for (int k = 0; k < program.n_pieces; ++k) {
-      place[outside + k] = memory[k];
-      stride[outside + k] = 1;
-    }
-    for (int k = 0; k < outside; ++k) stride[k] = nest.inner_stride[k];
-    for (int64_t first = 0; first < n; first += Fused::piece) {
-      const int64_t m = n - first < Fused::piece ? n - first : Fused::piece;
-      for (int k = 0; k < outside; ++k)
-        place[k] = views[k]->template ptr<char>() +
-                   (at[k] + first * stride[k]) * int64_t(size_bytes(views[k]->dtype));
-      for (int k = 0; k < program.n_steps; ++k) step_row(program.steps[k], place, stride, m);
-    }
-  }, outside);
+  for_rows(
+      nest,
+      [&](const int64_t* at, int64_t n) {
+        alignas(64) char memory[Fused::most_pieces][Fused::piece * 8];
+        char* place[most + Fused::most_pieces];
+        int64_t stride[most + Fused::most_pieces];
+        for (int k = 0; k < program.n_pieces; ++k) {
+          place[outside + k] = memory[k];
+          stride[outside + k] = 1;
+        }
+        for (int k = 0; k < outside; ++k) stride[k] = nest.inner_stride[k];
+        for (int64_t first = 0; first < n; first += Fused::piece) {
+          const int64_t m = n - first < Fused::piece ? n - first : Fused::piece;
+          for (int k = 0; k < outside; ++k)
+            place[k] =
+                views[k]->template ptr<char>() + (at[k] + first * stride[k]) * int64_t(size_bytes(views[k]->dtype));
+          for (int k = 0; k < program.n_steps; ++k) step_row(program.steps[k], place, stride, m);
+        }
+      },
+      outside);
 }
 
 }  // namespace rille::kernels::RILLE_ISA

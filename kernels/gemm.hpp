@@ -13,8 +13,7 @@ namespace rille::kernels {
 // stored matrices. Called inside an OpenMP region it runs on the calling thread alone. Thread-safe. False:
 // the library failed.
 bool gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
-          const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c,
-          std::int64_t ldc);
+          const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc);
 bool gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
           const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double beta, double* c,
           std::int64_t ldc);
@@ -43,7 +42,7 @@ void matmul(const Call& c);
 
 // A product and the activation behind it. in: as matmul's; out: the activation's result, and the product where it is
 // wanted, too. attrs.i[0]: an Activation. On the CPU the bits are those of the two one by one.
-enum class Activation { none, relu, gelu };          // gelu: by tanh
+enum class Activation { none, relu, gelu };  // gelu: by tanh
 void matmul_activated(const Call& c);
 
 }  // namespace rille::kernels

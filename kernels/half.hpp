@@ -9,7 +9,11 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-RILLE_INLINE uint32_t float_to_bits(float f) { uint32_t u; memcpy(&u, &f, 4); return u; }
+RILLE_INLINE uint32_t float_to_bits(float f) {
+  uint32_t u;
+  memcpy(&u, &f, 4);
+  return u;
+}
 
 RILLE_INLINE float from_bf16(uint16_t h) { return bits_to_float(int32_t(uint32_t(h) << 16)); }
 RILLE_INLINE uint16_t to_bf16(float f) {
@@ -25,8 +29,8 @@ RILLE_INLINE float from_f16(uint16_t h) {
 }
 RILLE_INLINE uint16_t to_f16(float f) {
   const uint32_t u = float_to_bits(f), sign = u & 0x80000000u, a = u ^ sign;
-  const uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;       // bias 127 to 15, and half a unit
-  const float shifted = bits_to_float(int32_t(a)) + 0.5f;                   // below 2^-14: f32's own rounding does it
+  const uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;  // bias 127 to 15, and half a unit
+  const float shifted = bits_to_float(int32_t(a)) + 0.5f;             // below 2^-14: f32's own rounding does it
   const uint32_t small = float_to_bits(shifted) - 0x3f000000u;
   const uint32_t large = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
   return uint16_t((sign >> 16) | (a >= 0x47800000u ? large : a < 0x38800000u ? small : normal));
@@ -35,20 +39,28 @@ RILLE_INLINE uint16_t to_f16(float f) {
 // n elements, `s` apart, of f16 or bf16.
 static inline void widen_row(DType t, const uint16_t* x, int64_t s, float* o, int64_t n) {
   if (t == DType::bf16) {
-    if (s == 1) for (int64_t i = 0; i < n; ++i) o[i] = from_bf16(x[i]);
-    else for (int64_t i = 0; i < n; ++i) o[i] = from_bf16(x[i * s]);
+    if (s == 1)
+      for (int64_t i = 0; i < n; ++i) o[i] = from_bf16(x[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) o[i] = from_bf16(x[i * s]);
   } else {
-    if (s == 1) for (int64_t i = 0; i < n; ++i) o[i] = from_f16(x[i]);
-    else for (int64_t i = 0; i < n; ++i) o[i] = from_f16(x[i * s]);
+    if (s == 1)
+      for (int64_t i = 0; i < n; ++i) o[i] = from_f16(x[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) o[i] = from_f16(x[i * s]);
   }
 }
 static inline void narrow_row(DType t, const float* x, uint16_t* o, int64_t s, int64_t n) {
   if (t == DType::bf16) {
-    if (s == 1) for (int64_t i = 0; i < n; ++i) o[i] = to_bf16(x[i]);
-    else for (int64_t i = 0; i < n; ++i) o[i * s] = to_bf16(x[i]);
+    if (s == 1)
+      for (int64_t i = 0; i < n; ++i) o[i] = to_bf16(x[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) o[i * s] = to_bf16(x[i]);
   } else {
-    if (s == 1) for (int64_t i = 0; i < n; ++i) o[i] = to_f16(x[i]);
-    else for (int64_t i = 0; i < n; ++i) o[i * s] = to_f16(x[i]);
+    if (s == 1)
+      for (int64_t i = 0; i < n; ++i) o[i] = to_f16(x[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) o[i * s] = to_f16(x[i]);
   }
 }
 

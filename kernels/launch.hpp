@@ -3,4 +3,6 @@
 
 #include "kernels/call.hpp"
 
-namespace rille::kernels { void launch(const Call& c); }
+namespace rille::kernels {
+void launch(const Call& c);
+}

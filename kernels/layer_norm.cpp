@@ -30,11 +30,11 @@ void layer_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
   RILLE_FLOATS(x.dtype, for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, n,
-                  T(c.attrs->f[0]), c.out[1].ptr<T>() + r, c.out[2].ptr<T>() + r);
-    }
-  }));
+                 for (int64_t r = begin; r < end; ++r) {
+                   forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, n,
+                               T(c.attrs->f[0]), c.out[1].ptr<T>() + r, c.out[2].ptr<T>() + r);
+                 }
+               }));
 }
 
 // dx = rstd (gw - mean(gw) - xhat mean(gw xhat)), gw = g w; adds g xhat to dw and g to db.
@@ -70,8 +70,8 @@ static void backward(const Call& c) {
       T *dw = partial + k * 2 * n, *db = dw + n;
       for (int64_t i = 0; i < 2 * n; ++i) dw[i] = 0;
       for (int64_t r = k * per_block; r < rows && r < (k + 1) * per_block; ++r) {
-        backward_row(c.in[0].ptr<T>() + r * n, x.ptr<T>() + r * n, c.in[2].ptr<T>(),
-                     c.out[0].ptr<T>() + r * n, dw, db, n, c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
+        backward_row(c.in[0].ptr<T>() + r * n, x.ptr<T>() + r * n, c.in[2].ptr<T>(), c.out[0].ptr<T>() + r * n, dw, db,
+                     n, c.in[3].ptr<T>()[r], c.in[4].ptr<T>()[r]);
       }
     }
   });

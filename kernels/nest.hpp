@@ -10,19 +10,19 @@
 #ifdef RILLE_ISA
 #define RILLE_SPACE RILLE_ISA
 #else
-#define RILLE_SPACE generic   // kernels/generic: built once
+#define RILLE_SPACE generic  // kernels/generic: built once
 #endif
 
 namespace rille::kernels::RILLE_SPACE {
 
-static constexpr int64_t parallel_grain = 16384;   // elements below which one thread is faster than two
-static constexpr int64_t row_chunk = 4096;         // a long row is cut into pieces of this many elements
+static constexpr int64_t parallel_grain = 16384;  // elements below which one thread is faster than two
+static constexpr int64_t row_chunk = 4096;        // a long row is cut into pieces of this many elements
 
 // At most N windows of the same shape, walked together; `n` of them where that is known only at run time.
 template <int N>
 struct Nest {
   int64_t outer = 1, inner = 1;
-  int rank = 0;                                     // outer dimensions
+  int rank = 0;  // outer dimensions
   int64_t shape[max_rank] = {}, stride[N][max_rank] = {}, inner_stride[N] = {};
 };
 
@@ -106,19 +106,48 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
 }  // namespace rille::kernels::RILLE_SPACE
 
 // Calls `body` with T standing for the element type.
-#define RILLE_FLOATS(dtype, ...)                                        \
-  do {                                                                  \
-    if ((dtype) == ::rille::DType::f32) { using T = float; __VA_ARGS__; } \
-    else { using T = double; __VA_ARGS__; }                             \
+#define RILLE_FLOATS(dtype, ...)          \
+  do {                                    \
+    if ((dtype) == ::rille::DType::f32) { \
+      using T = float;                    \
+      __VA_ARGS__;                        \
+    } else {                              \
+      using T = double;                   \
+      __VA_ARGS__;                        \
+    }                                     \
   } while (0)
-#define RILLE_NUMBERS(dtype, ...)                                       \
-  do {                                                                  \
-    switch (dtype) {                                                    \
-      case ::rille::DType::f32: { using T = float; __VA_ARGS__; break; }   \
-      case ::rille::DType::f64: { using T = double; __VA_ARGS__; break; }  \
-      case ::rille::DType::i64: { using T = int64_t; __VA_ARGS__; break; } \
-      case ::rille::DType::i32: { using T = int32_t; __VA_ARGS__; break; } \
-      case ::rille::DType::i8: { using T = int8_t; __VA_ARGS__; break; }   \
-      default: { using T = uint8_t; __VA_ARGS__; break; }                  \
-    }                                                                   \
+#define RILLE_NUMBERS(dtype, ...) \
+  do {                            \
+    switch (dtype) {              \
+      case ::rille::DType::f32: { \
+        using T = float;          \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+      case ::rille::DType::f64: { \
+        using T = double;         \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+      case ::rille::DType::i64: { \
+        using T = int64_t;        \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+      case ::rille::DType::i32: { \
+        using T = int32_t;        \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+      case ::rille::DType::i8: {  \
+        using T = int8_t;         \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+      default: {                  \
+        using T = uint8_t;        \
+        __VA_ARGS__;              \
+        break;                    \
+      }                           \
+    }                             \
   } while (0)

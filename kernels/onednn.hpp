@@ -3,12 +3,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <dnnl.hpp>
 #include <initializer_list>
 #include <memory>
 #include <unordered_map>
 #include <utility>
-
-#include <dnnl.hpp>
 
 #include "kernels/call.hpp"
 
@@ -45,16 +44,18 @@ class Key {
   };
 
  private:
-  std::int64_t words_[48] = {};            // enough for two operands of rank 8, or three of rank 5 and seven options
+  std::int64_t words_[48] = {};  // enough for two operands of rank 8, or three of rank 5 and seven options
   int n_ = 0;
 };
 
 // Primitives by key. At most `limit` of them; then all are dropped.
-template <class Made> class Kept {
+template <class Made>
+class Kept {
  public:
   static constexpr std::size_t limit = 1024;
   // The one of `key`, made by make() when it is not there. What make() throws leaves everything as it was.
-  template <class Make> Made& get(const Key& key, const Make& make) {
+  template <class Make>
+  Made& get(const Key& key, const Make& make) {
     if (const auto found = made_.find(key); found != made_.end()) return *found->second;
     std::unique_ptr<Made> fresh = make();
     if (made_.size() >= limit) made_.clear();

@@ -63,11 +63,13 @@ static void adamw_as(const Call& c) {
   const T beta1 = T(b1), beta2 = T(b2), rest1 = T(1 - b1), rest2 = T(1 - b2), eps = T(c.attrs->f[2]);
   const bool decoupled = c.attrs->i[1] == 0;
   const T keep = T(decoupled ? 1 - lr * c.attrs->f[3] : 1), l2 = T(decoupled ? 0 : c.attrs->f[3]);
-  struct Correction { T rate, root; };
+  struct Correction {
+    T rate, root;
+  };
   const auto of_step = [&](int64_t step) {
     return Correction{T(lr / (1 - ::pow(b1, double(step)))), T(1 / ::sqrt(1 - ::pow(b2, double(step))))};
   };
-  bool same = true;                                  // as they are, but for parameters that came later
+  bool same = true;  // as they are, but for parameters that came later
   for (int64_t i = 1; same && i < n; ++i) same = steps[i] == steps[0];
   const Correction first_one = of_step(steps[0]);
   const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;

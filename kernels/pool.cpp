@@ -8,7 +8,9 @@
 namespace rille::kernels::RILLE_ISA {
 
 // The part of a window that lies on an axis: first, last + 1 (in steps of the dilation), and how many places it has.
-struct Span { int64_t begin, end, step, places; };
+struct Span {
+  int64_t begin, end, step, places;
+};
 
 static inline Span span(const Attrs& a, int axis, int64_t at, int64_t size, int64_t outputs) {
   if (a.f[1] == 1) {
@@ -35,7 +37,8 @@ static void each_window(const Call& c, const View& image, const View& pooled, co
   });
 }
 
-template <class T> static void max_pool_as(const Call& c) {
+template <class T>
+static void max_pool_as(const Call& c) {
   each_window(c, c.in[0], c.out[0], [&](int64_t plane, int64_t o, const Span& rows, const Span& columns, int64_t w) {
     const T* x = c.in[0].ptr<T>() + plane;
     int64_t best = rows.begin * w + columns.begin;
@@ -50,9 +53,13 @@ template <class T> static void max_pool_as(const Call& c) {
 }
 void max_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, max_pool_as<T>(c)); }
 
-template <class T> static void clear(const View& v) { memset(v.data, 0, size_t(v.count()) * sizeof(T)); }
+template <class T>
+static void clear(const View& v) {
+  memset(v.data, 0, size_t(v.count()) * sizeof(T));
+}
 
-template <class T> static void max_pool_grad_as(const Call& c) {
+template <class T>
+static void max_pool_grad_as(const Call& c) {
   clear<T>(c.out[0]);
   const View &dx = c.out[0], &g = c.in[0];
   const int64_t plane = dx.shape[2] * dx.shape[3], each = g.shape[2] * g.shape[3];
@@ -69,7 +76,8 @@ static inline double share_of(const Call& c, const Span& rows, const Span& colum
   return 1.0 / double((all ? rows.places : inside(rows)) * (all ? columns.places : inside(columns)));
 }
 
-template <class T> static void avg_pool_as(const Call& c) {
+template <class T>
+static void avg_pool_as(const Call& c) {
   each_window(c, c.in[0], c.out[0], [&](int64_t plane, int64_t o, const Span& rows, const Span& columns, int64_t w) {
     T sum = 0;
     for (int64_t i = rows.begin; i < rows.end; ++i)
@@ -79,7 +87,8 @@ template <class T> static void avg_pool_as(const Call& c) {
 }
 void avg_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, avg_pool_as<T>(c)); }
 
-template <class T> static void avg_pool_grad_as(const Call& c) {
+template <class T>
+static void avg_pool_grad_as(const Call& c) {
   clear<T>(c.out[0]);
   each_window(c, c.out[0], c.in[0], [&](int64_t plane, int64_t o, const Span& rows, const Span& columns, int64_t w) {
     const T each = T(double(c.in[0].ptr<T>()[o]) * share_of(c, rows, columns));

@@ -8,7 +8,9 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-struct Words { uint32_t w[4]; };
+struct Words {
+  uint32_t w[4];
+};
 
 // Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high
 // half mixed in.
@@ -33,7 +35,9 @@ static inline float unit(uint32_t w) { return float(w >> 8) * 0x1p-24f; }
 
 // The words of as many blocks as vectors like, one array for each word.
 static constexpr int64_t together = 64;
-struct Drawn { uint32_t w[4][together]; };
+struct Drawn {
+  uint32_t w[4][together];
+};
 static void philox_blocks(const RandomKey& key, uint64_t first, Drawn& d) {
 #pragma omp simd
   for (int64_t b = 0; b < together; ++b) {
@@ -78,7 +82,7 @@ static void normal_floats(const Call& c, float* out, int64_t n) {
       for (int h = 0; h < 4; h += 2) {
 #pragma omp simd
         for (int64_t b = 0; b < together; ++b) {
-          const double r = vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));   // -2 ln 2
+          const double r = vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));  // -2 ln 2
           const Turned a = wide_turned(double(unit(d.w[h + 1][b])));
           made[h][b] = float(r * a.cosine);
           made[h + 1][b] = float(r * a.sine);
@@ -105,15 +109,15 @@ void integers(const Call& c) {
   RILLE_NUMBERS(c.out[0].dtype, {
     draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) {
       // The bias of a 32-bit word against a span below 2^32 is under span / 2^32.
-      return T(low + int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span
-                                        : uint64_t(w.w[k]) * span >> 32));
+      return T(low +
+               int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span : uint64_t(w.w[k]) * span >> 32));
     });
   });
 }
 
 void dropout(const Call& c) {
   const double p = c.attrs->f[0];
-  const uint32_t least = uint32_t(p * 16777216.0);   // kept when the top 24 bits are not below
+  const uint32_t least = uint32_t(p * 16777216.0);  // kept when the top 24 bits are not below
   RILLE_FLOATS(c.out[0].dtype, {
     const T* x = c.in[0].ptr<T>();
     const T factor = T(1.0 / (1.0 - p));
@@ -131,8 +135,9 @@ void multinomial(const Call& c) {
       const T* w = weights.ptr<T>() + r * n;
       double total = 0;
       for (int64_t j = 0; j < n; ++j) {
-        if (!(w[j] >= T(0))) return c.fail("multinomial: weight %g at row %lld, place %lld; weights must be >= 0",
-                                           double(w[j]), (long long)r, (long long)j);
+        if (!(w[j] >= T(0)))
+          return c.fail("multinomial: weight %g at row %lld, place %lld; weights must be >= 0", double(w[j]),
+                        (long long)r, (long long)j);
         total += double(w[j]);
       }
       if (!(total > 0) || total > 1e300)

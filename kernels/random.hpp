@@ -6,7 +6,7 @@
 
 RILLE_KERNEL_WIDE(uniform)      // out[0] = attrs.f[0] + (attrs.f[1] - attrs.f[0]) * u, u in [0, 1)
 RILLE_KERNEL_WIDE(normal)       // out[0] ~ N(0, 1), by Box and Muller
-RILLE_KERNEL(integers)     // out[0] uniform in [attrs.i[0], attrs.i[1])
-RILLE_KERNEL_WIDE(dropout)  // out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by
-                       // the same key
+RILLE_KERNEL(integers)          // out[0] uniform in [attrs.i[0], attrs.i[1])
+RILLE_KERNEL_WIDE(dropout)      // out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by
+                                // the same key
 RILLE_KERNEL_WIDE(multinomial)  // in[0] [rows, c] weights -> out[0] [rows] i64

@@ -10,15 +10,31 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-template <class T> struct Wide { using type = T; };
-template <> struct Wide<float> { using type = double; };
-template <> struct Wide<uint8_t> { using type = int64_t; };
-template <> struct Wide<int8_t> { using type = int64_t; };
-template <> struct Wide<int32_t> { using type = int64_t; };
+template <class T>
+struct Wide {
+  using type = T;
+};
+template <>
+struct Wide<float> {
+  using type = double;
+};
+template <>
+struct Wide<uint8_t> {
+  using type = int64_t;
+};
+template <>
+struct Wide<int8_t> {
+  using type = int64_t;
+};
+template <>
+struct Wide<int32_t> {
+  using type = int64_t;
+};
 
-template <class T> static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
+template <class T>
+static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
   using A = typename Wide<T>::type;
-  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {   // float
+  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {  // float
     T sum = 0;
     if (s == 1) {
 #pragma omp simd reduction(+ : sum)
@@ -113,7 +129,10 @@ static bool sum_columns(const Call& c, const Parts& p, double factor) {
       O part[width] = {};
       int64_t in_block = 0;
       const auto spill = [&] {
-        for (int64_t j = 0; j < width; ++j) { total[j] += double(part[j]); part[j] = 0; }
+        for (int64_t j = 0; j < width; ++j) {
+          total[j] += double(part[j]);
+          part[j] = 0;
+        }
         in_block = 0;
       };
       reduced_rows(rows, first, [&](int64_t at, int64_t m, int64_t s) {
@@ -180,7 +199,7 @@ static void in_slabs(const Call& c, Kernel kernel) {
   }
 }
 
-static double widened_sum(DType t, const uint16_t* x, int64_t n) {   // of at most `block`
+static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // of at most `block`
   float wide[block];
   widen_row(t, x, 1, wide, n);
   return block_sum(wide, n, 1);
@@ -241,7 +260,8 @@ void sum(const Call& c) {
 }
 
 // The largest (or smallest) of contiguous elements, as vectors; a NaN anywhere is the result.
-template <bool largest, class T> static inline T extreme_of_row(const T* x, int64_t n) {
+template <bool largest, class T>
+static inline T extreme_of_row(const T* x, int64_t n) {
   T best = x[0];
   int nan = 0;
   if (largest) {
@@ -257,7 +277,9 @@ template <bool largest, class T> static inline T extreme_of_row(const T* x, int6
       nan |= x[i] != x[i];
     }
   }
-  if (nan) for (int64_t i = 0; i < n; ++i) if (x[i] != x[i]) return x[i];
+  if (nan)
+    for (int64_t i = 0; i < n; ++i)
+      if (x[i] != x[i]) return x[i];
   return best;
 }
 

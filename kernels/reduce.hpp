@@ -4,9 +4,9 @@
 
 #include "kernels/call.hpp"
 
-RILLE_KERNEL(sum)      // times attrs.f[0] when that is not 0 (mean); out is i64 for integers
-RILLE_KERNEL(prod)     // floats and i64, in f64 and i64
+RILLE_KERNEL(sum)   // times attrs.f[0] when that is not 0 (mean); out is i64 for integers
+RILLE_KERNEL(prod)  // floats and i64, in f64 and i64
 RILLE_KERNEL(amax)
 RILLE_KERNEL(amin)
-RILLE_KERNEL(argmax)   // one reduced dimension; out is i64; the first of equals
+RILLE_KERNEL(argmax)  // one reduced dimension; out is i64; the first of equals
 RILLE_KERNEL(argmin)

@@ -7,13 +7,16 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-template <class T> static T forward_row(const T* x, const T* w, T* y, int64_t n, T eps) {
+template <class T>
+static T forward_row(const T* x, const T* w, T* y, int64_t n, T eps) {
   T squares = 0;
 #pragma omp simd reduction(+ : squares)
   for (int64_t i = 0; i < n; ++i) squares += x[i] * x[i];
   const T r = T(1) / vsqrt(squares / T(n) + eps);
-  if (w) for (int64_t i = 0; i < n; ++i) y[i] = x[i] * r * w[i];
-  else for (int64_t i = 0; i < n; ++i) y[i] = x[i] * r;
+  if (w)
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * r * w[i];
+  else
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * r;
   return r;
 }
 
@@ -21,10 +24,10 @@ void rms_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
   RILLE_FLOATS(x.dtype, for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      c.out[1].ptr<T>()[r] = forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.out[0].ptr<T>() + r * n, n,
-                                         T(c.attrs->f[0]));
-  }));
+                 for (int64_t r = begin; r < end; ++r)
+                   c.out[1].ptr<T>()[r] = forward_row(x.ptr<T>() + r * n, c.in[1].ptr<T>(), c.out[0].ptr<T>() + r * n,
+                                                      n, T(c.attrs->f[0]));
+               }));
 }
 
 // dx = r (gw - x r^2 mean(gw x)), gw = g w; adds g x r to dw.
@@ -60,7 +63,8 @@ static void backward(const Call& c) {
   T* out = c.out[1].ptr<T>();
   if (!out) return;
   for (int64_t i = 0; i < n; ++i) out[i] = 0;
-  for (int64_t k = 0; k < blocks; ++k) for (int64_t i = 0; i < n; ++i) out[i] += partial[k * n + i];
+  for (int64_t k = 0; k < blocks; ++k)
+    for (int64_t i = 0; i < n; ++i) out[i] += partial[k * n + i];
 }
 
 void rms_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }

@@ -5,7 +5,8 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-template <class T> static inline T row_max(const T* x, int64_t n) {
+template <class T>
+static inline T row_max(const T* x, int64_t n) {
   T m = -__builtin_inff();
 #pragma omp simd reduction(max : m)
   for (int64_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
@@ -13,7 +14,8 @@ template <class T> static inline T row_max(const T* x, int64_t n) {
 }
 
 // y = exp(x - shift); returns the sum. y may be x.
-template <class T> static inline T row_exp(const T* x, T* y, int64_t n, T shift) {
+template <class T>
+static inline T row_exp(const T* x, T* y, int64_t n, T shift) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) {
@@ -24,7 +26,8 @@ template <class T> static inline T row_exp(const T* x, T* y, int64_t n, T shift)
   return sum;
 }
 
-template <class T> static inline T row_exp_sum(const T* x, int64_t n, T shift) {
+template <class T>
+static inline T row_exp_sum(const T* x, int64_t n, T shift) {
   T sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += vexp(x[i] - shift);

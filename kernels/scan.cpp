@@ -14,8 +14,10 @@ static void cumsum_as(const Call& c) {
       const T* a = x.ptr<T>() + r * n;
       T* o = c.out[0].ptr<T>() + r * n;
       A sum = 0;
-      if (c.attrs->i[0]) for (int64_t i = n - 1; i >= 0; --i) o[i] = T(sum += A(a[i]));
-      else for (int64_t i = 0; i < n; ++i) o[i] = T(sum += A(a[i]));
+      if (c.attrs->i[0])
+        for (int64_t i = n - 1; i >= 0; --i) o[i] = T(sum += A(a[i]));
+      else
+        for (int64_t i = 0; i < n; ++i) o[i] = T(sum += A(a[i]));
     }
   });
 }

@@ -23,7 +23,9 @@ static void each_row(const Call& c, const F& f) {
 static constexpr int64_t width = 512;
 
 // Columns side by side: `w` of them, of n elements.
-struct Tile { int64_t first, apart, n, w; };
+struct Tile {
+  int64_t first, apart, n, w;
+};
 
 // A row of a tile: where it lies, or widened.
 template <class T, bool half>
@@ -72,7 +74,8 @@ static inline void column_sums(const Tile& t, T* sums, const F& add) {
 }
 
 struct SoftmaxOfTile {
-  template <class T, bool half> static void go(const Call& c, const Tile& t) {
+  template <class T, bool half>
+  static void go(const Call& c, const Tile& t) {
     T top[width], scale[width], room[width];
     column_max<T, half>(c.in[0], t, top);
     column_sums(t, scale, [&](int64_t at, T* sums) {
@@ -85,7 +88,7 @@ struct SoftmaxOfTile {
     });
     for (int64_t j = 0; j < t.w; ++j) scale[j] = T(1) / scale[j];
     write_rows<T, half>(c, t, [&](int64_t at, T* y) {
-      if constexpr (half) {                        // made again: y could not keep it
+      if constexpr (half) {  // made again: y could not keep it
         const T* x = read<T, half>(c.in[0], at, t.w, room);
         for (int64_t j = 0; j < t.w; ++j) y[j] = vexp(x[j] - top[j]) * scale[j];
       } else {
@@ -96,7 +99,8 @@ struct SoftmaxOfTile {
 };
 
 struct LogSoftmaxOfTile {
-  template <class T, bool half> static void go(const Call& c, const Tile& t) {
+  template <class T, bool half>
+  static void go(const Call& c, const Tile& t) {
     T top[width], shift[width], room[width];
     column_max<T, half>(c.in[0], t, top);
     column_sums(t, shift, [&](int64_t at, T* sums) {
@@ -112,7 +116,8 @@ struct LogSoftmaxOfTile {
 };
 
 struct SoftmaxGradOfTile {
-  template <class T, bool half> static void go(const Call& c, const Tile& t) {
+  template <class T, bool half>
+  static void go(const Call& c, const Tile& t) {
     T dot[width], of_y[width], of_g[width];
     column_sums(t, dot, [&](int64_t at, T* sums) {
       const T *y = read<T, half>(c.in[0], at, t.w, of_y), *g = read<T, half>(c.in[1], at, t.w, of_g);
@@ -126,7 +131,8 @@ struct SoftmaxGradOfTile {
 };
 
 struct LogSoftmaxGradOfTile {
-  template <class T, bool half> static void go(const Call& c, const Tile& t) {
+  template <class T, bool half>
+  static void go(const Call& c, const Tile& t) {
     T total[width], of_y[width], of_g[width];
     column_sums(t, total, [&](int64_t at, T* sums) {
       const T* g = read<T, half>(c.in[1], at, t.w, of_g);
@@ -140,7 +146,8 @@ struct LogSoftmaxGradOfTile {
 };
 
 // Whether it is columns; then they are done.
-template <class F> static bool in_columns(const Call& c) {
+template <class F>
+static bool in_columns(const Call& c) {
   const int64_t apart = c.attrs->i[apart_at], n = c.attrs->i[column_at], count = c.out[0].count();
   if (!apart) return false;
   if (!count) return true;
@@ -160,20 +167,20 @@ template <class F> static bool in_columns(const Call& c) {
 void softmax(const Call& c) {
   if (in_columns<SoftmaxOfTile>(c)) return;
   RILLE_FLOATS(c.out[0].dtype, each_row<T>(c, [&](int64_t r, int64_t n) {
-    T* y = c.out[0].ptr<T>() + r * n;
-    const T scale = T(1) / row_exp(c.in[0].ptr<T>() + r * n, y, n, row_max(c.in[0].ptr<T>() + r * n, n));
-    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
-  }));
+                 T* y = c.out[0].ptr<T>() + r * n;
+                 const T scale = T(1) / row_exp(c.in[0].ptr<T>() + r * n, y, n, row_max(c.in[0].ptr<T>() + r * n, n));
+                 for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+               }));
 }
 
 void log_softmax(const Call& c) {
   if (in_columns<LogSoftmaxOfTile>(c)) return;
   RILLE_FLOATS(c.out[0].dtype, each_row<T>(c, [&](int64_t r, int64_t n) {
-    const T* x = c.in[0].ptr<T>() + r * n;
-    T* y = c.out[0].ptr<T>() + r * n;
-    const T m = row_max(x, n), shift = vlog(row_exp_sum(x, n, m));
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - m - shift;
-  }));
+                 const T* x = c.in[0].ptr<T>() + r * n;
+                 T* y = c.out[0].ptr<T>() + r * n;
+                 const T m = row_max(x, n), shift = vlog(row_exp_sum(x, n, m));
+                 for (int64_t i = 0; i < n; ++i) y[i] = x[i] - m - shift;
+               }));
 }
 
 // A directive may not stand in a macro's argument, so these two are functions of their own.
@@ -196,15 +203,15 @@ static void log_softmax_grad_row(const T* y, const T* g, T* o, int64_t n) {
 void softmax_grad(const Call& c) {
   if (in_columns<SoftmaxGradOfTile>(c)) return;
   RILLE_FLOATS(c.out[0].dtype, each_row<T>(c, [&](int64_t r, int64_t n) {
-    softmax_grad_row(c.in[0].ptr<T>() + r * n, c.in[1].ptr<T>() + r * n, c.out[0].ptr<T>() + r * n, n);
-  }));
+                 softmax_grad_row(c.in[0].ptr<T>() + r * n, c.in[1].ptr<T>() + r * n, c.out[0].ptr<T>() + r * n, n);
+               }));
 }
 
 void log_softmax_grad(const Call& c) {
   if (in_columns<LogSoftmaxGradOfTile>(c)) return;
   RILLE_FLOATS(c.out[0].dtype, each_row<T>(c, [&](int64_t r, int64_t n) {
-    log_softmax_grad_row(c.in[0].ptr<T>() + r * n, c.in[1].ptr<T>() + r * n, c.out[0].ptr<T>() + r * n, n);
-  }));
+                 log_softmax_grad_row(c.in[0].ptr<T>() + r * n, c.in[1].ptr<T>() + r * n, c.out[0].ptr<T>() + r * n, n);
+               }));
 }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -4,5 +4,5 @@
 
 #include "kernels/wide_rows.hpp"
 
-RILLE_KERNEL_ROWS(softmax, 0) RILLE_KERNEL_ROWS(log_softmax, 0)
-RILLE_KERNEL_ROWS(softmax_grad, 0) RILLE_KERNEL_ROWS(log_softmax_grad, 0)
+RILLE_KERNEL_ROWS(softmax, 0)
+RILLE_KERNEL_ROWS(log_softmax, 0) RILLE_KERNEL_ROWS(softmax_grad, 0) RILLE_KERNEL_ROWS(log_softmax_grad, 0)

@@ -14,14 +14,19 @@ static constexpr int vector_bytes = 32, row_vectors = 2;
 #else
 static constexpr int vector_bytes = 16, row_vectors = 2;
 #endif
-template <class T> struct Lanes {
+template <class T>
+struct Lanes {
   typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));  // wherever T may lie
   static constexpr int64_t count = vector_bytes / sizeof(T);
   static int64_t up(int64_t n) { return (n + count - 1) / count * count; }
 };
 
 // A matrix whose element (i, p) is data[i * down + p * across].
-template <class T> struct Strided { const T* data; int64_t down, across; };
+template <class T>
+struct Strided {
+  const T* data;
+  int64_t down, across;
+};
 
 // Four rows of `V` vectors: c = or += the sum over p < depth of a(i, p) times row p of b.
 template <class T, int V, bool adds>
@@ -32,8 +37,7 @@ static inline void product_strip(Strided<T> a, const T* b, int64_t ldb, T* c, in
 #pragma GCC unroll 4
   for (int i = 0; i < 4; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      sum[i][v] = adds ? *reinterpret_cast<const L*>(c + i * ldc + v * lanes) : L{};
+    for (int v = 0; v < V; ++v) sum[i][v] = adds ? *reinterpret_cast<const L*>(c + i * ldc + v * lanes) : L{};
   for (int64_t p = 0; p < depth; ++p) {
     L row[V];
 #pragma GCC unroll 4
@@ -79,13 +83,15 @@ struct Rows {
 };
 
 // What lies behind a row is often the next head's, and wanted soon; rows are too far apart for the processor to guess.
-template <int writes> static inline void ask_behind(const Rows& rows, const char* row) {
+template <int writes>
+static inline void ask_behind(const Rows& rows, const char* row) {
   const int64_t bytes = rows.columns * int64_t(size_bytes(rows.dtype));
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + bytes + at, writes, 2);
 }
 
 // `count` rows as T, `ld` elements apart; zeros behind their columns, and in the rows from there to `padded`.
-template <class T> static void load_rows(const Rows& from, int64_t count, int64_t padded, T* to, int64_t ld) {
+template <class T>
+static void load_rows(const Rows& from, int64_t count, int64_t padded, T* to, int64_t ld) {
   for (int64_t r = 0; r < count; ++r) {
     const char* at = from.data + r * from.stride * int64_t(size_bytes(from.dtype));
     T* row = to + r * ld;
@@ -99,7 +105,8 @@ template <class T> static void load_rows(const Rows& from, int64_t count, int64_
 }
 
 // The way back.
-template <class T> static void store_rows(const T* from, int64_t ld, int64_t count, const Rows& to) {
+template <class T>
+static void store_rows(const T* from, int64_t ld, int64_t count, const Rows& to) {
   for (int64_t r = 0; r < count; ++r) {
     char* at = to.data + r * to.stride * int64_t(size_bytes(to.dtype));
     ask_behind<1>(to, at);
@@ -111,7 +118,8 @@ template <class T> static void store_rows(const T* from, int64_t ld, int64_t cou
 
 // A square of as many rows as a vector has lanes, mirrored in the registers: in step h, the blocks of h x h beside the
 // diagonal change places.
-template <class T> static inline void turn_square(const T* x, int64_t ld, T* o, int64_t ldo) {
+template <class T>
+static inline void turn_square(const T* x, int64_t ld, T* o, int64_t ldo) {
   using L = typename Lanes<T>::type;
   using Index = decltype(L{} < L{});
   constexpr int lanes = Lanes<T>::count;
@@ -139,7 +147,8 @@ template <class T> static inline void turn_square(const T* x, int64_t ld, T* o, 
 }
 
 // o[p][j] = x[j][p] for p < depth, j < count, both multiples of the lanes; o's rows are `count` long.
-template <class T> static void turn(const T* x, int64_t ld, int64_t depth, int64_t count, T* o) {
+template <class T>
+static void turn(const T* x, int64_t ld, int64_t depth, int64_t count, T* o) {
   constexpr int64_t lanes = Lanes<T>::count;
   for (int64_t p = 0; p < depth; p += lanes)
     for (int64_t j = 0; j < count; j += lanes) turn_square(x + j * ld + p, ld, o + p * count + j, count);

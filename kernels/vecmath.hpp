@@ -11,13 +11,17 @@ namespace rille::kernels::RILLE_ISA {
 
 #define RILLE_INLINE static inline __attribute__((always_inline))
 
-RILLE_INLINE float bits_to_float(int32_t i) { float f; memcpy(&f, &i, 4); return f; }
+RILLE_INLINE float bits_to_float(int32_t i) {
+  float f;
+  memcpy(&f, &i, 4);
+  return f;
+}
 
 // e^x = 2^n e^r, |r| <= ln2/2, with a degree-6 polynomial (coefficients of the Cephes library's expf).
 RILLE_INLINE float vexp(float x) {
   const float lo = -87.3f, hi = 88.7f;
   const float t = x < lo ? lo : x > hi ? hi : x;
-  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;   // round to nearest
+  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;  // round to nearest
   const float r = (t - n * 0.693359375f) - n * -2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -49,7 +53,7 @@ RILLE_INLINE double vtanh(double x) { return ::tanh(x); }
 
 // log x = e ln2 + log m, m in [sqrt(1/2), sqrt(2)), with a degree-8 polynomial (coefficients of Cephes' logf).
 RILLE_INLINE float vlog(float x) {
-  const bool small = x < 1.17549435e-38f;                       // subnormal: scaled up by 2^23
+  const bool small = x < 1.17549435e-38f;  // subnormal: scaled up by 2^23
   int32_t u;
   const float scaled = small ? x * 8388608.0f : x;
   memcpy(&u, &scaled, 4);
@@ -74,20 +78,20 @@ RILLE_INLINE double vsqrt(double x) { return __builtin_sqrt(x); }
 
 RILLE_INLINE float vfloor(float x) { return __builtin_floorf(x); }
 RILLE_INLINE double vfloor(double x) { return __builtin_floor(x); }
-RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }     // the processor's mode: to nearest even
+RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }  // the processor's mode: to nearest even
 RILLE_INLINE double vround(double x) { return __builtin_rint(x); }
 
 // sin and cos on [-pi/4, pi/4] (coefficients of Cephes' sinf), after x - n pi/2 in f64. For |x| up to sine_limit.
 static constexpr float sine_limit = 1e8f;
 RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
-  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;   // its low bits are n
+  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // its low bits are n
   int64_t n;
   memcpy(&n, &shifted, 8);
   const float r = (float)((double)x - (shifted - 6755399441055744.0) * 1.5707963267948966), z = r * r;
   const int32_t q = (int32_t)n + quarter;
   const float s = ((-1.9515295891e-4f * z + 8.3321608736e-3f) * z - 1.6666654611e-1f) * z * r + r;
-  const float c = ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z +
-                  1.0f;
+  const float c =
+      ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
   const float y = q & 1 ? c : s;
   return q & 2 ? -y : y;
 }

@@ -7,13 +7,21 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-RILLE_INLINE double bits_to_double(uint64_t i) { double d; memcpy(&d, &i, 8); return d; }
-RILLE_INLINE uint64_t double_to_bits(double d) { uint64_t i; memcpy(&i, &d, 8); return i; }
+RILLE_INLINE double bits_to_double(uint64_t i) {
+  double d;
+  memcpy(&d, &i, 8);
+  return d;
+}
+RILLE_INLINE uint64_t double_to_bits(double d) {
+  uint64_t i;
+  memcpy(&i, &d, 8);
+  return i;
+}
 
 // For positive normal numbers: x = 2^n m, m in [sqrt(1/2), sqrt(2)), log2 m = s P(s^2), s = (m - 1) / (m + 1).
 RILLE_INLINE double wide_log2(double x) {
   const uint64_t low = 0x3fe6a09e667f3bcd, bias = 1024ull << 52;
-  const uint64_t u = double_to_bits(x), k = (u - low + bias) >> 52;     // n + 1024
+  const uint64_t u = double_to_bits(x), k = (u - low + bias) >> 52;  // n + 1024
   const double n = bits_to_double(k | 0x4330000000000000) - (4503599627370496.0 + 1024);
   const double m = bits_to_double(u - (k << 52) + bias), s = (m - 1) / (m + 1), z = s * s;
   double p = 0.34071204078540707;
@@ -26,7 +34,7 @@ RILLE_INLINE double wide_log2(double x) {
 
 // 2^t, for |t| up to 1000.
 RILLE_INLINE double wide_exp2(double t) {
-  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);   // its low bits are n
+  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);  // its low bits are n
   double p = 1.5303699899644103e-05;
   p = p * r + 0.00015469729234889767;
   p = p * r + 0.0013333478477891695;
@@ -44,10 +52,10 @@ RILLE_INLINE double wide_cube(double a) { return a * a * a; }
 // As C's pow has it at the ends: 1 at (1, any), (any, 0), (-1, inf); of negative bases only whole powers.
 RILLE_INLINE float wide_pow(float a, float b) {
   const float size = __builtin_fabsf(a), inf = __builtin_inff();
-  const double x = size;                                             // what is subnormal in f32 is normal here
-  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;   // inf and NaN as they are
+  const double x = size;  // what is subnormal in f32 is normal here
+  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;  // inf and NaN as they are
   double t = (double)b * l;
-  t = t < -300 ? -300 : t > 300 ? 300 : t;                           // beyond f32 on both sides
+  t = t < -300 ? -300 : t > 300 ? 300 : t;  // beyond f32 on both sides
   const float y = (float)wide_exp2(t), half = 0.5f * b;
   const bool whole = vfloor(b) == b, odd = whole & (vfloor(half) != half);
   const float none = __builtin_nanf(""), signed_ = odd ? copysignf(y, a) : y;
@@ -78,7 +86,7 @@ static constexpr double quarter_turn = 1.5707963267948966, half_turn = 3.1415926
 RILLE_INLINE float wide_atan2(float y, float x) {
   const double a = __builtin_fabsf(x), b = __builtin_fabsf(y);
   const double high = a < b ? b : a, low = a < b ? a : b;
-  const double t = low == high ? (high == 0 ? 0.0 : 1.0) : low / high;         // both may be inf
+  const double t = low == high ? (high == 0 ? 0.0 : 1.0) : low / high;  // both may be inf
   double r = wide_arc(t);
   r = a < b ? quarter_turn - r : r;
   r = copysignf(1.0f, x) < 0.0f ? half_turn - r : r;
@@ -116,9 +124,11 @@ RILLE_INLINE float wide_acos(float x) {
 RILLE_INLINE double wide_acos(double x) { return ::acos(x); }
 
 // Sine and cosine of u turns, u in [0, 1): exact to the nearest quarter, then polynomials.
-struct Turned { double sine, cosine; };
+struct Turned {
+  double sine, cosine;
+};
 RILLE_INLINE Turned wide_turned(double u) {
-  const double shifted = 4 * u + 6755399441055744.0;                 // its low bits are the quarter
+  const double shifted = 4 * u + 6755399441055744.0;  // its low bits are the quarter
   const double f = u - 0.25 * (shifted - 6755399441055744.0), z = f * f;
   const uint64_t quarter = double_to_bits(shifted);
   double s = -14.916562324881207;

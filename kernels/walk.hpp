@@ -15,7 +15,7 @@ using Row = void (*)(char* const* p, const int64_t* s, int64_t n, const double* 
 // The type in which elements of `t` are computed.
 static inline DType row_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-static constexpr int64_t half_piece = 512;   // f16 and bf16 are widened that many at a time: they stay in the cache
+static constexpr int64_t half_piece = 512;  // f16 and bf16 are widened that many at a time: they stay in the cache
 
 // A row of `count` operands of which some are f16 or bf16.
 static void half_rows(const DType* dtype, int count, char* const* p, const int64_t* s, int64_t n, Row row,
@@ -151,11 +151,11 @@ static inline void binary(const Call& c, Row row) {
 }  // namespace rille::kernels::RILLE_ISA
 
 // The row functions of functor F for an element type: all numbers, floats only, whole numbers only.
-#define RILLE_PICK(rows, F, t, R)                                            \
-  [](::rille::DType dtype) -> Row {                                          \
-    Row row = nullptr;                                                       \
-    RILLE_NUMBERS(dtype, row = &rows<F, T, R>);                              \
-    return row;                                                              \
+#define RILLE_PICK(rows, F, t, R)               \
+  [](::rille::DType dtype) -> Row {             \
+    Row row = nullptr;                          \
+    RILLE_NUMBERS(dtype, row = &rows<F, T, R>); \
+    return row;                                 \
   }(row_type(t))
 #define RILLE_PICK_FLOAT(rows, F, t) \
   (row_type(t) == ::rille::DType::f32 ? Row(&rows<F, float, float>) : Row(&rows<F, double, double>))

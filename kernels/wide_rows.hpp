@@ -20,14 +20,20 @@ void widened_rows(const Call& c, Kernel kernel, unsigned whole);
 #ifdef RILLE_ISA
 #define RILLE_KERNEL_ROWS(name, whole) RILLE_KERNEL(name)
 #else
-#define RILLE_KERNEL_ROWS(name, whole)                                                  \
-  namespace rille::kernels::v1 { void name(const Call&); }                              \
-  namespace rille::kernels::v3 { void name(const Call&); }                              \
-  namespace rille::kernels::v4 { void name(const Call&); }                              \
-  namespace rille::kernels {                                                            \
-  inline void name(const Call& c) {                                                     \
-    const int level = isa_level();                                                      \
+#define RILLE_KERNEL_ROWS(name, whole)                                                   \
+  namespace rille::kernels::v1 {                                                         \
+  void name(const Call&);                                                                \
+  }                                                                                      \
+  namespace rille::kernels::v3 {                                                         \
+  void name(const Call&);                                                                \
+  }                                                                                      \
+  namespace rille::kernels::v4 {                                                         \
+  void name(const Call&);                                                                \
+  }                                                                                      \
+  namespace rille::kernels {                                                             \
+  inline void name(const Call& c) {                                                      \
+    const int level = isa_level();                                                       \
     widened_rows(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name, whole); \
-  }                                                                                     \
+  }                                                                                      \
   }
 #endif

@@ -8,7 +8,10 @@ namespace rille::capi {
 
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
   // Also when this coroutine is destroyed where it waits.
-  struct Abandon { CallState& call; ~Abandon() { call.abandoned = true; } } at_end{*call};
+  struct Abandon {
+    CallState& call;
+    ~Abandon() { call.abandoned = true; }
+  } at_end{*call};
   if (token.cancelled()) co_return token.reason();
   rille_call handle;
   handle.state = call;
@@ -28,9 +31,8 @@ Error wrong_argument(const rille_call& call, std::size_t index, const char* expe
   const auto& arguments = call.state->arguments;
   std::string got = index < arguments.size() ? arguments[index].to_json() : "nothing";
   if (got.size() > 60) got = got.substr(0, 57) + "...";
-  return make_error(ErrorKind::invalid,
-                    fmt::format("{}: argument {}: expected {}, got {}", call.state->function->full_name,
-                                index + 1, expected, got));
+  return make_error(ErrorKind::invalid, fmt::format("{}: argument {}: expected {}, got {}",
+                                                    call.state->function->full_name, index + 1, expected, got));
 }
 
 const Value& argument(const rille_call& call, std::size_t index) {
@@ -55,9 +57,7 @@ template <class F>
 void answer(rille_call* call, F make) noexcept {
   try {
     call->finish(make());
-  } catch (const std::exception& e) {
-    call->finish(take(give_exception(e)));
-  }
+  } catch (const std::exception& e) { call->finish(take(give_exception(e))); }
 }
 
 Result<Value> parse(const rille_call& call, const char* json, std::size_t length) {
@@ -135,8 +135,12 @@ rille_error* rille_call_text(const rille_call* call, size_t index, const char** 
 void rille_call_return_json(rille_call* call, const char* json, size_t length) {
   answer(call, [&] { return parse(*call, json, length); });
 }
-void rille_call_return_number(rille_call* call, double value) { answer(call, [&] { return Value(value); }); }
-void rille_call_return_bool(rille_call* call, int value) { answer(call, [&] { return Value(value != 0); }); }
+void rille_call_return_number(rille_call* call, double value) {
+  answer(call, [&] { return Value(value); });
+}
+void rille_call_return_bool(rille_call* call, int value) {
+  answer(call, [&] { return Value(value != 0); });
+}
 void rille_call_return_text(rille_call* call, const char* text, size_t length) {
   answer(call, [&] { return Value(std::string(text ? text : "", text ? length : 0)); });
 }
@@ -159,9 +163,7 @@ void rille_completion_resolve(rille_completion* completion, const char* json, si
   Result<Value> value = Value();
   try {
     if (json) value = Value::from_json(std::string_view(json, length));
-  } catch (const std::exception& e) {
-    value = take(give_exception(e));
-  }
+  } catch (const std::exception& e) { value = take(give_exception(e)); }
   complete(completion, std::move(value));
 }
 

@@ -12,8 +12,8 @@ struct CallState {
   std::string run_id;
   Value::Array arguments;
   std::shared_ptr<Gate> gate;
-  Future<Result<Value>> future;            // of a suspended call
-  std::atomic<bool> abandoned{false};      // nobody waits for it any more
+  Future<Result<Value>> future;        // of a suspended call
+  std::atomic<bool> abandoned{false};  // nobody waits for it any more
 };
 
 // Calls the function; waits when it suspends. cancelled: with the token's reason, and the late result is dropped.
@@ -25,9 +25,11 @@ struct rille_call {
   std::shared_ptr<rille::capi::CallState> state;
   std::optional<rille::Result<rille::Value>> outcome;
   bool suspended = false;
-  std::vector<std::string> texts;          // JSON of the arguments, as far as asked for
+  std::vector<std::string> texts;  // JSON of the arguments, as far as asked for
 
-  void finish(rille::Result<rille::Value> result) { if (!suspended && !outcome) outcome.emplace(std::move(result)); }
+  void finish(rille::Result<rille::Value> result) {
+    if (!suspended && !outcome) outcome.emplace(std::move(result));
+  }
 };
 
 struct rille_completion {

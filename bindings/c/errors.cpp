@@ -26,17 +26,13 @@ rille_error* give(Error error) noexcept {
     auto made = std::make_unique<rille_error>();
     made->error = std::move(error);
     return made.release();
-  } catch (const std::bad_alloc&) {
-    return reserve();
-  }
+  } catch (const std::bad_alloc&) { return reserve(); }
 }
 
 rille_error* give_exception(const std::exception& e) noexcept {
   try {
     return give(host::error_from_exception(e));
-  } catch (const std::exception&) {
-    return reserve();
-  }
+  } catch (const std::exception&) { return reserve(); }
 }
 
 Error take(rille_error* error) noexcept {
@@ -91,7 +87,10 @@ int64_t rille_error_retry_after_ms(const rille_error* e) { return e->error.retry
 int rille_error_http_status(const rille_error* e) { return e->error.http_status; }
 
 const char* rille_error_field(const rille_error* e, const char* name) {
-  struct Field { const char* name; const std::string Error::* text; };
+  struct Field {
+    const char* name;
+    const std::string Error::*text;
+  };
   static constexpr Field fields[] = {
       {"message", &Error::message},       {"hint", &Error::hint},         {"code", &Error::code},
       {"traceback", &Error::traceback},   {"provider", &Error::provider}, {"operation", &Error::operation},
@@ -107,9 +106,7 @@ const rille_error* rille_error_cause(const rille_error* e) {
   auto* kept = const_cast<rille_error*>(e);
   try {
     if (!kept->cause) kept->cause = capi::hold(*e->error.cause);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  } catch (const std::bad_alloc&) { return nullptr; }
   return kept->cause.get();
 }
 
@@ -117,9 +114,7 @@ const char* rille_error_to_json(const rille_error* e) {
   auto* kept = const_cast<rille_error*>(e);
   try {
     if (kept->json.empty()) kept->json = error_to_value(e->error).to_json();
-  } catch (const std::bad_alloc&) {
-    return "{\"kind\":\"memory\",\"message\":\"out of memory\"}";
-  }
+  } catch (const std::bad_alloc&) { return "{\"kind\":\"memory\",\"message\":\"out of memory\"}"; }
   return kept->json.c_str();
 }
 

@@ -28,10 +28,10 @@ struct rille_error {
 
 namespace rille::capi {
 
-rille_error* give(Error error) noexcept;       // owned by the host program
-Error take(rille_error* error) noexcept;       // frees it; null: `cancelled`
+rille_error* give(Error error) noexcept;  // owned by the host program
+Error take(rille_error* error) noexcept;  // frees it; null: `cancelled`
 std::unique_ptr<rille_error> hold(Error error);
-char* give_text(const std::string& text);      // for rille_free
+char* give_text(const std::string& text);  // for rille_free
 
 rille_error* give_exception(const std::exception& e) noexcept;
 
@@ -41,9 +41,7 @@ rille_error* guarded(F&& body) noexcept {
   try {
     Result<> r = body();
     return r ? nullptr : give(std::move(r).error());
-  } catch (const std::exception& e) {
-    return give_exception(e);
-  }
+  } catch (const std::exception& e) { return give_exception(e); }
 }
 
 // A struct of options as the host program knew it, the rest as our defaults.
@@ -84,10 +82,10 @@ struct rille_runtime {
   void* log_payload = nullptr;
   bool full_tracebacks = false;
   int runs_max = 0;
-  int pending = 0;                     // signals and releases under way
+  int pending = 0;  // signals and releases under way
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
   std::unique_ptr<rille::host::Interrupter> interrupter;
-  uv_async_t* wake = nullptr;          // for interrupts: closed, then freed by the loop
+  uv_async_t* wake = nullptr;  // for interrupts: closed, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
@@ -96,7 +94,7 @@ struct rille_runtime {
   void take_interrupt();
   int running() const;
   void forget(rille_run* run);
-  void abandon();                      // suspends what is under way, where it stands
+  void abandon();  // suspends what is under way, where it stands
   void say(rille_log_level level, const std::string& line) const {
     if (log) log(level, line.data(), line.size(), log_payload);
   }
@@ -108,7 +106,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   bool resumed = false, started = false, settled = false, freed = false;
   std::string id, script, name, source, directory;
   rille::Value args;
-  rille_run_options options{};         // its texts are not kept
+  rille_run_options options{};  // its texts are not kept
   std::unique_ptr<rille::engine::Run> run;
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
@@ -121,8 +119,8 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
 
   void cancel(rille::Error reason);
   void finish(rille::Result<rille::Value> outcome);
-  void settle();                       // after the last of its frames: frees the script, tells the host program
-  void close();                        // host, then run
+  void settle();  // after the last of its frames: frees the script, tells the host program
+  void close();   // host, then run
 };
 
 namespace rille::capi {

@@ -40,14 +40,12 @@ Result<int> invoke(lua_State* L) {
   Fiber* fiber = host.current();
   if (!fiber || !host.has_run()) return make_error(ErrorKind::state, fmt::format("{} works inside a run", f.full_name));
   if (f.effect == RILLE_VOLATILE && !host.effects_allowed())
-    return make_error(
-        ErrorKind::state,
-        fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
-        fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
+    return make_error(ErrorKind::state,
+                      fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
+                      fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
   RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, host));
   call->gate = runtime->gate;
-  if (f.effect != RILLE_STEP || !fiber->step.empty())
-    return await(L, perform(call, CancelToken()), push_decoded);
+  if (f.effect != RILLE_STEP || !fiber->step.empty()) return await(L, perform(call, CancelToken()), push_decoded);
   engine::Operation operation("host", f.full_name, Value(call->arguments), script_position(L));
   std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) { return perform(call, std::move(token)); };
   return await(L, host.run().recorded(fiber->id, std::move(operation), std::move(live)), push_decoded, Waits::engine);
@@ -97,8 +95,7 @@ Result<> check_module(const rille_runtime& rt, const char* name) {
                       "choose another name");
   for (const char* taken : {"string", "table", "math", "coroutine", "bit", "io", "os", "debug", "ffi", "jit"})
     if (word == taken)
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Lua's libraries", name),
-                        "choose another name");
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is one of Lua's libraries", name), "choose another name");
   if (rt.modules.count(name))
     return make_error(ErrorKind::state, fmt::format("the module '{}' is registered already", name));
   return {};
@@ -108,17 +105,15 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
   rille_function_spec spec{};
   std::memcpy(&spec, &given, std::min(given.struct_size, sizeof spec));
   if (!is_name(spec.name))
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"),
-        "use letters, digits and _");
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"),
+                      "use letters, digits and _");
   if (!spec.function)
     return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
   if (spec.effect < RILLE_PURE || spec.effect > RILLE_VOLATILE)
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
-        "declare RILLE_PURE, RILLE_STEP or RILLE_VOLATILE");
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
+                      "declare RILLE_PURE, RILLE_STEP or RILLE_VOLATILE");
   HostFunction f;
   f.module = module;
   f.name = spec.name;

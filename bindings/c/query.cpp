@@ -89,8 +89,7 @@ rille_error* rille_release(rille_runtime* rt, const char* id, rille_done_functio
       if (meant && l.billable()) ids.push_back(l.id);
     }
     if (!known)
-      return make_error(ErrorKind::invalid,
-                        fmt::format("there is no lease '{}', and no run of that id has one", id),
+      return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}', and no run of that id has one", id),
                         "list them with rille_leases");
     spawn(rt, release(rt, std::move(ids)), done, payload);
     return {};
@@ -103,9 +102,7 @@ rille_error* rille_signal(rille_runtime* rt, const char* run_id, const char* nam
     RILLE_CHECK(check_call(rt));
     if (!run_id || !name) return null_argument("rille_signal", run_id ? "name" : "run_id");
     Value message;
-    if (payload_json) {
-      RILLE_TRY(message, Value::from_json(payload_json));
-    }
+    if (payload_json) { RILLE_TRY(message, Value::from_json(payload_json)); }
     spawn(rt, rt->engine->signal(run_id, name, std::move(message)), done, payload);
     return {};
   });

@@ -16,6 +16,7 @@
    6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler, but with the
       first kernel on the CPU (docs/manual/kernels.md). Several runtimes may live in one process. The host neither
       ignores SIGCHLD nor waits for children that it has not started. */
+/* clang-format off */
 #ifndef RILLE_H
 #define RILLE_H
 

@@ -127,10 +127,9 @@ Async<Value> perform(rille_run* r) {
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
   if (r->options.wall_ms > 0)
     r->wall = std::make_unique<Timer>(*r->runtime->loop, r->options.wall_ms, [r] {
-      r->run->cancel(
-          make_error(ErrorKind::timeout,
-                     fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
-                     "raise the limit wall_ms"));
+      r->run->cancel(make_error(ErrorKind::timeout,
+                                fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
+                                "raise the limit wall_ms"));
     });
   r->runtime->interrupter->add(r->host.get());
   Value none;
@@ -151,9 +150,8 @@ Result<> check_options(const rille_run_options& o) {
     if (value < least)
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected at least {}", name, value, least));
   if (o.rules != RILLE_RULES_WORKFLOW && o.rules != RILLE_RULES_OPEN)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN",
-                                  static_cast<int>(o.rules)));
+    return make_error(ErrorKind::invalid, fmt::format("rules = {}: expected RILLE_RULES_WORKFLOW or RILLE_RULES_OPEN",
+                                                      static_cast<int>(o.rules)));
   return {};
 }
 
@@ -176,8 +174,7 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
 
 Result<> prepare(std::shared_ptr<rille_run> r, std::string source, rille_run** out) {
   if (source.size() > source_bytes_max)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
   r->source = std::move(source);
   r->name = std::filesystem::path(r->script).filename().string();
   r->id = new_run_id(r->runtime->loop->clock().wall_us());
@@ -269,8 +266,7 @@ rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run
     RILLE_TRY(auto r, new_run(rt, options));
     RILLE_TRY(engine::RunRow row, rt->engine->run(id));
     if (row.mode != "durable")
-      return make_error(ErrorKind::state,
-                        fmt::format("run {} followed open rules: it was not journaled", row.id),
+      return make_error(ErrorKind::state, fmt::format("run {} followed open rules: it was not journaled", row.id),
                         "start a new run");
     if (run_has_ended(row.state))
       return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
@@ -294,8 +290,7 @@ rille_error* rille_run_start(rille_run* run) {
     rille_runtime* rt = run->runtime;
     RILLE_CHECK(check_call(rt));
     if (run->state != RILLE_RUN_NEW)
-      return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id),
-                        "prepare another");
+      return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id), "prepare another");
     if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
     if (rt->running() >= rt->runs_max)
       return make_error(ErrorKind::state,

@@ -91,8 +91,7 @@ rille_runtime::~rille_runtime() {
   runs.clear();
   engine.reset();
   if (wake)
-    uv_close(reinterpret_cast<uv_handle_t*>(wake),
-             [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
+    uv_close(reinterpret_cast<uv_handle_t*>(wake), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
   loop.reset();
 }
 
@@ -168,10 +167,9 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
     if (left.empty())
       return make_error(ErrorKind::timeout, "releases were still under way at the deadline",
                         "see `rille leases`, or run `rille gc`");
-    return make_error(
-        ErrorKind::timeout,
-        fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
-        "go on with rille_run_resume, or release what they hold with `rille gc`");
+    return make_error(ErrorKind::timeout,
+                      fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
+                      "go on with rille_run_resume, or release what they hold with `rille gc`");
   });
 }
 
@@ -180,8 +178,7 @@ void rille_destroy(rille_runtime* rt) {
   if (!rt || rt->pid != getpid() || rt->turning) return;
   try {
     delete rt;
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
 }
 
 int rille_poll_fd(const rille_runtime* rt) { return rt->loop->poll_fd(); }

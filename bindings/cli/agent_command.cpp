@@ -6,11 +6,11 @@
 #include "bindings/cli/app.hpp"
 #include "bindings/host/gpu_use.hpp"
 #include "bindings/lua/worker.hpp"
-#include "runtime/workflow/agent/daemon.hpp"
 #include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/store/instance_dir.hpp"
+#include "runtime/workflow/agent/daemon.hpp"
 
 namespace rille::cli {
 
@@ -47,8 +47,10 @@ int agent_command(App& app, const std::vector<std::string>& words) {
     return given ? 0 : fail(app, given.error());
   }
   if (directory.empty() || (what != "keeper" && what != "daemon" && what != "connect" && what != "worker"))
-    return fail(app, make_error(ErrorKind::invalid, "rille agent is started by Rille itself, but for "
-                                "`rille agent notice --dir D --in 2m`", "see docs/manual/agents.md")),
+    return fail(app, make_error(ErrorKind::invalid,
+                                "rille agent is started by Rille itself, but for "
+                                "`rille agent notice --dir D --in 2m`",
+                                "see docs/manual/agents.md")),
            2;
   if (what == "worker") {
     lua::WorkerOptions options;

@@ -19,11 +19,11 @@ struct App {
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;  // opened by open_engine
   Terminal terminal;
-  std::string home;      // RILLE_HOME
+  std::string home;  // RILLE_HOME
   std::string self_exe;
-  std::vector<std::string> commands;   // the words of `rille --help`
+  std::vector<std::string> commands;  // the words of `rille --help`
   bool json = false;
-  bool trace = false;    // RILLE_TRACE=1
+  bool trace = false;  // RILLE_TRACE=1
 };
 
 Result<> open_engine(App& app);
@@ -39,17 +39,17 @@ int suspend_command(App& app, const std::string& run);
 
 // run_command.cpp
 struct RunArguments {
-  std::string file;                    // "" for -e
-  std::optional<std::string> code;     // of -e
+  std::string file;                 // "" for -e
+  std::optional<std::string> code;  // of -e
   std::vector<std::string> script_arguments;
-  std::string tag;                     // whose budget it shares
-  std::string deadline;                // "2h"; "" = none
-  std::string resume;                  // a run id; with code: a session that the code goes on with, and ends
-  std::string with;                    // the file that `resume` goes on with instead of the pinned script
-  bool rerent = false;                 // of such a one: machines of its own for leases that were open there
-  std::string fork_from;               // a key: not that run goes on, but a new one that begins with its record
+  std::string tag;        // whose budget it shares
+  std::string deadline;   // "2h"; "" = none
+  std::string resume;     // a run id; with code: a session that the code goes on with, and ends
+  std::string with;       // the file that `resume` goes on with instead of the pinned script
+  bool rerent = false;    // of such a one: machines of its own for leases that were open there
+  std::string fork_from;  // a key: not that run goes on, but a new one that begins with its record
   bool retry_failed = false;
-  bool cancel = false;                 // goes back to where it stood, and cleans up
+  bool cancel = false;  // goes back to where it stood, and cleans up
 };
 int run_command(App& app, const RunArguments& arguments);
 // "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word that is no option.
@@ -79,8 +79,8 @@ int quotas_command(App& app, const std::vector<std::string>& providers, const st
 int cost_command(App& app, const std::string& run, const std::string& by, bool reconcile);  // by: "", run tag month ..
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);
 struct BudgetArguments {
-  std::string month, alert_url;        // month: "200", or "none"; "" leaves it as it is
-  std::vector<std::string> tags;       // "eval=50"
+  std::string month, alert_url;   // month: "200", or "none"; "" leaves it as it is
+  std::vector<std::string> tags;  // "eval=50"
   std::int64_t alert_percent = 80;
 };
 int budget_command(App& app);
@@ -96,14 +96,14 @@ int doctor_provider_command(App& app, const std::string& name, bool with_policy)
 // doctor_live.cpp
 struct LiveArguments {
   std::string provider, gpu = "any";
-  double max_cost = 0.5, price = -1;   // dollars, and dollars per hour; -1: as the provider says
+  double max_cost = 0.5, price = -1;  // dollars, and dollars per hour; -1: as the provider says
   bool spot = false;
 };
 int doctor_live_command(App& app, const LiveArguments& arguments);
 // top_command.cpp
 struct TopArguments {
   std::string interval = "1s";
-  int count = 0;                       // readings; 0: until it is ended
+  int count = 0;  // readings; 0: until it is ended
 };
 int top_command(App& app, const TopArguments& arguments);
 // repl.cpp

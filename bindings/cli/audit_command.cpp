@@ -63,9 +63,9 @@ int audit_command(App& app, const std::string& run, const std::string& kept) {
     app.terminal.out(format_table(rows));
   }
   if (wrong) return fail(app, *wrong);
-  app.terminal.out(trail->rows ? fmt::format("{} events, the trail is whole; its last hash is {}\n", trail->rows,
-                                             trail->head)
-                               : "no events yet\n");
+  app.terminal.out(trail->rows
+                       ? fmt::format("{} events, the trail is whole; its last hash is {}\n", trail->rows, trail->head)
+                       : "no events yet\n");
   return 0;
 }
 

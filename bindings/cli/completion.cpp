@@ -87,8 +87,9 @@ _rille() {{
   esac
 }}
 complete -o filenames -F _rille rille
-)sh", names(all, " ", any), cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs,
-                     of_leases);
+)sh",
+                     names(all, " ", any), cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases),
+                     of_runs, of_leases);
 }
 
 std::string zsh(const std::vector<Command>& all) {
@@ -121,7 +122,8 @@ _rille() {{
   esac
 }}
 compdef _rille rille
-)sh", list, cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs, of_leases);
+)sh",
+                     list, cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs, of_leases);
 }
 
 std::string fish(const std::vector<Command>& all) {

@@ -103,8 +103,8 @@ int cost_command(App& app, const std::string& id, const std::string& by, bool re
   if (reconcile) {
     auto settled = run_blocking(*app.loop, app.engine->leases().reconcile({}));
     if (!settled) return fail(app, settled.error());
-    app.terminal.note(fmt::format("{} machine{} reconciled with the providers' bills", *settled,
-                                  *settled == 1 ? "" : "s"));
+    app.terminal.note(
+        fmt::format("{} machine{} reconciled with the providers' bills", *settled, *settled == 1 ? "" : "s"));
   }
   auto leases = leases_of(app, id);
   if (!leases) return fail(app, leases.error());
@@ -139,9 +139,8 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
     lease::add_to(total.money, sum.money);
     total.unknown = total.unknown || sum.unknown;
     std::string name = sum.machines > 1 ? fmt::format("{} ({} machines)", l.name, sum.machines) : l.name;
-    rows.push_back({std::move(name), l.provider, l.state,
-                    sum.time(sum.lived_us), sum.time(sum.starting_us), sum.time(sum.idle_us),
-                    shown(l.price()), sum.shown()});
+    rows.push_back({std::move(name), l.provider, l.state, sum.time(sum.lived_us), sum.time(sum.starting_us),
+                    sum.time(sum.idle_us), shown(l.price()), sum.shown()});
   }
   rows.push_back({"total", "", "", "", "", "", "", total.shown()});
   return format_table(rows);
@@ -153,8 +152,12 @@ int budget_command(App& app) {
   if (app.json) {
     Value::Array out;
     for (const lease::Money& m : *budgets)
-      out.push_back(Value().set("scope", m.scope).set("limit_micros", m.limit).set("spent_micros", m.spent)
-                        .set("reserved_micros", m.reserved).set("leases", m.held));
+      out.push_back(Value()
+                        .set("scope", m.scope)
+                        .set("limit_micros", m.limit)
+                        .set("spent_micros", m.spent)
+                        .set("reserved_micros", m.reserved)
+                        .set("leases", m.held));
     app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
     return 0;
   }

@@ -1,4 +1,6 @@
 // `rille doctor`: what is present, what is missing, and what that costs.
+#include "bindings/cli/doctor.hpp"
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
@@ -8,14 +10,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
-#include "runtime/core/base/places.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/cuda_kernels.hpp"
 #include "runtime/compute/device/cuda_libraries.hpp"
+#include "runtime/core/base/places.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/telemetry/nvml.hpp"
 #include "runtime/workflow/provider/providers.hpp"
 
@@ -57,7 +58,7 @@ Check cuda_driver() {
   Check missing{"CUDA driver", "missing", "",
                 std::string("no GPU on this machine: tensors run on its CPU; ") +
                     (served ? "rented GPUs are not affected" : "on rented machines too, for the CUDA part is missing")};
-  if (served) {                                        // it looks in more places
+  if (served) {  // it looks in more places
     const auto driver = device::cuda_driver();
     if (!driver) {
       missing.found = driver.error().message;
@@ -148,10 +149,10 @@ Check journal(App& app) {
   std::string sqlite;
   (void)app.engine->journal().reader().query("SELECT sqlite_version()", {},
                                              [&](const store::Row& row) { sqlite = row.text(0); });
-  return {"journal", "ok",
-          fmt::format("SQLite {}, {} runs, {} live leases", sqlite, runs ? runs->size() : 0,
-                      leases ? leases->size() : 0),
-          ""};
+  return {
+      "journal", "ok",
+      fmt::format("SQLite {}, {} runs, {} live leases", sqlite, runs ? runs->size() : 0, leases ? leases->size() : 0),
+      ""};
 }
 
 // One row for each provider that the settings name. Nobody is asked: that is `rille doctor --provider NAME`.
@@ -197,9 +198,8 @@ int doctor_command(App& app) {
   add_providers(app, checks);
   bool broken = false;
   for (const Check& c : checks)
-    broken = broken || (c.state == "missing" &&
-                        (c.what == "journal" || c.what == "state folder" || c.what == "oneDNN" ||
-                         c.what == "providers"));
+    broken = broken || (c.state == "missing" && (c.what == "journal" || c.what == "state folder" ||
+                                                 c.what == "oneDNN" || c.what == "providers"));
   if (app.json) app.terminal.out(Value(checks_value(checks)).to_json_pretty() + "\n");
   else app.terminal.out(checks_table(app.terminal, checks, "WITHOUT IT"));
   return broken ? 1 : 0;

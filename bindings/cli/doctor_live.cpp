@@ -9,8 +9,8 @@
 #include "bindings/cli/session.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
-#include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::cli {
 
@@ -58,7 +58,7 @@ struct Live {
   provider::Provider& from;
   Session session;
   std::vector<Step> steps;
-  std::string lease, tag;               // of the machine that it got
+  std::string lease, tag;  // of the machine that it got
   std::int64_t last_ns = 0;
 
   Live(App& a, provider::Provider& p) : app(a), from(p), session(a), last_ns(a.loop->clock().monotonic_ns()) {}
@@ -112,9 +112,10 @@ void on_event(Live& live, const Value& e) {
   if (!lease || !*lease) return;
   live.tag = (*lease)->tag;
   const lease::Price price = (*lease)->price();
-  live.step("rent", true, fmt::format("{} of {}, {}{}", (*lease)->machine_id, live.from.name(),
-                                      price.micros < 0 ? "at an unknown price" : price.shown() + " per hour",
-                                      (*lease)->request.offer.spot ? ", spot" : ""));
+  live.step("rent", true,
+            fmt::format("{} of {}, {}{}", (*lease)->machine_id, live.from.name(),
+                        price.micros < 0 ? "at an unknown price" : price.shown() + " per hour",
+                        (*lease)->request.offer.spot ? ", spot" : ""));
   live.app.loop->spawn(see_listed(live, (*lease)->run, (*lease)->machine_id, live.tag));
 }
 
@@ -217,8 +218,8 @@ int doctor_live_command(App& app, const LiveArguments& arguments) {
   if (Result<> r = make_host(s, app.home, host::Rules::workflow); !r) return fail(app, r.error());
   const Result<FunctionRef> main = s.host->load_file(file);
   if (!main) return fail(app, main.error());
-  const std::string title = fmt::format("run {}, at most {}", s.run->id(), format_dollars(static_cast<Micros>(
-                                                                               arguments.max_cost * 1e6)));
+  const std::string title =
+      fmt::format("run {}, at most {}", s.run->id(), format_dollars(static_cast<Micros>(arguments.max_cost * 1e6)));
   return drive(s, *main, app.json ? "" : title, [&live] { return finish_live(live); });
 }
 

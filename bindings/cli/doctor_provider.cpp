@@ -22,9 +22,9 @@ Check key_age(const provider::Identity& who, std::int64_t now_us) {
   const std::int64_t days = (now_us - who.key_made_wall_us) / day_us;
   const std::string found = fmt::format("{} days, made {}", days, format_utc(who.key_made_wall_us).substr(0, 10));
   if (days <= key_days_max) return {"key age", "ok", found, ""};
-  return {"key age", "warning", found,
-          fmt::format("older than {} days: make a new one, put it where this one is, and delete this one",
-                      key_days_max)};
+  return {
+      "key age", "warning", found,
+      fmt::format("older than {} days: make a new one, put it where this one is, and delete this one", key_days_max)};
 }
 
 Check clock(const provider::Identity& who) {
@@ -77,8 +77,9 @@ void add_offers(App& app, provider::Provider& p, std::vector<Check>& checks) {
   provider::OfferQuery any;
   const auto offers = run_blocking(*app.loop, p.offers(any, {}));
   if (!offers) checks.push_back(of_error("offers", offers.error()));
-  else checks.push_back({"offers", offers->empty() ? "warning" : "ok", fmt::format("{}", offers->size()),
-                         offers->empty() ? "nothing can be rented now" : ""});
+  else
+    checks.push_back({"offers", offers->empty() ? "warning" : "ok", fmt::format("{}", offers->size()),
+                      offers->empty() ? "nothing can be rented now" : ""});
 }
 
 void add_identity(App& app, const provider::Identity& who, std::vector<Check>& checks) {

@@ -132,8 +132,8 @@ EditLine* init() {
     Lent locales("LOCPATH", bundle + "/share/rille/locale");
     std::setlocale(LC_CTYPE, "C.UTF-8");
   }
-  Lent terminals("TERMINFO_DIRS", "/etc/terminfo:/lib/terminfo:/usr/share/terminfo:/usr/lib/terminfo:" +
-                                      bundle + "/share/rille/terminfo");
+  Lent terminals("TERMINFO_DIRS", "/etc/terminfo:/lib/terminfo:/usr/share/terminfo:/usr/lib/terminfo:" + bundle +
+                                      "/share/rille/terminfo");
   return el_init("rille", stdin, stdout, stderr);
 }
 

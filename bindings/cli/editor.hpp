@@ -26,9 +26,9 @@ class Editor {
   Input read(const std::string& prompt, std::string& line);
   void add_history(const std::string& entry);
   void set_complete(Complete complete);
-  void interrupt();        // from the loop: the line being edited is dropped
-  void hide();             // takes the prompt and the line off the screen
-  void draw();             // puts them back
+  void interrupt();  // from the loop: the line being edited is dropped
+  void hide();       // takes the prompt and the line off the screen
+  void draw();       // puts them back
 
  private:
   struct State;

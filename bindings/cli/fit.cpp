@@ -32,8 +32,12 @@ std::string shortened(const std::string& text, std::size_t most) {
   std::size_t from = 0, to = text.size();
   const bool path = text.front() == '/';
   while (columns(std::string_view(text).substr(from, to - from)) > most - 1) {
-    if (path) do ++from; while (continues(text[from]));
-    else do --to; while (continues(text[to]));
+    if (path) do
+        ++from;
+      while (continues(text[from]));
+    else do
+        --to;
+      while (continues(text[to]));
   }
   return path ? "…" + text.substr(from) : text.substr(0, to) + "…";
 }
@@ -77,8 +81,8 @@ std::string fit_table(std::size_t width, Rows rows, std::initializer_list<Gives>
       if (column < row.size()) row[column] = shortened(row[column], most);
   }
   std::string out = format_table(rows);
-  if (!without.empty()) out += fmt::format("no room for {}: in a pipe (| cat) nothing is left out\n",
-                                           fmt::join(without, ", "));
+  if (!without.empty())
+    out += fmt::format("no room for {}: in a pipe (| cat) nothing is left out\n", fmt::join(without, ", "));
   return out;
 }
 

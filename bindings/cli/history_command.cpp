@@ -13,8 +13,8 @@ Result<Value> history_query(const OffersArguments& a) {
   for (const auto& [option, given] :
        {std::pair("--max-price", a.max_price >= 0), std::pair("--interconnect", !a.interconnect.empty()),
         std::pair("--gpu-memory", !a.gpu_memory.empty()), std::pair("--network", a.network_gbps > 0),
-        std::pair("--compliance", !a.compliance.empty()),
-        std::pair("--rank", !a.rank.empty()), std::pair("--refresh", a.refresh)})
+        std::pair("--compliance", !a.compliance.empty()), std::pair("--rank", !a.rank.empty()),
+        std::pair("--refresh", a.refresh)})
     if (given)
       return make_error(ErrorKind::invalid, fmt::format("{} says nothing of what machines have cost", option),
                         "--history goes with --gpu --count --vcpus --memory --provider --region --since");

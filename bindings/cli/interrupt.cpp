@@ -86,13 +86,9 @@ void become(char* const* words) {
 }
 
 Interrupts::Interrupts(Loop& loop, void (*now)(void*), void* context, std::function<void(int)> on_interrupt,
-                       std::function<void(int)> on_suspend, std::vector<std::string> last_resort,
-                       std::string line)
-    : on_interrupt_(std::move(on_interrupt)),
-      on_suspend_(std::move(on_suspend)),
-      last_resort_(std::move(last_resort)),
-      last_line_(std::move(line)),
-      wake_(new uv_async_t) {
+                       std::function<void(int)> on_suspend, std::vector<std::string> last_resort, std::string line)
+    : on_interrupt_(std::move(on_interrupt)), on_suspend_(std::move(on_suspend)), last_resort_(std::move(last_resort)),
+      last_line_(std::move(line)), wake_(new uv_async_t) {
   interrupts = heeded = 0;
   suspend_signal = 0;
   uv_async_init(loop.uv(), wake_, [](uv_async_t* a) { static_cast<Interrupts*>(a->data)->poll(); });

@@ -18,9 +18,8 @@ namespace {
 std::string ended_by(const App& app, const std::string& provider) {
   Result<provider::Provider*> p = app.engine->providers().find(provider);
   if (!p) return "?";  // its settings are gone
-  return (*p)->traits().dead_man == provider::DeadMan::none
-             ? "nobody"
-             : std::string(provider::to_string((*p)->traits().dead_man));
+  return (*p)->traits().dead_man == provider::DeadMan::none ? "nobody"
+                                                            : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
 // What nobody here has rented costs what its provider says, in its currency.
@@ -84,8 +83,8 @@ std::string machines_text(const App& app, const lease::Survey& survey, std::int6
   if (rows.size() == 1)
     return survey.errors.empty() ? "the providers show nothing with the tag of this installation\n"
                                  : "no machine was seen, but not every provider could be asked: there may be some\n";
-  return fit_table(app.terminal, std::move(rows), {{"RUN"}, {"AGE"}, {"MACHINE", 12}, {"NAME", 8}, {"PER HOUR"},
-                                                   {"ENDED BY"}, {"LEASE"}});
+  return fit_table(app.terminal, std::move(rows),
+                   {{"RUN"}, {"AGE"}, {"MACHINE", 12}, {"NAME", 8}, {"PER HOUR"}, {"ENDED BY"}, {"LEASE"}});
 }
 
 std::string remarks(const lease::Survey& survey) {
@@ -94,8 +93,10 @@ std::string remarks(const lease::Survey& survey) {
   for (const auto& s : survey.machines) {
     if (!is_orphan(s)) continue;
     if (s.account == lease::Account::unknown)
-      out += fmt::format("machine {0} at {1} is in no journal here. If no other RILLE_HOME holds it, end it with "
-                         "`rille gc --unknown {0}`\n", s.machine.id, s.provider);
+      out += fmt::format(
+          "machine {0} at {1} is in no journal here. If no other RILLE_HOME holds it, end it with "
+          "`rille gc --unknown {0}`\n",
+          s.machine.id, s.provider);
     else ends = true;
   }
   if (ends) out += "what is settled, second or older is nobody's: `rille gc` ends it\n";
@@ -121,10 +122,13 @@ int all_providers(App& app) {
   for (const auto& l : survey->unseen) unseen.push_back(l.to_value(now_us));
   for (const Error& e : survey->errors) errors.push_back(error_to_value(e));
   if (app.json)
-    app.terminal.out(Value().set("machines", std::move(machines)).set("unseen", std::move(unseen))
-                         .set("errors", std::move(errors)).to_json_pretty() + "\n");
-  else
-    app.terminal.out(machines_text(app, *survey, now_us) + remarks(*survey));
+    app.terminal.out(Value()
+                         .set("machines", std::move(machines))
+                         .set("unseen", std::move(unseen))
+                         .set("errors", std::move(errors))
+                         .to_json_pretty() +
+                     "\n");
+  else app.terminal.out(machines_text(app, *survey, now_us) + remarks(*survey));
   return orphans || !survey->errors.empty() ? 3 : 0;
 }
 
@@ -155,21 +159,22 @@ int leases_command(App& app, bool all, bool providers) {
   for (const auto& l : *leases) {
     Result<std::int64_t> ends = app.engine->leases().ends_us(l);
     const bool announced = l.state == "live" && l.taken_us > now, over = l.state == "released";
-    rows.push_back({l.id, l.name, announced ? "preempting" : l.billable() && l.detached ? "detached" : l.state,
-                    l.provider, l.machine_id,
-                    l.price().shown(), lease::to_string(l.costs(now)),
-                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l),
-                    l.run});
+    rows.push_back({l.id, l.name,
+                    announced                    ? "preempting"
+                    : l.billable() && l.detached ? "detached"
+                                                 : l.state,
+                    l.provider, l.machine_id, l.price().shown(), lease::to_string(l.costs(now)),
+                    over ? "" : in_time(ends ? *ends : l.expires_us, now), over ? "" : ended_by(app, l), l.run});
   }
   std::string late;
   for (const auto& l : *leases)
     if (ended_by(app, l) == "watch")
-      late += fmt::format("{}: `rille watch` or `rille gc` alone ends it then; the {}'s own switch is {} later\n",
-                          l.name, ended_by(app, l.provider),
-                          format_duration_ms((l.request.expires_wall_us - l.expires_us) / 1000));
-  const std::string table =
-      fit_table(app.terminal, std::move(rows), {{"MACHINE", 12}, {"MACHINE"}, {"RUN"}, {"NAME", 12}, {"SPENT"},
-                                                {"PROVIDER"}, {"NAME", 6}, {"ENDED BY"}});
+      late +=
+          fmt::format("{}: `rille watch` or `rille gc` alone ends it then; the {}'s own switch is {} later\n", l.name,
+                      ended_by(app, l.provider), format_duration_ms((l.request.expires_wall_us - l.expires_us) / 1000));
+  const std::string table = fit_table(
+      app.terminal, std::move(rows),
+      {{"MACHINE", 12}, {"MACHINE"}, {"RUN"}, {"NAME", 12}, {"SPENT"}, {"PROVIDER"}, {"NAME", 6}, {"ENDED BY"}});
   app.terminal.out(table + late);
   return 0;
 }

@@ -17,8 +17,8 @@
 #include "bindings/cli/simulate.hpp"
 #include "bindings/cli/usage.hpp"
 #include "bindings/cli/watch.hpp"
-#include "runtime/core/base/places.hpp"
 #include "runtime/compute/device/lane_busy.hpp"
+#include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/core_limit.hpp"
 #include "runtime/core/store/sqlite_memory.hpp"
 
@@ -173,8 +173,8 @@ int run_main(App& app, int argc, char** argv) {
   ps->add_option("-n", listed.limit, "at most so many")->check(CLI::Range(1, 1000000));
   ps->add_flag("--all", listed.with_children, "those that scripts have started, too");
   ps->add_option("--state", listed.state, "those only that are running, interrupted, suspended, done, failed, ..")
-      ->check(CLI::IsMember({"running", "interrupted", "suspended", "done", "failed", "cancelled", "cleanup",
-                             "diverged"}));
+      ->check(
+          CLI::IsMember({"running", "interrupted", "suspended", "done", "failed", "cancelled", "cleanup", "diverged"}));
   auto* rm = cli.add_subcommand("rm", "remove runs that have ended: their record and files, not what they cost");
   rm->add_option("RUN", ids, "their ids, unique beginnings of them, or `last`")->required();
   auto with_run = [&](const char* command, const char* text) {
@@ -269,20 +269,22 @@ int run_main(App& app, int argc, char** argv) {
   auto* doctor_live =
       doctor->add_option("--live", live.provider, "rent its cheapest machine for some minutes, and try everything");
   doctor->add_option("--max-cost", live.max_cost, "dollars that this may cost at most (0.50)")
-      ->needs(doctor_live)->check(number_from(0, true));
+      ->needs(doctor_live)
+      ->check(number_from(0, true));
   doctor->add_option("--gpu", live.gpu, "model and count, e.g. T4:1; else any, also none")->needs(doctor_live);
   doctor->add_option("--price", live.price, "dollars per hour, where the provider says none in dollars")
-      ->needs(doctor_live)->check(number_from(0));
+      ->needs(doctor_live)
+      ->check(number_from(0));
   doctor->add_flag("--spot", live.spot, "a spot machine")->needs(doctor_live);
   doctor_of->excludes(doctor_live);
   TopArguments topping;
   auto* top = cli.add_subcommand("top", "what this machine's processors and GPUs do now, again and again");
   top->add_option("--interval", topping.interval, "between two readings")->capture_default_str();
-  top->add_option("--count", topping.count, "so many readings; without it until it is ended")
-      ->check(number_from(1));
+  top->add_option("--count", topping.count, "so many readings; without it until it is ended")->check(number_from(1));
   std::string shell;
   auto* completion = cli.add_subcommand("completion", "what a shell reads to complete commands, options and ids");
-  completion->add_option("SHELL", shell, "bash, zsh or fish")->required()
+  completion->add_option("SHELL", shell, "bash, zsh or fish")
+      ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   auto* repl = cli.add_subcommand("repl", "the prompt (also: rille alone)");
   cli.add_subcommand("agent", "what runs on an instance; started by Rille itself");
@@ -319,7 +321,8 @@ int run_main(App& app, int argc, char** argv) {
   if (cli.count("-e") > 0) run.code = code;
   if (run.code && run_cmd->parsed())
     return fail(app, make_error(ErrorKind::invalid, fmt::format("-e is the whole script: '{}' is one more", run.file),
-                                "run either")), 2;
+                                "run either")),
+           2;
   if (run_cmd->parsed() && asks_for_help(words.script)) return script_help_command(app, run.file);
   if (run.code || run_cmd->parsed() || resume->parsed() || fork->parsed()) return run_command(app, run);
   if (offers->parsed()) return offers_command(app, wished);

@@ -1,15 +1,14 @@
 // `rille offers`: what can be rented, from what was told a moment ago where that will do, else from the providers; the
 // engine, its journal and the providers' drivers are opened only then.
-#include "bindings/cli/fit.hpp"
-#include "bindings/cli/offers.hpp"
-#include "bindings/cli/usage.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 
+#include "bindings/cli/fit.hpp"
+#include "bindings/cli/offers.hpp"
+#include "bindings/cli/usage.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
@@ -60,8 +59,8 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   if (!a.interconnect.empty()) v.set("interconnect", a.interconnect);
   if (a.network_gbps > 0) v.set("network_gbps", a.network_gbps);
   if (!a.rank.empty()) v.set("rank", a.rank);
-  for (const auto& [name, list] : {std::pair("providers", &a.providers), std::pair("regions", &a.regions),
-                                   std::pair("compliance", &a.compliance)})
+  for (const auto& [name, list] :
+       {std::pair("providers", &a.providers), std::pair("regions", &a.regions), std::pair("compliance", &a.compliance)})
     if (!list->empty()) v.set(name, Value::Array(list->begin(), list->end()));
   RILLE_TRY(Value rates, read_pairs("--rate", a.rates));
   RILLE_TRY(Value tokens, read_pairs("--tokens", a.tokens));
@@ -76,21 +75,21 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
 struct Unheard {
   std::string provider;
   Error error;
-  std::int64_t told_us = 0;                                 // 0: now
+  std::int64_t told_us = 0;  // 0: now
 };
 
 struct Listed {
   std::vector<Offer> offers;
   std::size_t matching = 0;
   std::vector<Unheard> errors;
-  std::map<std::string, std::int64_t> told_us;              // those answered from the cache
-  std::map<std::string, std::int64_t> unpriced;             // types of a provider whose prices were not asked
-  Workload workload;                                        // what they are ranked by, where one is named
+  std::map<std::string, std::int64_t> told_us;   // those answered from the cache
+  std::map<std::string, std::int64_t> unpriced;  // types of a provider whose prices were not asked
+  Workload workload;                             // what they are ranked by, where one is named
 };
 
 struct Limits {
-  std::int64_t max_age_us = 0;                              // of what is in the cache
-  std::int64_t timeout_ms = 0;                              // of each that is asked; 0: by its own rule
+  std::int64_t max_age_us = 0;  // of what is in the cache
+  std::int64_t timeout_ms = 0;  // of each that is asked; 0: by its own rule
 };
 
 Error in_region(const provider::AskedRegion& region) {
@@ -101,8 +100,8 @@ Error in_region(const provider::AskedRegion& region) {
 }
 
 // Asks those, keeps what they say, and adds what matches.
-Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources,
-             std::vector<std::string> names, Limits limits, provider::OfferCache& cache, Listed& out) {
+Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources, std::vector<std::string> names,
+             Limits limits, provider::OfferCache& cache, Listed& out) {
   RILLE_CHECK(open_engine(app));
   lease::Patience patience;
   patience.timeout_ms = limits.timeout_ms;
@@ -110,8 +109,8 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
   patience.others_have_some = out.matching > 0;  // from the cache
   OfferQuery asked = provider::to_be_kept(query);
   asked.providers = std::move(names);
-  RILLE_TRY(auto answers, run_blocking(*app.loop, lease::ask_providers(*app.loop, app.engine->providers(), asked,
-                                                                       patience, {})));
+  RILLE_TRY(auto answers,
+            run_blocking(*app.loop, lease::ask_providers(*app.loop, app.engine->providers(), asked, patience, {})));
   std::vector<provider::OfferCache::Answer> kept;
   for (auto& answer : answers) {
     std::vector<provider::AskedRegion> unasked = std::move(answer.left_out.unasked);
@@ -133,8 +132,8 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
   return {};
 }
 
-Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
-                       Limits limits, std::size_t limit) {
+Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits,
+                       std::size_t limit) {
   Listed out;
   provider::OfferCache cache(app.home);
   const std::int64_t now_us = app.loop->clock().wall_us();
@@ -199,10 +198,9 @@ void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& 
 }
 
 std::string offers_table(const Terminal& terminal, const Listed& listed, const OfferQuery& query, bool reserved) {
-  const bool linked = std::any_of(listed.offers.begin(), listed.offers.end(),
-                                  [](const Offer& o) { return !links_of(o).empty(); });
-  std::vector<std::vector<std::string>> rows{
-      {"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
+  const bool linked =
+      std::any_of(listed.offers.begin(), listed.offers.end(), [](const Offer& o) { return !links_of(o).empty(); });
+  std::vector<std::vector<std::string>> rows{{"PROVIDER", "OFFER", "GPU", "COUNT", "CPUS", "MEMORY", "REGION", "SPOT"}};
   if (linked) rows[0].emplace_back("LINKS");
   rows[0].emplace_back("PER HOUR");
   if (reserved) rows[0].insert(rows[0].end(), {"1 YEAR", "3 YEARS"});
@@ -213,8 +211,13 @@ std::string offers_table(const Terminal& terminal, const Listed& listed, const O
                                                                 : "TOKENS PER $");
   if (listed.workload.named()) rows[0].emplace_back("FROM");
   for (const Offer& o : listed.offers) {
-    std::vector<std::string> row{o.provider, o.id, o.gpu.empty() ? "-" : o.gpu, fmt::format("{}", o.gpu_count),
-                                 fmt::format("{}", o.vcpus), format_size_bytes(o.memory_bytes), o.region,
+    std::vector<std::string> row{o.provider,
+                                 o.id,
+                                 o.gpu.empty() ? "-" : o.gpu,
+                                 fmt::format("{}", o.gpu_count),
+                                 fmt::format("{}", o.vcpus),
+                                 format_size_bytes(o.memory_bytes),
+                                 o.region,
                                  o.spot ? "spot" : ""};
     if (linked) row.push_back(links_of(o));
     row.push_back(offer_price(o, o.price_micros_per_hour, query, "unknown"));
@@ -226,8 +229,17 @@ std::string offers_table(const Terminal& terminal, const Listed& listed, const O
   }
   std::string out = "no offers match\n";
   if (rows.size() > 1)
-    out = fit_table(terminal, std::move(rows), {{"LINKS", 10}, {"OFFER", 20}, {"LINKS"}, {"REGION", 10}, {"SPOT"},
-                                                {"CPUS"}, {"MEMORY"}, {"OFFER", 12}, {"REGION"}, {"OFFER"}});
+    out = fit_table(terminal, std::move(rows),
+                    {{"LINKS", 10},
+                     {"OFFER", 20},
+                     {"LINKS"},
+                     {"REGION", 10},
+                     {"SPOT"},
+                     {"CPUS"},
+                     {"MEMORY"},
+                     {"OFFER", 12},
+                     {"REGION"},
+                     {"OFFER"}});
   for (const auto& [name, types] : listed.unpriced)
     out += fmt::format("{}: {}\n", name, provider::unpriced_note(types));
   return out;
@@ -240,8 +252,7 @@ std::string age_of(std::int64_t told_us, std::int64_t now_us) {
 // "prices of 3m ago: aws, gcp"
 std::string ages_of(const Listed& listed, std::int64_t now_us) {
   std::map<std::string, std::vector<std::string>> by_age;
-  for (const auto& [name, told_us] : listed.told_us)
-    by_age[age_of(told_us, now_us)].push_back(name);
+  for (const auto& [name, told_us] : listed.told_us) by_age[age_of(told_us, now_us)].push_back(name);
   std::vector<std::string> parts;
   for (const auto& [age, names] : by_age)
     parts.push_back(fmt::format("prices of {} ago: {}", age, fmt::join(names, ", ")));
@@ -269,13 +280,14 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
 }
 
 // To people, where nothing matches. Whether there is something else is another question, so others are asked.
-void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings,
-                        Limits limits) {
+void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits) {
   using provider::Asker;
   if (const std::string hint = provider::gpu_hint(query, Asker::command); !hint.empty()) return app.terminal.note(hint);
   if (providers_file().empty() && query.providers.empty() && query.gpu != "cpu")
-    return app.terminal.note(fmt::format("only this machine is set up: {}/providers.json names others, "
-                                         "see docs/manual/providers", config_folder()));
+    return app.terminal.note(
+        fmt::format("only this machine is set up: {}/providers.json names others, "
+                    "see docs/manual/providers",
+                    config_folder()));
   const std::optional<OfferQuery> loose = provider::loosened(query);
   std::vector<Offer> others;
   if (loose) {

@@ -17,8 +17,7 @@
 
 #define LOADER "lib/ld-linux-x86-64.so.2"
 enum { page = 4096, headers_most = 32, added = 2 };
-extern const char __ehdr_start[]
-    __attribute__((visibility("hidden"))); /* the linker's: where the program begins */
+extern const char __ehdr_start[] __attribute__((visibility("hidden"))); /* the linker's: where the program begins */
 
 /* The stack is the loader's in the end, exactly as the kernel made it; rdx is 0: nothing to call at exit. */
 __asm__(
@@ -105,8 +104,7 @@ static void map_segment(char* base, const Elf64_Phdr* p, int fd) {
 /* Maps the loader; its first page, with its headers, is its first segment. */
 static char* map_loader(uintptr_t* entry) {
   long fd = call6(SYS_open, (long)loader, O_RDONLY | O_CLOEXEC, 0, 0, 0, 0);
-  if (fd < 0)
-    give_up("cannot open ", ": this `rille` works inside its bundle only; move or link the whole folder\n");
+  if (fd < 0) give_up("cannot open ", ": this `rille` works inside its bundle only; move or link the whole folder\n");
   const Elf64_Ehdr* file = (const Elf64_Ehdr*)map(0, page, PROT_READ, 0, (int)fd, 0);
   if (*(const uint32_t*)file->e_ident != 0x464c457f || file->e_machine != EM_X86_64 ||
       file->e_phoff + (size_t)file->e_phnum * sizeof(Elf64_Phdr) > page)
@@ -132,11 +130,9 @@ static void copy_headers(Elf64_auxv_t* phdr, Elf64_auxv_t* phnum) {
   if (count > headers_most) give_up("too many program headers, before ", "\n");
   uintptr_t base = (uintptr_t)__ehdr_start;
   size_t name = length(loader) + 1, size = (count + added) * sizeof headers[0];
-  headers[0] =
-      (Elf64_Phdr){.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8, .p_filesz = size, .p_memsz = size};
+  headers[0] = (Elf64_Phdr){.p_type = PT_PHDR, .p_flags = PF_R, .p_align = 8, .p_filesz = size, .p_memsz = size};
   headers[0].p_vaddr = headers[0].p_paddr = (uintptr_t)headers - base;
-  headers[1] =
-      (Elf64_Phdr){.p_type = PT_INTERP, .p_flags = PF_R, .p_align = 1, .p_filesz = name, .p_memsz = name};
+  headers[1] = (Elf64_Phdr){.p_type = PT_INTERP, .p_flags = PF_R, .p_align = 1, .p_filesz = name, .p_memsz = name};
   headers[1].p_vaddr = headers[1].p_paddr = (uintptr_t)loader - base;
   volatile char* to = (volatile char*)&headers[added];
   for (size_t i = 0; i < count * sizeof headers[0]; ++i) to[i] = from[i];

@@ -18,7 +18,7 @@ struct Line {
   std::string name, provider, offer, region, note;
   Micros price = 0, reserved = 0, expected = 0;
   std::int64_t ttl_ms = 0, used_ms = 0;
-  std::optional<Error> refused;          // a rent of it would be, for this build cannot use its GPU
+  std::optional<Error> refused;  // a rent of it would be, for this build cannot use its GPU
 };
 
 // Per hour; below 0: nobody knows.

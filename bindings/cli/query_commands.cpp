@@ -65,8 +65,8 @@ int ps_command(App& app, const PsArguments& wanted) {
     std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
     rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, lease::to_string(cost), r.script});
   }
-  app.terminal.out(fit_table(app.terminal, std::move(rows), {{"SCRIPT", 16}, {"COST"}, {"TOOK"}, {"SCRIPT", 8},
-                                                             {"SCRIPT"}, {"STARTED"}}));
+  app.terminal.out(fit_table(app.terminal, std::move(rows),
+                             {{"SCRIPT", 16}, {"COST"}, {"TOOK"}, {"SCRIPT", 8}, {"SCRIPT"}, {"STARTED"}}));
   return 0;
 }
 
@@ -172,9 +172,9 @@ int release_command(App& app, const std::string& what) {
         all += fmt::format("{}{} of run {}", all.empty() ? "" : ", ", l.id, l.run);
       }
     if (ids.size() > 1)
-      return fail(app, make_error(ErrorKind::invalid,
-                                  fmt::format("{} leases are called '{}': {}", ids.size(), what, all),
-                                  "name the lease by its id, or the run"));
+      return fail(app,
+                  make_error(ErrorKind::invalid, fmt::format("{} leases are called '{}': {}", ids.size(), what, all),
+                             "name the lease by its id, or the run"));
   }
   if (ids.empty()) {
     if (auto run = app.engine->run(what))
@@ -183,9 +183,9 @@ int release_command(App& app, const std::string& what) {
   }
   if (ids.empty()) {
     std::string near = did_you_mean(what, known);
-    return fail(app, make_error(ErrorKind::invalid, fmt::format("nothing live is called '{}'", what),
-                                near.empty() ? "list the leases with `rille leases`"
-                                             : fmt::format("did you mean {}?", near)));
+    return fail(
+        app, make_error(ErrorKind::invalid, fmt::format("nothing live is called '{}'", what),
+                        near.empty() ? "list the leases with `rille leases`" : fmt::format("did you mean {}?", near)));
   }
   Value::Array released, failed;
   for (const std::string& id : ids) {
@@ -232,14 +232,14 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
     out += fmt::format("NOT released {} {} ({}): {}\n", l.id, l.name, l.machine_id, l.error);
   for (const auto& h : report.held)
     out += fmt::format("held {} {} ({}) for {}, at {} per hour: {}; until {}, in {}\n", h.lease.id, h.lease.name,
-                       h.lease.machine_id, h.lease.run, h.lease.price().shown(), h.why,
-                       format_utc(h.until_us), format_duration_ms((h.until_us - now) / 1000));
+                       h.lease.machine_id, h.lease.run, h.lease.price().shown(), h.why, format_utc(h.until_us),
+                       format_duration_ms((h.until_us - now) / 1000));
   if (!report.held.empty()) out += "end them now with `rille gc --now RUN`, or go on with `rille resume RUN`\n";
   for (const auto& l : report.unknown)
-    out += fmt::format("unknown machine {0} at {1} bears our tag {2}; it is in no journal here and was left alone{3}. "
-                       "If no other RILLE_HOME holds it, end it with `rille gc --unknown {0}`\n",
-                       l.machine_id, l.provider, l.tag,
-                       l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
+    out += fmt::format(
+        "unknown machine {0} at {1} bears our tag {2}; it is in no journal here and was left alone{3}. "
+        "If no other RILLE_HOME holds it, end it with `rille gc --unknown {0}`\n",
+        l.machine_id, l.provider, l.tag, l.expires_us > now ? fmt::format(" until {}", format_utc(l.expires_us)) : "");
   for (const Error& e : report.errors)
     out += fmt::format("could not ask {} for its machines: {}\n", e.provider, e.message);
   if (!report.errors.empty()) out += "what is there is not known: `rille gc` again, when it answers\n";
@@ -265,11 +265,14 @@ int signal_command(App& app, const std::string& run, const std::string& name, co
   if (!row) return fail(app, row.error());
   Result<> r = run_blocking(*app.loop, app.engine->signal(row->id, name, payload ? *payload : Value(value)));
   if (!r) return fail(app, r.error());
-  if (!app.json)
-    app.terminal.note(fmt::format("run {} gets '{}' when it waits for it", row->id, name));
+  if (!app.json) app.terminal.note(fmt::format("run {} gets '{}' when it waits for it", row->id, name));
   else
-    app.terminal.out(Value().set("run", row->id).set("signal", name).set("value", payload ? *payload : Value(value))
-                         .to_json_pretty() + "\n");
+    app.terminal.out(Value()
+                         .set("run", row->id)
+                         .set("signal", name)
+                         .set("value", payload ? *payload : Value(value))
+                         .to_json_pretty() +
+                     "\n");
   return 0;
 }
 

@@ -25,8 +25,8 @@ int quotas_command(App& app, const std::vector<std::string>& providers, const st
   std::vector<Error> errors;
   for (const Value& row : *told->as_array()) {
     if (row["error"].is_null()) {
-      rows.push_back({row.text("provider"), row.text("region"), row.text("name"), number(row, "limit"),
-                      number(row, "used")});
+      rows.push_back(
+          {row.text("provider"), row.text("region"), row.text("name"), number(row, "limit"), number(row, "used")});
       continue;
     }
     errors.push_back(error_from_value(row));

@@ -9,8 +9,7 @@ Task<void> Reaper::work(std::shared_ptr<State> state, engine::ReapSpec spec) {
   state->busy = false;
   if (!report || state->app.json) co_return;
   Terminal& t = state->app.terminal;
-  for (const auto& l : report->released)
-    t.note(fmt::format("released {} ({}), left by run {}", l.name, l.id, l.run));
+  for (const auto& l : report->released) t.note(fmt::format("released {} ({}), left by run {}", l.name, l.id, l.run));
   for (const auto& l : report->failed)
     t.note(fmt::format("warning: {} ({}), left by run {}, is not released: {}", l.name, l.id, l.run, l.error));
 }

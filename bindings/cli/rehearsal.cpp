@@ -19,7 +19,7 @@ struct Stage {
   std::unique_ptr<engine::Simulation> world;
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;
-  host::Interrupter interrupter{16};   // nobody arms it
+  host::Interrupter interrupter{16};  // nobody arms it
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   ~Stage() {

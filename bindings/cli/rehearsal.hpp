@@ -15,19 +15,19 @@
 namespace rille::cli {
 
 struct Rehearsal {
-  std::string script;                       // absolute
+  std::string script;  // absolute
   Value args;
-  std::string home;                         // a folder for what runs keep; made on demand
+  std::string home;  // a folder for what runs keep; made on demand
   std::shared_ptr<const engine::Lessons> lessons;
-  bool unknown_calls_end_at_once = false;   // else they are errors
-  std::int64_t days_max = 60;               // of virtual time
+  bool unknown_calls_end_at_once = false;  // else they are errors
+  std::int64_t days_max = 60;              // of virtual time
   // Told with the virtual time since the start. Null: nobody listens.
   std::function<void(std::int64_t us, const Value& event)> event;
   std::function<void(std::string_view text)> print;
 };
 
 struct Rented {
-  Value options;                            // as the script asked
+  Value options;  // as the script asked
   lease::Lease lease;
 };
 
@@ -37,8 +37,8 @@ struct Outcome {
   Micros cost_micros = 0;
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
-  int announced = 0;                   // of the preemptions: its machine was left before
-  std::vector<Rented> rented;               // when asked for
+  int announced = 0;           // of the preemptions: its machine was left before
+  std::vector<Rented> rented;  // when asked for
 };
 
 Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented);

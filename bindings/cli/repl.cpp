@@ -403,8 +403,7 @@ int repl_command(App& app, const std::string& resume) {
   r.run = std::move(*run);
   r.log.open(r.run->home() + "/log");
   std::vector<lua_CFunction> open(1, open_repl);
-  if (Result<> made = make_host(r, app.folder(), host::Rules::open, open); !made)
-    return fail(app, made.error());
+  if (Result<> made = make_host(r, app.folder(), host::Rules::open, open); !made) return fail(app, made.error());
   lua_pushlightuserdata(r.host->lua(), &r);
   set_registry(r.host->lua(), &key_repl);
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");

@@ -9,12 +9,12 @@ namespace {
 
 void tell_cut(App& app, const engine::Cut& cut) {
   if (!cut.because_of.empty())
-    app.terminal.note(fmt::format("the lease '{}' was open there and is not now: going back to before its rent",
-                                  cut.because_of));
+    app.terminal.note(
+        fmt::format("the lease '{}' was open there and is not now: going back to before its rent", cut.because_of));
   if (!cut.rented_anew.empty())
     app.terminal.note(fmt::format("rented anew when first used: {}", fmt::join(cut.rented_anew, ", ")));
-  app.terminal.note(fmt::format("{} entries kept, {} left out, from {} ({}) on", cut.kept, cut.dropped, cut.key,
-                                cut.source));
+  app.terminal.note(
+      fmt::format("{} entries kept, {} left out, from {} ({}) on", cut.kept, cut.dropped, cut.key, cut.source));
 }
 
 }  // namespace
@@ -23,8 +23,13 @@ int invalidate_command(App& app, const std::string& run, const std::string& key)
   Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->invalidate(run, key));
   if (!cut) return fail(app, cut.error());
   if (app.json) {
-    app.terminal.out(Value().set("run", cut->run).set("key", cut->key).set("kept", cut->kept)
-                         .set("dropped", cut->dropped).to_json_pretty() + "\n");
+    app.terminal.out(Value()
+                         .set("run", cut->run)
+                         .set("key", cut->key)
+                         .set("kept", cut->kept)
+                         .set("dropped", cut->dropped)
+                         .to_json_pretty() +
+                     "\n");
     return 0;
   }
   tell_cut(app, *cut);

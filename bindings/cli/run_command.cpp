@@ -9,10 +9,10 @@
 #include "bindings/cli/session.hpp"
 #include "bindings/host/lua.hpp"
 #include "bindings/host/open.hpp"
+#include "bindings/lua/open.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/remove.hpp"
-#include "bindings/lua/open.hpp"
 
 namespace rille::cli {
 
@@ -55,9 +55,9 @@ Error no_script(const std::string& word, const std::vector<std::string>& command
   std::string near = word.find('/') == std::string::npos ? did_you_mean(word, commands) : "";
   if (word == "version") near = "--version";
   if (word == "help") near = "--help";
-  return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
-                    near.empty() ? "rille --help lists the commands"
-                                 : fmt::format("did you mean the command `rille {}`?", near));
+  return make_error(
+      ErrorKind::invalid, fmt::format("there is no script '{}'", word),
+      near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
 }
 
 // Ended by rille.args, before it did anything: such a run is not kept.
@@ -99,10 +99,8 @@ int finish(Session& s) {
   if (app.json) {
     Value v;
     v.set("run", s.run->id());
-    if (r)
-      v.set("result", *r);
-    else
-      v.set("error", error_to_value(r.error()));
+    if (r) v.set("result", *r);
+    else v.set("error", error_to_value(r.error()));
     app.terminal.out(v.to_json_pretty() + "\n");
   } else {
     if (leases && !leases->empty()) app.terminal.out("\n" + cost_table(*leases, app.loop->clock().wall_us()));
@@ -138,10 +136,8 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
     std::size_t equals = w.find('=');
     std::string name = w.substr(2, equals == std::string::npos ? equals : equals - 2);
     Value value(true);
-    if (equals != std::string::npos)
-      value = w.substr(equals + 1);
-    else if (i + 1 < words.size() && !words[i + 1].starts_with("--"))
-      value = words[++i];
+    if (equals != std::string::npos) value = w.substr(equals + 1);
+    else if (i + 1 < words.size() && !words[i + 1].starts_with("--")) value = words[++i];
     if (!out.try_emplace(name, std::move(value)).second)
       return make_error(ErrorKind::invalid, fmt::format("--{} is given twice", name),
                         fmt::format("give it once; a list is written --{} a,b,c", name));
@@ -207,8 +203,7 @@ int run_command(App& app, const RunArguments& arguments) {
   }
   s.log.open(s.run->home() + "/log");
   bool one_liner = arguments.code.has_value();
-  std::string directory =
-      one_liner ? app.folder() : std::filesystem::path(script).parent_path().string();
+  std::string directory = one_liner ? app.folder() : std::filesystem::path(script).parent_path().string();
   std::vector<lua_CFunction> words;
   if (one_liner) words.push_back(lua::open_as_global);
   if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
@@ -225,10 +220,9 @@ int run_command(App& app, const RunArguments& arguments) {
     (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), e));
     return fail(app, e);
   }
-  std::string title =
-      arguments.resume.empty()       ? fmt::format("run {}", s.run->id())
-      : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
-                                    : fmt::format("run {}, forked", s.run->id());
+  std::string title = arguments.resume.empty()      ? fmt::format("run {}", s.run->id())
+                      : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
+                                                    : fmt::format("run {}, forked", s.run->id());
   if ((one_liner && arguments.resume.empty()) || app.json) title.clear();
   if (arguments.cancel) {
     app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });

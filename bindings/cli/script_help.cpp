@@ -14,8 +14,7 @@ namespace {
 const char* type_of(const Value& model) {
   if (model.as_number()) return "NUMBER";
   if (model.as_bool()) return "";
-  if (const Value::Array* a = model.as_array())
-    return !a->empty() && a->front().as_number() ? "NUMBER,.." : "TEXT,..";
+  if (const Value::Array* a = model.as_array()) return !a->empty() && a->front().as_number() ? "NUMBER,.." : "TEXT,..";
   return "TEXT";
 }
 

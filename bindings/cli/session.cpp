@@ -51,24 +51,19 @@ void show_event(App& app, const Value& e) {
   else if (what == "preempting")
     t.note(fmt::format("the machine of {} will be taken away at {}", e.text("name"),
                        format_utc(static_cast<std::int64_t>(e.number("deadline") * 1e6))));
-  else if (what == "replacing")
-    t.note(fmt::format("{} goes to another machine", e.text("name")));
-  else if (what == "resizing")
-    t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
+  else if (what == "replacing") t.note(fmt::format("{} goes to another machine", e.text("name")));
+  else if (what == "resizing") t.note(fmt::format("{} stops, to become {}", e.text("name"), e.text("becomes")));
   else if (what == "resized")
     t.note(fmt::format("{} is {} now, at {}", e.text("name"), e.text("type"), event_price(e)));
-  else if (what == "expired")
-    t.note(fmt::format("{}: it is released", e.text("message")));
-  else if (what == "released")
-    t.note(fmt::format("released {}", e.text("name")));
+  else if (what == "expired") t.note(fmt::format("{}: it is released", e.text("message")));
+  else if (what == "released") t.note(fmt::format("released {}", e.text("name")));
   else if (what == "stray")
     t.note(fmt::format("ended {} of {}, which had come to light late: it bears the tag of {}", e.text("machine"),
                        e.text("provider"), e.text("name")));
   else if (what == "staged")
     t.note(fmt::format("staged {}: {} in {} files", e.text("to"), format_size_bytes(e.integer("bytes")),
                        e.integer("files")));
-  else if (what == "checkpoint")
-    t.note(fmt::format("checkpoint at step {}", e.integer("step")));
+  else if (what == "checkpoint") t.note(fmt::format("checkpoint at step {}", e.integer("step")));
   else if (what == "retry")
     t.note(fmt::format("step {} failed, attempt {} in {}: {}", e.text("step"), e.integer("attempt"),
                        format_duration_ms(e.integer("delay_ms")), e.text("error")));
@@ -76,10 +71,8 @@ void show_event(App& app, const Value& e) {
     t.note(fmt::format("call {} {}: {}", e.text("call"),
                        e.boolean("from_checkpoint") ? "goes on from its last checkpoint" : "starts again",
                        e.text("why")));
-  else if (what == "reconnect")
-    t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
-  else if (what == "fiber_failed")
-    t.note(fmt::format("a background fiber failed: {}", e.text("message")));
+  else if (what == "reconnect") t.note(fmt::format("call {}: connecting again ({})", e.text("call"), e.text("why")));
+  else if (what == "fiber_failed") t.note(fmt::format("a background fiber failed: {}", e.text("message")));
   else if (what == "warning")
     t.note(fmt::format("warning: {}: {}", e.text("what"), e.text("message", e["error"].text("message"))));
 }
@@ -172,8 +165,8 @@ int drive(Session& s, FunctionRef main, const std::string& title, const std::fun
   std::optional<Reaper> reaper;
   if (s.run->mode() == engine::Mode::durable) reaper.emplace(s.app);
   s.app.loop->run_until([&] { return s.result.has_value(); });
-  const bool cancelled = !*s.result && (s.result->error().kind == ErrorKind::cancelled ||
-                                        s.result->error().code == "run_deadline");
+  const bool cancelled =
+      !*s.result && (s.result->error().kind == ErrorKind::cancelled || s.result->error().code == "run_deadline");
   int code = then();
   if (reaper) reaper->at_exit([&s] { return s.hurried; });
   if (cancelled) leave_unfinished(s.app, code);
@@ -208,8 +201,8 @@ std::vector<std::string> abandon_words(const Session& s) {
   if (s.run) {
     (void)s.app.engine->suspend(*s.run);
     if (s.app.json)
-      s.app.terminal.out(Value().set("run", s.run->id()).set("state", "suspended").set("signal", signal)
-                             .to_json_pretty() + "\n");
+      s.app.terminal.out(
+          Value().set("run", s.run->id()).set("state", "suspended").set("signal", signal).to_json_pretty() + "\n");
     s.app.terminal.note(fmt::format("suspended by signal {}; continue with: rille resume {}", signal, s.run->id()));
   }
   _exit(128 + signal);

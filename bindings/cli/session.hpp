@@ -34,7 +34,7 @@ struct Session {
   std::unique_ptr<host::LuaHost> host;
   std::optional<Result<Value>> result;
   Interrupts* signals = nullptr;
-  bool hurried = false;                // Ctrl-C after the run's end: only the reaper is waited for
+  bool hurried = false;  // Ctrl-C after the run's end: only the reaper is waited for
 
   explicit Session(App& a) : app(a) {}
   // What is still suspended refers to the run: it goes first.

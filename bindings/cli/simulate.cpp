@@ -1,5 +1,7 @@
 // `rille simulate FILE`: many runs of one script in simulated worlds, and what they say together about its cost and its
 // time. One run (--runs 1) is told as it goes: the way to see what happened in a seed.
+#include "bindings/cli/simulate.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <map>
 
 #include "bindings/cli/rehearsal.hpp"
-#include "bindings/cli/simulate.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
@@ -34,7 +35,12 @@ struct Spread {
     return sorted.empty() ? 0 : sum / static_cast<double>(sorted.size());
   }
   Value to_value() const {
-    return Value().set("p10", at(0.1)).set("p50", at(0.5)).set("p90", at(0.9)).set("mean", mean()).set("min", at(0))
+    return Value()
+        .set("p10", at(0.1))
+        .set("p50", at(0.5))
+        .set("p90", at(0.9))
+        .set("mean", mean())
+        .set("min", at(0))
         .set("max", at(1));
   }
 };
@@ -89,9 +95,8 @@ struct Runs {
     return Spread(std::move(values));
   }
   double odds(std::int64_t deadline_ms) const {
-    auto met = std::count_if(all.begin(), all.end(), [&](const Outcome& o) {
-      return o.result && o.took_us <= deadline_ms * 1000;
-    });
+    auto met = std::count_if(all.begin(), all.end(),
+                             [&](const Outcome& o) { return o.result && o.took_us <= deadline_ms * 1000; });
     return static_cast<double>(met) / static_cast<double>(all.size());
   }
 };
@@ -108,23 +113,26 @@ Value to_value(const SimulateArguments& a, const Runs& runs) {
     one.set("preemptions", o.preemptions).set("announced", o.announced).set("machines", o.machines);
     outcomes.push_back(std::move(one));
     if (!o.result)
-      failed.push_back(Value().set("seed", o.seed).set("error", error_to_value(o.result.error()))
-                           .set("replay", replay(a, o.seed)));
+      failed.push_back(
+          Value().set("seed", o.seed).set("error", error_to_value(o.result.error())).set("replay", replay(a, o.seed)));
   }
   Value v;
   v.set("runs", static_cast<std::int64_t>(runs.all.size())).set("ended_well", runs.well());
   v.set("cost", runs.spread(dollars_of).to_value()).set("seconds", runs.spread(seconds_of).to_value());
   v.set("preemptions", runs.spread(preemptions_of).to_value());
   if (a.deadline_ms)
-    v.set("deadline", Value().set("seconds", static_cast<double>(a.deadline_ms) / 1000)
-                          .set("odds", runs.odds(a.deadline_ms)));
+    v.set("deadline",
+          Value().set("seconds", static_cast<double>(a.deadline_ms) / 1000).set("odds", runs.odds(a.deadline_ms)));
   v.set("failed", std::move(failed)).set("outcomes", std::move(outcomes)).set("took_seconds", runs.seconds);
   return v;
 }
 
 // By what went wrong; the digits in a message are those of the seed.
 std::string failures(const SimulateArguments& a, const Runs& runs) {
-  struct Kind { int times = 0; const Outcome* first = nullptr; };
+  struct Kind {
+    int times = 0;
+    const Outcome* first = nullptr;
+  };
   std::map<std::string, Kind> kinds;
   int failed = 0;
   for (const Outcome& o : runs.all) {

@@ -9,9 +9,9 @@ struct SimulateArguments {
   std::string file;
   std::vector<std::string> script_arguments;
   int runs = 100;
-  std::uint64_t seed = 1;               // of the first run; the next one has the next
-  std::string weather = "usual";        // calm usual rough
-  std::int64_t deadline_ms = 0;         // 0: none
+  std::uint64_t seed = 1;         // of the first run; the next one has the next
+  std::string weather = "usual";  // calm usual rough
+  std::int64_t deadline_ms = 0;   // 0: none
 };
 int simulate_command(App& app, const SimulateArguments& arguments);
 // script_help.cpp

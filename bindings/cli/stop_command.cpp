@@ -67,8 +67,8 @@ int cancel_command(App& app, const std::string& run) {
   if (!row) return fail(app, row.error());
   if (app.engine->alive(row->id)) {
     if (Result<> sent = send(app, *row, SIGINT); !sent) return fail(app, sent.error());
-    return told(app, *row, "cancelled", fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id,
-                                                    row->id));
+    return told(app, *row, "cancelled",
+                fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
   if (row->mode == "session") return abandon_command(app, row->id) == 130 ? 0 : 3;  // it has no script to go back to
   RunArguments arguments;
@@ -81,10 +81,11 @@ int suspend_command(App& app, const std::string& run) {
   Result<engine::RunRow> row = open_run(app, run, true);
   if (!row) return fail(app, row.error());
   if (!app.engine->alive(row->id))
-    return fail(app, make_error(ErrorKind::state, fmt::format("no process runs {}: it is {}", row->id,
-                                                              row->state == "running" ? "interrupted" : row->state),
-                                run_has_ended(row->state) ? ""
-                                                          : fmt::format("continue with: rille resume {}", row->id)));
+    return fail(app,
+                make_error(ErrorKind::state,
+                           fmt::format("no process runs {}: it is {}", row->id,
+                                       row->state == "running" ? "interrupted" : row->state),
+                           run_has_ended(row->state) ? "" : fmt::format("continue with: rille resume {}", row->id)));
   if (Result<> sent = send(app, *row, SIGTERM); !sent) return fail(app, sent.error());
   return told(app, *row, "suspended", fmt::format("run {} stops; continue with: rille resume {}", row->id, row->id));
 }

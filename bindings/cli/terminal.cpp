@@ -51,8 +51,7 @@ std::string progress_text(const Value& p, bool bar) {
     std::string of = p.text("rate_unit", unit == "bytes" ? "" : unit);
     if (unit == "bytes") line += "  " + format_size_bytes(static_cast<std::int64_t>(rate)) + "/s";
     else
-      line += rate >= 10'000 ? fmt::format("  {:.1f}k {}/s", rate / 1000, of)
-                             : fmt::format("  {:.0f} {}/s", rate, of);
+      line += rate >= 10'000 ? fmt::format("  {:.1f}k {}/s", rate / 1000, of) : fmt::format("  {:.0f} {}/s", rate, of);
   }
   if (p["seconds_left"].as_number() && p.number("seconds_left") >= 0.5)
     line += "  " + format_duration_ms(static_cast<std::int64_t>(p.number("seconds_left") * 1000)) + " left";

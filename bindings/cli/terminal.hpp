@@ -16,8 +16,8 @@ namespace rille::cli {
 class Terminal {
  public:
   Terminal();
-  void out(std::string_view text);             // to standard output, as it is
-  void script_text(std::string_view text);     // what scripts print: to standard output, or see below
+  void out(std::string_view text);          // to standard output, as it is
+  void script_text(std::string_view text);  // what scripts print: to standard output, or see below
   // Standard output is for data alone (--json): what scripts print goes to standard error.
   void keep_out_for_data() { out_is_data_ = true; }
   // Why text for standard output was lost (errno; a reader that left is no loss), or 0.

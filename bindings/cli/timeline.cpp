@@ -94,8 +94,7 @@ std::string timeline_table(const std::vector<Value>& rows, int columns) {
                      shown_seconds(std::max(0.0, r.number("start_seconds"))),
                      shown_seconds(r.number("seconds")) + (r.boolean("under_way") ? " .." : "")});
     bool machine = r.text("kind") == "lease";
-    if (paid)
-      table.back().push_back(machine ? cost_of(r) : "");
+    if (paid) table.back().push_back(machine ? cost_of(r) : "");
     table.back().push_back(machine ? r.text("machine") : r.text("source"));
   }
   std::string plain = format_table(table);

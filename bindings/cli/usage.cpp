@@ -89,13 +89,16 @@ Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error) {
 }
 
 CLI::Validator number_from(double least, bool above) {
-  return CLI::Validator([least, above](std::string& text) {
-    char* end = nullptr;
-    const double n = std::strtod(text.c_str(), &end);
-    const bool good = !text.empty() && *end == '\0' && std::isfinite(n) && (above ? n > least : n >= least);
-    return good ? std::string() : fmt::format("'{}' is no number {} {}", text, above ? "above" : "from", least) +
-                                      (above ? "" : " on");
-  }, "NUMBER");
+  return CLI::Validator(
+      [least, above](std::string& text) {
+        char* end = nullptr;
+        const double n = std::strtod(text.c_str(), &end);
+        const bool good = !text.empty() && *end == '\0' && std::isfinite(n) && (above ? n > least : n >= least);
+        return good ? std::string()
+                    : fmt::format("'{}' is no number {} {}", text, above ? "above" : "from", least) +
+                          (above ? "" : " on");
+      },
+      "NUMBER");
 }
 
 }  // namespace rille::cli

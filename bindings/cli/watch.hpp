@@ -11,7 +11,7 @@ namespace rille::cli {
 
 struct WatchArguments {
   std::string gc = "5m", resume_within = "24h";
-  std::string take;                    // a suspended run that is to be handed over, and nothing else
+  std::string take;  // a suspended run that is to be handed over, and nothing else
   int tries = 5;
   bool no_resume = false, once = false;
 };

@@ -14,10 +14,10 @@
 #include "bindings/cli/interrupt.hpp"
 #include "bindings/cli/watch.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/engine/run_lock.hpp"
-#include "runtime/workflow/engine/watch.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/engine/run_lock.hpp"
+#include "runtime/workflow/engine/watch.hpp"
 
 namespace rille::cli {
 
@@ -53,7 +53,7 @@ void tell(App& app, Value event) {
 // What the last turn of the reaper could not do, and what people have been told of.
 struct Reaped {
   bool whole = true;
-  std::set<std::string> keyless;       // providers
+  std::set<std::string> keyless;  // providers
 };
 
 // That this process has no keys is the commonest reason, and none that passes: it is told by itself, once.
@@ -196,7 +196,7 @@ int watch_command(App& app, const WatchArguments& arguments) {
   CancelSource stop;
   auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
   auto interrupted = [&end](int count) {
-    if (count > 1) _exit(130);         // a provider takes its time; what was begun is in the journal
+    if (count > 1) _exit(130);  // a provider takes its time; what was begun is in the journal
     end();
   };
   Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
@@ -234,8 +234,7 @@ int schedule_command(App& app) {
     rows.push_back({s.name, s.when, s.to_value().text("next"), s.last_run, state, s.script});
   }
   app.terminal.out(format_table(rows));
-  if (!engine::RunLock::held(app.engine->home() + "/watch"))
-    app.terminal.note("nothing starts them now: rille watch");
+  if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing starts them now: rille watch");
   return 0;
 }
 

@@ -14,14 +14,14 @@ namespace rille::host {
 class Alarm {
  public:
   explicit Alarm(std::function<void()> ring) : ring_(std::move(ring)), thread_([this] { watch(); }) {}
-  ~Alarm();                            // no call is under way after it
+  ~Alarm();  // no call is under way after it
   void set(std::int64_t ms);
 
  private:
   void watch();
 
   std::function<void()> ring_;
-  std::mutex mutex_;                   // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::int64_t due_ms_ = INT64_MAX;
   bool stop_ = false;

@@ -32,9 +32,8 @@ void check_may_wait(lua_State* L, const Fiber& fiber) {
     if (!lua_isyieldable(co))
       raise(L,
             make_error(ErrorKind::state,
-                       fmt::format(
-                           "this would have to wait, but it was called through {}, which cannot be suspended",
-                           blocking_frame(co)),
+                       fmt::format("this would have to wait, but it was called through {}, which cannot be suspended",
+                                   blocking_frame(co)),
                        "do the waiting outside of that function: collect the values first"));
     if (co == fiber.L) return;
   }
@@ -120,7 +119,10 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
   // suspended coroutine cannot run the protected call.
   lua_State* L = fiber->starting ? fiber->awaiting : host.lua();
   int top = lua_gettop(L);
-  struct Call { int (*fn)(lua_State*, void*); void* context; } call_it{fn, context};
+  struct Call {
+    int (*fn)(lua_State*, void*);
+    void* context;
+  } call_it{fn, context};
   get_registry(L, &key_finish);
   lua_pushlightuserdata(L, &call_it);
   if (lua_pcall(L, 1, LUA_MULTRET, 0) != 0) {
@@ -150,11 +152,13 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
 }
 
 void Completion::fail(const Error& error) const {
-  finish_with([](lua_State* L, void* e) -> int {
-    lua_pushboolean(L, 0);
-    push_error(L, *static_cast<const Error*>(e));
-    return -1;
-  }, const_cast<Error*>(&error));
+  finish_with(
+      [](lua_State* L, void* e) -> int {
+        lua_pushboolean(L, 0);
+        push_error(L, *static_cast<const Error*>(e));
+        return -1;
+      },
+      const_cast<Error*>(&error));
 }
 
 void Completion::post_finish(Push push) const {
@@ -175,7 +179,10 @@ void begin(lua_State* L, Driver driver) {
 
 // Called protected with a Call*: gives true and the values.
 int finish_call(lua_State* L) {
-  struct Call { int (*fn)(lua_State*, void*); void* context; };
+  struct Call {
+    int (*fn)(lua_State*, void*);
+    void* context;
+  };
   auto* call = static_cast<Call*>(lua_touserdata(L, 1));
   lua_settop(L, 0);
   int n = call->fn(L, call->context);

@@ -47,9 +47,9 @@ class Completion {
 };
 
 enum class Waits {
-  engine,  // an operation of the Run, which resolves it when the fiber is cancelled
-  here,    // any other: the host resumes a cancelled fiber itself and drops the result
-  cleanup, // as engine, but begins also in a cancelled fiber: what unwinding itself does
+  engine,   // an operation of the Run, which resolves it when the fiber is cancelled
+  here,     // any other: the host resumes a cancelled fiber itself and drops the result
+  cleanup,  // as engine, but begins also in a cancelled fiber: what unwinding itself does
 };
 
 // begin_await checks that the fiber may wait (raises otherwise) and gives its Completion; hand it to whatever will
@@ -69,15 +69,27 @@ struct Driver {
     Node* before = this;
     Node* after = this;
     std::coroutine_handle<> handle;
-    void insert(Node& n) { n.before = before; n.after = this; before->after = &n; before = &n; }
-    void unlink() { before->after = after; after->before = before; before = after = this; }
+    void insert(Node& n) {
+      n.before = before;
+      n.after = this;
+      before->after = &n;
+      before = &n;
+    }
+    void unlink() {
+      before->after = after;
+      after->before = before;
+      before = after = this;
+    }
   };
   struct promise_type : Node, rille::detail::PooledFrame {
     Driver get_return_object() { return {this}; }
     std::suspend_always initial_suspend() noexcept { return {}; }
     struct Last {
       bool await_ready() noexcept { return false; }
-      void await_suspend(std::coroutine_handle<promise_type> h) noexcept { h.promise().unlink(); h.destroy(); }
+      void await_suspend(std::coroutine_handle<promise_type> h) noexcept {
+        h.promise().unlink();
+        h.destroy();
+      }
       void await_resume() noexcept {}
     };
     Last final_suspend() noexcept { return {}; }
@@ -92,19 +104,22 @@ Driver drive(Completion done, Async<T> work, Push push) {
   std::optional<Result<T>> result;
   try {
     result.emplace(co_await std::move(work));
-  } catch (const std::exception& e) {
-    result.emplace(error_from_exception(e));
-  }
+  } catch (const std::exception& e) { result.emplace(error_from_exception(e)); }
   if (!*result) {
     done.fail(result->error());
     co_return;
   }
-  struct Context { Push& push; Result<T>& result; } context{push, *result};
-  done.finish_with([](lua_State* L, void* p) -> int {
-    auto& c = *static_cast<Context*>(p);
-    if constexpr (std::is_void_v<T>) return c.push(L);
-    else return c.push(L, std::move(*c.result));
-  }, &context);
+  struct Context {
+    Push& push;
+    Result<T>& result;
+  } context{push, *result};
+  done.finish_with(
+      [](lua_State* L, void* p) -> int {
+        auto& c = *static_cast<Context*>(p);
+        if constexpr (std::is_void_v<T>) return c.push(L);
+        else return c.push(L, std::move(*c.result));
+      },
+      &context);
 }
 
 void begin(lua_State* L, Driver driver);

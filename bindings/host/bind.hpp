@@ -47,12 +47,15 @@ T value_or_raise(lua_State* L, Result<T> r) {
 template <class F>
 Result<> protect(lua_State* L, F&& fn) {
   State::Reserve reserve(L);
-  int rc = lua_cpcall(L, [](lua_State* l) -> int {
-    auto* f = static_cast<std::remove_reference_t<F>*>(lua_touserdata(l, 1));
-    lua_settop(l, 0);
-    (*f)(l);
-    return 0;
-  }, &fn);
+  int rc = lua_cpcall(
+      L,
+      [](lua_State* l) -> int {
+        auto* f = static_cast<std::remove_reference_t<F>*>(lua_touserdata(l, 1));
+        lua_settop(l, 0);
+        (*f)(l);
+        return 0;
+      },
+      &fn);
   if (rc == 0) return {};
   Error e = to_error(L, -1);
   lua_pop(L, 1);

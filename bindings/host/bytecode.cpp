@@ -7,7 +7,7 @@ namespace rille::host {
 
 namespace {
 
-constexpr unsigned uset_first = 46, uset_last = 49;   // USETV USETS USETN USETP in LuaJIT 2.1 (lj_bc.h); a test checks
+constexpr unsigned uset_first = 46, uset_last = 49;  // USETV USETS USETN USETP in LuaJIT 2.1 (lj_bc.h); a test checks
 constexpr unsigned gget = 54, gset = 55;
 constexpr unsigned uv_local = 0x8000, uv_index = 0x3fff;
 constexpr unsigned kgc_child = 0, kgc_table = 1, kgc_i64 = 2, kgc_u64 = 3, kgc_complex = 4, kgc_string = 5;
@@ -19,7 +19,10 @@ struct Reader {
   bool ok = true;
 
   unsigned byte() {
-    if (p >= end) { ok = false; return 0; }
+    if (p >= end) {
+      ok = false;
+      return 0;
+    }
     return *p++;
   }
   std::uint32_t uleb() {
@@ -32,16 +35,20 @@ struct Reader {
     return v;
   }
   void skip(std::size_t n) {
-    if (static_cast<std::size_t>(end - p) < n) { ok = false; p = end; }
-    else p += n;
+    if (static_cast<std::size_t>(end - p) < n) {
+      ok = false;
+      p = end;
+    } else p += n;
   }
 };
 
 void skip_table_item(Reader& r) {
   std::uint32_t type = r.uleb();
   if (type == ktab_int) r.uleb();
-  else if (type == ktab_num) { r.uleb(); r.uleb(); }
-  else if (type >= ktab_string) r.skip(type - ktab_string);
+  else if (type == ktab_num) {
+    r.uleb();
+    r.uleb();
+  } else if (type >= ktab_string) r.skip(type - ktab_string);
 }
 
 struct Proto {
@@ -65,7 +72,7 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
   }
   proto.out.bytes = bytes;
   proto.out.assigned.resize(upvalues);
-  std::vector<std::pair<unsigned, std::uint32_t>> globals;    // instruction, constant from the end
+  std::vector<std::pair<unsigned, std::uint32_t>> globals;  // instruction, constant from the end
   for (std::uint32_t i = 0; i < instructions && r.ok; ++i) {
     unsigned op = r.byte(), a = r.byte(), low = r.byte(), d = low | r.byte() << 8;
     if (op == gget || op == gset) globals.emplace_back(op, d);
@@ -82,9 +89,15 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
       r.skip(text.size());
       for (const auto& [op, d] : globals)
         if (r.ok && d == gc_constants - 1 - i) (op == gget ? proto.out.reads : proto.out.writes).emplace_back(text);
-    } else if (type == kgc_i64 || type == kgc_u64) { r.uleb(); r.uleb(); }
-    else if (type == kgc_complex) { r.uleb(); r.uleb(); r.uleb(); r.uleb(); }
-    else if (type == kgc_table) {
+    } else if (type == kgc_i64 || type == kgc_u64) {
+      r.uleb();
+      r.uleb();
+    } else if (type == kgc_complex) {
+      r.uleb();
+      r.uleb();
+      r.uleb();
+      r.uleb();
+    } else if (type == kgc_table) {
       std::uint32_t array = r.uleb(), hash = r.uleb();
       for (std::uint32_t n = 0; n < array && r.ok; ++n) skip_table_item(r);
       for (std::uint32_t n = 0; n < 2 * hash && r.ok; ++n) skip_table_item(r);
@@ -110,10 +123,13 @@ bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std
 std::string dump_function(lua_State* L, int index) {
   std::string out;
   lua_pushvalue(L, index);
-  lua_dump(L, [](lua_State*, const void* p, std::size_t n, void* ud) -> int {
-    static_cast<std::string*>(ud)->append(static_cast<const char*>(p), n);
-    return 0;
-  }, &out);
+  lua_dump(
+      L,
+      [](lua_State*, const void* p, std::size_t n, void* ud) -> int {
+        static_cast<std::string*>(ud)->append(static_cast<const char*>(p), n);
+        return 0;
+      },
+      &out);
   lua_pop(L, 1);
   return out;
 }

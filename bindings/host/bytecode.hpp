@@ -13,10 +13,10 @@
 namespace rille::host {
 
 struct Prototype {
-  std::string_view bytes;            // in the dump
-  std::vector<bool> assigned;        // by upvalue
-  std::vector<std::string> reads, writes;   // globals, of this prototype alone
-  std::uint32_t first_line = 0;      // 0: without debug information
+  std::string_view bytes;                  // in the dump
+  std::vector<bool> assigned;              // by upvalue
+  std::vector<std::string> reads, writes;  // globals, of this prototype alone
+  std::uint32_t first_line = 0;            // 0: without debug information
 };
 
 // The bytes that lua_dump gives for the Lua function at `index`, with debug information.

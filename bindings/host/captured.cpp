@@ -47,8 +47,7 @@ std::uint64_t shallow_hash(lua_State* L, int index) {
       return mix(5, hash_bytes(s, size));
     }
     default:
-      return mix(static_cast<std::uint64_t>(type) + 6,
-                 reinterpret_cast<std::uintptr_t>(lua_topointer(L, index)));
+      return mix(static_cast<std::uint64_t>(type) + 6, reinterpret_cast<std::uintptr_t>(lua_topointer(L, index)));
   }
 }
 
@@ -141,7 +140,7 @@ class CapturedWalk {
   }
 
   lua_State* L_;
-  std::vector<const void*> ours_;      // sorted
+  std::vector<const void*> ours_;  // sorted
   std::set<const void*> functions_, cells_;
   std::size_t entries_ = 0;
 };

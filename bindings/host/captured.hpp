@@ -22,7 +22,7 @@ class Captured {
 
  private:
   struct Scalar {
-    const char* name;                // the function's own
+    const char* name;  // the function's own
     std::uint64_t hash;
   };
   struct Variable {
@@ -34,7 +34,7 @@ class Captured {
   bool note_scalars(lua_State* L, int function);
   std::vector<Variable> listed() const;
 
-  int count_ = 0;                    // of scalars_; -1: there are others, and variables_ has all
+  int count_ = 0;  // of scalars_; -1: there are others, and variables_ has all
   Scalar scalars_[scalars_max];
   std::vector<Variable> variables_;  // in a fixed order of walking
 };

@@ -22,8 +22,7 @@ class Encoder {
 
   Result<Value> encode(int index) {
     if (++count_ > values_max)
-      return refuse(fmt::format("holds more than {} values", values_max),
-                    "keep large data in files or tensors");
+      return refuse(fmt::format("holds more than {} values", values_max), "keep large data in files or tensors");
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return Value();
@@ -118,7 +117,10 @@ class Encoder {
     while (lua_next(L_, t)) {
       std::string key = text(-2);
       Result<Value> v = member(lua_gettop(L_), "." + key);
-      if (!v) { lua_pop(L_, 2); return v; }
+      if (!v) {
+        lua_pop(L_, 2);
+        return v;
+      }
       lua_pop(L_, 1);
       out.emplace(std::move(key), std::move(*v));
     }
@@ -140,7 +142,10 @@ class Encoder {
           return refuse(fmt::format("has {} as a key", shown), "keys must be strings, numbers or booleans");
       }
       Result<Value> v = member(lua_gettop(L_), fmt::format("[{}]", shown));
-      if (!v) { lua_pop(L_, 2); return v; }
+      if (!v) {
+        lua_pop(L_, 2);
+        return v;
+      }
       lua_pop(L_, 1);
       out.pairs.emplace_back(std::move(key), std::move(*v));
     }

@@ -115,8 +115,8 @@ int core_random(lua_State* L) {
     high = check_integer(L, 2, "math.random's upper bound");
   }
   if (low > high) raise_invalid(L, fmt::format("math.random: the interval from {} to {} is empty", low, high));
-  lua_pushnumber(L, static_cast<double>(low + static_cast<std::int64_t>(
-                                                  random.below(static_cast<std::uint64_t>(high - low) + 1))));
+  lua_pushnumber(L, static_cast<double>(
+                        low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1))));
   return 1;
 }
 
@@ -383,8 +383,9 @@ Result<std::string> LuaHost::module_source(const std::string& name) {
     for (std::string_view n : stdlib_names()) names.emplace_back(n);
     std::string near = did_you_mean(name, names);
     return make_error(ErrorKind::invalid, fmt::format("there is no module '{}'", name),
-                      !near.empty() ? fmt::format("did you mean '{}'?", near)
-                      : tried.empty() ? "modules lie beside the script" : "looked for " + tried);
+                      !near.empty()   ? fmt::format("did you mean '{}'?", near)
+                      : tried.empty() ? "modules lie beside the script"
+                                      : "looked for " + tried);
   };
   RILLE_TRY(std::string source, run_ ? run_->pinned(name, load) : load());
   modules_.emplace(name, source);

@@ -94,9 +94,8 @@ std::string raw_text(lua_State* L, int index, const char* key) {
   lua_pushstring(L, key);
   lua_rawget(L, index);
   std::size_t size = 0;
-  const char* s = lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER
-                      ? lua_tolstring(L, -1, &size)
-                      : nullptr;
+  const char* s =
+      lua_type(L, -1) == LUA_TSTRING || lua_type(L, -1) == LUA_TNUMBER ? lua_tolstring(L, -1, &size) : nullptr;
   std::string out = s ? std::string(s, size) : std::string();
   lua_pop(L, 1);
   return out;

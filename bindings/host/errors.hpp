@@ -9,10 +9,10 @@
 
 namespace rille::host {
 
-void install_errors(lua_State* L);               // the metatable; once per state
+void install_errors(lua_State* L);  // the metatable; once per state
 void push_error(lua_State* L, const Error& error);
-bool is_error(lua_State* L, int index);          // made by push_error or rille.error
-Error error_from_table(lua_State* L, int index); // only when is_error
+bool is_error(lua_State* L, int index);           // made by push_error or rille.error
+Error error_from_table(lua_State* L, int index);  // only when is_error
 // Any raised value -> Error (what the edge shows).
 Error to_error(lua_State* L, int index);
 // As to_error, with the traceback that a scope or step noted when it caught this value in the current fiber.

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "runtime/compute/device/cuda_kernels.hpp"
 #include "runtime/core/base/build_id.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
-#include "runtime/compute/device/cuda_kernels.hpp"
-#include "runtime/workflow/provider/gpu_facts.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/gpu_facts.hpp"
 
 namespace rille::host {
 

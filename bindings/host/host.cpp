@@ -248,9 +248,7 @@ Completion LuaHost::completion(Fiber& fiber) {
   return c;
 }
 
-void LuaHost::dismiss(FiberId child) {
-  dismissed_.insert(child);
-}
+void LuaHost::dismiss(FiberId child) { dismissed_.insert(child); }
 
 void LuaHost::caught() {
   if (watchdog_) watchdog_->begin();

@@ -12,9 +12,9 @@ namespace rille::host {
 class Interrupter {
  public:
   explicit Interrupter(std::size_t slots) : slots_(slots) {}
-  bool add(LuaHost* host);             // false: all slots are taken
+  bool add(LuaHost* host);  // false: all slots are taken
   void remove(LuaHost* host);
-  void arm() noexcept;                 // any thread, signal-safe
+  void arm() noexcept;  // any thread, signal-safe
   bool take() { return asked_.exchange(false); }
 
  private:

@@ -54,9 +54,7 @@ int index_object(lua_State* L) {
                 near.empty() ? "it has: " + list : fmt::format("did you mean '{}'?", near));
 }
 
-int newindex_object(lua_State* L) {
-  raise_invalid(L, fmt::format("the fields of {} cannot be set", describe(L, 1)));
-}
+int newindex_object(lua_State* L) { raise_invalid(L, fmt::format("the fields of {} cannot be set", describe(L, 1))); }
 
 int default_tostring(lua_State* L) {
   push(L, type_name(L, 1));

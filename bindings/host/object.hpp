@@ -19,27 +19,30 @@
 namespace rille::host {
 
 struct ClassSpec {
-  const char* name;                                   // "Instance"
+  const char* name;  // "Instance"
   std::vector<Function> methods;
-  std::vector<Function> async_methods;                // those that may wait: wrapped as by set_async
-  std::vector<Function> metamethods;                  // __tostring, __add, .. ; not __index, __gc, __metatable
+  std::vector<Function> async_methods;  // those that may wait: wrapped as by set_async
+  std::vector<Function> metamethods;    // __tostring, __add, .. ; not __index, __gc, __metatable
   // Pushes the field `key` of the object at index 1 and gives true, or gives false. May be null.
   bool (*field)(lua_State* L, std::string_view key) = nullptr;
   // Answers object[key] for a key that is no string, at index 2, with one result; null: there are no elements.
   lua_CFunction element = nullptr;
-  std::vector<const char*> fields;                    // their names, for "did you mean" and completion
+  std::vector<const char*> fields;  // their names, for "did you mean" and completion
   // Turns the object at `index` into data for args, journal and agents, or null when it cannot travel.
   Result<Value> (*encode)(lua_State* L, int index) = nullptr;
 };
 
 namespace detail {
-struct ObjectHeader { std::uint64_t number; };
+struct ObjectHeader {
+  std::uint64_t number;
+};
 constexpr std::size_t object_offset(std::size_t align) { return (sizeof(ObjectHeader) + align - 1) / align * align; }
-template <class T> inline char class_key = 0;
+template <class T>
+inline char class_key = 0;
 void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc);
-void* new_object(lua_State* L, const void* key, std::size_t size);      // pushes it; without its metatable yet
-void finish_object(lua_State* L, const void* key);                      // sets the metatable of the object on top
-void* test_object(lua_State* L, int index, const void* key);            // null when it is of another class
+void* new_object(lua_State* L, const void* key, std::size_t size);  // pushes it; without its metatable yet
+void finish_object(lua_State* L, const void* key);                  // sets the metatable of the object on top
+void* test_object(lua_State* L, int index, const void* key);        // null when it is of another class
 [[noreturn]] void wrong_object(lua_State* L, int index, const void* key, const char* what);
 }  // namespace detail
 

@@ -1,9 +1,9 @@
 #include "bindings/host/reads.hpp"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "bindings/host/bytecode.hpp"
 #include "bindings/host/keys.hpp"
@@ -85,12 +85,12 @@ bool is_script_function(lua_State* L, int index) {
 void Reads::find(lua_State* L, int function, int seen) {
   struct Found {
     Place place;
-    const void* cell;                                  // the upvalue's; null: a global
+    const void* cell;  // the upvalue's; null: a global
   };
   std::vector<Found> found;
   std::set<const void*> entered, cells, assigned;
   std::set<std::string> globals, set;
-  lua_newtable(L);                                     // holders, by number
+  lua_newtable(L);  // holders, by number
   const int holders = lua_gettop(L);
   const auto enter = [&](const auto& self, int f, int depth) -> void {
     if (depth > depth_max || !entered.insert(lua_topointer(L, f)).second) return;
@@ -133,7 +133,7 @@ void Reads::find(lua_State* L, int function, int seen) {
     }
   };
   enter(enter, function, 0);
-  for (std::size_t i = 0; i < places_.size(); ++i) {   // those of the look before
+  for (std::size_t i = 0; i < places_.size(); ++i) {  // those of the look before
     for (const int at : {holder_at(i), name_at(i), value_at(i)}) {
       lua_pushnil(L);
       lua_rawseti(L, seen, at);

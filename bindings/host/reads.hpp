@@ -14,10 +14,10 @@ namespace rille::host {
 class Reads {
  public:
   struct Place {
-    std::string name;                  // "scale"
-    std::string value;                 // "2", "\"text\"", "nil", "table #3"
-    int upvalue = 0;                   // 0: a global
-    bool function = false;             // its value is one: what it reads is among the places
+    std::string name;       // "scale"
+    std::string value;      // "2", "\"text\"", "nil", "table #3"
+    int upvalue = 0;        // 0: a global
+    bool function = false;  // its value is one: what it reads is among the places
   };
 
   // True at the first look, and where a place has another value than at the look before. `seen` is the index of a table

@@ -141,9 +141,8 @@ class Shipper {
     lua_Debug ar;
     lua_pushvalue(L_, function_index);
     lua_getinfo(L_, ">S", &ar);
-    return make_error(
-        ErrorKind::invalid,
-        fmt::format("{}: the function at {}:{} {}", what_, ar.short_src, ar.linedefined, problem), hint);
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: the function at {}:{} {}", what_, ar.short_src, ar.linedefined, problem), hint);
   }
 
   Result<std::size_t> function(int index) {
@@ -267,16 +266,16 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
     out.identity = shipper.identity();
   } else {
     return make_error(ErrorKind::invalid,
-                      fmt::format("{}: expected a function, or the name of a module that returns one, got {}",
-                                  what, describe(L, index)));
+                      fmt::format("{}: expected a function, or the name of a module that returns one, got {}", what,
+                                  describe(L, index)));
   }
   out.payload.set("bundle", std::move(bundle));
   std::size_t bytes = out.payload.to_json().size();
   if (bytes > payload_bytes_max)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("{}: the function and what it captures take {} MB; at most 12 MB travel",
-                                  what, bytes >> 20),
-                      "stage large data as files with box:stage");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: the function and what it captures take {} MB; at most 12 MB travel", what, bytes >> 20),
+        "stage large data as files with box:stage");
   return out;
 }
 
@@ -319,10 +318,9 @@ void push_cell(lua_State* L, const Value& cell, int functions) {
 Result<> unship(lua_State* L, const Value& payload) {
   LuaHost& host = LuaHost::of(L);
   if (payload.text("build") != build)
-    return make_error(
-        ErrorKind::config,
-        fmt::format("the call was made by another build ('{}', here '{}')", payload.text("build"), build),
-        "let the runner install its own bundle on the instance");
+    return make_error(ErrorKind::config,
+                      fmt::format("the call was made by another build ('{}', here '{}')", payload.text("build"), build),
+                      "let the runner install its own bundle on the instance");
   if (const Value::Object* bundle = payload["bundle"].as_object())
     for (const auto& [name, source] : *bundle)
       if (source.as_string()) host.modules().insert_or_assign(name, *source.as_string());

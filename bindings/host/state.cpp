@@ -19,8 +19,8 @@ namespace {
 // symbols must then come from one object.
 Result<> refuse_foreign_lua() {
   Dl_info a{}, b{};
-  bool known = dladdr(reinterpret_cast<void*>(&lua_newstate), &a) &&
-               dladdr(reinterpret_cast<void*>(&luaJIT_setmode), &b);
+  bool known =
+      dladdr(reinterpret_cast<void*>(&lua_newstate), &a) && dladdr(reinterpret_cast<void*>(&luaJIT_setmode), &b);
   if (known && a.dli_fbase != b.dli_fbase)
     return make_error(ErrorKind::config,
                       fmt::format("the Lua functions come from '{}', but LuaJIT's from '{}': another Lua in "
@@ -92,10 +92,9 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
   if (lua_cpcall(state->L_, read_version, &version) != 0)
     return make_error(ErrorKind::memory, "no memory for the Lua libraries");
   if (version != LUAJIT_VERSION_NUM)
-    return make_error(
-        ErrorKind::config,
-        fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
-        "install the LuaJIT that Rille was built with");
+    return make_error(ErrorKind::config,
+                      fmt::format("Rille was built for LuaJIT {}, but {} is loaded", LUAJIT_VERSION_NUM, version),
+                      "install the LuaJIT that Rille was built with");
   state->limit_ = memory_limit_bytes;
   return state;
 }
@@ -106,10 +105,10 @@ State::~State() {
 
 Error State::memory_error() const {
   if (!limit_hit_) return make_error(ErrorKind::memory, "out of memory", "free some memory on this machine");
-  return make_error(ErrorKind::memory,
-                    fmt::format("the script's memory limit of {} is reached",
-                                format_size_bytes(static_cast<std::int64_t>(limit_))),
-                    "keep less in Lua tables, or raise the limit: RILLE_LUA_MEMORY, or memory_bytes when embedded");
+  return make_error(
+      ErrorKind::memory,
+      fmt::format("the script's memory limit of {} is reached", format_size_bytes(static_cast<std::int64_t>(limit_))),
+      "keep less in Lua tables, or raise the limit: RILLE_LUA_MEMORY, or memory_bytes when embedded");
 }
 
 }  // namespace rille::host

@@ -28,11 +28,11 @@ class State {
   std::size_t bytes_used() const { return used_; }
   std::size_t bytes_limit() const { return limit_; }
   bool limit_hit() const { return limit_hit_; }
-  Error memory_error() const;        // kind memory, naming the limit
-  void* owner = nullptr;             // the LuaHost
-  std::uint64_t objects_made = 0;    // the last creation number (object.hpp)
+  Error memory_error() const;      // kind memory, naming the limit
+  void* owner = nullptr;           // the LuaHost
+  std::uint64_t objects_made = 0;  // the last creation number (object.hpp)
 
-  static State& of(lua_State* L) {   // any coroutine of the state
+  static State& of(lua_State* L) {  // any coroutine of the state
     void* ud = nullptr;
     lua_getallocf(L, &ud);
     return *static_cast<State*>(ud);

@@ -23,8 +23,14 @@ struct LuaHost::Watchdog {
     wake_.notify_all();
     thread_.join();
   }
-  void begin() { overrun_ = false; began_ = now_ms(); }
-  void end() { began_ = 0; overrun_ = false; }
+  void begin() {
+    overrun_ = false;
+    began_ = now_ms();
+  }
+  void end() {
+    began_ = 0;
+    overrun_ = false;
+  }
   bool overrun() const { return overrun_; }
   Error error() const {
     return make_error(

@@ -7,7 +7,7 @@
 
 namespace rille::lua {
 
-std::vector<lua_CFunction> openers();       // for HostOptions::open
-int open_as_global(lua_State* L);           // one more, for the REPL and -e: `rille` is a global, too
+std::vector<lua_CFunction> openers();  // for HostOptions::open
+int open_as_global(lua_State* L);      // one more, for the REPL and -e: `rille` is a global, too
 
 }  // namespace rille::lua

@@ -13,8 +13,8 @@
 namespace rille::lua {
 
 struct WorkerOptions {
-  std::string directory, call_key;           // as the agent gave them: --dir D --call KEY
-  bool standard_line = false;                // --line standard: in a container
+  std::string directory, call_key;  // as the agent gave them: --dir D --call KEY
+  bool standard_line = false;       // --line standard: in a container
   bool full_tracebacks = false;
 };
 

@@ -19,7 +19,7 @@ enum class Pass { forward, input, weight };
 // One operand: as the tensor lies in memory, and as the primitive wants it.
 struct Operand {
   dnnl::memory given, inner;
-  dnnl::primitive reorder;                          // empty: they agree
+  dnnl::primitive reorder;  // empty: they agree
   std::unordered_map<int, dnnl::memory> reorder_arguments;
   std::size_t inner_bytes = 0;
 };
@@ -116,7 +116,8 @@ void finish(Cache& cache, Convolution& m, const Desc& scratchpad) {
   m.scratchpad = dnnl::memory(scratchpad, cache.engine, DNNL_MEMORY_NONE);
   m.arguments.emplace(DNNL_ARG_SCRATCHPAD, m.scratchpad);
   m.scratchpad_bytes = m.scratch_bytes = (scratchpad.get_size() + 63) / 64 * 64;
-  for (const auto* list : {&m.inputs, &m.outputs}) for (const auto& o : *list) m.scratch_bytes += o.inner_bytes;
+  for (const auto* list : {&m.inputs, &m.outputs})
+    for (const auto& o : *list) m.scratch_bytes += o.inner_bytes;
 }
 
 std::unique_ptr<Convolution> make(Cache& cache, const Call& c, Pass pass, const Parts& p) {
@@ -130,16 +131,16 @@ std::unique_ptr<Convolution> make(Cache& cache, const Call& c, Pass pass, const 
   primitive_attr attr;
   attr.set_scratchpad_mode(scratchpad_mode::user);
   const bool biased = p.bias && pass == Pass::forward;
-  const auto forward = biased ? convolution_forward::desc(kind, algorithm, x, w, b, y, g.strides, g.dilations, g.before,
-                                                          g.after)
-                              : convolution_forward::desc(kind, algorithm, x, w, y, g.strides, g.dilations, g.before,
-                                                          g.after);
+  const auto forward =
+      biased ? convolution_forward::desc(kind, algorithm, x, w, b, y, g.strides, g.dilations, g.before, g.after)
+             : convolution_forward::desc(kind, algorithm, x, w, y, g.strides, g.dilations, g.before, g.after);
   const convolution_forward::primitive_desc hint(forward, attr, cache.engine);
   if (pass == Pass::forward) {
     m->primitive = convolution_forward(hint);
     m->inputs = {operand(cache, p.x, hint.src_desc(), false), operand(cache, p.w, hint.weights_desc(), false)};
     m->outputs = {operand(cache, p.y, hint.dst_desc(), true)};
-    m->arguments = {{DNNL_ARG_SRC, m->inputs[0].inner}, {DNNL_ARG_WEIGHTS, m->inputs[1].inner},
+    m->arguments = {{DNNL_ARG_SRC, m->inputs[0].inner},
+                    {DNNL_ARG_WEIGHTS, m->inputs[1].inner},
                     {DNNL_ARG_DST, m->outputs[0].inner}};
     if (biased) {
       m->inputs.push_back(operand(cache, *p.bias, b, false));
@@ -147,24 +148,25 @@ std::unique_ptr<Convolution> make(Cache& cache, const Call& c, Pass pass, const 
     }
     finish(cache, *m, hint.scratchpad_desc());
   } else if (pass == Pass::input) {
-    const convolution_backward_data::primitive_desc pd(
-        {algorithm, x, w, y, g.strides, g.dilations, g.before, g.after}, attr, cache.engine, hint);
+    const convolution_backward_data::primitive_desc pd({algorithm, x, w, y, g.strides, g.dilations, g.before, g.after},
+                                                       attr, cache.engine, hint);
     m->primitive = convolution_backward_data(pd);
     m->inputs = {operand(cache, p.y, pd.diff_dst_desc(), false), operand(cache, p.w, pd.weights_desc(), false)};
     m->outputs = {operand(cache, p.x, pd.diff_src_desc(), true)};
-    m->arguments = {{DNNL_ARG_DIFF_DST, m->inputs[0].inner}, {DNNL_ARG_WEIGHTS, m->inputs[1].inner},
+    m->arguments = {{DNNL_ARG_DIFF_DST, m->inputs[0].inner},
+                    {DNNL_ARG_WEIGHTS, m->inputs[1].inner},
                     {DNNL_ARG_DIFF_SRC, m->outputs[0].inner}};
     finish(cache, *m, pd.scratchpad_desc());
   } else {
-    const auto desc = p.bias ? convolution_backward_weights::desc(algorithm, x, w, b, y, g.strides, g.dilations,
-                                                                  g.before, g.after)
-                             : convolution_backward_weights::desc(algorithm, x, w, y, g.strides, g.dilations, g.before,
-                                                                  g.after);
+    const auto desc =
+        p.bias ? convolution_backward_weights::desc(algorithm, x, w, b, y, g.strides, g.dilations, g.before, g.after)
+               : convolution_backward_weights::desc(algorithm, x, w, y, g.strides, g.dilations, g.before, g.after);
     const convolution_backward_weights::primitive_desc pd(desc, attr, cache.engine, hint);
     m->primitive = convolution_backward_weights(pd);
     m->inputs = {operand(cache, p.x, pd.src_desc(), false), operand(cache, p.y, pd.diff_dst_desc(), false)};
     m->outputs = {operand(cache, p.w, pd.diff_weights_desc(), true)};
-    m->arguments = {{DNNL_ARG_SRC, m->inputs[0].inner}, {DNNL_ARG_DIFF_DST, m->inputs[1].inner},
+    m->arguments = {{DNNL_ARG_SRC, m->inputs[0].inner},
+                    {DNNL_ARG_DIFF_DST, m->inputs[1].inner},
                     {DNNL_ARG_DIFF_WEIGHTS, m->outputs[0].inner}};
     if (p.bias) {
       m->outputs.push_back(operand(cache, *p.bias, b, true));
@@ -203,11 +205,10 @@ void run(const Call& c, Pass pass) {
     }
     for (std::size_t i = 0; i < m.outputs.size(); ++i) place(m.outputs[i], c.out[i]);
     m.primitive.execute(cache.stream, m.arguments);
-    for (auto& o : m.outputs) if (o.reorder) o.reorder.execute(cache.stream, o.reorder_arguments);
+    for (auto& o : m.outputs)
+      if (o.reorder) o.reorder.execute(cache.stream, o.reorder_arguments);
     cache.stream.wait();
-  } catch (const std::exception& e) {
-    c.fail("convolution: oneDNN: %s", e.what());
-  }
+  } catch (const std::exception& e) { c.fail("convolution: oneDNN: %s", e.what()); }
 }
 
 // -- f64, for tests. each(y position, x position, w position) for every product.

@@ -10,11 +10,11 @@ void rille::kernels::fourier_any(const Call& c) {
 
 #else
 
+#include <fftw3.h>
+
 #include <cstring>
 #include <map>
 #include <tuple>
-
-#include <fftw3.h>
 
 #include "kernels/nest.hpp"
 
@@ -23,8 +23,10 @@ namespace rille::kernels {
 namespace {
 
 // FFTW's two libraries under one name.
-template <class T> struct Fftw;
-template <> struct Fftw<float> {
+template <class T>
+struct Fftw;
+template <>
+struct Fftw<float> {
   using Plan = fftwf_plan;
   using Complex = fftwf_complex;
   static constexpr auto plan_c2c = fftwf_plan_dft;
@@ -35,7 +37,8 @@ template <> struct Fftw<float> {
   static constexpr auto run_c2r = fftwf_execute_dft_c2r;
   static constexpr auto destroy = fftwf_destroy_plan;
 };
-template <> struct Fftw<double> {
+template <>
+struct Fftw<double> {
   using Plan = fftw_plan;
   using Complex = fftw_complex;
   static constexpr auto plan_c2c = fftw_plan_dft;
@@ -47,19 +50,22 @@ template <> struct Fftw<double> {
   static constexpr auto destroy = fftw_destroy_plan;
 };
 
-using Key = std::tuple<int, int, int, int, int>;    // kind, sign, dimensions, sizes
+using Key = std::tuple<int, int, int, int, int>;  // kind, sign, dimensions, sizes
 
-template <class T> using Plans = std::map<Key, typename Fftw<T>::Plan>;
+template <class T>
+using Plans = std::map<Key, typename Fftw<T>::Plan>;
 
 struct Cache : LaneState::Prepared {
-  static constexpr std::size_t limit = 256;         // then all are dropped
+  static constexpr std::size_t limit = 256;  // then all are dropped
   Plans<float> single;
   Plans<double> wide;
-  template <class T> auto& plans() {
+  template <class T>
+  auto& plans() {
     if constexpr (sizeof(T) == 4) return single;
     else return wide;
   }
-  template <class T> void drop() {
+  template <class T>
+  void drop() {
     for (auto& [key, plan] : plans<T>()) Fftw<T>::destroy(plan);
     plans<T>().clear();
   }
@@ -71,7 +77,7 @@ struct Cache : LaneState::Prepared {
 
 struct Task {
   int kind, sign, dimensions, sizes[2];
-  std::int64_t real = 1, half = 1;                  // elements of one transform: reals, bins of the half spectrum
+  std::int64_t real = 1, half = 1;  // elements of one transform: reals, bins of the half spectrum
   explicit Task(const Attrs& a)
       : kind(int(a.i[0])), sign(int(a.i[1])), dimensions(int(a.i[2])), sizes{int(a.i[3]), int(a.i[4])} {
     if (dimensions == 1) sizes[0] = 1;
@@ -138,7 +144,8 @@ void transform(const Call& c) {
       else if (t.kind == 1) F::run_r2c(plan, x, cy);
       else F::run_c2r(plan, cx, y);
       if (t.kind == 1 && bins != 0) scale_bins(t, y, bins);
-      if (scale != 1) for (std::int64_t k = 0; k < out_each; ++k) y[k] *= scale;
+      if (scale != 1)
+        for (std::int64_t k = 0; k < out_each; ++k) y[k] *= scale;
     }
   });
 }

@@ -1,10 +1,9 @@
 // Matrix products: cached oneDNN matmul primitives on the lane, dnnl_sgemm inside parallel kernels, loops for f64.
 #include "kernels/gemm.hpp"
 
-#include "kernels/elementwise.hpp"
-
 #include <cstring>
 
+#include "kernels/elementwise.hpp"
 #include "kernels/onednn.hpp"
 
 namespace rille::kernels {
@@ -74,7 +73,9 @@ std::unique_ptr<Product> GemmCache::State::make(const View& a, const View& b, co
   made->b = dnnl::memory(db, engine, DNNL_MEMORY_NONE);
   made->c = dnnl::memory(dc, engine, DNNL_MEMORY_NONE);
   made->scratchpad = dnnl::memory(pd.scratchpad_desc(), engine, DNNL_MEMORY_NONE);
-  made->arguments = {{DNNL_ARG_SRC, made->a}, {DNNL_ARG_WEIGHTS, made->b}, {DNNL_ARG_DST, made->c},
+  made->arguments = {{DNNL_ARG_SRC, made->a},
+                     {DNNL_ARG_WEIGHTS, made->b},
+                     {DNNL_ARG_DST, made->c},
                      {DNNL_ARG_SCRATCHPAD, made->scratchpad}};
   if (bias) {
     made->bias = dnnl::memory(dbias, engine, DNNL_MEMORY_NONE);
@@ -121,7 +122,7 @@ namespace {
 // A matrix as BLAS takes it: rows or columns lie together.
 struct Plain {
   bool turned = false;
-  std::int64_t ld = 0;                             // 0: neither
+  std::int64_t ld = 0;  // 0: neither
 };
 
 Plain plain(const View& v) {
@@ -151,9 +152,9 @@ void matmul(const Call& c) {
   if (type == DType::f16 || (type == DType::bf16 && !native_bf16())) return widened(c, &matmul);
   if (c.out[0].dtype == DType::f64 || c.in[0].shape[c.in[0].shape.n - 1] == 0) {
     if (c.out[0].dtype == DType::f64) return matmul_f64(c);
-    std::memset(c.out[0].data, 0,
-                std::size_t(c.out[0].count()) *
-                    size_bytes(c.out[0].dtype));  // an empty sum; the caller adds no bias here
+    std::memset(
+        c.out[0].data, 0,
+        std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));  // an empty sum; the caller adds no bias here
     return;
   }
   if (multiplied_by_sgemm(c)) return;
@@ -168,13 +169,11 @@ void matmul(const Call& c) {
     if (const auto bytes = p.scratchpad.get_desc().get_size()) p.scratchpad.set_data_handle(c.lane->scratch(bytes));
     p.primitive.execute(state.stream, p.arguments);
     state.stream.wait();
-  } catch (const std::exception& e) {
-    c.fail("matmul: oneDNN: %s", e.what());
-  }
+  } catch (const std::exception& e) { c.fail("matmul: oneDNN: %s", e.what()); }
 }
 
 void matmul_activated(const Call& c) {
-  const View& before = c.out[c.n_out - 1];           // the result itself, where nobody wants the product
+  const View& before = c.out[c.n_out - 1];  // the result itself, where nobody wants the product
   Call product = c;
   product.out = &before;
   product.n_out = 1;

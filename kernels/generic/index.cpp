@@ -16,7 +16,7 @@ using generic::for_share;
 
 template <class I>
 bool all_fit(const I* ids, std::int64_t count, std::int64_t n) {
-  int out = 0;                                     // no branch: the compiler makes vectors of it
+  int out = 0;  // no branch: the compiler makes vectors of it
   for (std::int64_t i = 0; i < count; ++i) out |= std::uint64_t(std::int64_t(ids[i])) >= std::uint64_t(n);
   return out == 0;
 }
@@ -28,9 +28,10 @@ bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_
   for (std::int64_t i = 0, count = index.count(); i < count; ++i) {
     const std::int64_t id = id_at(index, i);
     if (id >= 0 && id < n) continue;
-    c.fail("%s: number %lld at position %lld; there are places 0 to %lld\n"
-           "these numbers and positions count from 0",
-           name, (long long)id, (long long)i, (long long)n - 1);
+    c.fail(
+        "%s: number %lld at position %lld; there are places 0 to %lld\n"
+        "these numbers and positions count from 0",
+        name, (long long)id, (long long)i, (long long)n - 1);
     return false;
   }
   return true;
@@ -176,7 +177,7 @@ void tril(const Call& c) {
   const std::size_t size = size_bytes(v.dtype);
   for_share(n ? v.count() / n : 0, n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);       // the first place of the upper part
+      std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);  // the first place of the upper part
       cut = cut < 0 ? 0 : cut > n ? n : cut;
       const char* x = v.ptr<char>() + std::size_t(r * n) * size;
       char* o = c.out[0].ptr<char>() + std::size_t(r * n) * size;

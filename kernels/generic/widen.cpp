@@ -65,8 +65,10 @@ void convert(const Call& c, const View& half, const View& from, const View& to) 
 void widened(const Call& c, Kernel kernel) {
   const auto half = [](const View& v) { return v.data && is_half(v.dtype); };
   std::size_t bytes = 0;
-  for (int i = 0; i < c.n_in; ++i) if (half(c.in[i])) bytes += padded(std::size_t(c.in[i].count()) * 4);
-  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) bytes += padded(std::size_t(c.out[i].count()) * 4);
+  for (int i = 0; i < c.n_in; ++i)
+    if (half(c.in[i])) bytes += padded(std::size_t(c.in[i].count()) * 4);
+  for (int i = 0; i < c.n_out; ++i)
+    if (half(c.out[i])) bytes += padded(std::size_t(c.out[i].count()) * 4);
   if (bytes == 0) return kernel(c);
   if (c.n_in + c.n_out > most_operands) return c.fail("%d operands, some of them f16 or bf16", c.n_in + c.n_out);
   char* memory = static_cast<char*>(c.lane->staging(bytes));
@@ -84,7 +86,8 @@ void widened(const Call& c, Kernel kernel) {
   inner.in = views;
   inner.out = views + c.n_in;
   kernel(inner);
-  for (int i = 0; i < c.n_out; ++i) if (half(c.out[i])) convert(c, c.out[i], views[c.n_in + i], c.out[i]);
+  for (int i = 0; i < c.n_out; ++i)
+    if (half(c.out[i])) convert(c, c.out[i], views[c.n_in + i], c.out[i]);
 }
 
 void widened_rows(const Call& c, Kernel kernel, unsigned whole) {

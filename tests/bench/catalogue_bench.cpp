@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "runtime/workflow/provider/catalogue/file.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/catalogue/file.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 
 namespace rille::provider {

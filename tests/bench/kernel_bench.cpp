@@ -25,9 +25,7 @@ namespace {
 using namespace rille;
 using namespace rille::device;
 
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 double timed(const std::function<void()>& fn) {
   const double start = seconds();
@@ -72,7 +70,8 @@ std::shared_ptr<Kernel> compile(const std::string& source, const std::string& ca
   return *k;
 }
 
-template <class T> LaunchArgument value(T v) {
+template <class T>
+LaunchArgument value(T v) {
   LaunchArgument a;
   std::memcpy(a.value, &v, sizeof v);
   return a;
@@ -116,8 +115,9 @@ extern "C" void curve(int n, float a, const float* x, float* y) {
 using Loop = void (*)(int, float, const float*, float*);
 using Numbers = std::map<std::string, std::vector<double>>;
 
-constexpr const char* flags = " -std=gnu++17 -w -march=native -fPIC -fvisibility=default -fno-exceptions -fno-rtti "
-                              "-fno-math-errno -fno-trapping-math -ffp-contract=fast -O3 -shared ";
+constexpr const char* flags =
+    " -std=gnu++17 -w -march=native -fPIC -fvisibility=default -fno-exceptions -fno-rtti "
+    "-fno-math-errno -fno-trapping-math -ffp-contract=fast -O3 -shared ";
 
 void shell(const std::string& command) {
   if (std::system(command.c_str()) != 0) stop("failed: " + command);
@@ -130,8 +130,12 @@ void elementwise(Numbers& out, const std::string& name, const Kernel& k, Loop lo
   const std::vector<LaunchArgument> arguments = {value(n), value(0.5f), pointer(x), pointer(y)};
   const unsigned grid = unsigned(n + 255) / 256;
   const int repeat = std::max(1, 20'000'000 / n);
-  const auto mine = [&] { for (int i = 0; i < repeat; ++i) run(k, grid, 256, arguments); };
-  const auto plain = [&] { for (int i = 0; i < repeat; ++i) loop(n, 0.5f, x.data(), y.data()); };
+  const auto mine = [&] {
+    for (int i = 0; i < repeat; ++i) run(k, grid, 256, arguments);
+  };
+  const auto plain = [&] {
+    for (int i = 0; i < repeat; ++i) loop(n, 0.5f, x.data(), y.data());
+  };
   mine();
   plain();
   const auto measure = threads == 1 ? cpu_timed : timed;
@@ -142,9 +146,11 @@ void elementwise(Numbers& out, const std::string& name, const Kernel& k, Loop lo
 void switches(Numbers& out, const std::string& cache) {
   omp_set_num_threads(1);
   const auto barrier = compile("__global__ void k(int n) { for (int i = 0; i < n; ++i) __syncthreads(); }", cache);
-  const auto shuffle = compile("__global__ void k(int n, int* out) {\n  int v = threadIdx.x;\n"
-                               "  for (int i = 0; i < n; ++i) v += __shfl_xor_sync(0xffffffffu, v, 1);\n"
-                               "  if (v == 12345) *out = v;\n}", cache);
+  const auto shuffle = compile(
+      "__global__ void k(int n, int* out) {\n  int v = threadIdx.x;\n"
+      "  for (int i = 0; i < n; ++i) v += __shfl_xor_sync(0xffffffffu, v, 1);\n"
+      "  if (v == 12345) *out = v;\n}",
+      cache);
   for (const int threads : {32, 256, 1024}) {
     const int waits = 4'000'000 / threads;
     run(*barrier, 1, unsigned(threads), {value(10)});

@@ -7,11 +7,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <dnnl.hpp>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include <dnnl.hpp>
 
 namespace bench {
 
@@ -54,10 +53,12 @@ class Product {
   }
 
  private:
-  struct Free { void operator()(void* p) const { std::free(p); } };
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
   using Operand = std::unique_ptr<void, Free>;
 
-  static Operand filled(long count, bool half) {      // aligned as Rille's buffers are
+  static Operand filled(long count, bool half) {  // aligned as Rille's buffers are
     const std::size_t bytes = (std::size_t(count) * (half ? 2 : 4) + 63) / 64 * 64;
     Operand made(std::aligned_alloc(64, bytes));
     if (!made) std::abort();
@@ -86,10 +87,10 @@ class Product {
       stream.wait();
     });
     if (half) return;
-    ways_.push_back([=, a = static_cast<float*>(a_.get()), b = static_cast<float*>(b_.get()),
-                     c = static_cast<float*>(c_.get())] {
-      dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, ta ? m : k, b, tb ? k : n, 0, c, n);
-    });
+    ways_.push_back(
+        [=, a = static_cast<float*>(a_.get()), b = static_cast<float*>(b_.get()), c = static_cast<float*>(c_.get())] {
+          dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, ta ? m : k, b, tb ? k : n, 0, c, n);
+        });
   }
 
   Operand a_, b_, c_;

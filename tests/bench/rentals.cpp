@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include "runtime/core/base/id.hpp"
-#include "runtime/workflow/lease/manager.hpp"
 #include "runtime/core/store/sqlite_memory.hpp"
+#include "runtime/workflow/lease/manager.hpp"
 
 using namespace rille;
 
@@ -152,13 +152,14 @@ int main(int argc, char** argv) {
   std::filesystem::create_directories(folder);
   const std::unique_ptr<Loop> loop = Loop::create().value();
   const std::unique_ptr<store::Journal> journal = store::Journal::open(*loop, folder + "/journal.db").value();
-  const std::string budget = argc > 3 && std::atoll(argv[3]) > 0
-                                 ? std::to_string(std::atoll(argv[3]) * 1'000'000)
-                                 : "NULL";
+  const std::string budget =
+      argc > 3 && std::atoll(argv[3]) > 0 ? std::to_string(std::atoll(argv[3]) * 1'000'000) : "NULL";
   const bool apart = argc > 4 && std::string_view(argv[4]) == "apart";
   store::Journal::Write run = [&budget](store::Db& db) {
     return db.script(("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,budget_micros) "
-                      "VALUES('r','t','durable','running',1,'{}',0,0,'h',1," + budget + ")").c_str());
+                      "VALUES('r','t','durable','running',1,'{}',0,0,'h',1," +
+                      budget + ")")
+                         .c_str());
   };
   if (!run_blocking(*loop, journal->commit(run))) return 1;
   provider::Registry registry;
@@ -190,13 +191,13 @@ int main(int argc, char** argv) {
   const double over = now_ms(), fsync = fsync_ms(folder + "/page");
   const double rent_floor = 2 * latency_ms + 2 * fsync, release_floor = 3 * latency_ms + 2 * fsync;
   const double release_cpu = cpu_ms() - cpu - rent_cpu;
-  std::printf("{\"rentals\": %d, \"failed\": %d, \"alive_at_most\": %zu, \"alive_after\": %zu, \"asked\": %d, "
-              "\"rent_ms\": %.1f, \"rent_floor_ms\": %.1f, \"rent_cpu_ms\": %.1f, \"release_ms\": %.1f, "
-              "\"release_floor_ms\": %.1f, \"release_cpu_ms\": %.1f, \"fsync_ms\": %.2f, \"ratio\": %.3f, "
-              "\"kb_each\": %.1f}\n",
-              n, failed, cloud.most(), cloud.alive(), cloud.asked(), rented - begin, rent_floor, rent_cpu,
-              over - rented, release_floor, release_cpu, fsync, (over - begin) / (rent_floor + release_floor),
-              (used - kb) / n);
+  std::printf(
+      "{\"rentals\": %d, \"failed\": %d, \"alive_at_most\": %zu, \"alive_after\": %zu, \"asked\": %d, "
+      "\"rent_ms\": %.1f, \"rent_floor_ms\": %.1f, \"rent_cpu_ms\": %.1f, \"release_ms\": %.1f, "
+      "\"release_floor_ms\": %.1f, \"release_cpu_ms\": %.1f, \"fsync_ms\": %.2f, \"ratio\": %.3f, "
+      "\"kb_each\": %.1f}\n",
+      n, failed, cloud.most(), cloud.alive(), cloud.asked(), rented - begin, rent_floor, rent_cpu, over - rented,
+      release_floor, release_cpu, fsync, (over - begin) / (rent_floor + release_floor), (used - kb) / n);
   std::filesystem::remove_all(folder);
   return failed == 0 && cloud.alive() == 0 ? 0 : 1;
 }

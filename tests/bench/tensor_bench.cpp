@@ -52,7 +52,8 @@ void train(benchmark::State& state, GptConfig c, std::int64_t batch, std::int64_
   for (int i = 0; i < 4; ++i) step();
   for (auto _ : state) step();
   double n = 0;
-  for (const auto& [name, p] : model.parameters) if (name != "wpe") n += double(p.count());
+  for (const auto& [name, p] : model.parameters)
+    if (name != "wpe") n += double(p.count());
   const double tokens = double(batch * context),
                flops = 6 * n * tokens + 6.0 * double(c.layers * c.width * context) * tokens;
   state.counters["GFLOP/s"] =

@@ -14,48 +14,48 @@
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
-static void ok(rille_error *error) {
+static void ok(rille_error* error) {
   if (error) fprintf(stderr, "%s\n", rille_error_to_json(error));
   CHECK(!error);
 }
 
-static void refused(rille_error *error, rille_kind kind, const char *words) {
+static void refused(rille_error* error, rille_kind kind, const char* words) {
   CHECK(error && rille_error_kind(error) == kind);
   if (!strstr(rille_error_message(error), words)) fprintf(stderr, "%s\n", rille_error_to_json(error));
   CHECK(strstr(rille_error_message(error), words));
   rille_error_free(error);
 }
 
-static void *resolve(void *completion) {
+static void* resolve(void* completion) {
   rille_completion_resolve(completion, "[1,2,3]", 7);
   return NULL;
 }
 
 static int fetches;
 static pthread_t fetcher;
-static void fetch(rille_call *call, void *payload) {
+static void fetch(rille_call* call, void* payload) {
   (void)payload;
   ++fetches;
   CHECK(rille_call_count(call) == 1 && strcmp(rille_call_json(call, 0, NULL), "{\"page\":7}") == 0);
   CHECK(pthread_create(&fetcher, NULL, resolve, rille_call_suspend(call)) == 0);
 }
 
-static rille_completion *kept;
-static void forever(rille_call *call, void *payload) {
+static rille_completion* kept;
+static void forever(rille_call* call, void* payload) {
   (void)payload;
   kept = rille_call_suspend(call);
 }
 
-static void add(rille_call *call, void *payload) {
+static void add(rille_call* call, void* payload) {
   (void)payload;
   double a, b;
-  rille_error *error = rille_call_number(call, 0, &a);
+  rille_error* error = rille_call_number(call, 0, &a);
   if (!error) error = rille_call_number(call, 1, &b);
   if (error) rille_call_fail(call, error);
   else rille_call_return_number(call, a + b);
 }
 
-static void refuse(rille_call *call, void *payload) {
+static void refuse(rille_call* call, void* payload) {
   (void)payload;
   rille_call_fail(call, rille_error_create(RILLE_QUOTA, "no seats left", "ask for fewer"));
 }
@@ -68,31 +68,31 @@ static const rille_function_spec functions[] = {
     {sizeof(rille_function_spec), "refuse", RILLE_STEP, refuse, NULL},
 };
 
-static rille_runtime *create(const char *folder, const char *name) {
+static rille_runtime* create(const char* folder, const char* name) {
   char home[512];
   snprintf(home, sizeof home, "%s/%s", folder, name);
   rille_options options;
   rille_options_init(&options, sizeof options);
   options.home = home;
-  rille_runtime *rt = NULL;
+  rille_runtime* rt = NULL;
   ok(rille_create(&options, &rt));
   ok(rille_register_module(rt, "app", functions, sizeof functions / sizeof *functions));
   return rt;
 }
 
-static rille_run *prepare(rille_runtime *rt, const char *source, const rille_run_options *options) {
-  rille_run *run = NULL;
+static rille_run* prepare(rille_runtime* rt, const char* source, const rille_run_options* options) {
+  rille_run* run = NULL;
   ok(rille_run_from_source(rt, "test.lua", source, strlen(source), options, &run));
   return run;
 }
 
-static rille_run *start(rille_runtime *rt, const char *source) {
-  rille_run *run = prepare(rt, source, NULL);
+static rille_run* start(rille_runtime* rt, const char* source) {
+  rille_run* run = prepare(rt, source, NULL);
   ok(rille_run_start(run));
   return run;
 }
 
-static void turn_both(rille_runtime *a, rille_runtime *b) {
+static void turn_both(rille_runtime* a, rille_runtime* b) {
   struct pollfd ready[2] = {{rille_poll_fd(a), POLLIN, 0}, {rille_poll_fd(b), POLLIN, 0}};
   int ta = rille_poll_timeout_ms(a), tb = rille_poll_timeout_ms(b);
   CHECK(poll(ready, 2, ta < 0 ? tb : tb < 0 || ta < tb ? ta : tb) >= 0);
@@ -100,14 +100,14 @@ static void turn_both(rille_runtime *a, rille_runtime *b) {
   ok(rille_turn(b, 5, NULL));
 }
 
-static void count(rille_run *run, void *payload) {
+static void count(rille_run* run, void* payload) {
   CHECK(rille_run_state(run) == RILLE_RUN_DONE);
-  ++*(int *)payload;
+  ++*(int*)payload;
 }
 
-static void test_two_runtimes(rille_runtime *a, rille_runtime *b) {
-  rille_run *one = start(a, "local t = require('app').fetch { page = 7 } return #t");
-  rille_run *two = start(b, "require('rille').sleep(0.01) return require('app').add(40, 2)");
+static void test_two_runtimes(rille_runtime* a, rille_runtime* b) {
+  rille_run* one = start(a, "local t = require('app').fetch { page = 7 } return #t");
+  rille_run* two = start(b, "require('rille').sleep(0.01) return require('app').add(40, 2)");
   int done = 0;
   ok(rille_run_on_done(one, count, &done));
   ok(rille_run_on_done(two, count, &done));
@@ -119,22 +119,22 @@ static void test_two_runtimes(rille_runtime *a, rille_runtime *b) {
   rille_run_free(two);
 }
 
-static const rille_error *fails(rille_runtime *rt, rille_run *run, rille_kind kind) {
+static const rille_error* fails(rille_runtime* rt, rille_run* run, rille_kind kind) {
   (void)rt;
   ok(rille_run_wait(run, -1));
-  const rille_error *error = rille_run_error(run);
+  const rille_error* error = rille_run_error(run);
   CHECK(error);
   if (rille_error_kind(error) != kind) fprintf(stderr, "%s\n", rille_error_to_json(error));
   CHECK(rille_error_kind(error) == kind && !rille_run_result(run, NULL));
   return error;
 }
 
-static void test_errors(rille_runtime *rt) {
-  rille_run *run = NULL;
+static void test_errors(rille_runtime* rt) {
+  rille_run* run = NULL;
   refused(rille_run_from_source(rt, "bad.lua", "x = = 1", 7, NULL, &run), RILLE_INVALID, "bad.lua:1");
   CHECK(!run);
   run = start(rt, "require('app').refuse()");
-  const rille_error *error = fails(rt, run, RILLE_QUOTA);
+  const rille_error* error = fails(rt, run, RILLE_QUOTA);
   CHECK(strcmp(rille_error_message(error), "no seats left") == 0 &&
         strcmp(rille_error_hint(error), "ask for fewer") == 0);
   CHECK(strstr(rille_error_traceback(error), "test.lua:1") && strcmp(rille_error_field(error, "provider"), "") == 0);
@@ -156,11 +156,11 @@ static void test_errors(rille_runtime *rt) {
   rille_run_free(run);
 }
 
-static void test_limits(rille_runtime *rt) {
+static void test_limits(rille_runtime* rt) {
   rille_run_options options;
   rille_run_options_init(&options, sizeof options);
   options.memory_bytes = 16 << 20;
-  rille_run *run = prepare(rt, "local t = {} for i = 1, 1e9 do t[i] = { i } end", &options);
+  rille_run* run = prepare(rt, "local t = {} for i = 1, 1e9 do t[i] = { i } end", &options);
   ok(rille_run_start(run));
   fails(rt, run, RILLE_MEMORY);
   rille_run_free(run);
@@ -193,17 +193,17 @@ static void test_limits(rille_runtime *rt) {
   refused(rille_run_from_source(rt, "x.lua", "", 0, &options, &run), RILLE_INVALID, "wall_ms = -1");
 }
 
-static void *interrupt_soon(void *rt) {
+static void* interrupt_soon(void* rt) {
   struct timespec wait = {0, 50 * 1000 * 1000};
   nanosleep(&wait, NULL); /* whichever comes first, the interrupt or the script, the run ends */
   rille_interrupt(rt);
   return NULL;
 }
 
-static void test_interrupts(rille_runtime *rt) {
-  const char *sources[] = {"while true do end", "require('rille').sleep('1h')"};
+static void test_interrupts(rille_runtime* rt) {
+  const char* sources[] = {"while true do end", "require('rille').sleep('1h')"};
   for (int i = 0; i < 2; ++i) {
-    rille_run *run = start(rt, sources[i]);
+    rille_run* run = start(rt, sources[i]);
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, interrupt_soon, rt) == 0);
     fails(rt, run, RILLE_CANCELLED);
@@ -211,7 +211,7 @@ static void test_interrupts(rille_runtime *rt) {
     pthread_join(thread, NULL);
     rille_run_free(run);
   }
-  rille_run *run = start(rt, "require('app').forever()");
+  rille_run* run = start(rt, "require('app').forever()");
   while (!kept) ok(rille_turn(rt, 1, NULL));
   ok(rille_run_cancel(run, "changed my mind"));
   CHECK(strcmp(rille_error_message(fails(rt, run, RILLE_CANCELLED)), "changed my mind") == 0);
@@ -222,10 +222,10 @@ static void test_interrupts(rille_runtime *rt) {
 }
 
 /* Suspended by a shutdown without time, continued in a new runtime: the finished step answers from the journal. */
-static void test_resume(const char *folder) {
-  rille_runtime *rt = create(folder, "resumed");
+static void test_resume(const char* folder) {
+  rille_runtime* rt = create(folder, "resumed");
   fetches = 0;
-  rille_run *run = start(rt, "local t = require('app').fetch { page = 7 } require('app').forever() return #t");
+  rille_run* run = start(rt, "local t = require('app').fetch { page = 7 } require('app').forever() return #t");
   char id[128];
   snprintf(id, sizeof id, "%s", rille_run_id(run));
   while (!kept) ok(rille_turn(rt, 1, NULL));
@@ -235,7 +235,7 @@ static void test_resume(const char *folder) {
   rille_completion_reject(kept, NULL);
   kept = NULL;
   rt = create(folder, "resumed");
-  char *runs = NULL;
+  char* runs = NULL;
   ok(rille_runs(rt, 10, &runs));
   CHECK(strstr(runs, id) && strstr(runs, "suspended"));
   rille_free(runs);
@@ -247,7 +247,7 @@ static void test_resume(const char *folder) {
   ok(rille_run_wait(run, -1));
   CHECK(fetches == 1 && strcmp(rille_run_result(run, NULL), "3") == 0);
   refused(rille_run_resume(rt, id, NULL, &run), RILLE_STATE, "has ended: done");
-  char *leases = NULL;
+  char* leases = NULL;
   ok(rille_leases(rt, 1, &leases));
   CHECK(strcmp(leases, "[]") == 0);
   rille_free(leases);
@@ -256,13 +256,13 @@ static void test_resume(const char *folder) {
   rille_destroy(rt);
 }
 
-static void *on_wrong_thread(void *rt) {
+static void* on_wrong_thread(void* rt) {
   refused(rille_turn(rt, 0, NULL), RILLE_STATE, "another thread");
   return NULL;
 }
-static void turns_inside(void *rt) { refused(rille_turn(rt, 0, NULL), RILLE_STATE, "callback"); }
+static void turns_inside(void* rt) { refused(rille_turn(rt, 0, NULL), RILLE_STATE, "callback"); }
 
-static void test_misuse(rille_runtime *rt) {
+static void test_misuse(rille_runtime* rt) {
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, on_wrong_thread, rt) == 0);
   pthread_join(thread, NULL);
@@ -282,7 +282,7 @@ static void test_misuse(rille_runtime *rt) {
 }
 
 int main(void) {
-  const char *folder = getenv("RILLE_HOME"); /* of the homes */
+  const char* folder = getenv("RILLE_HOME"); /* of the homes */
   CHECK(folder && rille_abi_check(RILLE_ABI_VERSION) && !rille_abi_check(RILLE_ABI_VERSION + 1));
   struct sigaction before[32], after;
   for (int s = 1; s < 32; ++s) sigaction(s, NULL, &before[s]);
@@ -294,7 +294,7 @@ int main(void) {
   test_misuse(a);
   test_resume(folder);
   ok(rille_shutdown(a, 5000));
-  rille_run *late = NULL;
+  rille_run* late = NULL;
   refused(rille_run_from_source(a, "x.lua", "", 0, NULL, &late), RILLE_STATE, "shut down");
   rille_destroy(a);
   rille_destroy(b);

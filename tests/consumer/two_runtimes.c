@@ -9,11 +9,11 @@
 
 static int failures = 0;
 
-static void expect(int ok, const char *what) {
+static void expect(int ok, const char* what) {
   if (!ok) printf("not so: %s\n", what), ++failures;
 }
 
-static int same_handlers(const struct sigaction *before) {
+static int same_handlers(const struct sigaction* before) {
   int same = 1;
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction now;
@@ -23,19 +23,19 @@ static int same_handlers(const struct sigaction *before) {
   return same;
 }
 
-static rille_run *start(rille_runtime *runtime, const char *source) {
-  rille_run *run = NULL;
-  rille_error *error = rille_run_from_source(runtime, "script", source, strlen(source), NULL, &run);
+static rille_run* start(rille_runtime* runtime, const char* source) {
+  rille_run* run = NULL;
+  rille_error* error = rille_run_from_source(runtime, "script", source, strlen(source), NULL, &run);
   if (!error) error = rille_run_start(run);
   if (error) printf("%s\n", rille_error_message(error)), ++failures;
   rille_error_free(error);
   return run;
 }
 
-static void finish(rille_run *run, const char *wanted) {
-  rille_error *error = rille_run_wait(run, 20000);
+static void finish(rille_run* run, const char* wanted) {
+  rille_error* error = rille_run_wait(run, 20000);
   expect(!error, "the run ends");
-  const char *result = rille_run_result(run, NULL);
+  const char* result = rille_run_result(run, NULL);
   expect(result && !strcmp(result, wanted), wanted);
   rille_error_free(error);
   rille_run_free(run);
@@ -54,8 +54,8 @@ int main(void) {
   rille_error_free(rille_create(NULL, &second));
   expect(first && second, "two runtimes share a process and a home");
   if (!first || !second) return 1;
-  rille_run *one = start(first, "x = 1 require('rille').sleep('20ms') return x");
-  rille_run *two = start(second, "x = 2 require('rille').sleep('10ms') return x");
+  rille_run* one = start(first, "x = 1 require('rille').sleep('20ms') return x");
+  rille_run* two = start(second, "x = 2 require('rille').sleep('10ms') return x");
   finish(one, "1");
   finish(two, "2");
   expect(same_handlers(before), "no signal handler is installed while runtimes live");

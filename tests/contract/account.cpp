@@ -264,8 +264,8 @@ TEST_CASE_METHOD(Fake, "policy: it allows what the driver calls, and nothing els
       {"tencent", {"disk-01234567"}},
       {"huawei", {"volume/01234567-89ab-4cde-a012-3456789abcde"}},
       {"gcp", {"us-central1-a/disks/none", "global/firewalls/none"}},
-      {"azure", {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip",
-                 "networkSecurityGroups/none-nsg"}}};
+      {"azure",
+       {"disks/none", "networkInterfaces/none-nic", "publicIPAddresses/none-ip", "networkSecurityGroups/none-nsg"}}};
   const auto mine = left_overs.find(fake_name());
   for (const std::string& left_over : mine == left_overs.end() ? std::vector<std::string>() : mine->second) {
     (void)wait(provider->describe(region + left_over, {}));

@@ -57,8 +57,11 @@ TEST_CASE_METHOD(Fake, "offers: what is sold, priced, in order, and only that") 
 // Rille's agent and bundle are made for x86-64. Each fake sells one such machine, cheaper than the others.
 TEST_CASE_METHOD(Fake, "offers: none with an ARM processor, GPUs that no image drives, or what cannot start") {
   const std::map<std::string, std::vector<std::string>> others{
-      {"aws", {"g5g.xlarge", "g4ad.xlarge"}}, {"azure", {"Standard_D2ps_v5", "Standard_D2_v5", "Standard_DS2"}},
-      {"gcp", {"t2a-standard-2"}}, {"alibaba", {"ecs.c8y.large"}}, {"huawei", {"kc1.large.2"}},
+      {"aws", {"g5g.xlarge", "g4ad.xlarge"}},
+      {"azure", {"Standard_D2ps_v5", "Standard_D2_v5", "Standard_DS2"}},
+      {"gcp", {"t2a-standard-2"}},
+      {"alibaba", {"ecs.c8y.large"}},
+      {"huawei", {"kc1.large.2"}},
       {"tencent", {"SR1.MEDIUM4"}}};
   const auto mine = others.find(fake_name());
   if (mine == others.end()) return;
@@ -100,7 +103,7 @@ TEST_CASE_METHOD(Fake, "offers: what lies in a machine, what joins it to others,
   CHECK(largest->interconnect == "nvswitch");
   CHECK(largest->network_gbps > 0);
   if (cloud != "gcp") CHECK_FALSE(largest->rdma.empty());
-  CHECK(largest->cuda_max.empty());    // no limit that is known: its driver is the image's
+  CHECK(largest->cuda_max.empty());  // no limit that is known: its driver is the image's
 }
 
 TEST_CASE_METHOD(Fake, "a life: create, describe, list, terminate, and nothing is left") {

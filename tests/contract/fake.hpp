@@ -25,33 +25,80 @@ inline std::string fake_name() { return variable("RILLE_FAKE", "aws"); }
 
 // What each driver has beyond what all must have: one that loses some of it must not pass by being skipped.
 struct Has {
-  bool tokens = false;     // a create's token is heeded by the cloud
+  bool tokens = false;             // a create's token is heeded by the cloud
   bool spot = false, cap = false;  // spot offers; a highest price for them
-  bool notice = false;     // the machine is told before it is taken
-  bool market = false;     // what it costs moves while it runs
+  bool notice = false;             // the machine is told before it is taken
+  bool market = false;             // what it costs moves while it runs
   bool quotas = false, resize = false, history = false;
-  bool policy = false;     // a document that restricts keys
-  bool reserved = false;   // what hours cost who is bound for years
+  bool policy = false;    // a document that restricts keys
+  bool reserved = false;  // what hours cost who is bound for years
 };
 
 inline const Has& has() {
-  static const std::map<std::string, Has> all{
-      {"aws", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
-               .resize = true, .history = true, .policy = true, .reserved = true}},
-      {"alibaba", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
-                   .resize = true, .history = true, .policy = true, .reserved = true}},
-      {"tencent", {.spot = true, .cap = true, .notice = true, .market = true, .quotas = true, .resize = true,
-                   .policy = true, .reserved = true}},
-      {"huawei", {.spot = true, .cap = true, .notice = true, .market = true, .quotas = true, .resize = true,
-                  .policy = true, .reserved = true}},
-      {"gcp", {.tokens = true, .spot = true, .notice = true, .market = true, .quotas = true, .resize = true,
-               .policy = true, .reserved = true}},
-      {"azure", {.tokens = true, .spot = true, .cap = true, .notice = true, .market = true, .quotas = true,
-                 .resize = true, .history = true, .policy = true, .reserved = true}},
-      {"runpod", {.spot = true, .cap = true}},
-      {"lambda", {}},
-      {"vast", {.spot = true, .cap = true, .policy = true}},
-      {"kubernetes", {.policy = true}}};
+  static const std::map<std::string, Has> all{{"aws",
+                                               {.tokens = true,
+                                                .spot = true,
+                                                .cap = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .history = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"alibaba",
+                                               {.tokens = true,
+                                                .spot = true,
+                                                .cap = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .history = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"tencent",
+                                               {.spot = true,
+                                                .cap = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"huawei",
+                                               {.spot = true,
+                                                .cap = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"gcp",
+                                               {.tokens = true,
+                                                .spot = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"azure",
+                                               {.tokens = true,
+                                                .spot = true,
+                                                .cap = true,
+                                                .notice = true,
+                                                .market = true,
+                                                .quotas = true,
+                                                .resize = true,
+                                                .history = true,
+                                                .policy = true,
+                                                .reserved = true}},
+                                              {"runpod", {.spot = true, .cap = true}},
+                                              {"lambda", {}},
+                                              {"vast", {.spot = true, .cap = true, .policy = true}},
+                                              {"kubernetes", {.policy = true}}};
   const auto mine = all.find(fake_name());
   INFO(fake_name() << " is missing in the table of what each has");
   REQUIRE(mine != all.end());
@@ -76,7 +123,7 @@ struct Fake {
   std::unique_ptr<Loop> loop = Loop::create(clock).value();
   std::string root = std::filesystem::temp_directory_path() / ("rille-contract-" + random_hex(4));
   std::unique_ptr<Subprocess> process;
-  Value told;                         // the fake's first line
+  Value told;  // the fake's first line
   std::unique_ptr<net::HttpClient> http;
   std::unique_ptr<Provider> provider;
 

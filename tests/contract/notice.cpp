@@ -1,7 +1,8 @@
 // The notice that a spot machine will be taken away, as the machine itself is told by its cloud's metadata service.
+#include "runtime/workflow/agent/notice.hpp"
+
 #include <cmath>
 
-#include "runtime/workflow/agent/notice.hpp"
 #include "runtime/workflow/provider/manner.hpp"
 #include "tests/contract/fake.hpp"
 
@@ -39,9 +40,9 @@ TEST_CASE_METHOD(Fake, "notice: what asks the metadata service on the machine kn
   REQUIRE(deadline_us);
   const double said_s = static_cast<double>(*deadline_us) / 1e6;
   const bool tells_when = fake_name() != "gcp" && fake_name() != "huawei";  // these say only that it will be
-  const double expected_s =
-      tells_when ? ends_s : static_cast<double>(loop->clock().wall_us()) / 1e6 +
-                                static_cast<double>(provider->traits().spot_notice_s);
+  const double expected_s = tells_when ? ends_s
+                                       : static_cast<double>(loop->clock().wall_us()) / 1e6 +
+                                             static_cast<double>(provider->traits().spot_notice_s);
   CHECK(std::abs(said_s - expected_s) < 10);
   CHECK(wait(source->look({})).value() == deadline_us);  // what was said once stands
   REQUIRE(wait(provider->terminate(made->id, {})));

@@ -60,7 +60,8 @@ TEST_CASE_METHOD(OfAws, "aws: machines that save up credit bill no more than the
   const auto found = wait(provider->offers(query, {}));
   REQUIRE((found && !found->empty()));
   CreateRequest request = order("credit");
-  for (const Offer& o : *found) if (o.id.find("/t3.") != std::string::npos) request.offer = o;
+  for (const Offer& o : *found)
+    if (o.id.find("/t3.") != std::string::npos) request.offer = o;
   REQUIRE(request.offer.gpu_count == 0);
   const auto made = wait(provider->create(request, {}));
   if (!made) FAIL(made.error().message);
@@ -77,7 +78,7 @@ TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be asked is left out,
   query.gpu = "any";
   const auto all = wait(provider->offers(query, {}));
   REQUIRE(all.ok());
-  provider = make();                   // which knows no price yet
+  provider = make();  // which knows no price yet
   fault("refuse", "DescribePrice", 1000, Value().set("where", "InstanceType=ecs.gn7e-c16g1.4xlarge"));
   query.left_out = std::make_shared<LeftOut>();
   const auto some = wait(provider->offers(query, {}));
@@ -89,13 +90,13 @@ TEST_CASE_METHOD(Fake, "alibaba: a type whose price cannot be asked is left out,
 
 TEST_CASE_METHOD(Fake, "what was rented in a region that the settings name no more is watched and released") {
   struct Cloud {
-    const char *one, *another;         // regions
-    bool divided = false;              // machines are in parts of the account that the settings name
+    const char *one, *another;  // regions
+    bool divided = false;       // machines are in parts of the account that the settings name
   };
   const std::map<std::string, Cloud> all{
-      {"aws", {"eu-west-1", "us-west-2"}},          {"alibaba", {"cn-beijing", "cn-shanghai"}},
-      {"tencent", {"ap-nanjing", "ap-chengdu"}},    {"huawei", {"cn-east-3", "cn-south-1", true}},
-      {"gcp", {"us-west4", "europe-west9", true}},  {"azure", {"uksouth", "ukwest", true}}};
+      {"aws", {"eu-west-1", "us-west-2"}},         {"alibaba", {"cn-beijing", "cn-shanghai"}},
+      {"tencent", {"ap-nanjing", "ap-chengdu"}},   {"huawei", {"cn-east-3", "cn-south-1", true}},
+      {"gcp", {"us-west4", "europe-west9", true}}, {"azure", {"uksouth", "ukwest", true}}};
   const auto mine = all.find(fake_name());
   if (mine == all.end() || !variable("RILLE_FAKE_FILE", "").empty()) return;  // not moto
   const auto moved_to = [&](const Value& settings) {

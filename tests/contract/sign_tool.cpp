@@ -32,9 +32,8 @@ Parts read_parts(const Value& v) {
   each_pair(v["query"], [&](const std::string& key, const std::string* value) {
     parts.query.emplace_back(key, value ? std::optional(*value) : std::nullopt);
   });
-  each_pair(v["headers"], [&](const std::string& name, const std::string* value) {
-    parts.headers.emplace_back(name, *value);
-  });
+  each_pair(v["headers"],
+            [&](const std::string& name, const std::string* value) { parts.headers.emplace_back(name, *value); });
   return parts;
 }
 

@@ -34,8 +34,9 @@ struct Home : Fake {
     control("set", Value().set("end", 0.02));
     manager = std::make_unique<lease::Manager>(*loop, *journal, registry, "0123456789ab", hooks);
     const auto row = [](store::Db& db) {
-      return db.script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                       "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
+      return db.script(
+          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+          "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
     };
     REQUIRE(wait(journal->commit(row)));
   }
@@ -107,9 +108,7 @@ struct Home : Fake {
   }
 };
 
-void check_about(Micros price, double other) {
-  CHECK(std::abs(static_cast<double>(price) - other) <= 2 + other / 1e3);
-}
+void check_about(Micros price, double other) { CHECK(std::abs(static_cast<double>(price) - other) <= 2 + other / 1e3); }
 
 }  // namespace
 
@@ -119,7 +118,7 @@ TEST_CASE_METHOD(Home, "spot price: what a look finds is booked from then on, an
   const double offer = static_cast<double>(offered(l));
   look(l);
   check_about(row(l.id).price_micros_per_hour, offer);
-  pass(13 * hour_s);                    // longer than any answer serves
+  pass(13 * hour_s);  // longer than any answer serves
   market_moves(l, 1.2);
   look(l);
   check_about(row(l.id).price_micros_per_hour, offer * 1.2);

@@ -16,9 +16,8 @@ namespace {
 struct Stocked : Fake {
   bool has(const std::string& type, bool spot = false) {
     const std::vector<Offer> all = offers("any", spot);
-    return std::any_of(all.begin(), all.end(), [&](const Offer& o) {
-      return o.id.substr(o.id.find('/') + 1) == type + (spot ? ":spot" : "");
-    });
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Offer& o) { return o.id.substr(o.id.find('/') + 1) == type + (spot ? ":spot" : ""); });
   }
   std::size_t asked(const std::string& operation) {
     std::size_t n = 0;
@@ -26,9 +25,7 @@ struct Stocked : Fake {
     for (const Value& call : *state["calls"].as_array()) n += call.text("operation") == operation;
     return n;
   }
-  void left(const std::string& type, int count) {
-    control("set", Value().set("stock", Value().set(type, count)));
-  }
+  void left(const std::string& type, int count) { control("set", Value().set("stock", Value().set(type, count))); }
 };
 
 }  // namespace
@@ -44,7 +41,7 @@ TEST_CASE_METHOD(Stocked, "huawei: a zone that a flavor does not name is as the 
     CHECK(has("c7.large.2", spot));        // names no zone, and for use no status either
     CHECK_FALSE(has("s2.large.2", spot));  // abandoned everywhere
     left_in("cn-north-4b", 0);
-    CHECK(has("c7.large.2", spot));        // another zone is named
+    CHECK(has("c7.large.2", spot));  // another zone is named
     left_in("cn-north-4a", 0);
     CHECK_FALSE(has("c7.large.2", spot));
     left_in("cn-north-4a", 9);
@@ -77,8 +74,8 @@ TEST_CASE_METHOD(Stocked, "huawei: prices are asked of the other site where the 
 }
 
 TEST_CASE_METHOD(Stocked, "what is sold out is not offered") {
-  const std::map<std::string, std::string> all{{"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"},
-                                               {"huawei", "p3.2xlarge.8"}};
+  const std::map<std::string, std::string> all{
+      {"alibaba", "ecs.gn7e-c16g1.4xlarge"}, {"tencent", "GT4.4XLARGE96"}, {"huawei", "p3.2xlarge.8"}};
   const auto mine = all.find(fake_name());
   if (mine == all.end()) return;
   const std::string& type = mine->second;
@@ -119,7 +116,7 @@ TEST_CASE_METHOD(Stocked, "tencent: GPUs are what CVM says they are, and what th
   CHECK(some[0].gpu == "H100");
   CHECK(some[0].gpu_count == 8);
   CHECK(some[0].gpu_memory_bytes == 80LL << 30);
-  some = offers("T4");                       // of one of which CVM tells the number alone
+  some = offers("T4");  // of one of which CVM tells the number alone
   REQUIRE(some.size() == 2);
   for (const Offer& o : some) CHECK(o.gpu_memory_bytes == 16LL << 30);
   for (const Offer& o : offers("A100")) CHECK(o.gpu_memory_bytes == 40LL << 30);
@@ -165,11 +162,14 @@ struct Zones {
 };
 static std::optional<Zones> zones_here() {
   const std::map<std::string, Zones> all{
-      {"tencent", {"ap-guangzhou", "S6.MEDIUM4", {"ap-guangzhou-6", "ap-guangzhou-7"},
-                   {"subnet-fake0006", "subnet-fake0007"}}},
+      {"tencent",
+       {"ap-guangzhou", "S6.MEDIUM4", {"ap-guangzhou-6", "ap-guangzhou-7"}, {"subnet-fake0006", "subnet-fake0007"}}},
       {"huawei", {"cn-north-4", "c7.large.2", {"cn-north-4a", "cn-north-4b"}, {}}},
-      {"alibaba", {"cn-hangzhou", "ecs.c7.large", {"cn-hangzhou-i", "cn-hangzhou-j"},
-                   {"vsw-bp1fake000000000000i", "vsw-bp1fake000000000000j"}}}};
+      {"alibaba",
+       {"cn-hangzhou",
+        "ecs.c7.large",
+        {"cn-hangzhou-i", "cn-hangzhou-j"},
+        {"vsw-bp1fake000000000000i", "vsw-bp1fake000000000000j"}}}};
   const auto mine = all.find(fake_name());
   return mine == all.end() ? std::nullopt : std::optional(mine->second);
 }
@@ -218,8 +218,8 @@ TEST_CASE_METHOD(Stocked, "stock: each of the zones that the settings name sells
   told.set("settings", settings);
   CHECK_FALSE(wait(make()->offers(OfferQuery(), {})).value().empty());
   if (here->subnets.empty()) return;
-  settings.set("regions", Value().set(here->region, Value().set("zone", here->zones[0])
-                                                        .set("subnet", list_of(here->subnets))));
+  settings.set("regions",
+               Value().set(here->region, Value().set("zone", here->zones[0]).set("subnet", list_of(here->subnets))));
   std::ofstream(root + "/providers.json") << Value().set(fake_name(), settings).to_json();
   const auto wrong = make_providers(*loop, root + "/providers.json", root + "/home");
   REQUIRE_FALSE(wrong);

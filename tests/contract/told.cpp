@@ -19,21 +19,25 @@ struct Named {
 std::vector<Named> named_by_settings() {
   const Value by_type = Value().set("p4d.24xlarge", "cr-0123456789abcdef0");
   const std::map<std::string, std::vector<Named>> all{
-      {"aws", {{"kms_key", "arn:aws:kms:us-east-1:1:key/k1", "\"arn:aws:kms:us-east-1:1:key/k1\""},
-               {"reservation", by_type, "\"cr-0123456789abcdef0\""}}},
-      {"azure", {{"kms_key", "/subscriptions/s/diskEncryptionSets/k1",
-                  "{\"id\":\"/subscriptions/s/diskEncryptionSets/k1\"}"},
-                 {"reservation", "/subscriptions/s/capacityReservationGroups/g1",
-                  "\"capacityReservationGroup\":{\"id\":\"/subscriptions/s/capacityReservationGroups/g1\"}"}}},
-      {"gcp", {{"kms_key", "projects/p/locations/l/keyRings/r/cryptoKeys/k1",
-                "{\"kmsKeyName\":\"projects/p/locations/l/keyRings/r/cryptoKeys/k1\"}"},
-               {"security_group", "lets-ssh-in", "\"tags\":{\"items\":[\"lets-ssh-in\"]}"},
-               {"vpc", "global/networks/default", "\"global/networks/default\""},
-               {"reservation", "mine", "\"consumeReservationType\":\"SPECIFIC_RESERVATION\""}}},
-      {"alibaba", {{"kms_key", "key-1", "\"SystemDisk.KMSKeyId\":\"key-1\""},
-                   {"reservation", "crp-1", "\"PrivatePoolOptions.Id\":\"crp-1\""}}},
-      {"huawei", {{"kms_key", "0fd1b4f4-7e4a-4409-9701-ba8be283dbc3",
-                   "\"__system__cmkid\":\"0fd1b4f4-7e4a-4409-9701-ba8be283dbc3\""}}},
+      {"aws",
+       {{"kms_key", "arn:aws:kms:us-east-1:1:key/k1", "\"arn:aws:kms:us-east-1:1:key/k1\""},
+        {"reservation", by_type, "\"cr-0123456789abcdef0\""}}},
+      {"azure",
+       {{"kms_key", "/subscriptions/s/diskEncryptionSets/k1", "{\"id\":\"/subscriptions/s/diskEncryptionSets/k1\"}"},
+        {"reservation", "/subscriptions/s/capacityReservationGroups/g1",
+         "\"capacityReservationGroup\":{\"id\":\"/subscriptions/s/capacityReservationGroups/g1\"}"}}},
+      {"gcp",
+       {{"kms_key", "projects/p/locations/l/keyRings/r/cryptoKeys/k1",
+         "{\"kmsKeyName\":\"projects/p/locations/l/keyRings/r/cryptoKeys/k1\"}"},
+        {"security_group", "lets-ssh-in", "\"tags\":{\"items\":[\"lets-ssh-in\"]}"},
+        {"vpc", "global/networks/default", "\"global/networks/default\""},
+        {"reservation", "mine", "\"consumeReservationType\":\"SPECIFIC_RESERVATION\""}}},
+      {"alibaba",
+       {{"kms_key", "key-1", "\"SystemDisk.KMSKeyId\":\"key-1\""},
+        {"reservation", "crp-1", "\"PrivatePoolOptions.Id\":\"crp-1\""}}},
+      {"huawei",
+       {{"kms_key", "0fd1b4f4-7e4a-4409-9701-ba8be283dbc3",
+         "\"__system__cmkid\":\"0fd1b4f4-7e4a-4409-9701-ba8be283dbc3\""}}},
       {"tencent", {}}};
   const auto mine = all.find(fake_name());
   return mine == all.end() ? std::vector<Named>() : mine->second;
@@ -53,17 +57,20 @@ std::vector<Chosen> chosen_by_rent(const Value& settings) {
     return Chosen{"image", "not-there", usual, fmt::format("\"{}\":\"{}\"", field, usual)};
   };
   const std::map<std::string, std::vector<Chosen>> all{
-      {"aws", {{"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
-                "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
-                "\"cr-0123456789abcdef0\""},
-               {"image", "ami-0b1b2c3d4e5f60718", "ami-0d1b2c3d4e5f60718", "\"ImageId\":\"ami-0d1b2c3d4e5f60718\""}}},
-      {"azure", {{"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
-                  "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"},
-                 {"image", Value().set("id", "not-there"), image, "\"imageReference\":{\"id\":\"" + image + "\"}"}}},
-      {"gcp", {{"reservation", "mine", "theirs",
-                "\"reservationAffinity\":{\"consumeReservationType\":\"SPECIFIC_RESERVATION\","
-                "\"key\":\"compute.googleapis.com/reservation-name\",\"values\":[\"theirs\"]}"},
-               by_field("sourceImage")}},
+      {"aws",
+       {{"reservation", "cr-0aaaaaaaaaaaaaaaa", "cr-0123456789abcdef0",
+         "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId\":"
+         "\"cr-0123456789abcdef0\""},
+        {"image", "ami-0b1b2c3d4e5f60718", "ami-0d1b2c3d4e5f60718", "\"ImageId\":\"ami-0d1b2c3d4e5f60718\""}}},
+      {"azure",
+       {{"reservation", "/subscriptions/s/capacityReservationGroups/mine", group,
+         "\"capacityReservation\":{\"capacityReservationGroup\":{\"id\":\"" + group + "\"}}"},
+        {"image", Value().set("id", "not-there"), image, "\"imageReference\":{\"id\":\"" + image + "\"}"}}},
+      {"gcp",
+       {{"reservation", "mine", "theirs",
+         "\"reservationAffinity\":{\"consumeReservationType\":\"SPECIFIC_RESERVATION\","
+         "\"key\":\"compute.googleapis.com/reservation-name\",\"values\":[\"theirs\"]}"},
+        by_field("sourceImage")}},
       {"alibaba", {{"reservation", "crp-1", "eap-2", "\"PrivatePoolOptions.Id\":\"eap-2\""}, by_field("ImageId")}},
       {"tencent", {by_field("ImageId")}},
       {"huawei", {by_field("imageRef")}},
@@ -77,11 +84,14 @@ std::vector<Chosen> chosen_by_rent(const Value& settings) {
 
 // What stands in the order beside our own tag; "": the provider has no tags.
 std::string tag_in_order() {
-  const std::map<std::string, std::string> all{
-      {"aws", "\"TagSpecification.2.Tag.3.Key\":\"team\""}, {"alibaba", "\"Tag.2.Key\":\"team\""},
-      {"azure", "\"team\":\"vision\""}, {"gcp", "\"team\":\"vision\""},
-      {"tencent", "{\"Key\":\"team\",\"Value\":\"vision\"}"}, {"huawei", "{\"key\":\"team\",\"value\":\"vision\"}"},
-      {"lambda", "{\"key\":\"team\",\"value\":\"vision\"}"}, {"kubernetes", "\"team\":\"vision\""}};
+  const std::map<std::string, std::string> all{{"aws", "\"TagSpecification.2.Tag.3.Key\":\"team\""},
+                                               {"alibaba", "\"Tag.2.Key\":\"team\""},
+                                               {"azure", "\"team\":\"vision\""},
+                                               {"gcp", "\"team\":\"vision\""},
+                                               {"tencent", "{\"Key\":\"team\",\"Value\":\"vision\"}"},
+                                               {"huawei", "{\"key\":\"team\",\"value\":\"vision\"}"},
+                                               {"lambda", "{\"key\":\"team\",\"value\":\"vision\"}"},
+                                               {"kubernetes", "\"team\":\"vision\""}};
   const auto mine = all.find(fake_name());
   return mine == all.end() ? "" : mine->second;
 }

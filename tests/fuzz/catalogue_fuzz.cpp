@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
+#include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/provider/catalogue/file.hpp"
 #include "runtime/workflow/provider/catalogue/layout.hpp"
-#include "runtime/core/store/hash.hpp"
 #include "tests/fuzz/fuzz.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 
@@ -48,13 +48,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string sum = rille::store::fingerprint(std::string_view(file).substr(sizeof header)).xxh3;
   std::memcpy(header.checksum, sum.data(), sizeof header.checksum);
   // What the tables do not fill is text.
-  const std::uint64_t tables = std::uint64_t{header.parts} * sizeof(layout::Part) +
-                               std::uint64_t{header.gpus} * sizeof(layout::Gpu) +
-                               std::uint64_t{header.places} * sizeof(layout::Place) +
-                               std::uint64_t{header.billings} * sizeof(layout::Billing) +
-                               std::uint64_t{header.words} * sizeof(layout::Text) +
-                               std::uint64_t{header.numbers} * sizeof(std::int64_t) +
-                               std::uint64_t{header.rows} * sizeof(layout::Row);
+  const std::uint64_t tables =
+      std::uint64_t{header.parts} * sizeof(layout::Part) + std::uint64_t{header.gpus} * sizeof(layout::Gpu) +
+      std::uint64_t{header.places} * sizeof(layout::Place) + std::uint64_t{header.billings} * sizeof(layout::Billing) +
+      std::uint64_t{header.words} * sizeof(layout::Text) + std::uint64_t{header.numbers} * sizeof(std::int64_t) +
+      std::uint64_t{header.rows} * sizeof(layout::Row);
   if (tables <= size - sizeof header) header.text_bytes = size - sizeof header - tables;
   std::memcpy(file.data(), &header, sizeof header);
   check(file);

@@ -26,8 +26,7 @@ void keep_input(int signal_number) {
 using Random = std::mt19937_64;
 std::size_t below(Random& r, std::size_t n) { return n ? r() % n : 0; }
 
-void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds,
-            const std::vector<std::string>& words) {
+void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds, const std::vector<std::string>& words) {
   std::size_t at = below(r, s.size() + 1), n = below(r, 16);
   switch (r() % 8) {
     case 0:
@@ -36,15 +35,9 @@ void mutate(std::string& s, Random& r, const std::vector<std::string>& seeds,
     case 1:
       if (at < s.size()) s[at] = static_cast<char>(r());
       break;
-    case 2:
-      s.erase(at, n);
-      break;
-    case 3:
-      s.insert(at, s.substr(below(r, s.size()), n));
-      break;
-    case 4:
-      s.resize(at);
-      break;
+    case 2: s.erase(at, n); break;
+    case 3: s.insert(at, s.substr(below(r, s.size()), n)); break;
+    case 4: s.resize(at); break;
     case 5:
       if (!words.empty()) s.insert(at, words[below(r, words.size())]);
       break;
@@ -81,8 +74,7 @@ int main(int argc, char** argv) {
   Random random(1);
   for (long i = 0; i < count; ++i) {
     std::string input = seeds[below(random, seeds.size())];
-    for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes)
-      mutate(input, random, seeds, words);
+    for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes) mutate(input, random, seeds, words);
     run(input);
   }
   std::printf("%ld inputs\n", count);

@@ -32,14 +32,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 std::vector<std::string> fuzz_seeds() {
-  return {samples::saxpy, samples::block_sum, samples::tiled_matmul, samples::histogram, samples::warp_scan,
-          samples::stencil, "extern \"C\" { __global__ void __launch_bounds__(1) k(std::pair<int, float> p[], ...); }",
+  return {samples::saxpy,
+          samples::block_sum,
+          samples::tiled_matmul,
+          samples::histogram,
+          samples::warp_scan,
+          samples::stencil,
+          "extern \"C\" { __global__ void __launch_bounds__(1) k(std::pair<int, float> p[], ...); }",
           "namespace a { extern __shared__ __align__(16) volatile float s[]; } template <class T = A<B>> __global__",
           "#define K(T) R\"x(\")x\" '\\'' 1'000 /* */ //\n",
           "void k<float, (int)4>(float*, float const*, int (*)(int))"};
 }
 
 std::vector<std::string> fuzz_words() {
-  return {"__global__", "extern", "__shared__", "template", "<", ">", "(", ")", "[]", "{", "}", ";", "blockIdx.x", "*",
-          "blockDim.x", "+", "threadIdx.x", "const", "float", "\"", "R\"(", "/*", "*/", "\n", "\\", "operator()"};
+  return {"__global__", "extern", "__shared__", "template",   "<",  ">",          "(",  ")",           "[]",
+          "{",          "}",      ";",          "blockIdx.x", "*",  "blockDim.x", "+",  "threadIdx.x", "const",
+          "float",      "\"",     "R\"(",       "/*",         "*/", "\n",         "\\", "operator()"};
 }

@@ -18,8 +18,7 @@ void check(std::string_view text) {
   fuzz_check(parsed->step >= 0, "a step is not negative");
   for (const CheckpointFile& file : parsed->files) {
     fuzz_check(is_checkpoint_file_name(file.name), "a file is plainly named");
-    fuzz_check(file.fingerprint.size_bytes >= 0 && file.fingerprint.xxh3.size() == 32,
-               "a file has size and digest");
+    fuzz_check(file.fingerprint.size_bytes >= 0 && file.fingerprint.xxh3.size() == 32, "a file has size and digest");
   }
   auto again = Manifest::from_json(parsed->to_json(), "input");
   fuzz_check(again.ok() && again->to_json() == parsed->to_json(), "what is read is written the same");
@@ -43,8 +42,7 @@ std::vector<std::string> fuzz_seeds() {
   m.step = 50, m.generation = 2, m.epoch = 3, m.created_us = 1;
   m.cursor = Value().set("sample", 12);
   m.metadata = Value().set("bytes", "\xff").set("$odd", Value(0.0 / 0.0));
-  m.files = {{"model.safetensors", store::fingerprint("abc", true)},
-             {"opt.safetensors", store::fingerprint("")}};
+  m.files = {{"model.safetensors", store::fingerprint("abc", true)}, {"opt.safetensors", store::fingerprint("")}};
   return {m.to_json(), Manifest{}.to_json()};
 }
 

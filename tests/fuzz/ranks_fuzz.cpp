@@ -45,8 +45,8 @@ void check_head(std::string_view stream) {
   fuzz_check(twice.ok() && twice->operation == head->operation && twice->number == head->number,
              "a head says the same again");
   fuzz_check(!describe(head->operation).empty(), "an operation has words");
-  if (check(head->operation, 0, 2)) fuzz_check(head->operation.peer >= 0 || head->operation.kind != Kind::broadcast,
-                                               "a rank is one");
+  if (check(head->operation, 0, 2))
+    fuzz_check(head->operation.peer >= 0 || head->operation.kind != Kind::broadcast, "a rank is one");
 }
 
 void check_words(std::string_view text) {
@@ -76,8 +76,9 @@ std::vector<std::string> fuzz_seeds() {
   Value hello;
   hello.set("rank", 1).set("world", 2).set("nonce", "00").set("host", "h").set("port", 5).set("proof", "x");
   Value welcome;
-  welcome.set("session", "s").set("gift", "").set(
-      "ranks", Value::Array{Value().set("host", "h").set("address", "::1").set("port", 1), Value()});
+  welcome.set("session", "s")
+      .set("gift", "")
+      .set("ranks", Value::Array{Value().set("host", "h").set("address", "::1").set("port", 1), Value()});
   const auto text = [](const Value& v) { return encode_message(v).value(); };
   Operation op;
   op.kind = Kind::all_reduce;
@@ -89,6 +90,14 @@ std::vector<std::string> fuzz_seeds() {
 }
 
 std::vector<std::string> fuzz_words() {
-  return {std::string(bell), std::string("\x02\0\0\0{}", 6), std::string("\xff\xff\xff\xff", 4), "\"proof\":",
-          "\"ranks\":[]", "{}", "null", "1e300", "-1", std::string(200, '[')};
+  return {std::string(bell),
+          std::string("\x02\0\0\0{}", 6),
+          std::string("\xff\xff\xff\xff", 4),
+          "\"proof\":",
+          "\"ranks\":[]",
+          "{}",
+          "null",
+          "1e300",
+          "-1",
+          std::string(200, '[')};
 }

@@ -19,8 +19,7 @@ void check(std::string_view file) {
   std::uint64_t at = 0;
   for (const TensorEntry& t : parsed->tensors) {
     fuzz_check(t.begin == at && t.end >= t.begin, "tensors tile the data");
-    fuzz_check(tensor_bytes(t.dtype, t.shape).value() == t.end - t.begin,
-               "a tensor is as long as its shape says");
+    fuzz_check(tensor_bytes(t.dtype, t.shape).value() == t.end - t.begin, "a tensor is as long as its shape says");
     at = t.end;
   }
   fuzz_check(parsed->data_offset + at == file.size(), "the data fills the file");

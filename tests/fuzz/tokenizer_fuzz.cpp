@@ -54,22 +54,50 @@ std::vector<std::string> fuzz_seeds() {
   const std::string decoder =
       R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},)"
       R"({"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},)";
-  const std::string tail =
-      R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},)"
-      R"({"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"id":"<s>","ids":[1]}}}})";
+  const std::string tail = R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},)"
+                           R"({"Sequence":{"id":"A"}}],"special_tokens":{"<s>":{"id":"<s>","ids":[1]}}}})";
   return {model + "true,\"vocab\":{" + vocab + bytes + letters + added + decoder +
               R"("normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace",)"
-              R"("pattern":{"String":" "},"content":"▁"}]},)" + tail,
+              R"("pattern":{"String":" "},"content":"▁"}]},)" +
+              tail,
           model + "false,\"vocab\":{" + vocab + letters + added +
               R"("pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true},)"
-              R"("decoder":{"type":"Metaspace","replacement":"▁","add_prefix_space":true},)" + tail,
+              R"("decoder":{"type":"Metaspace","replacement":"▁","add_prefix_space":true},)" +
+              tail,
           model + "false,\"ignore_merges\":true,\"vocab\":{" + vocab + letters + added + decoder +
               R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"a+"},)"
-              R"("behavior":"MergedWithNext"},{"type":"Digits"},{"type":"Metaspace","split":false}]},)" + tail};
+              R"("behavior":"MergedWithNext"},{"type":"Digits"},{"type":"Metaspace","split":false}]},)" +
+              tail};
 }
 
 std::vector<std::string> fuzz_words() {
-  return {"{\"type\":", "\"Replace\"", "\"Split\"", "\"Isolated\"", "\"Removed\"", "\"Contiguous\"", "\"invert\":true,",
-          "\"MergedWithPrevious\"", "\"Regex\"", "\"String\"", "▁", "<0x41>", "null", "true", "false", "1e308", "-1",
-          "[", "]", "{", "}", ",", ":", "\"\"", "\"\\\\s*\"", "\"merges\":[],", "\"never\"", "16777215", "\"ids\":[9]"};
+  return {"{\"type\":",
+          "\"Replace\"",
+          "\"Split\"",
+          "\"Isolated\"",
+          "\"Removed\"",
+          "\"Contiguous\"",
+          "\"invert\":true,",
+          "\"MergedWithPrevious\"",
+          "\"Regex\"",
+          "\"String\"",
+          "▁",
+          "<0x41>",
+          "null",
+          "true",
+          "false",
+          "1e308",
+          "-1",
+          "[",
+          "]",
+          "{",
+          "}",
+          ",",
+          ":",
+          "\"\"",
+          "\"\\\\s*\"",
+          "\"merges\":[],",
+          "\"never\"",
+          "16777215",
+          "\"ids\":[9]"};
 }

@@ -36,7 +36,7 @@ double median(std::vector<double> times) {
 
 // Microseconds for one of `count` calls, medians of the rounds.
 struct Burst {
-  double host;  // before the stream is waited for
+  double host;   // before the stream is waited for
   double whole;  // with the wait
 };
 
@@ -58,9 +58,10 @@ Burst burst_us(CUstream stream, int rounds, int count, const Fn& fn) {
 }
 
 void print(const char* what, const Burst& us, const char* after) {
-  std::printf("{\"name\": \"%s, host\", \"value\": %.4f, \"unit\": \"us\"}, "
-              "{\"name\": \"%s, with the wait for the device\", \"value\": %.4f, \"unit\": \"us\"}%s",
-              what, us.host, what, us.whole, after);
+  std::printf(
+      "{\"name\": \"%s, host\", \"value\": %.4f, \"unit\": \"us\"}, "
+      "{\"name\": \"%s, with the wait for the device\", \"value\": %.4f, \"unit\": \"us\"}%s",
+      what, us.host, what, us.whole, after);
 }
 
 CUgraphExec capture(CUstream stream, const auto& launch) {
@@ -107,8 +108,8 @@ int main(int argc, char** argv) {
   const Burst launch_us = burst_us(stream, rounds, launches, launch);
   const CUgraphExec graph = capture(stream, launch);
   // A burst of replays is 200,000 kernels: a tenth of the rounds.
-  const Burst replay_us = burst_us(stream, (rounds + 9) / 10, replays,
-                                   [&] { must(driver.cuGraphLaunch(graph, stream), "replaying"); });
+  const Burst replay_us =
+      burst_us(stream, (rounds + 9) / 10, replays, [&] { must(driver.cuGraphLaunch(graph, stream), "replaying"); });
   must(driver.cuGraphExecDestroy(graph), "discarding a graph");
   must(driver.cuModuleUnload(module), "unloading the kernel");
   std::printf("{\"result\": {\"figures\": [");

@@ -33,8 +33,8 @@ Script cpp_script(std::string name, std::string result, Main main, std::map<std:
   Script s;
   s.name = std::move(name);
   s.result = std::move(result);
-  s.load = [main, children = std::move(children)](World& world, Loop&, Run& run, const std::string& script)
-      -> Result<std::unique_ptr<engine::Program>> {
+  s.load = [main, children = std::move(children)](
+               World& world, Loop&, Run& run, const std::string& script) -> Result<std::unique_ptr<engine::Program>> {
     auto child = children.find(std::filesystem::path(script).filename().string());
     std::unique_ptr<engine::Program> made =
         std::make_unique<CppProgram>(world, run, child == children.end() ? main : child->second);

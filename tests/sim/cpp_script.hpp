@@ -17,8 +17,8 @@ using Main = CppGuest::Body (*)(Process);
 // children: by the name with which they are asked for.
 Script cpp_script(std::string name, std::string result, Main main, std::map<std::string, Main> children = {});
 
-const std::vector<Script>& scripts();          // in worlds of any kind (scripts.cpp)
-const std::vector<Script>& declared_scripts(); // in worlds where nothing is left to chance (declared_scripts.cpp)
+const std::vector<Script>& scripts();           // in worlds of any kind (scripts.cpp)
+const std::vector<Script>& declared_scripts();  // in worlds where nothing is left to chance (declared_scripts.cpp)
 
 // fails: the share of the body's attempts that do.
 Async<Value> step(Process p, FiberId f, std::string name, Value result, double fails = 0);

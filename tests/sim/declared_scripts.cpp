@@ -187,9 +187,9 @@ const std::vector<Script>& declared_scripts() {
     s.push_back(cpp_script("fails", "error invalid: that was not it", fails));
     s.push_back(cpp_script("cancelled-run", "error cancelled: by hand", cancelled_run));
     s.back().cancel_ms = 5 * 3'600'000;
-    s.back().steps_vary = true;        // a person does not wait until it has come so far again
+    s.back().steps_vary = true;  // a person does not wait until it has come so far again
     s.push_back(cpp_script("once", R"("paid and sent once")", once_only));
-    s.back().steps_vary = true;        // what is uncertain is looked at
+    s.back().steps_vary = true;  // what is uncertain is looked at
     s.push_back(cpp_script("pools", R"("eight answers")", pools));
     s.push_back(cpp_script("signals", R"("\"nobody\" {\"by\":\"a person\"}")", signals));
     s.back().prepare = [](World& w) { w.send_signal(7'200'000, "go", "{\"by\":\"a person\"}"); };

@@ -25,8 +25,8 @@ using namespace rille::torture;
 namespace {
 
 struct Schedule {
-  int first = 0, second = 0;           // 0: no death
-  bool alone = false;                  // nobody resumes the run; the second death is the reaper's
+  int first = 0, second = 0;  // 0: no death
+  bool alone = false;         // nobody resumes the run; the second death is the reaper's
   std::string text() const {
     if (!first) return "none";
     if (alone) return fmt::format("{},gc{}", first, second ? std::to_string(second) : "");
@@ -66,7 +66,7 @@ using Dies = std::function<bool(const Place&)>;
 Conditions conditions(const Script& script, const Schedule& schedule, Dies dies, bool trace) {
   Conditions c;
   c.cloud = script.cloud ? script.cloud() : provider::sim::Options::calm(1);
-  c.cloud.provisioning_ms = 2'000;     // who waits asks again and again, and one of these places is as the others
+  c.cloud.provisioning_ms = 2'000;  // who waits asks again and again, and one of these places is as the others
   c.cloud.shutdown_ms = 1'000;
   c.trace = trace;
   c.home = home();
@@ -93,7 +93,7 @@ std::string play(World& world, const Script& script, const Calm& calm) {
 Calm calm_run(const Script& script) {
   const Schedule none;
   World world(conditions(script, none, nullptr, false));
-  (void)world.live(script);                // the second time tells what is wrong
+  (void)world.live(script);  // the second time tells what is wrong
   Calm calm{"", world.finished, world.lives.front()};
   World again(conditions(script, none, nullptr, false));
   calm.wrong = play(again, script, calm);
@@ -129,7 +129,8 @@ class Explorer {
       : script_(script), every_(every), program_(program), calm_(calm_run(script)) {}
 
   Sometimes all() {
-    World world(conditions(script_, at_, [this](const Place& p) { return branches(p); }, false));
+    World world(conditions(
+        script_, at_, [this](const Place& p) { return branches(p); }, false));
     world_ = &world;
     std::string wrong = !calm_.wrong.empty() ? calm_.wrong : play(world, script_, calm_);
     if (!wrong.empty()) failed(wrong);
@@ -166,7 +167,7 @@ class Explorer {
   }
 
   bool branch(const Schedule& schedule) {
-    Files files(home());               // they are the copy's to change
+    Files files(home());  // they are the copy's to change
     int ends[2];
     if (pipe(ends) != 0) return false;
     std::fflush(stdout);
@@ -183,8 +184,7 @@ class Explorer {
     close(ends[1]);
     std::string text;
     char buffer[4096];
-    for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;)
-      text.append(buffer, static_cast<std::size_t>(n));
+    for (ssize_t n; (n = ::read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
     close(ends[0]);
     int status = 0;
     if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
@@ -238,27 +238,52 @@ class Explorer {
   const int every_;
   const char* program_;
   Calm calm_;
-  Schedule at_;                        // where this process is
+  Schedule at_;  // where this process is
   World* world_ = nullptr;
   using Moment = std::tuple<int, std::int64_t, std::int64_t, std::size_t>;
-  Moment last_;                        // of the place before
+  Moment last_;  // of the place before
   bool last_done_ = false;
   Sometimes sum_;
-  int up_ = -1;                        // to the process that this one was forked from
+  int up_ = -1;  // to the process that this one was forked from
 };
 
 // Before a create or an attach is after the row that announces it.
-const char* const must_have_happened[] = {
-    "died before journal", "died after journal", "died before provider offers", "died after provider offers",
-    "died after provider create", "died before provider describe",
-    "died after provider describe", "died before provider list", "died after provider list",
-    "died before provider terminate", "died after provider terminate", "died before agent connect",
-    "died after agent connect", "died before agent start", "died after agent start",
-    "died after agent attach", "died before agent forget", "died after agent forget", "died before agent put",
-    "died after agent put", "died before agent get", "died after agent get", "died before agent preempt",
-    "died after agent preempt", "event call_left", "resumed", "left alone", "reaped a lease", "second generation",
-    "event call_moved", "died after provider resize", "event resized", "event not_resized", "event refused",
-    "a machine came and went unseen", "so was the estimate"};
+const char* const must_have_happened[] = {"died before journal",
+                                          "died after journal",
+                                          "died before provider offers",
+                                          "died after provider offers",
+                                          "died after provider create",
+                                          "died before provider describe",
+                                          "died after provider describe",
+                                          "died before provider list",
+                                          "died after provider list",
+                                          "died before provider terminate",
+                                          "died after provider terminate",
+                                          "died before agent connect",
+                                          "died after agent connect",
+                                          "died before agent start",
+                                          "died after agent start",
+                                          "died after agent attach",
+                                          "died before agent forget",
+                                          "died after agent forget",
+                                          "died before agent put",
+                                          "died after agent put",
+                                          "died before agent get",
+                                          "died after agent get",
+                                          "died before agent preempt",
+                                          "died after agent preempt",
+                                          "event call_left",
+                                          "resumed",
+                                          "left alone",
+                                          "reaped a lease",
+                                          "second generation",
+                                          "event call_moved",
+                                          "died after provider resize",
+                                          "event resized",
+                                          "event not_resized",
+                                          "event refused",
+                                          "a machine came and went unseen",
+                                          "so was the estimate"};
 
 int tell_one(const Script& script, const Schedule& schedule) {
   Calm calm = calm_run(script);
@@ -278,8 +303,9 @@ int tell_one(const Script& script, const Schedule& schedule) {
 int main(int argc, char** argv) {
   std::optional<Wanted> wanted = read(argc, argv);
   if (!wanted) {
-    fmt::print(stderr, "usage: sim_exhaustive [--language cpp|lua] [--script NAME] [--every N (0: no pairs)]\n"
-                       "       sim_exhaustive --script NAME --crash PLACE[,PLACE | ,gc[PLACE]]\n");
+    fmt::print(stderr,
+               "usage: sim_exhaustive [--language cpp|lua] [--script NAME] [--every N (0: no pairs)]\n"
+               "       sim_exhaustive --script NAME --crash PLACE[,PLACE | ,gc[PLACE]]\n");
     return 2;
   }
   std::vector<Script> all;
@@ -292,8 +318,8 @@ int main(int argc, char** argv) {
   }
   if (wanted->crash) return tell_one(all.front(), *wanted->crash);
   Sometimes sum;
-  fmt::print("{:<20}{:>8}{:>10}{:>8}{:>12}{:>10}{:>8}{:>9}\n", "script", "places", "distinct", "single",
-             "left alone", "pairs", "wrong", "seconds");
+  fmt::print("{:<20}{:>8}{:>10}{:>8}{:>12}{:>10}{:>8}{:>9}\n", "script", "places", "distinct", "single", "left alone",
+             "pairs", "wrong", "seconds");
   auto began = std::chrono::steady_clock::now();
   auto seconds_since = [](auto then) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
@@ -311,10 +337,11 @@ int main(int argc, char** argv) {
   if (wanted->script.empty())
     for (const char* what : must_have_happened)
       if (!sum[what]) ++sum["#wrong"], fmt::print("never happened: {}\n", what);
-  fmt::print("{} scripts, {} places, {} of them distinct; {} schedules: {} single crashes, {} left to the reaper, {} "
-             "of {} pairs{}; {} wrong; {:.1f} s\n", all.size(), sum["#places"], sum["#distinct"],
-             sum["#single"] + sum["#alone"] + sum["#pairs"], sum["#single"], sum["#alone"], sum["#pairs"],
-             sum["#of pairs"], sum["#pairs"] == sum["#of pairs"] ? "" : " (a sample)", sum["#wrong"],
-             seconds_since(began));
+  fmt::print(
+      "{} scripts, {} places, {} of them distinct; {} schedules: {} single crashes, {} left to the reaper, {} "
+      "of {} pairs{}; {} wrong; {:.1f} s\n",
+      all.size(), sum["#places"], sum["#distinct"], sum["#single"] + sum["#alone"] + sum["#pairs"], sum["#single"],
+      sum["#alone"], sum["#pairs"], sum["#of pairs"], sum["#pairs"] == sum["#of pairs"] ? "" : " (a sample)",
+      sum["#wrong"], seconds_since(began));
   return sum["#wrong"] ? 1 : 0;
 }

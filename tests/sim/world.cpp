@@ -93,8 +93,7 @@ void World::heard(const Script& script, const Value& e) {
   if (const auto* box = sim->cloud.find(e.text("machine")); name == "replacing" && box && box->notice_us)
     if (sim->cloud.now_us() >= box->notice_us && box->alive(sim->cloud.now_us()))
       ++seen["moved before the machine was lost"];
-  if (name == "log" && e.text("message") == "effect")
-    body_runs(e["fields"].text("token"), e["fields"].boolean("once"));
+  if (name == "log" && e.text("message") == "effect") body_runs(e["fields"].text("token"), e["fields"].boolean("once"));
   if (name == "log" && e.text("message") == "finished") body_finished(e["fields"].text("token"));
   if (name == "log" && e.text("message") == "wrong") wrong = e["fields"].text("what");
   if (script.event) script.event(*this, e);

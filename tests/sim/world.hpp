@@ -38,17 +38,17 @@ struct Script {
 
 // Where a process may die.
 struct Place {
-  const std::string& where;                     // "journal", "provider create", "agent start", ..
-  bool done = false;                            // before or after it
-  int process = 0, number = 0;                  // of the process; in it: both from 1
-  int total = 0;                                // in this world, from 1
+  const std::string& where;     // "journal", "provider create", "agent start", ..
+  bool done = false;            // before or after it
+  int process = 0, number = 0;  // of the process; in it: both from 1
+  int total = 0;                // in this world, from 1
 };
 
 struct Conditions {
   provider::sim::Options cloud;
   bool trace = false;
-  std::string home;                             // for what runs keep beside the journal; it goes with the world
-  std::function<bool(const Place&)> dies;       // null: never
+  std::string home;                                   // for what runs keep beside the journal; it goes with the world
+  std::function<bool(const Place&)> dies;             // null: never
   std::function<void(World&, int deaths)> meanwhile;  // after each death, before the next process
 };
 
@@ -61,9 +61,9 @@ struct World {
 
   // From start to the end of the run, through all deaths, and then until nothing is owed. What is wrong, if anything.
   std::string live(const Script& script);
-  bool alone = false;                           // nobody resumes the run after a death; its rows end what it holds
-  std::string outcome();                        // of the run's row: its result, or "error .."
-  std::string digest() const;                   // the same for the same conditions, always
+  bool alone = false;          // nobody resumes the run after a death; its rows end what it holds
+  std::string outcome();       // of the run's row: its result, or "error .."
+  std::string digest() const;  // the same for the same conditions, always
   // `rille gc` in a process of its own, which may die, too. now: also what `run` holds for its resumption.
   bool reap(bool in_background, const std::string& now = "");
 
@@ -78,14 +78,14 @@ struct World {
   Dice dice;
   VirtualTime time;
   std::unique_ptr<engine::Simulation> sim;
-  std::map<std::string, int> effects;           // by step: how often its body ran
-  std::set<std::string> finished;               // steps whose outcome the script has seen: never again
-  std::map<std::string, int> inside;            // by pool: permits that this process uses
+  std::map<std::string, int> effects;                   // by step: how often its body ran
+  std::set<std::string> finished;                       // steps whose outcome the script has seen: never again
+  std::map<std::string, int> inside;                    // by pool: permits that this process uses
   std::map<std::string, std::set<std::string>> set_up;  // by machine: what was done again on it
-  std::string wrong;                            // what a script found out
+  std::string wrong;                                    // what a script found out
   Sometimes seen;
-  std::vector<int> lives;                       // the places of each process
-  bool dead = false;                            // the present process has died
+  std::vector<int> lives;  // the places of each process
+  bool dead = false;       // the present process has died
 
  private:
   bool place(const std::string& where, bool done);
@@ -97,7 +97,7 @@ struct World {
 
   bool may_die_ = true;
   int places_ = 0, deaths_ = 0;
-  std::string trail_;                           // a running hash of all that was told
+  std::string trail_;  // a running hash of all that was told
 };
 
 }  // namespace rille::torture

@@ -15,8 +15,18 @@ struct Desc {
   void* before = nullptr;
   std::int64_t ld_before = 0;
 };
-struct Layout { int type = 0; std::int64_t rows = 0, columns = 0, ld = 0, stride = 0; std::int32_t batches = 1; };
-struct Result { std::uint64_t algorithm[8]; std::size_t scratch_bytes; int state; float waves; int reserved[4]; };
+struct Layout {
+  int type = 0;
+  std::int64_t rows = 0, columns = 0, ld = 0, stride = 0;
+  std::int32_t batches = 1;
+};
+struct Result {
+  std::uint64_t algorithm[8];
+  std::size_t scratch_bytes;
+  int state;
+  float waves;
+  int reserved[4];
+};
 constexpr int f32 = 0, f64 = 1, f16 = 2, bf16 = 14, tf32 = 77;
 
 template <class T>
@@ -60,7 +70,7 @@ extern "C" {
 #define API __attribute__((visibility("default"))) int
 
 API cublasLtCreate(void** handle) {
-  if (!rille::test::library_call()) return 1;                         // CUBLAS_STATUS_NOT_INITIALIZED
+  if (!rille::test::library_call()) return 1;  // CUBLAS_STATUS_NOT_INITIALIZED
   *handle = new int(0);
   return 0;
 }
@@ -79,9 +89,13 @@ API cublasLtMatmulDescDestroy(void* desc) {
 }
 API cublasLtMatmulDescSetAttribute(void* desc, int what, const void* value, std::size_t bytes) {
   auto& d = *static_cast<Desc*>(desc);
-  void* const to = what == 3 ? static_cast<void*>(&d.transpose_a) : what == 4 ? static_cast<void*>(&d.transpose_b)
-                   : what == 11 ? static_cast<void*>(&d.before) : what == 12 ? static_cast<void*>(&d.ld_before)
-                   : what == 7 ? static_cast<void*>(&d.epilogue) : what == 8 ? static_cast<void*>(&d.bias) : nullptr;
+  void* const to = what == 3    ? static_cast<void*>(&d.transpose_a)
+                   : what == 4  ? static_cast<void*>(&d.transpose_b)
+                   : what == 11 ? static_cast<void*>(&d.before)
+                   : what == 12 ? static_cast<void*>(&d.ld_before)
+                   : what == 7  ? static_cast<void*>(&d.epilogue)
+                   : what == 8  ? static_cast<void*>(&d.bias)
+                                : nullptr;
   if (!to || bytes != (what == 8 || what == 11 || what == 12 ? 8 : 4)) return 7;  // CUBLAS_STATUS_INVALID_VALUE
   std::memcpy(to, value, bytes);
   return 0;
@@ -114,7 +128,7 @@ API cublasLtMatmulPreferenceSetAttribute(void*, int what, const void*, std::size
 }
 API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c, void* d, void*, int, Result* result,
                                    int* found) {
-  const auto &o = *static_cast<Desc*>(desc);
+  const auto& o = *static_cast<Desc*>(desc);
   const auto &la = *static_cast<Layout*>(a), &lb = *static_cast<Layout*>(b), &ld = *static_cast<Layout*>(d);
   const auto rows = o.transpose_a ? la.columns : la.rows, inner = o.transpose_a ? la.rows : la.columns;
   const auto columns = o.transpose_b ? lb.rows : lb.columns, inner_b = o.transpose_b ? lb.columns : lb.rows;
@@ -127,7 +141,7 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
   result->algorithm[0] = aligned(o.bias);
   result->algorithm[1] = aligned(o.before);
   result->scratch_bytes = 1 << 12;
-  return *found ? 0 : 15;                            // CUBLAS_STATUS_NOT_SUPPORTED
+  return *found ? 0 : 15;  // CUBLAS_STATUS_NOT_SUPPORTED
 }
 API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a, const void* b, void* layout_b,
                    const void* beta, const void*, void*, void* d, void* layout_d, const void* algorithm, void* scratch,
@@ -141,7 +155,7 @@ API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a
                ld = *static_cast<Layout*>(layout_d);
   const double scale = o.scale == f64 ? *static_cast<const double*>(beta) : double(*static_cast<const float*>(beta));
   const std::function<void()> run = [=] {
-    std::memset(scratch, 0xff, bytes);               // as the library may: it is the product's own
+    std::memset(scratch, 0xff, bytes);  // as the library may: it is the product's own
     const auto as = [&](auto type) {
       typedef decltype(type) T;
       multiply(o, la, lb, ld, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(d), scale);

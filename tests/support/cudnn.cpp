@@ -14,12 +14,18 @@ constexpr int good_algorithm = 5, declined = 3000, bad = 2000;
 constexpr int large_algorithm = 6;
 constexpr std::size_t work_bytes = 1 << 13, large_bytes = 40 << 20;
 
-struct Tensor { int type = 0, size[4] = {}, step[4] = {}; };
-struct Filter { int type = 0, format = 0, size[4] = {}; };
+struct Tensor {
+  int type = 0, size[4] = {}, step[4] = {};
+};
+struct Filter {
+  int type = 0, format = 0, size[4] = {};
+};
 struct How {
   int pad[2] = {}, stride[2] = {}, dilation[2] = {}, mode = 0, compute = 0, groups = 1, math = 0;
 };
-struct Handle { void* stream = nullptr; };
+struct Handle {
+  void* stream = nullptr;
+};
 
 struct Geometry {
   Tensor x, y;
@@ -27,7 +33,10 @@ struct Geometry {
   How how;
 };
 
-template <class D> D& of(void* d) { return *static_cast<D*>(d); }
+template <class D>
+D& of(void* d) {
+  return *static_cast<D*>(d);
+}
 
 // each(index of x, of w, of y) for all that meet.
 template <class F>
@@ -48,10 +57,10 @@ void meet(const Geometry& g, const F& each) {
                 const int v = j * g.how.stride[1] - g.how.pad[1] + s * g.how.dilation[1];
                 if (h < 0 || v < 0 || h >= g.x.size[2] || v >= g.x.size[3]) continue;
                 const int channel = k / outs * w[1] + c;
-                each(1LL * n * g.x.step[0] + 1LL * channel * g.x.step[1] + 1LL * h * g.x.step[2] +
-                         1LL * v * g.x.step[3],
-                     k * step[0] + c * step[1] + r * step[2] + s * step[3],
-                     1LL * n * g.y.step[0] + 1LL * k * g.y.step[1] + 1LL * i * g.y.step[2] + 1LL * j * g.y.step[3]);
+                each(
+                    1LL * n * g.x.step[0] + 1LL * channel * g.x.step[1] + 1LL * h * g.x.step[2] + 1LL * v * g.x.step[3],
+                    k * step[0] + c * step[1] + r * step[2] + s * step[3],
+                    1LL * n * g.y.step[0] + 1LL * k * g.y.step[1] + 1LL * i * g.y.step[2] + 1LL * j * g.y.step[3]);
               }
 }
 
@@ -88,7 +97,7 @@ int offer(void* x, void* w, void* how, void* y, int wanted, int* found, Choice* 
   Geometry g;
   if (const int no = geometry(x, w, how, y, g); no) return no;
   const int math = g.how.math;
-  const char* const large = std::getenv("RILLE_TEST_LARGE_SCRATCH");     // of one that is as good, and comes first
+  const char* const large = std::getenv("RILLE_TEST_LARGE_SCRATCH");  // of one that is as good, and comes first
   const Choice choices[] = {{large_algorithm, large ? 0 : 3000, -1, large ? large_bytes : 0, deterministic, math, {}},
                             {1, 3000, -1, 0, deterministic, math, {}},
                             {0, 0, -1, 0, 0, math, {}},
@@ -129,11 +138,13 @@ void convolve(const Geometry& g, int written, const void* const (&operand)[3], v
     const int a = written == 0 ? 1 : 0, b = written == 2 ? 1 : 2;
     place(at[written]) += read(a, at[a]) * read(b, at[b]);
   });
-  for (std::size_t i = 0; i < sums.size(); ++i) if (inside[i]) static_cast<T*>(to)[i] = T(sums[i]);
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (inside[i]) static_cast<T*>(to)[i] = T(sums[i]);
 }
 
 // f(a number of that type)
-template <class F> void typed(int type, const F& f) {
+template <class F>
+void typed(int type, const F& f) {
   switch (type) {
     case real_f64: return f(double());
     case real_f16: return f(rille::test::Half());
@@ -144,8 +155,8 @@ template <class F> void typed(int type, const F& f) {
 
 int run(void* handle, const Geometry& g, int written, std::array<const void*, 3> operand, void* to, int algorithm,
         void* scratch, std::size_t bytes) {
-  const bool fits = (algorithm == good_algorithm && bytes == work_bytes) ||
-                    (algorithm == large_algorithm && bytes == large_bytes);
+  const bool fits =
+      (algorithm == good_algorithm && bytes == work_bytes) || (algorithm == large_algorithm && bytes == large_bytes);
   if (!fits || !scratch) return bad;
   const std::function<void()> work = [=] {
     std::memset(scratch, 0xff, bytes);
@@ -155,11 +166,13 @@ int run(void* handle, const Geometry& g, int written, std::array<const void*, 3>
   return rille::test::library_call()(of<Handle>(handle).stream, &work);
 }
 
-template <class D> int make(void** d) {
+template <class D>
+int make(void** d) {
   *d = new D;
   return 0;
 }
-template <class D> int drop(void* d) {
+template <class D>
+int drop(void* d) {
   delete static_cast<D*>(d);
   return 0;
 }
@@ -209,8 +222,8 @@ API cudnnGetConvolutionBackwardDataAlgorithm_v7(void*, void* w, void* dy, void* 
                                                 Choice* out) {
   return offer(dx, w, how, dy, wanted, found, out);
 }
-API cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void* x, void* dy, void* how, void* dw, int wanted,
-                                                  int* found, Choice* out) {
+API cudnnGetConvolutionBackwardFilterAlgorithm_v7(void*, void* x, void* dy, void* how, void* dw, int wanted, int* found,
+                                                  Choice* out) {
   return offer(x, dw, how, dy, wanted, found, out);
 }
 API cudnnConvolutionForward(void* handle, const void*, void* xd, const void* x, void* wd, const void* w, void* how,
@@ -242,8 +255,8 @@ API cudnnAddTensor(void* handle, const void*, void* ad, const void* a, const voi
       for (int k = 0; k < to.size[1]; ++k)
         for (int h = 0; h < to.size[2]; ++h)
           for (int w = 0; w < to.size[3]; ++w) {
-            const long long at = 1LL * n * to.step[0] + 1LL * k * to.step[1] + 1LL * h * to.step[2] +
-                                 1LL * w * to.step[3];
+            const long long at =
+                1LL * n * to.step[0] + 1LL * k * to.step[1] + 1LL * h * to.step[2] + 1LL * w * to.step[3];
             typed(to.type, [&](auto type) {
               typedef decltype(type) T;
               T& sum = static_cast<T*>(c)[at];

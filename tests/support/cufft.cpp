@@ -48,7 +48,7 @@ int execute(int handle, void* in, void* out, int direction, int type) {
   const Plan p = found->second;
   lock.unlock();
   const std::function<void()> run = [p, out, direction] {
-    std::memset(p.work, 0xff, p.work_bytes);         // as the library may: it is the operation's own
+    std::memset(p.work, 0xff, p.work_bytes);  // as the library may: it is the operation's own
     auto* const data = static_cast<std::complex<T>*>(out);
     std::vector<std::complex<double>> row(std::size_t(p.n)), sums(std::size_t(p.n));
     for (long long b = 0; b < p.batch; ++b) {
@@ -71,7 +71,7 @@ extern "C" {
 #define API __attribute__((visibility("default"))) int
 
 API cufftCreate(int* plan) {
-  if (!rille::test::library_call()) return 5;        // CUFFT_INTERNAL_ERROR
+  if (!rille::test::library_call()) return 5;  // CUFFT_INTERNAL_ERROR
   const auto lock = entered();
   plans.all[*plan = plans.next++] = {};
   return 0;
@@ -92,7 +92,7 @@ API cufftMakePlanMany64(int plan, int rank, long long* n, long long* in_embed, l
   auto& p = plans.all[plan];
   if (rank != 1 || !in_embed || !out_embed || *in_embed != *n || *out_embed != *n || in_stride != out_stride ||
       in_distance != out_distance || p.automatic)
-    return 4;                                        // CUFFT_INVALID_VALUE
+    return 4;  // CUFFT_INVALID_VALUE
   p = {*n, in_stride, in_distance, batch, type, 0, nullptr, nullptr, std::size_t(1) << 12};
   *work_bytes = p.work_bytes;
   return 0;

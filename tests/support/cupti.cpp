@@ -21,12 +21,12 @@ using rille::test::standin::Activity;
 struct State {
   std::mutex mutex;
   std::set<int> enabled;
-  std::vector<std::vector<std::uint8_t>> records;    // each as long as CUPTI's own
+  std::vector<std::vector<std::uint8_t>> records;  // each as long as CUPTI's own
   Request request = nullptr;
   Complete complete = nullptr;
 } state;
 thread_local std::vector<std::uint64_t> external;
-std::deque<std::string>& names = *new std::deque<std::string>;   // outlives the exit handlers
+std::deque<std::string>& names = *new std::deque<std::string>;  // outlives the exit handlers
 
 std::size_t bytes_of(int kind) {
   return kind == kind_kernel ? 224 : kind == kind_copy ? 96 : kind == kind_fill ? 88 : sizeof(External);
@@ -89,7 +89,7 @@ API cuptiActivityRegisterCallbacks(Request request, Complete complete) {
 API cuptiActivityEnable(int kind) {
   const std::lock_guard lock(state.mutex);
   state.enabled.insert(kind);
-  return attach(true) ? 0 : 15;                      // CUPTI_ERROR_NOT_INITIALIZED
+  return attach(true) ? 0 : 15;  // CUPTI_ERROR_NOT_INITIALIZED
 }
 API cuptiActivityDisable(int kind) {
   const std::lock_guard lock(state.mutex);
@@ -120,7 +120,7 @@ API cuptiActivityFlushAll(std::uint32_t) {
 API cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, int** record) {
   std::uint8_t* next = buffer;
   if (*record) next = reinterpret_cast<std::uint8_t*>(*record) + bytes_of(**record);
-  if (next >= buffer + valid) return 12;             // CUPTI_ERROR_MAX_LIMIT_REACHED
+  if (next >= buffer + valid) return 12;  // CUPTI_ERROR_MAX_LIMIT_REACHED
   *record = reinterpret_cast<int*>(next);
   return 0;
 }

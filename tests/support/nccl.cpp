@@ -17,7 +17,7 @@
 namespace {
 
 struct Call {
-  int kind = 0;                          // 0 all_reduce, 1 broadcast, 2 all_gather, 3 reduce_scatter, 4 send, 5 recv
+  int kind = 0;  // 0 all_reduce, 1 broadcast, 2 all_gather, 3 reduce_scatter, 4 send, 5 recv
   const void* in = nullptr;
   void* out = nullptr;
   std::size_t count = 0;
@@ -32,10 +32,10 @@ std::size_t size_of(int type) {
 // One call of all ranks, or of two. What is given, and who has come, belong to the driver's lock.
 struct Meeting {
   Meeting(int world, int ranks) : given(std::size_t(world)), wanted(ranks) {}
-  std::vector<std::string> given;        // by rank
+  std::vector<std::string> given;  // by rank
   int come = 0;
   const int wanted;
-  std::atomic<bool> ended{false};        // somebody aborted
+  std::atomic<bool> ended{false};  // somebody aborted
 };
 
 struct Group {
@@ -49,14 +49,14 @@ struct Comm {
   std::shared_ptr<Group> group;
   int rank = 0, number = 0;
   std::map<int, int> pairs;
-  std::vector<std::pair<Call, void*>> late;   // and their streams
-  std::shared_ptr<std::atomic<int>> open = std::make_shared<std::atomic<int>>(0);   // calls that have not run
+  std::vector<std::pair<Call, void*>> late;                                        // and their streams
+  std::shared_ptr<std::atomic<int>> open = std::make_shared<std::atomic<int>>(0);  // calls that have not run
   bool asked = false, finalized = false;
 };
 
 std::mutex groups_mutex;
 std::atomic<int> begun{0}, destroyed{0}, aborted{0};
-auto& groups = *new std::map<std::string, std::shared_ptr<Group>>;   // outlives the exit handlers
+auto& groups = *new std::map<std::string, std::shared_ptr<Group>>;  // outlives the exit handlers
 int next_id = 0;
 thread_local std::vector<std::pair<Comm*, std::pair<Call, void*>>> queued;
 thread_local int depth = 0;
@@ -152,7 +152,9 @@ int add(void* comm, const Call& c, void* stream) {
 extern "C" {
 #define API __attribute__((visibility("default"))) int
 
-struct UniqueId { char bytes[128]; };
+struct UniqueId {
+  char bytes[128];
+};
 
 __attribute__((visibility("default"))) const char* ncclGetErrorString(int error) {
   return error == 3 ? "internal error of the stand-in" : "as the test asked";
@@ -194,7 +196,7 @@ API ncclCommFinalize(void* comm) {
   return in_progress;
 }
 API ncclCommDestroy(void* comm) {
-  if (!static_cast<Comm*>(comm)->finalized) return invalid_usage;     // NCCL's may wait for ever
+  if (!static_cast<Comm*>(comm)->finalized) return invalid_usage;  // NCCL's may wait for ever
   delete static_cast<Comm*>(comm);
   ++destroyed;
   return 0;
@@ -216,7 +218,8 @@ API ncclCommGetAsyncError(void* comm, int* error) {
   if (std::getenv("RILLE_TEST_NCCL_FAILS")) *error = remote_error;
   else if (!all_joined(*c.group) || (c.finalized && *c.open)) *error = in_progress;
   else if (!c.late.empty() && !std::exchange(c.asked, true)) *error = in_progress;
-  else for (auto& [call, stream] : std::exchange(c.late, {})) *error = *error ? *error : give(c, call, stream);
+  else
+    for (auto& [call, stream] : std::exchange(c.late, {})) *error = *error ? *error : give(c, call, stream);
   return 0;
 }
 API standin_nccl_counts(int* begun_now, int* destroyed_now, int* aborted_now) {

@@ -1,16 +1,20 @@
 // A library that plays NVML for tests: two cards, of which the second does not tell much. RILLE_STANDIN_NVML has words:
 // "lost" (the second has fallen off its bus), "gone" (the first has, before anybody looked), "xid" (the first had a
 // critical error), "mig" (it is divided), "nodriver" (there is nothing to talk to).
+#include "runtime/core/telemetry/nvml.hpp"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include "runtime/core/telemetry/nvml.hpp"
-
 using namespace rille::telemetry::nvml;
 
-struct nvmlDevice_st { int number; };
-struct nvmlEventSet_st { int left; };
+struct nvmlDevice_st {
+  int number;
+};
+struct nvmlEventSet_st {
+  int left;
+};
 
 namespace {
 
@@ -25,7 +29,8 @@ Return told(Device d, bool basic = false) {
   if (d == &cards[1] && asked("lost")) return gpu_is_lost;
   return d == &cards[1] && !basic ? not_supported : success;
 }
-template <class T> Return give(Device d, T* to, T value, bool basic = false) {
+template <class T>
+Return give(Device d, T* to, T value, bool basic = false) {
   const Return r = told(d, basic);
   if (r == success) *to = value;
   return r;
@@ -85,7 +90,7 @@ Return nvmlDeviceGetPcieThroughput(Device d, Count which, Count* kb) { return gi
 Return nvmlDeviceGetTotalEccErrors(Device d, Count type, Count, Large* n) { return give(d, n, Large(type ? 0 : 7)); }
 Return nvmlDeviceGetComputeRunningProcesses_v3(Device d, Count* n, ProcessInfo* list) {
   if (told(d) != success) return not_supported;
-  const Count have = 70;                             // more than fit at first
+  const Count have = 70;  // more than fit at first
   if (*n < have) return *n = have, insufficient_size;
   *n = have;
   for (Count i = 0; i < have; ++i) list[i] = {100 + i, i ? Large(1) << 20 : ~Large(0), 0, 0};

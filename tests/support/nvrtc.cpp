@@ -21,8 +21,8 @@ using namespace rille::device;
 
 struct Program {
   std::string text, lowered, log, image;
-  bool own = false;                                  // a file of kernels/cuda
-  std::vector<std::string> names;                    // the kernel's, then the questions of kernel_typeof.hpp
+  bool own = false;                // a file of kernels/cuda
+  std::vector<std::string> names;  // the kernel's, then the questions of kernel_typeof.hpp
   std::vector<std::string> lowered_names;
 };
 Program& of(void* p) { return *static_cast<Program*>(p); }
@@ -63,7 +63,7 @@ std::string from_inside(const std::string& text) {
     std::string digits;
     for (bool more = number-- > 0; more; more = (number /= 36) > 0)
       digits.insert(digits.begin(), "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[number % 36]);
-    out += digits;                                   // none where "S_" is meant
+    out += digits;  // none where "S_" is meant
     i = end - 1;
   }
   return out;
@@ -87,8 +87,8 @@ std::string lowered_name(const std::string& name, const std::string& library) {
 }
 
 std::string type_code(const rille_abi::Parameter& p) {
-  static constexpr const char* codes[] = {"3Own", "b", "c", "h", "s", "t", "i", "j", "x", "y", "6__half",
-                                          "13__nv_bfloat16", "f", "d", "v"};
+  static constexpr const char* codes[] = {
+      "3Own", "b", "c", "h", "s", "t", "i", "j", "x", "y", "6__half", "13__nv_bfloat16", "f", "d", "v"};
   const std::string vector = describe({0, p.element, p.lanes, 0, p.size});
   const std::string one = p.lanes > 1 ? std::to_string(vector.size()) + vector : codes[p.element];
   return std::string(p.pointer ? "P" : "") + (p.pointer && p.constant ? "K" : "") + one;
@@ -146,12 +146,15 @@ API int nvrtcAddNameExpression(void* p, const char* name) {
 }
 API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
   Program& p = of(handle);
-  if (std::getenv("RILLE_STANDIN_OLD_NVRTC")) {        // it knows no GPU of today
+  if (std::getenv("RILLE_STANDIN_OLD_NVRTC")) {  // it knows no GPU of today
     p.log = "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
     return 5;
   }
   if (p.own) {
-    p.image = std::string("\x7f" "ELF kernels of the build", 25);
+    p.image = std::string(
+        "\x7f"
+        "ELF kernels of the build",
+        25);
     return 0;
   }
   KernelOptions options;
@@ -176,7 +179,10 @@ API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
   }
   p.lowered_names = answers(p.names, built->path);
   p.lowered_names[0] = p.lowered;
-  p.image = "\x7f" "ELFstandin:" + p.lowered + "\n" + built->path;
+  p.image =
+      "\x7f"
+      "ELFstandin:" +
+      p.lowered + "\n" + built->path;
   p.image.push_back('\0');
   return 0;
 }

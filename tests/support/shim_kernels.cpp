@@ -1,13 +1,12 @@
 #include "shim_kernels.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
-
-#include <fmt/format.h>
 
 namespace rille::test {
 
@@ -32,7 +31,7 @@ const std::vector<Find>& libraries() {
 }
 
 device::RunnerPool& runners() {
-  static auto* const pool = new device::RunnerPool;    // outlives every thread that runs kernels
+  static auto* const pool = new device::RunnerPool;  // outlives every thread that runs kernels
   return *pool;
 }
 
@@ -63,7 +62,9 @@ const rille_abi::Kernel* shim_kernel(const char* name) {
   static std::unordered_map<std::string, const rille_abi::Kernel*> known;
   const std::lock_guard lock(mutex);
   const auto [at, fresh] = known.try_emplace(name, nullptr);
-  if (fresh) for (const Find find : libraries()) if (!at->second) at->second = find(name);
+  if (fresh)
+    for (const Find find : libraries())
+      if (!at->second) at->second = find(name);
   return at->second;
 }
 
@@ -88,7 +89,7 @@ std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const u
   if (shim_checked()) {
     check.arguments = memory;
     rille_abi::Worker nobody{};
-    run.kernel->locals(&nobody);                     // makes this thread's part
+    run.kernel->locals(&nobody);  // makes this thread's part
     device::find_module(run.kernel, check);
     run.check = &check;
   }
@@ -112,8 +113,8 @@ void ShimLauncher::launch(const char* kernel, kernels::cuda::Grid grid, kernels:
   own(&fault_, sizeof fault_, false);
   own(&key_, sizeof key_, true);
   for (const auto& s : scratch_) own(s.data, s.bytes, false);
-  auto said = run_shim_kernel(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, arguments,
-                              memory);
+  auto said =
+      run_shim_kernel(kernel, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared_bytes, arguments, memory);
   if (error_.empty()) error_ = std::move(said);
 }
 

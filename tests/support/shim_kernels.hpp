@@ -38,10 +38,10 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   void launch_loaded(void*, kernels::cuda::Grid, kernels::cuda::Grid, void**) override { error_ = "nothing is loaded"; }
   void fill(void* to, unsigned char byte, std::size_t bytes) override { std::memset(to, byte, bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
-  void* scratch(std::size_t bytes) override;       // filled with bytes that are no number
+  void* scratch(std::size_t bytes) override;  // filled with bytes that are no number
   kernels::cuda::Fault* fault() override { return &fault_; }
   const kernels::cuda::StepKey* step_key() override { return &key_; }
-  int multiprocessors() const override { return 2; }   // few, so that threads take several steps
+  int multiprocessors() const override { return 2; }  // few, so that threads take several steps
   int architecture() const override { return architecture_; }
   bool product(const Product&) override { return false; }
 
@@ -58,7 +58,7 @@ class ShimLauncher final : public kernels::cuda::Launcher {
     memory_.clear();
   }
   int launches = 0;
-  std::set<std::string> kernels;             // those that were launched
+  std::set<std::string> kernels;  // those that were launched
 
  private:
   int architecture_;

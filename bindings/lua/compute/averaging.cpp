@@ -9,17 +9,17 @@ namespace rille::lua {
 
 namespace {
 
-struct Listener { std::shared_ptr<collective::Fd> fd; };
+struct Listener {
+  std::shared_ptr<collective::Fd> fd;
+};
 
-char averaging_key;                        // its address: the place in the registry
+char averaging_key;  // its address: the place in the registry
 
 // averaging_of(comm, { models and optimizers }): parameters that two of them have count once
 int averaging_of(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "rille.train's communicator");
   tensor_state(L);
-  if (!h.ranks) {
-    raise(L, at_line(L, make_error(ErrorKind::state, "rille.train's communicator is closed")));
-  }
+  if (!h.ranks) { raise(L, at_line(L, make_error(ErrorKind::state, "rille.train's communicator is closed"))); }
   Averaging made{h.ranks, {}};
   for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));
@@ -51,10 +51,10 @@ int ranks_fail(lua_State* L) {
   if (!h.ranks || h.ranks->world() == 1 || h.graph->tracing()) return 0;
   Error why = to_error(L, 2);
   why.message = fmt::format("rank {} has ended its part: {}", h.ranks->rank(), why.message);
-  why.resource.clear();                    // what bears a name there came from another rank
+  why.resource.clear();  // what bears a name there came from another rank
   why.traceback.clear();
   h.ranks->stop(std::move(why));
-  tensor::barrier(h.ranks, *h.graph).ok(); // which finds that it was stopped, and tells the others
+  tensor::barrier(h.ranks, *h.graph).ok();  // which finds that it was stopped, and tells the others
   return 0;
 }
 
@@ -103,16 +103,19 @@ const Averaging* averaging(lua_State* L) {
   lua_pushlightuserdata(L, &averaging_key);
   lua_rawget(L, LUA_REGISTRYINDEX);
   const auto* found = test_object<Averaging>(L, -1);
-  lua_pop(L, 1);                           // the registry keeps it
+  lua_pop(L, 1);  // the registry keeps it
   return found;
 }
 
 void add_rank_natives(lua_State* L) {
   define_class<Averaging>(L, {.name = "Averaging"});
   define_class<Listener>(L, {.name = "Listener"});
-  set_functions(L, {{"averaging_of", bind<averaging_of>}, {"averaging", bind<set_averaging>},
-                    {"ranks_fail", bind<ranks_fail>}, {"ranks_listen", bind<ranks_listen>},
-                    {"plain_text", bind<plain_text>}, {"plain_value", bind<plain_value>}});
+  set_functions(L, {{"averaging_of", bind<averaging_of>},
+                    {"averaging", bind<set_averaging>},
+                    {"ranks_fail", bind<ranks_fail>},
+                    {"ranks_listen", bind<ranks_listen>},
+                    {"plain_text", bind<plain_text>},
+                    {"plain_value", bind<plain_value>}});
   set_async(L, "ranks_group", bind<ranks_group>);
 }
 

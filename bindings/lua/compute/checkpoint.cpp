@@ -1,11 +1,12 @@
 // Saving and loading tensors: what stdlib/checkpoint.lua is built on. A snapshot copies values; writing happens on a
 // thread job while training goes on; the Write object tells when it is over.
+#include "runtime/compute/data/checkpoint.hpp"
+
 #include <filesystem>
 #include <utility>
 
 #include "bindings/lua/compute/snapshot.hpp"
 #include "bindings/lua/compute/tensor_files.hpp"
-#include "runtime/compute/data/checkpoint.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
 namespace rille::lua {
@@ -16,12 +17,14 @@ struct WriteState {
   std::optional<Result<Value>> outcome;
   std::optional<Completion> waiter;
 };
-struct Write { std::shared_ptr<WriteState> state; };
+struct Write {
+  std::shared_ptr<WriteState> state;
+};
 
 struct Stored {  // a verified checkpoint, open for reading
   data::Checkpoint checkpoint;
   std::map<std::string, TensorFiles::File> files;
-  std::vector<std::string> skipped;    // what is wrong with newer ones
+  std::vector<std::string> skipped;  // what is wrong with newer ones
 };
 
 }  // namespace
@@ -42,8 +45,8 @@ const char* format_name(DType t) {
 }
 
 Result<DType> type_of_format(const std::string& type, const std::string& tensor) {
-  for (DType t : {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
-                  DType::f64})
+  for (DType t :
+       {DType::boolean, DType::u8, DType::i8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64})
     if (type == format_name(t)) return t;
   return make_error(
       ErrorKind::invalid,
@@ -60,9 +63,8 @@ int snapshot(lua_State* L) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 1, n = lua_objlen(L, 1); i <= n; ++i) {
     lua_rawgeti(L, 1, static_cast<int>(i));
-    entries->push_back({option_text(L, -1, "file").value_or("model.safetensors"),
-                        option_text(L, -1, "name").value_or(""),
-                        {}});
+    entries->push_back(
+        {option_text(L, -1, "file").value_or("model.safetensors"), option_text(L, -1, "name").value_or(""), {}});
     lua_getfield(L, -1, "tensor");
     tensors.push_back(check_tensor(L, -1, "snapshot"));
     lua_pop(L, 2);
@@ -80,7 +82,12 @@ store::TensorSource source_of(const Snapshot::Entry& e) {
   return source;
 }
 
-struct Plan { std::string root; std::int64_t step = 0; data::Manifest manifest; data::Retention keep; };
+struct Plan {
+  std::string root;
+  std::int64_t step = 0;
+  data::Manifest manifest;
+  data::Retention keep;
+};
 
 // "latest" beside the checkpoints, for people and for box:get; Rille itself looks at the manifests.
 void link_latest(const std::string& root, const std::string& name) {
@@ -112,7 +119,11 @@ void settle(const std::shared_ptr<WriteState>& state) {
   if (!state->waiter) return;
   Completion waiter = *state->waiter;
   state->waiter.reset();
-  if (*state->outcome) waiter.finish([state](lua_State* l) { push_value(l, **state->outcome); return 1; });
+  if (*state->outcome)
+    waiter.finish([state](lua_State* l) {
+      push_value(l, **state->outcome);
+      return 1;
+    });
   else waiter.fail(state->outcome->error());
 }
 
@@ -227,7 +238,7 @@ Result<int> tensors(lua_State* L) {
 }
 
 Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
-                   store::StringMap metadata) {
+                       store::StringMap metadata) {
   std::function<Result<>()> job = [path = std::move(path), entries, metadata = std::move(metadata)]() -> Result<> {
     std::vector<store::TensorSource> sources;
     for (const auto& e : *entries) sources.push_back(source_of(e));
@@ -263,7 +274,9 @@ void add_checkpoint_natives(lua_State* L) {
   define_class<Snapshot>(L, {.name = "Snapshot"});
   define_class<Write>(L, {.name = "CheckpointWrite"});
   define_class<Stored>(L, {.name = "CheckpointFiles"});
-  set_functions(L, {{"checkpoint_write", bind<write>}, {"checkpoint_poll", bind<poll>}, {"checkpoint_any", bind<any>},
+  set_functions(L, {{"checkpoint_write", bind<write>},
+                    {"checkpoint_poll", bind<poll>},
+                    {"checkpoint_any", bind<any>},
                     {"checkpoint_tensors", bind<tensors>}});
   add_tensor_file_natives(L);
   set_async(L, "snapshot", bind<snapshot>);

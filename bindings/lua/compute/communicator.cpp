@@ -65,8 +65,7 @@ std::shared_ptr<Graph> option_graph(lua_State* L) {
 
 int communicator(lua_State* L) {
   check_table(L, 1, "rille.communicator");
-  check_options(L, 1, "rille.communicator",
-                {"rank", "world", "address", "token", "device", "timeout", "transport"});
+  check_options(L, 1, "rille.communicator", {"rank", "world", "address", "token", "device", "timeout", "transport"});
   collective::Options o;
   o.rank = whole_option(L, "rank");
   o.world = whole_option(L, "world");
@@ -90,9 +89,11 @@ int await_communicator(lua_State* L, collective::Options o, const std::shared_pt
   auto cuda = std::dynamic_pointer_cast<device::CudaDevice>(g->device());
   return await(L, meet(LuaHost::of(L).loop(), o, std::move(cuda)), [g, o](lua_State* l, Ranks ranks) {
     std::weak_ptr<collective::Communicator> weak = ranks;
-    tensor_state(l).at_close.push_back([weak] { if (const auto r = weak.lock()) r->hurry(patience_at_end_ms); });
-    std::string text = fmt::format("rank {} of {}, {}, {}", ranks->rank(), ranks->world(), ranks->place(),
-                                   ranks->transport());
+    tensor_state(l).at_close.push_back([weak] {
+      if (const auto r = weak.lock()) r->hurry(patience_at_end_ms);
+    });
+    std::string text =
+        fmt::format("rank {} of {}, {}, {}", ranks->rank(), ranks->world(), ranks->place(), ranks->transport());
     CommunicatorHandle made{std::move(ranks), g, std::move(text), o};
     made.options.listener = nullptr;
     push_object(l, std::move(made));
@@ -147,8 +148,8 @@ Result<int> given_back(lua_State* L, Result<void> done) {
 
 Result<int> all_reduce(lua_State* L) {
   auto& h = check_communicator(L, "comm:all_reduce");
-  return given_back(L, tensor::all_reduce_(h.ranks, check_tensors(L, 2, "comm:all_reduce", "state"),
-                                           check_reduce(L, 3)));
+  return given_back(L,
+                    tensor::all_reduce_(h.ranks, check_tensors(L, 2, "comm:all_reduce", "state"), check_reduce(L, 3)));
 }
 
 Result<int> broadcast(lua_State* L) {
@@ -219,7 +220,7 @@ int close(lua_State* L) {
 
 bool communicator_field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
-  if (key == "split") {                    // it is Lua: stdlib/device/split.lua
+  if (key == "split") {  // it is Lua: stdlib/device/split.lua
     get_registry(L, &key_rille);
     lua_getfield(L, -1, "device.split");
     lua_getfield(L, -1, "split");

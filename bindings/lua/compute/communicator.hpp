@@ -8,10 +8,10 @@
 namespace rille::lua {
 
 struct CommunicatorHandle {
-  tensor::Ranks ranks;                     // null: closed
+  tensor::Ranks ranks;  // null: closed
   std::shared_ptr<Graph> graph;
-  std::string text;                        // "rank 0 of 2, cpu, shared memory"
-  collective::Options options;             // that it was made with
+  std::string text;             // "rank 0 of 2, cpu, shared memory"
+  collective::Options options;  // that it was made with
 };
 // Meets the other ranks; gives the object. The last thing a function does, like await.
 int await_communicator(lua_State* L, collective::Options options, const std::shared_ptr<Graph>& g);
@@ -27,6 +27,6 @@ struct Averaging {
 // Of the update that runs now; null: gradients stay this process's own.
 const Averaging* averaging(lua_State* L);
 
-void add_rank_natives(lua_State* L);       // to the table `rille.native` on top
+void add_rank_natives(lua_State* L);  // to the table `rille.native` on top
 
 }  // namespace rille::lua

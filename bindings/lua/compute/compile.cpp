@@ -1,10 +1,11 @@
 // What stdlib/compile.lua is built on: begin, end and abandon a call of a compiled function.
+#include "runtime/compute/tensor/compile.hpp"
+
 #include <fmt/format.h>
 
 #include "bindings/host/reads.hpp"
 #include "bindings/lua/compute/communicator.hpp"
 #include "bindings/lua/compute/fallbacks.hpp"
-#include "runtime/compute/tensor/compile.hpp"
 
 namespace rille::lua {
 
@@ -13,8 +14,8 @@ namespace {
 using tensor::Compiled;
 
 struct CompiledHandle {
-  std::shared_ptr<Graph> graph;          // of the first tensor that it was called with
-  std::unique_ptr<Compiled> on_device;   // there; made by the first call
+  std::shared_ptr<Graph> graph;         // of the first tensor that it was called with
+  std::unique_ptr<Compiled> on_device;  // there; made by the first call
   bool check = false;
   tensor::Recompute recompute = tensor::Recompute::none;
   bool epilogues = false;
@@ -82,11 +83,10 @@ Result<int> begin(lua_State* L) {
     } else if (type == LUA_TSTRING) {
       key += fmt::format("|{}", Value(check_text(L, i, "a compiled function's argument")).to_json());
     } else {
-      raise_invalid(
-          L,
-          fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
-                      script_position(L)),
-          "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
+      raise_invalid(L,
+                    fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
+                                script_position(L)),
+                    "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
     }
   }
   const auto on = inputs.empty() ? h.graph ? h.graph : default_graph(L) : inputs[0].graph().shared_from_this();
@@ -121,10 +121,9 @@ Result<int> finish(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
   if (h.traced && f && f->suspension != h.suspensions) {
     h.on_device->abandon();
-    return at_line(
-        L,
-        make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
-                   "do the waiting outside of it: what it waits for would not happen when it is replayed"));
+    return at_line(L,
+                   make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
+                              "do the waiting outside of it: what it waits for would not happen when it is replayed"));
   }
   std::vector<Tensor> results;
   for (int i = 2; i <= lua_gettop(L); ++i) {
@@ -197,8 +196,11 @@ int warning(lua_State* L) {
 
 void add_compile_natives(lua_State* L) {
   define_class<CompiledHandle>(L, {.name = "CompiledFunction"});
-  set_functions(L, {{"compiled", bind<compiled>}, {"compiled_begin", bind<begin>}, {"compiled_finish", bind<finish>},
-                    {"compiled_abandon", bind<abandon>}, {"compiled_info", bind<info>},
+  set_functions(L, {{"compiled", bind<compiled>},
+                    {"compiled_begin", bind<begin>},
+                    {"compiled_finish", bind<finish>},
+                    {"compiled_abandon", bind<abandon>},
+                    {"compiled_info", bind<info>},
                     {"compiled_warning", bind<warning>}});
 }
 

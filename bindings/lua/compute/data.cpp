@@ -1,8 +1,8 @@
 // The data sets of bytes and tokens behind rille.data: glue on runtime/compute/data/bytes_dataset.hpp.
 #include "bindings/lua/compute/tensor.hpp"
-#include "runtime/core/base/places.hpp"
 #include "runtime/compute/data/bytes_dataset.hpp"
 #include "runtime/compute/data/token_files.hpp"
+#include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
 namespace rille::lua {
@@ -11,7 +11,9 @@ namespace {
 
 using data::BytesDataset;
 
-struct BytesHandle { BytesDataset set; };
+struct BytesHandle {
+  BytesDataset set;
+};
 
 data::BytesOptions bytes_options(lua_State* L, int index) {
   data::BytesOptions options;
@@ -69,7 +71,10 @@ int tokenize(lua_State* L) {
   std::string path(check_text(L, 1, "path")), tokenizer(check_text(L, 2, "tokenizer"));
   std::string pattern(check_text(L, 3, "pattern"));
   return await(L, tokenize_on_thread(LuaHost::of(L).loop(), std::move(path), std::move(tokenizer), std::move(pattern)),
-               [](lua_State* l, std::string made) { push(l, made); return 1; });
+               [](lua_State* l, std::string made) {
+                 push(l, made);
+                 return 1;
+               });
 }
 
 BytesDataset& bytes_self(lua_State* L) { return check_object<BytesHandle>(L, 1, "data").set; }

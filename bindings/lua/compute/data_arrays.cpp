@@ -10,7 +10,9 @@ namespace {
 using data::Array;
 using data::ArraysDataset;
 
-struct ArraysHandle { ArraysDataset set; };
+struct ArraysHandle {
+  ArraysDataset set;
+};
 
 ArraysDataset& arrays_self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
 

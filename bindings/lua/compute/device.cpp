@@ -8,8 +8,8 @@
 #include "bindings/lua/compute/kernel.hpp"
 #include "bindings/lua/compute/stream.hpp"
 #include "bindings/lua/compute/tensor.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/device/cuda.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::lua {
 
@@ -18,8 +18,8 @@ namespace {
 // A CUDA device is opened when something is done with it: to look at it costs nothing of it.
 struct DeviceHandle {
   std::string name;
-  std::optional<device::CudaCard> card;      // none: the CPU
-  std::shared_ptr<Graph> graph;              // when it is open
+  std::optional<device::CudaCard> card;  // none: the CPU
+  std::shared_ptr<Graph> graph;          // when it is open
 };
 
 Graph& opened(lua_State* L, DeviceHandle& h) {
@@ -255,13 +255,13 @@ void define_device(lua_State* L) {
                             {"kernel", bind<device_kernel_method>},
                             {"kernel_file", bind<device_kernel_file_method>}})
     methods.push_back(f);
-  define_class<DeviceHandle>(L, {.name = "Device",
-                                 .methods = std::move(methods),
-                                 .metamethods = {{"__tostring", bind<device_to_string>}},
-                                 .field = device_field,
-                                 .fields = {"name", "kind", "description", "threads", "profile", "check_numbers",
-                                            "model", "uuid", "bus", "architecture", "multiprocessors",
-                                            "memory_bytes"}});
+  define_class<DeviceHandle>(
+      L, {.name = "Device",
+          .methods = std::move(methods),
+          .metamethods = {{"__tostring", bind<device_to_string>}},
+          .field = device_field,
+          .fields = {"name", "kind", "description", "threads", "profile", "check_numbers", "model", "uuid", "bus",
+                     "architecture", "multiprocessors", "memory_bytes"}});
   get_registry(L, &host::detail::class_key<DeviceHandle>);
   lua_getfield(L, -1, "__methods");
   set_async(L, "synchronize", bind<device_synchronize>);

@@ -55,7 +55,10 @@ Result<int> made(lua_State* L, const char* verb, Result<Tensor> t) {
   return give(L, std::move(t));
 }
 
-struct Maker { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType); };
+struct Maker {
+  const char* name;
+  Result<Tensor> (*fn)(Graph&, const Dims&, DType);
+};
 
 template <const Maker& M>
 Result<int> make(lua_State* L) {
@@ -88,8 +91,9 @@ Result<int> randint(lua_State* L) {  // dev:randint{2, 3, low = 0, high = 10}
     raise_invalid(L, "randint: the upper bound is missing",
                   "dev:randint{2, 3, low = 0, high = 10}: the bound itself is not drawn");
   auto low = static_cast<std::int64_t>(option_number(L, 2, "low").value_or(0));
-  return made(L, "randint", tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"),
-                                            option_dtype(L, 2, DType::i64)));
+  return made(L, "randint",
+              tensor::randint(g, low, static_cast<std::int64_t>(*high), check_shape(L, 2, "randint"),
+                              option_dtype(L, 2, DType::i64)));
 }
 
 Result<int> randperm(lua_State* L) {  // dev:randperm(n), dev:randperm{n}
@@ -128,8 +132,7 @@ Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the s
   check_table(L, 2, "linspace");
   check_known(L, 2, "linspace", {"dtype"}, true);
   double v[3];
-  if (lua_objlen(L, 2) != 3)
-    raise_invalid(L, "linspace: expected three numbers", "dev:linspace{start, stop, count}");
+  if (lua_objlen(L, 2) != 3) raise_invalid(L, "linspace: expected three numbers", "dev:linspace{start, stop, count}");
   for (int i = 0; i < 3; ++i) {
     lua_rawgeti(L, 2, i + 1);
     v[i] = i < 2 ? check_number(L, -1, "linspace") : double(check_integer(L, -1, "linspace's count"));
@@ -167,8 +170,9 @@ void check_list(lua_State* L, std::int64_t n) {
   std::int64_t entries = 0;
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++entries;
   if (entries != n)
-    raise_invalid(L, fmt::format("tensor: a table with {} values, of which {} are a list from 1 on ({})", entries, n,
-                                 script_position(L)),
+    raise_invalid(L,
+                  fmt::format("tensor: a table with {} values, of which {} are a list from 1 on ({})", entries, n,
+                              script_position(L)),
                   "a list has neither nil in it nor names; options are a table of their own: "
                   "dev:tensor({ 1, 2 }, { dtype = \"i64\" })");
 }
@@ -200,13 +204,12 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
 Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
   if (is_floating(dtype) || dtype == DType::boolean) return success();
   const double high = dtype == DType::u8 ? 256 : dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
-  const double low = dtype == DType::u8 ? 0 : -high;   // the first number above that does not fit is `high`
+  const double low = dtype == DType::u8 ? 0 : -high;  // the first number above that does not fit is `high`
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if ((numbers[i] >= low || numbers[i] > low - 1) && numbers[i] < high) continue;
-    return make_error(ErrorKind::invalid,
-                      fmt::format("tensor: {} at position {} does not fit {}", numbers[i], i + 1, name_of(dtype)),
-                      dtype == DType::i64 ? "floating types hold it: dtype = \"f64\""
-                                          : "a larger type: dtype = \"i64\"");
+    return make_error(
+        ErrorKind::invalid, fmt::format("tensor: {} at position {} does not fit {}", numbers[i], i + 1, name_of(dtype)),
+        dtype == DType::i64 ? "floating types hold it: dtype = \"f64\"" : "a larger type: dtype = \"i64\"");
   }
   return success();
 }
@@ -238,8 +241,9 @@ Result<int> from_bytes(lua_State* L) {  // dev:from_bytes(t:bytes(), {2, 3}, "f3
   else shape = check_shape(L, 3, "from_bytes");
   const auto wanted = static_cast<std::size_t>(shape.count()) * size_bytes(dtype);
   if (bytes.size() != wanted)
-    raise_invalid(L, fmt::format("from_bytes: {} bytes are no {}{}, which has {} ({})", bytes.size(), name_of(dtype),
-                                 tensor::to_string(shape), wanted, script_position(L)),
+    raise_invalid(L,
+                  fmt::format("from_bytes: {} bytes are no {}{}, which has {} ({})", bytes.size(), name_of(dtype),
+                              tensor::to_string(shape), wanted, script_position(L)),
                   "dev:from_bytes(t:bytes(), t:shape(), t.dtype)");
   if (dtype == DType::boolean && std::any_of(bytes.begin(), bytes.end(), [](unsigned char c) { return c > 1; }))
     raise_invalid(L, fmt::format("from_bytes: a bool is 0 or 1 ({})", script_position(L)), "read them as \"u8\"");
@@ -250,11 +254,19 @@ Result<int> from_bytes(lua_State* L) {  // dev:from_bytes(t:bytes(), {2, 3}, "f3
 }  // namespace
 
 std::vector<Function> making_methods() {
-  return {{"zeros", bind<make<zeros_>>}, {"ones", bind<make<ones_>>},  {"rand", bind<make<rand_>>},
-          {"randn", bind<make<randn_>>}, {"full", bind<full>},         {"randint", bind<randint>},
+  return {{"zeros", bind<make<zeros_>>},
+          {"ones", bind<make<ones_>>},
+          {"rand", bind<make<rand_>>},
+          {"randn", bind<make<randn_>>},
+          {"full", bind<full>},
+          {"randint", bind<randint>},
           {"randperm", bind<randperm>},
-          {"arange", bind<arange>},      {"linspace", bind<linspace>}, {"eye", bind<eye>},
-          {"rope_angles", bind<rope_angles>}, {"tensor", bind<from_table>}, {"from_bytes", bind<from_bytes>}};
+          {"arange", bind<arange>},
+          {"linspace", bind<linspace>},
+          {"eye", bind<eye>},
+          {"rope_angles", bind<rope_angles>},
+          {"tensor", bind<from_table>},
+          {"from_bytes", bind<from_bytes>}};
 }
 
 }  // namespace rille::lua

@@ -11,7 +11,7 @@ namespace rille::lua {
 
 namespace {
 
-char functions_key;                                // registry: number -> function
+char functions_key;  // registry: number -> function
 
 struct Forgotten {
   std::mutex mutex;
@@ -32,11 +32,13 @@ struct Kept {
   }
 };
 
-struct ForgottenHandle { std::shared_ptr<Forgotten> list = std::make_shared<Forgotten>(); };
+struct ForgottenHandle {
+  std::shared_ptr<Forgotten> list = std::make_shared<Forgotten>();
+};
 
 // Calls the function with the gradients, on the stack of whoever called backward().
 Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::size_t inputs,
-                                 const std::vector<Tensor>& grads) {
+                                      const std::vector<Tensor>& grads) {
   const int top = lua_gettop(L);
   if (!lua_checkstack(L, int(grads.size() + inputs) + 4))
     return make_error(ErrorKind::memory, "custom_grad: too many gradients for Lua's stack");
@@ -94,8 +96,8 @@ Result<int> custom_grad(lua_State* L) {
   const auto kept = std::make_shared<Kept>(forgotten, ++forgotten->last);
   lua_pushvalue(L, 3);
   lua_rawseti(L, -2, int(kept->number));
-  const auto rule = [kept, from = &state, alive = std::weak_ptr(state.main), n = inputs.size()](
-                        const std::vector<Tensor>& grads) -> Result<std::vector<Tensor>> {
+  const auto rule = [kept, from = &state, alive = std::weak_ptr(state.main),
+                     n = inputs.size()](const std::vector<Tensor>& grads) -> Result<std::vector<Tensor>> {
     if (alive.expired()) return make_error(ErrorKind::state, "custom_grad: the script has ended");
     return call_rule(from->L, kept->number, n, grads);
   };

@@ -5,6 +5,6 @@
 
 namespace rille::lua {
 
-void add_gradient_natives(lua_State* L);         // to the table `rille.native` on top
+void add_gradient_natives(lua_State* L);  // to the table `rille.native` on top
 
 }  // namespace rille::lua

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "runtime/core/base/places.hpp"
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
+#include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 
 namespace rille::lua {
@@ -87,10 +87,10 @@ void each_named(lua_State* L, int options, const char* key, F f) {
         raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)));
       names.emplace_back(lua_tostring(L, -2));
     }
-    std::sort(names.begin(), names.end());   // the same text, and so the same file in the cache, in every process
+    std::sort(names.begin(), names.end());  // the same text, and so the same file in the cache, in every process
     for (const auto& name : names) {
-      const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
-                         name.npos;
+      const bool plain =
+          name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name.npos;
       if (!plain) raise_invalid(L, fmt::format("kernel: {}: '{}' is no name", key, name));
       lua_getfield(L, table, name.c_str());
       f(name);
@@ -170,7 +170,7 @@ void choose_device(lua_State* L, KernelOptions& options) {
 }
 
 struct Request {
-  std::string source, path;   // one of them
+  std::string source, path;  // one of them
   KernelOptions options;
 };
 
@@ -187,8 +187,9 @@ Result<std::shared_ptr<Kernel>> compile(Request& r) {
 }
 
 Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
-  std::function<Result<std::shared_ptr<Kernel>>()> job =
-      [request = std::move(request)]() mutable { return compile(request); };
+  std::function<Result<std::shared_ptr<Kernel>>()> job = [request = std::move(request)]() mutable {
+    return compile(request);
+  };
   co_return co_await thread_job(loop, std::move(job));
 }
 

@@ -8,13 +8,13 @@ namespace rille::lua {
 
 struct KernelHandle {
   std::shared_ptr<device::Kernel> kernel;
-  std::shared_ptr<Graph> graph;                    // of the device that made it, and launches it
+  std::shared_ptr<Graph> graph;  // of the device that made it, and launches it
 };
 
-int push_kernel(lua_State* L, KernelHandle handle);                      // kernel_launch.cpp
-int device_kernel(lua_State* L);                                         // methods of a device
+int push_kernel(lua_State* L, KernelHandle handle);  // kernel_launch.cpp
+int device_kernel(lua_State* L);                     // methods of a device
 int device_kernel_file(lua_State* L);
-int kernel_cubin(lua_State* L);                                          // a method of a kernel
+int kernel_cubin(lua_State* L);  // a method of a kernel
 void define_kernel(lua_State* L);
 
 }  // namespace rille::lua

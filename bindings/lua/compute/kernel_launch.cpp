@@ -4,8 +4,8 @@
 
 #include "bindings/lua/compute/kernel.hpp"
 #include "bindings/lua/compute/stream.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/device/executor.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::lua {
 
@@ -18,7 +18,7 @@ using tensor::LaunchValue;
 struct Bound {
   std::shared_ptr<const Launching> what;
   std::shared_ptr<Graph> graph;
-  std::vector<LaunchValue> values;     // of the call under way: kept for its memory
+  std::vector<LaunchValue> values;  // of the call under way: kept for its memory
 };
 
 // A number, or a list of one to three.
@@ -49,9 +49,10 @@ void read_extent(lua_State* L, int options, const char* verb, const char* key, u
 
 LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::Kernel& kernel) {
   if (!lua_istable(L, index))
-    raise_invalid(L, fmt::format("{}: expected the launch's shape first, got {} ({})", verb, describe(L, index),
-                                 script_position(L)),
-                  "k:launch({ grid = blocks, block = threads of each }, ...)");
+    raise_invalid(
+        L,
+        fmt::format("{}: expected the launch's shape first, got {} ({})", verb, describe(L, index), script_position(L)),
+        "k:launch({ grid = blocks, block = threads of each }, ...)");
   check_known(L, index, verb, {"grid", "block", "shared", "stream", "cooperative"}, false);
   LaunchShape s;
   read_extent(L, index, verb, "grid", s.grid);
@@ -78,7 +79,8 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
     given = fmt::format("a tensor {}{}", name_of(t->dtype()), tensor::to_string(t->shape()));
   raise(L, at_line(L, make_error(ErrorKind::invalid,
                                  fmt::format("kernel {}: {} is {}: expected {}, got {}", k.name(), k.parameter_name(i),
-                                             device::describe(k.parameters()[i]), expected, given), hint)));
+                                             device::describe(k.parameters()[i]), expected, given),
+                                 hint)));
 }
 
 // One number of a parameter by value.
@@ -87,8 +89,9 @@ void read_number(lua_State* L, const device::Kernel& k, std::size_t i, int index
   double n = 0;
   if (lua_type(L, index) == LUA_TNUMBER) n = lua_tonumber(L, index);
   else if (lua_type(L, index) == LUA_TBOOLEAN && p.element == rille_abi::boolean) n = lua_toboolean(L, index);
-  else wrong_argument(L, k, i, p.element == rille_abi::boolean ? "a boolean or a number" : "a number", index,
-                      test_tensor(L, index) ? "t:item() reads it; or let the kernel take a pointer" : "");
+  else
+    wrong_argument(L, k, i, p.element == rille_abi::boolean ? "a boolean or a number" : "a number", index,
+                   test_tensor(L, index) ? "t:item() reads it; or let the kernel take a pointer" : "");
   if (!device::put_number(p.element, at, n)) wrong_argument(L, k, i, "a number of that type", index);
 }
 
@@ -115,14 +118,16 @@ void read_value(lua_State* L, const device::Kernel& k, std::size_t i, int index,
 }
 
 // Arguments from `first` on; launches.
-int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& what,
-                std::vector<LaunchValue>& values, int first) {
+int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& what, std::vector<LaunchValue>& values,
+                int first) {
   const auto& k = *what->kernel;
   const auto& parameters = k.parameters();
   const int given = lua_gettop(L) - first + 1;
   if (given > static_cast<int>(parameters.size()) || given < 0) {
-    raise(L, at_line(L, make_error(ErrorKind::invalid, fmt::format("kernel {}: {} arguments, expected {}", k.name(),
-                                                                   given, parameters.size()), k.signature())));
+    raise(L,
+          at_line(L, make_error(ErrorKind::invalid,
+                                fmt::format("kernel {}: {} arguments, expected {}", k.name(), given, parameters.size()),
+                                k.signature())));
   }
   values.assign(parameters.size(), {});
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -132,7 +137,8 @@ int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& 
     if (type == LUA_TNONE) {
       raise(L, at_line(L, make_error(ErrorKind::invalid,
                                      fmt::format("kernel {}: {} arguments, expected {}: {} is missing", k.name(), given,
-                                                 parameters.size(), k.parameter_name(i)), k.signature())));
+                                                 parameters.size(), k.parameter_name(i)),
+                                     k.signature())));
     }
     if (!parameters[i].pointer) {
       read_value(L, k, i, index, v);
@@ -143,7 +149,7 @@ int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& 
     }
   }
   auto done = tensor::launch(g, what, values);
-  values.clear();                       // holds no tensor longer than the call
+  values.clear();  // holds no tensor longer than the call
   if (!done) raise(L, at_line(L, std::move(done).error()));
   return 0;
 }
@@ -183,7 +189,7 @@ int call_bound(lua_State* L) {  // go(...)
 
 int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
   Bound& held = push_object(L, Bound{launching(L, "bind"), check_object<KernelHandle>(L, 1, "bind").graph, {}});
-  lua_pushlightuserdata(L, &held);      // the object keeps its place as long as the closure has it
+  lua_pushlightuserdata(L, &held);  // the object keeps its place as long as the closure has it
   lua_pushcclosure(L, bind<call_bound>, 2);
   return 1;
 }
@@ -222,14 +228,13 @@ int push_kernel(lua_State* L, KernelHandle handle) {
 }
 
 void define_kernel(lua_State* L) {
-  define_class<KernelHandle>(L, {.name = "Kernel",
-                                 .methods = {{"launch", bind<launch>},
-                                             {"bind", bind<bind_shape>},
-                                             {"suggest_block", bind<suggest_block>}},
-                                 .async_methods = {{"cubin", bind<kernel_cubin>}},
-                                 .metamethods = {{"__tostring", bind<kernel_to_string>}},
-                                 .field = kernel_field,
-                                 .fields = {"name", "signature", "cached", "checked"}});
+  define_class<KernelHandle>(
+      L, {.name = "Kernel",
+          .methods = {{"launch", bind<launch>}, {"bind", bind<bind_shape>}, {"suggest_block", bind<suggest_block>}},
+          .async_methods = {{"cubin", bind<kernel_cubin>}},
+          .metamethods = {{"__tostring", bind<kernel_to_string>}},
+          .field = kernel_field,
+          .fields = {"name", "signature", "cached", "checked"}});
   define_class<Bound>(L, {.name = "BoundKernel"});
 }
 

@@ -1,6 +1,7 @@
 // The Optimizer object behind rille.optim: glue on runtime/compute/tensor/optim.hpp.
-#include "bindings/lua/compute/state.hpp"
 #include "runtime/compute/tensor/optim.hpp"
+
+#include "bindings/lua/compute/state.hpp"
 
 namespace rille::lua {
 
@@ -8,7 +9,10 @@ namespace {
 
 using tensor::Optimizer;
 
-struct OptimizerHandle { std::string rule; Optimizer optimizer; };
+struct OptimizerHandle {
+  std::string rule;
+  Optimizer optimizer;
+};
 
 double number_or(lua_State* L, int index, const char* key, double otherwise) {
   return option_number(L, index, key).value_or(otherwise);
@@ -127,9 +131,9 @@ int named_tensors(lua_State* L) {  // list of {name =, tensor =}: what a checkpo
 Result<int> load(lua_State* L) {
   std::vector<StatePlace> places;
   for (const auto& [name, t] : check_optim(L, "opt:load_state").state())
-    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});   // which all parameters once shared
+    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});  // which all parameters once shared
   return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
-                         std::move(places), 2);
+                    std::move(places), 2);
 }
 
 std::vector<Tensor> parameters_at_1(lua_State* L, const char* what) {
@@ -195,11 +199,16 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out) {
 
 void add_optimizer_natives(lua_State* L) {
   define_class<OptimizerHandle>(L, {.name = "Optimizer",
-    .methods = {{"step", bind<step>}, {"zero_grad", bind<zero_grad>}, {"set_lr", bind<set_lr>},
-                {"state", bind<named_tensors>}, {"scaled", bind<scaled>}, {"unscale", bind<unscale>},
-                {"load_state", bind<load>}},
-    .metamethods = {{"__tostring", bind<optim_to_string>}}});
-  set_functions(L, {{"optimizer", bind<optimizer>}, {"clip_grad_norm", bind<clip_grad_norm>},
+                                    .methods = {{"step", bind<step>},
+                                                {"zero_grad", bind<zero_grad>},
+                                                {"set_lr", bind<set_lr>},
+                                                {"state", bind<named_tensors>},
+                                                {"scaled", bind<scaled>},
+                                                {"unscale", bind<unscale>},
+                                                {"load_state", bind<load>}},
+                                    .metamethods = {{"__tostring", bind<optim_to_string>}}});
+  set_functions(L, {{"optimizer", bind<optimizer>},
+                    {"clip_grad_norm", bind<clip_grad_norm>},
                     {"clip_grad_value", bind<clip_grad_value>},
                     {"average", bind<average>}});
 }

@@ -153,7 +153,9 @@ int check(lua_State* L) {
 }  // namespace
 
 void add_profile_natives(lua_State* L) {
-  set_functions(L, {{"profile_start", bind<start>}, {"check_numbers", bind<check>}, {"fallbacks", bind<fallbacks>},
+  set_functions(L, {{"profile_start", bind<start>},
+                    {"check_numbers", bind<check>},
+                    {"fallbacks", bind<fallbacks>},
                     {"note_fallback", bind<note_fallback>}});
   set_async(L, "profile_stop", bind<stop>);
 }

@@ -10,7 +10,10 @@
 namespace rille::lua {
 
 struct Snapshot {
-  struct Entry { std::string file, name; HostData data; };
+  struct Entry {
+    std::string file, name;
+    HostData data;
+  };
   std::shared_ptr<std::vector<Entry>> entries;
 };
 

@@ -33,7 +33,7 @@ void make_by_name(lua_State* L, int index) {
 struct Source {
   lua_State* L;
   int index;
-  TensorFiles* files;                              // null: tensors in a table
+  TensorFiles* files;  // null: tensors in a table
 
   std::set<std::string> names() const {
     std::set<std::string> out;
@@ -58,7 +58,7 @@ struct Source {
     return std::pair{t.dtype(), t.shape()};
   }
 
-  Tensor take(const std::string& name) const {     // of a table
+  Tensor take(const std::string& name) const {  // of a table
     lua_getfield(L, index, name.c_str());
     const Tensor* t = test_tensor(L, -1);
     Tensor out = t ? *t : Tensor{};
@@ -80,12 +80,11 @@ std::string and_more(std::size_t n) { return n > 1 ? fmt::format(", and {} more"
 Error missing_error(const StateOwner& owner, const std::vector<std::string>& missing,
                     const std::vector<std::string>& left) {
   const std::string near = did_you_mean(missing[0], left);
-  return make_error(ErrorKind::state,
-                    fmt::format("{}: there is no {}'{}'{}", owner.verb, owner.what, missing[0],
-                                and_more(missing.size())),
-                    near.empty() ? owner.hint
-                                 : fmt::format("the state has '{}', which {} does not have: is it that?", near,
-                                               owner.whose));
+  return make_error(
+      ErrorKind::state,
+      fmt::format("{}: there is no {}'{}'{}", owner.verb, owner.what, missing[0], and_more(missing.size())),
+      near.empty() ? owner.hint
+                   : fmt::format("the state has '{}', which {} does not have: is it that?", near, owner.whose));
 }
 
 Error left_error(const StateOwner& owner, const std::vector<std::string>& left, const std::set<std::string>& known) {
@@ -153,10 +152,10 @@ Result<void> take_all(lua_State* L, const StateOwner& owner, std::vector<StatePl
 Result<int> native_load_state(lua_State* L) {
   tensor_state(L);
   const bool model = check_text(L, 1, "load_state") == "model";
-  const StateOwner owner =
-      model ? StateOwner{"model:load_state", "the model", "parameter ",
-                         "the state belongs to another model: check layers, width and names"}
-            : StateOwner{"ema:load_state", "the average", "", "the state belongs to another model"};
+  const StateOwner owner = model
+                               ? StateOwner{"model:load_state", "the model", "parameter ",
+                                            "the state belongs to another model: check layers, width and names"}
+                               : StateOwner{"ema:load_state", "the average", "", "the state belongs to another model"};
   std::vector<StatePlace> places;
   for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));

@@ -8,8 +8,8 @@ namespace {
 using tensor::StreamPtr;
 
 struct StreamHandle {
-  std::shared_ptr<Graph> graph;                    // of its device
-  StreamPtr stream;                                // null: released
+  std::shared_ptr<Graph> graph;  // of its device
+  StreamPtr stream;              // null: released
 };
 
 StreamHandle& check_stream(lua_State* L, int index, const char* what) {
@@ -64,8 +64,9 @@ tensor::StreamPtr option_stream(lua_State* L, int options, const char* verb, con
   if (!lua_isnil(L, -1)) {
     const auto& s = check_stream(L, -1, fmt::format("{}: stream", verb).c_str());
     if (s.graph.get() != &graph)
-      raise_invalid(L, fmt::format("{}: a stream of {} for a kernel of {} ({})", verb, s.graph->device()->name(),
-                                   graph.device()->name(), script_position(L)),
+      raise_invalid(L,
+                    fmt::format("{}: a stream of {} for a kernel of {} ({})", verb, s.graph->device()->name(),
+                                graph.device()->name(), script_position(L)),
                     "the stream of a launch comes from the kernel's device: dev:stream()");
     stream = s.stream;
   }
@@ -86,14 +87,13 @@ int device_record(lua_State* L) { return push_recorded(L, device_graph(L, 1, "re
 int device_wait(lua_State* L) { return wait_for_event(L, device_graph(L, 1, "wait"), nullptr, "dev:wait"); }
 
 void define_stream(lua_State* L) {
-  define_class<StreamHandle>(L, {.name = "Stream",
-                                 .methods = {{"record", bind<record>},
-                                             {"wait", bind<stream_wait>},
-                                             {"release", bind<stream_release>}},
-                                 .async_methods = {{"synchronize", bind<stream_synchronize>}},
-                                 .metamethods = {{"__tostring", bind<stream_to_string>}},
-                                 .field = stream_field,
-                                 .fields = {"device"}});
+  define_class<StreamHandle>(
+      L, {.name = "Stream",
+          .methods = {{"record", bind<record>}, {"wait", bind<stream_wait>}, {"release", bind<stream_release>}},
+          .async_methods = {{"synchronize", bind<stream_synchronize>}},
+          .metamethods = {{"__tostring", bind<stream_to_string>}},
+          .field = stream_field,
+          .fields = {"device"}});
 }
 
 }  // namespace rille::lua

@@ -11,8 +11,8 @@
 #include "bindings/lua/compute/state.hpp"
 #include "bindings/lua/compute/stream.hpp"
 #include "bindings/lua/compute/tensor_check.hpp"
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/tensor/owner.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::lua {
 
@@ -242,24 +242,26 @@ void define_tensor(lua_State* L) {
                  .field = tensor_field,
                  .element = tensor_element,
                  .fields = {"grad", "requires_grad", "dtype", "device"}};
-  spec.methods = {{"backward", bind<backward>}, {"requires_grad_", bind<require_grad>}, {"set_grad", bind<set_grad>},
-                  {"detach", bind<tensor_detach>},     {"free", bind<free_tensor>}};
+  spec.methods = {{"backward", bind<backward>},
+                  {"requires_grad_", bind<require_grad>},
+                  {"set_grad", bind<set_grad>},
+                  {"detach", bind<tensor_detach>},
+                  {"free", bind<free_tensor>}};
   for (auto& list : {math_methods(), reduce_methods(), network_methods(), index_methods(), image_methods(),
                      shape_methods(), read_methods(), masked_methods()})
     spec.methods.insert(spec.methods.end(), list.begin(), list.end());
-  spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<tensor_to_string>},
-                      {"__lt", bind<no_order>},      {"__le", bind<no_order>},
-                      {"__concat", bind<no_concat>}, {"__len", bind<length>}};
+  spec.metamethods = {{"__newindex", tensor_assign}, {"__tostring", bind<tensor_to_string>}, {"__lt", bind<no_order>},
+                      {"__le", bind<no_order>},      {"__concat", bind<no_concat>},          {"__len", bind<length>}};
   for (const Function& f : spec.methods) {
     std::string_view name = f.name;
-    const char* meta = name == "add"   ? "__add"
-                       : name == "sub" ? "__sub"
-                       : name == "mul" ? "__mul"
-                       : name == "div" ? "__div"
-                       : name == "pow" ? "__pow"
+    const char* meta = name == "add"         ? "__add"
+                       : name == "sub"       ? "__sub"
+                       : name == "mul"       ? "__mul"
+                       : name == "div"       ? "__div"
+                       : name == "pow"       ? "__pow"
                        : name == "remainder" ? "__mod"
-                       : name == "neg" ? "__unm"
-                                       : nullptr;
+                       : name == "neg"       ? "__unm"
+                                             : nullptr;
     if (meta) spec.metamethods.push_back({meta, f.function});
   }
   define_class<Tensor>(L, spec);

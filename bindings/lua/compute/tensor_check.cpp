@@ -70,35 +70,51 @@ struct Word {
   std::string_view theirs;
   const char* ours;
 };
-constexpr Word words[] = {{"T", "x:transpose(1, 2)"},        {"mT", "x:transpose(-2, -1)"},
-                          {"t", "x:transpose(1, 2)"},        {"cuda", "x:to(\"cuda:0\")"},
-                          {"cpu", "x:to(\"cpu\")"},          {"float", "x:to(\"f32\")"},
-                          {"double", "x:to(\"f64\")"},       {"half", "x:to(\"f16\")"},
-                          {"bfloat16", "x:to(\"bf16\")"},    {"long", "x:to(\"i64\")"},
-                          {"int", "x:to(\"i32\")"},          {"bool", "x:to(\"bool\")"},
-                          {"byte", "x:to(\"u8\")"},          {"type", "x:to(\"f32\"); x.dtype says which it is"},
-                          {"type_as", "x:to(y.dtype)"},      {"numpy", "x:totable()"},
-                          {"tolist", "x:totable()"},         {"data", "x:detach()"},
-                          {"ndim", "x:dim()"},               {"nelement", "x:numel()"},
-                          {"mm", "x:matmul(y)"},             {"bmm", "x:matmul(y)"},
-                          {"mv", "x:matmul(y)"},             {"dot", "(x * y):sum()"},
-                          {"view_as", "x:view(y:shape())"},  {"reshape_as", "x:reshape(y:shape())"},
-                          {"sub_", "x:add_(y, -1)"},         {"div_", "x:mul_(1 / n)"},
-                          {"is_cuda", "x.device"},           {"zero_grad", "opt:zero_grad()"},
+constexpr Word words[] = {{"T", "x:transpose(1, 2)"},
+                          {"mT", "x:transpose(-2, -1)"},
+                          {"t", "x:transpose(1, 2)"},
+                          {"cuda", "x:to(\"cuda:0\")"},
+                          {"cpu", "x:to(\"cpu\")"},
+                          {"float", "x:to(\"f32\")"},
+                          {"double", "x:to(\"f64\")"},
+                          {"half", "x:to(\"f16\")"},
+                          {"bfloat16", "x:to(\"bf16\")"},
+                          {"long", "x:to(\"i64\")"},
+                          {"int", "x:to(\"i32\")"},
+                          {"bool", "x:to(\"bool\")"},
+                          {"byte", "x:to(\"u8\")"},
+                          {"type", "x:to(\"f32\"); x.dtype says which it is"},
+                          {"type_as", "x:to(y.dtype)"},
+                          {"numpy", "x:totable()"},
+                          {"tolist", "x:totable()"},
+                          {"data", "x:detach()"},
+                          {"ndim", "x:dim()"},
+                          {"nelement", "x:numel()"},
+                          {"mm", "x:matmul(y)"},
+                          {"bmm", "x:matmul(y)"},
+                          {"mv", "x:matmul(y)"},
+                          {"dot", "(x * y):sum()"},
+                          {"view_as", "x:view(y:shape())"},
+                          {"reshape_as", "x:reshape(y:shape())"},
+                          {"sub_", "x:add_(y, -1)"},
+                          {"div_", "x:mul_(1 / n)"},
+                          {"is_cuda", "x.device"},
+                          {"zero_grad", "opt:zero_grad()"},
                           {"concat", "x:cat({ y }, dim)"}};
 
 }  // namespace
 
 const char* word_of_torch(std::string_view name) {
-  for (const auto& word : words) if (word.theirs == name) return word.ours;
+  for (const auto& word : words)
+    if (word.theirs == name) return word.ours;
   return nullptr;
 }
 
 void not_a_tensor(lua_State* L, int index, const char* what) {
   const bool dot = index == 1 && !lua_isuserdata(L, 1) && !lua_istable(L, 2) && !lua_isuserdata(L, 2);
-  raise(L, at_line(L, make_error(ErrorKind::invalid,
-                                 fmt::format("{}: expected Tensor, got {}", what, describe(L, index)),
-                                 dot ? "methods are called with a colon: x:sum()" : way_to_a_tensor(L, index))));
+  raise(L,
+        at_line(L, make_error(ErrorKind::invalid, fmt::format("{}: expected Tensor, got {}", what, describe(L, index)),
+                              dot ? "methods are called with a colon: x:sum()" : way_to_a_tensor(L, index))));
 }
 
 Tensor& check_tensor(lua_State* L, int index, const char* what) {
@@ -143,9 +159,12 @@ void check_end(lua_State* L, int last, const char* what) {
                               : last == 2 ? "one argument"
                                           : fmt::format("{} arguments", last - 1);
     const char* hint = "it would have no effect: leave it out";
-    for (const auto& word : more_words) if (word.theirs == what) hint = word.ours;
-    raise_invalid(L, fmt::format("{}: takes {} after the tensor, got {}{} ({})", what, takes, describe(L, i),
-                                 last == 1 ? "" : " as well", script_position(L)), hint);
+    for (const auto& word : more_words)
+      if (word.theirs == what) hint = word.ours;
+    raise_invalid(L,
+                  fmt::format("{}: takes {} after the tensor, got {}{} ({})", what, takes, describe(L, i),
+                              last == 1 ? "" : " as well", script_position(L)),
+                  hint);
   }
 }
 
@@ -262,8 +281,9 @@ void check_known(lua_State* L, int index, const char* verb, const std::vector<st
     std::string near = did_you_mean(key, known), list;
     for (const std::string& k : known) list += (list.empty() ? "" : ", ") + k;
     raise_invalid(L, fmt::format("{}: unknown option '{}' ({})", verb, key, script_position(L)),
-                  known.empty() ? "it has no options"
-                  : near.empty() ? "the options are: " + list : fmt::format("did you mean '{}'?", near));
+                  known.empty()  ? "it has no options"
+                  : near.empty() ? "the options are: " + list
+                                 : fmt::format("did you mean '{}'?", near));
   }
 }
 
@@ -298,8 +318,9 @@ int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown 
 int check_callable(lua_State* L) {
   if (lua_isfunction(L, 1)) return 0;
   if (luaL_getmetafield(L, 1, "__call")) return 0;
-  raise_invalid(L, fmt::format("{}: expected a function, got {} ({})", lua_tostring(L, 2), describe(L, 1),
-                               script_position(L)), lua_tostring(L, 3));
+  raise_invalid(
+      L, fmt::format("{}: expected a function, got {} ({})", lua_tostring(L, 2), describe(L, 1), script_position(L)),
+      lua_tostring(L, 3));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Reading safetensors files tensor by tensor: of one file, or of those that an index names.
 #include "bindings/lua/compute/tensor_files.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "bindings/lua/compute/snapshot.hpp"
 #include "runtime/core/store/pages.hpp"
@@ -19,7 +19,7 @@ constexpr std::size_t settle_after_bytes = 64u << 20;
 
 Result<> settle(lua_State* L, Graph& g) {
   if (g.tracing()) return success();
-  lua_gc(L, LUA_GCCOLLECT, 0);              // handles that nobody sees any more
+  lua_gc(L, LUA_GCCOLLECT, 0);  // handles that nobody sees any more
   RILLE_CHECK(g.synchronize_blocking());
   g.device()->release_cache();
   return success();
@@ -51,8 +51,8 @@ Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   for (const auto& [tensor, file] : *map) {
     const std::string* name = file.as_string();
     if (!name || name->empty() || name->find('/') != std::string::npos)
-      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor,
-                                                          file.to_json()));
+      return make_error(ErrorKind::integrity,
+                        fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor, file.to_json()));
     std::string shard = store::parent_path(path) + "/" + *name;
     if (!std::filesystem::exists(shard, ec))
       return make_error(ErrorKind::io,
@@ -169,7 +169,7 @@ void push_tensor_files(lua_State* L, TensorFiles files) {
 
 void add_tensor_file_natives(lua_State* L) {
   define_class<TensorFiles>(L, {.name = "TensorFiles"});
-  lua_newtable(L);                          // files by their tables, which it keeps from nobody
+  lua_newtable(L);  // files by their tables, which it keeps from nobody
   lua_newtable(L);
   set_field(L, "__mode", "k");
   lua_setmetatable(L, -2);

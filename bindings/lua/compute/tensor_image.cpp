@@ -122,7 +122,10 @@ tensor::Pooling pooling(lua_State* L, const char* name) {
           option_pair(L, 3, "dilation", {1, 1}), lua_istable(L, 3) && option_bool(L, 3, "ceil_mode", false)};
 }
 
-struct MaxPool { const char* name; Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&); };
+struct MaxPool {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&);
+};
 constexpr MaxPool max_pool2d_{"max_pool2d", tensor::max_pool2d}, max_pool1d_{"max_pool1d", tensor::max_pool1d};
 
 template <const MaxPool& F>
@@ -133,7 +136,10 @@ Result<int> max_pool(lua_State* L) {
   return give(L, F.fn(x, pooling(L, F.name)));
 }
 
-struct AvgPool { const char* name; Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&, bool); };
+struct AvgPool {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, const tensor::Pooling&, bool);
+};
 constexpr AvgPool avg_pool2d_{"avg_pool2d", tensor::avg_pool2d}, avg_pool1d_{"avg_pool1d", tensor::avg_pool1d};
 
 template <const AvgPool& F>
@@ -145,7 +151,10 @@ Result<int> avg_pool(lua_State* L) {
   return give(L, F.fn(x, pooling(L, F.name), counted));
 }
 
-struct ToPlane { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t, std::int64_t); };
+struct ToPlane {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, std::int64_t, std::int64_t);
+};
 constexpr ToPlane adaptive_avg2_{"adaptive_avg_pool2d", tensor::adaptive_avg_pool2d},
     adaptive_max2_{"adaptive_max_pool2d", tensor::adaptive_max_pool2d};
 
@@ -157,7 +166,10 @@ Result<int> to_plane(lua_State* L) {  // x:adaptive_avg_pool2d(height, width)
   return give(L, F.fn(x, height, lua_isnoneornil(L, 3) ? height : check_integer(L, 3, F.name)));
 }
 
-struct ToRow { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+struct ToRow {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, std::int64_t);
+};
 constexpr ToRow adaptive_avg1_{"adaptive_avg_pool1d", tensor::adaptive_avg_pool1d},
     adaptive_max1_{"adaptive_max_pool1d", tensor::adaptive_max_pool1d};
 
@@ -192,12 +204,17 @@ Result<int> group_norm(lua_State* L) {  // x:group_norm(groups, weight, bias, ep
                                     lua_isnoneornil(L, 5) ? 1e-5 : check_number(L, 5, "group_norm's eps")));
 }
 
-struct Transform { const char* name; Result<Tensor> (*fn)(const Tensor&, tensor::Norm); };
-struct SizedTransform { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t, tensor::Norm); };
+struct Transform {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, tensor::Norm);
+};
+struct SizedTransform {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, std::int64_t, tensor::Norm);
+};
 constexpr Transform fft_{"fft", tensor::fft}, ifft_{"ifft", tensor::ifft}, fft2_{"fft2", tensor::fft2},
     ifft2_{"ifft2", tensor::ifft2}, rfft2_{"rfft2", tensor::rfft2};
-constexpr SizedTransform rfft_{"rfft", tensor::rfft}, irfft_{"irfft", tensor::irfft},
-    irfft2_{"irfft2", tensor::irfft2};
+constexpr SizedTransform rfft_{"rfft", tensor::rfft}, irfft_{"irfft", tensor::irfft}, irfft2_{"irfft2", tensor::irfft2};
 
 tensor::Norm option_norm(lua_State* L, int index, const char* what) {
   check_options(L, index, what, {"norm"});

@@ -90,7 +90,10 @@ Result<int> topk(lua_State* L) {  // t:topk(k, dim, {largest =}) -> values, plac
   return give_sorted(L, tensor::topk(a, k, dim, !lua_istable(L, 4) || option_bool(L, 4, "largest", true)));
 }
 
-struct Triangle { const char* name; Result<Tensor> (*fn)(const Tensor&, std::int64_t); };
+struct Triangle {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, std::int64_t);
+};
 constexpr Triangle tril_{"tril", tensor::tril}, triu_{"triu", tensor::triu};
 
 template <const Triangle& F>
@@ -104,7 +107,8 @@ Result<int> flip(lua_State* L) {  // t:flip(dims)
   Tensor& a = check_self(L, "flip", 2);
   tensor_state(L);
   auto dims = check_dims(L, 2, "flip");
-  if (lua_isnoneornil(L, 2)) for (int d = 0; d < a.rank(); ++d) dims.push_back(d);
+  if (lua_isnoneornil(L, 2))
+    for (int d = 0; d < a.rank(); ++d) dims.push_back(d);
   return give(L, tensor::flip(a, dims));
 }
 
@@ -125,8 +129,8 @@ Result<int> repeat_interleave(lua_State* L) {  // t:repeat_interleave(times, dim
   Tensor& a = check_self(L, "repeat_interleave", 3);
   tensor_state(L);
   std::int64_t times = check_integer(L, 2, "repeat_interleave");
-  return give(L, tensor::repeat_interleave(
-                     a, times, lua_isnoneornil(L, 3) ? -1 : check_dim(L, 3, "repeat_interleave")));
+  return give(L,
+              tensor::repeat_interleave(a, times, lua_isnoneornil(L, 3) ? -1 : check_dim(L, 3, "repeat_interleave")));
 }
 
 Result<int> flatten(lua_State* L) {  // t:flatten(first, last)
@@ -190,8 +194,10 @@ Result<int> stack(lua_State* L) {  // a:stack({b, c}, dim)
 std::int64_t position(lua_State* L, double n, const Tensor& t, int dim) {
   const std::int64_t size = t.size(dim);
   if (n != std::floor(n) || n == 0 || n > double(size) || n < -double(size))
-    raise_invalid(L, fmt::format("position {} in dimension {} of {} ({})", n, dim + 1, tensor::to_string(t.shape()),
-                                 script_position(L)), "positions count from 1; -1 is the last");
+    raise_invalid(L,
+                  fmt::format("position {} in dimension {} of {} ({})", n, dim + 1, tensor::to_string(t.shape()),
+                              script_position(L)),
+                  "positions count from 1; -1 is the last");
   return n > 0 ? std::int64_t(n) - 1 : size + std::int64_t(n);
 }
 
@@ -200,8 +206,9 @@ void refuse_tensor(lua_State* L, int index) {
   const Tensor* t = test_tensor(L, index);
   if (!t || !*t) return;
   const bool mask = t->dtype() == DType::boolean;
-  raise_invalid(L, fmt::format("a slice: {}{} is no position ({})", name_of(t->dtype()), tensor::to_string(t->shape()),
-                               script_position(L)),
+  raise_invalid(L,
+                fmt::format("a slice: {}{} is no position ({})", name_of(t->dtype()), tensor::to_string(t->shape()),
+                            script_position(L)),
                 mask ? "instead of x[mask] = 0: x:masked_fill(mask, 0) or mask:where(a, x), which make a new tensor "
                        "(x:copy_(..) writes it back); instead of x[mask]: x:masked_select(mask)"
                      : "instead of x[ids]: x:index_select(1, ids), x:gather(dim, ids), which count from 0; instead of "
@@ -217,9 +224,10 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   refuse_tensor(L, -1);
   check_table(L, -1, "a slice's entry");
   const std::size_t n = lua_objlen(L, -1);
-  if (n == 0) return true;                                        // {}: all of it
-  if (n != 2 && n != 3) raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
-                                      "{first, last}, {first, last, step}, {} for all, or one number");
+  if (n == 0) return true;  // {}: all of it
+  if (n != 2 && n != 3)
+    raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
+                  "{first, last}, {first, last, step}, {} for all, or one number");
   lua_rawgeti(L, -1, 1);
   lua_rawgeti(L, -2, 2);
   lua_rawgeti(L, -3, 3);
@@ -248,8 +256,8 @@ Result<Tensor> sliced(lua_State* L) {
   check_table(L, 2, "a slice");
   const std::size_t n = lua_objlen(L, 2);
   if (n > std::size_t(t.rank()))
-    raise_invalid(L, fmt::format("a slice of {} dimensions from {} ({})", n, tensor::to_string(t.shape()),
-                                 script_position(L)));
+    raise_invalid(
+        L, fmt::format("a slice of {} dimensions from {} ({})", n, tensor::to_string(t.shape()), script_position(L)));
   int dim = 0;
   for (std::size_t i = 1; i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));
@@ -262,8 +270,9 @@ Result<Tensor> sliced(lua_State* L) {
 
 Result<int> assign(lua_State* L) {  // t[...] = number or tensor: written in place
   if (lua_type(L, 2) == LUA_TSTRING)
-    raise_invalid(L, fmt::format("the field '{}' of a tensor cannot be set ({})", lua_tostring(L, 2),
-                                 script_position(L)), "t:set_grad(g), t:requires_grad_(), t:copy_(u)");
+    raise_invalid(L,
+                  fmt::format("the field '{}' of a tensor cannot be set ({})", lua_tostring(L, 2), script_position(L)),
+                  "t:set_grad(g), t:requires_grad_(), t:copy_(u)");
   tensor_state(L);
   auto part = sliced(L);
   if (!part) return at_line(L, std::move(part).error());

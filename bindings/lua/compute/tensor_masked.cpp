@@ -26,8 +26,9 @@ int masked_select(lua_State* L) {
     return value_or_raise(L, t ? std::move(t) : Result<Tensor>(at_line(L, std::move(t).error())));
   };
   if (mask.dtype() != DType::boolean)
-    raise_invalid(L, fmt::format("masked_select: a mask of {}{} ({})", name_of(mask.dtype()),
-                                 tensor::to_string(mask.shape()), script_position(L)),
+    raise_invalid(L,
+                  fmt::format("masked_select: a mask of {}{} ({})", name_of(mask.dtype()),
+                              tensor::to_string(mask.shape()), script_position(L)),
                   "a mask is bool, as x:gt(0) gives it");
   const Tensor whole = raised(tensor::expand(mask.detach(), x.shape())), flat = raised(tensor::flatten(x));
   return await_values(L, {whole}, [flat](lua_State* l, std::vector<HostData> values) {

@@ -1,9 +1,8 @@
 // Tensor methods that compute element by element, and writes in place. One row per operation; a number may
 // stand for either operand where PyTorch allows it.
-#include "bindings/lua/compute/tensor.hpp"
-
 #include <cmath>
 
+#include "bindings/lua/compute/tensor.hpp"
 #include "bindings/lua/compute/tensor_check.hpp"
 
 namespace rille::lua {
@@ -12,15 +11,21 @@ namespace {
 
 using T = const Tensor&;
 
-struct Unary { const char* name; Result<Tensor> (*fn)(T); };
+struct Unary {
+  const char* name;
+  Result<Tensor> (*fn)(T);
+};
 struct Binary {
   const char* name;
   Result<Tensor> (*tensors)(T, T);
   Result<Tensor> (*number_right)(T, double);
   Result<Tensor> (*number_left)(T, double);
-  bool alpha = false;    // x:add(y, alpha): alpha times y
+  bool alpha = false;  // x:add(y, alpha): alpha times y
 };
-struct Pair { const char* name; Result<Tensor> (*fn)(T, T); };
+struct Pair {
+  const char* name;
+  Result<Tensor> (*fn)(T, T);
+};
 
 template <const Unary& U>  // -x gives x twice
 Result<int> unary(lua_State* L) {
@@ -58,14 +63,14 @@ Result<int> pair(lua_State* L) {
 
 constexpr Unary neg_{"neg", tensor::neg}, abs_{"abs", tensor::abs}, sign_{"sign", tensor::sign},
     exp_{"exp", tensor::exp}, expm1_{"expm1", tensor::expm1}, exp2_{"exp2", tensor::exp2}, log2_{"log2", tensor::log2},
-    log10_{"log10", tensor::log10}, log_{"log", tensor::log},
-    log1p_{"log1p", tensor::log1p}, sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt},
-    square_{"square", tensor::square}, reciprocal_{"reciprocal", tensor::reciprocal}, sin_{"sin", tensor::sin},
-    cos_{"cos", tensor::cos}, tan_{"tan", tensor::tan}, asin_{"asin", tensor::asin}, acos_{"acos", tensor::acos},
-    atan_{"atan", tensor::atan}, sinh_{"sinh", tensor::sinh}, cosh_{"cosh", tensor::cosh}, erf_{"erf", tensor::erf},
-    floor_{"floor", tensor::floor}, ceil_{"ceil", tensor::ceil}, round_{"round", tensor::round},
-    trunc_{"trunc", tensor::trunc}, tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid},
-    relu_{"relu", tensor::relu}, silu_{"silu", tensor::silu}, hardswish_{"hardswish", tensor::hardswish},
+    log10_{"log10", tensor::log10}, log_{"log", tensor::log}, log1p_{"log1p", tensor::log1p},
+    sqrt_{"sqrt", tensor::sqrt}, rsqrt_{"rsqrt", tensor::rsqrt}, square_{"square", tensor::square},
+    reciprocal_{"reciprocal", tensor::reciprocal}, sin_{"sin", tensor::sin}, cos_{"cos", tensor::cos},
+    tan_{"tan", tensor::tan}, asin_{"asin", tensor::asin}, acos_{"acos", tensor::acos}, atan_{"atan", tensor::atan},
+    sinh_{"sinh", tensor::sinh}, cosh_{"cosh", tensor::cosh}, erf_{"erf", tensor::erf}, floor_{"floor", tensor::floor},
+    ceil_{"ceil", tensor::ceil}, round_{"round", tensor::round}, trunc_{"trunc", tensor::trunc},
+    tanh_{"tanh", tensor::tanh}, sigmoid_{"sigmoid", tensor::sigmoid}, relu_{"relu", tensor::relu},
+    silu_{"silu", tensor::silu}, hardswish_{"hardswish", tensor::hardswish},
     hardsigmoid_{"hardsigmoid", tensor::hardsigmoid}, isnan_{"isnan", tensor::isnan}, isinf_{"isinf", tensor::isinf},
     isfinite_{"isfinite", tensor::isfinite}, logical_not_{"logical_not", tensor::logical_not},
     bitwise_not_{"bitwise_not", tensor::bitwise_not};
@@ -73,10 +78,8 @@ constexpr Pair logical_and_{"logical_and", tensor::logical_and}, logical_or_{"lo
     logical_xor_{"logical_xor", tensor::logical_xor}, bitwise_and_{"bitwise_and", tensor::bitwise_and},
     bitwise_or_{"bitwise_or", tensor::bitwise_or}, bitwise_xor_{"bitwise_xor", tensor::bitwise_xor};
 constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add, true},
-    sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub, true},
-    mul_op{"mul", tensor::mul, tensor::mul, tensor::mul},
-    div_op{"div", tensor::div, tensor::div, tensor::rdiv},
-    pow_op{"pow", tensor::pow, tensor::pow, tensor::rpow},
+    sub_op{"sub", tensor::sub, tensor::sub, tensor::rsub, true}, mul_op{"mul", tensor::mul, tensor::mul, tensor::mul},
+    div_op{"div", tensor::div, tensor::div, tensor::rdiv}, pow_op{"pow", tensor::pow, tensor::pow, tensor::rpow},
     atan2_op{"atan2", tensor::atan2, tensor::atan2, nullptr},
     floor_divide_op{"floor_divide", tensor::floor_divide, tensor::floor_divide, tensor::rfloor_divide},
     remainder_op{"remainder", tensor::remainder, tensor::remainder, tensor::rremainder},
@@ -156,8 +159,7 @@ Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int oth
   if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
   const double number = lua_tonumber(L, index);
   const Tensor* t = test_tensor(L, other);
-  return tensor::full(condition.graph(), {}, number,
-                      t && *t ? tensor::beside_number(t->dtype(), number) : DType::f32);
+  return tensor::full(condition.graph(), {}, number, t && *t ? tensor::beside_number(t->dtype(), number) : DType::f32);
 }
 
 Result<int> where(lua_State* L) {  // condition:where(a, b)
@@ -177,8 +179,10 @@ Result<int> myself(lua_State* L, Result<void> done) {
 
 Result<int> add_number(lua_State* L, const char* verb, Tensor& a, double n) {
   if (!is_floating(a.dtype()) && n != std::trunc(n))
-    raise_invalid(L, fmt::format("{}: {} to {}: the result is not a whole number ({})", verb, n, name_of(a.dtype()),
-                                 script_position(L)), "cast it: x:to(\"f32\"), or take a whole number");
+    raise_invalid(L,
+                  fmt::format("{}: {} to {}: the result is not a whole number ({})", verb, n, name_of(a.dtype()),
+                              script_position(L)),
+                  "cast it: x:to(\"f32\"), or take a whole number");
   RILLE_TRY(const Tensor number, tensor::full(a.graph(), {}, n, a.dtype()));
   return myself(L, tensor::add_(a, number, 1));
 }

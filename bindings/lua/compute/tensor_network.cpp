@@ -29,8 +29,8 @@ Result<int> layer_norm(lua_State* L) {
   Tensor& x = check_self(L, "layer_norm", 4);
   tensor_state(L);
   Tensor weight = optional_tensor(L, 2, "layer_norm's weight"), bias = optional_tensor(L, 3, "layer_norm's bias");
-  return give(L, tensor::layer_norm(x, weight, bias,
-                                    lua_isnoneornil(L, 4) ? 1e-5 : check_number(L, 4, "layer_norm's eps")));
+  return give(
+      L, tensor::layer_norm(x, weight, bias, lua_isnoneornil(L, 4) ? 1e-5 : check_number(L, 4, "layer_norm's eps")));
 }
 
 Result<int> embedding(lua_State* L) {  // ids:embedding(weight)
@@ -100,7 +100,10 @@ Result<int> nll_loss(lua_State* L) {  // log_probabilities:nll_loss(labels, {wei
   return give(L, tensor::nll_loss(x, labels, label_loss(L, "nll_loss's reduction")));
 }
 
-struct Loss { const char* name; Result<Tensor> (*fn)(const Tensor&, const Tensor&, tensor::Reduce); };
+struct Loss {
+  const char* name;
+  Result<Tensor> (*fn)(const Tensor&, const Tensor&, tensor::Reduce);
+};
 constexpr Loss mse_{"mse_loss", tensor::mse_loss}, l1_{"l1_loss", tensor::l1_loss},
     smooth_l1_{"smooth_l1_loss", tensor::smooth_l1_loss},
     bce_{"binary_cross_entropy_with_logits", tensor::binary_cross_entropy_with_logits};
@@ -116,12 +119,19 @@ Result<int> loss(lua_State* L) {  // x:mse_loss(target, "mean")
 }  // namespace
 
 std::vector<Function> network_methods() {
-  return {{"einsum", bind<einsum>}, {"rms_norm", bind<rms_norm>}, {"rope", bind<rope>}, {"nll_loss", bind<nll_loss>},
-          {"mse_loss", bind<loss<mse_>>}, {"l1_loss", bind<loss<l1_>>},
+  return {{"einsum", bind<einsum>},
+          {"rms_norm", bind<rms_norm>},
+          {"rope", bind<rope>},
+          {"nll_loss", bind<nll_loss>},
+          {"mse_loss", bind<loss<mse_>>},
+          {"l1_loss", bind<loss<l1_>>},
           {"smooth_l1_loss", bind<loss<smooth_l1_>>},
           {"binary_cross_entropy_with_logits", bind<loss<bce_>>},
-          {"matmul", bind<matmul>}, {"linear", bind<linear>}, {"layer_norm", bind<layer_norm>},
-          {"embedding", bind<embedding>}, {"cross_entropy", bind<cross_entropy>},
+          {"matmul", bind<matmul>},
+          {"linear", bind<linear>},
+          {"layer_norm", bind<layer_norm>},
+          {"embedding", bind<embedding>},
+          {"cross_entropy", bind<cross_entropy>},
           {"scaled_dot_product_attention", bind<attention>}};
 }
 

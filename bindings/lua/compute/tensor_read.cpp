@@ -13,20 +13,20 @@ namespace {
 
 // Several tensors on their way to one waiter. Filled on the lane thread, handed over once.
 struct Reading {
-  std::vector<Tensor> tensors;         // loop thread only
+  std::vector<Tensor> tensors;  // loop thread only
   std::vector<HostData> values;
   std::optional<Error> error;
-  std::size_t left = 0;                // with values and error: each device's lane fills its own
+  std::size_t left = 0;  // with values and error: each device's lane fills its own
   std::mutex mutex;
   Graph::Modes modes;
   bool again = false;
   std::weak_ptr<lua_State*> main;
-  TensorState* state = nullptr;        // alive while `main` is
+  TensorState* state = nullptr;  // alive while `main` is
   Loop* loop = nullptr;
   Completion done;
   PushValues push;
-  std::shared_ptr<Graph> target;       // the one tensor is sent there, not read
-  Tensor made;                         // by that
+  std::shared_ptr<Graph> target;  // the one tensor is sent there, not read
+  Tensor made;                    // by that
 };
 
 // What an operation found wrong is told here, at a read; the line that asked for it is somewhere before.
@@ -72,16 +72,19 @@ void start(const std::shared_ptr<Reading>& r) {  // loop thread
   r->values.assign(r->tensors.size(), {});
   r->error.reset();
   if (r->target) {
-    auto made = r->tensors[0].graph().send(r->tensors[0], *r->target, [r](Result<void> sent) {
-      arrived(r, 0, sent ? Result<HostData>(HostData{}) : Result<HostData>(std::move(sent).error()));
-    }, r->again);
+    auto made = r->tensors[0].graph().send(
+        r->tensors[0], *r->target,
+        [r](Result<void> sent) {
+          arrived(r, 0, sent ? Result<HostData>(HostData{}) : Result<HostData>(std::move(sent).error()));
+        },
+        r->again);
     if (made) r->made = std::move(*made);
     else arrived(r, 0, std::move(made).error());
     return;
   }
   for (std::size_t i = 0; i < r->tensors.size(); ++i) {
-    r->tensors[i].graph().read(r->tensors[i], [r, i](Result<HostData> data) { arrived(r, i, std::move(data)); },
-                               r->again);
+    r->tensors[i].graph().read(
+        r->tensors[i], [r, i](Result<HostData> data) { arrived(r, i, std::move(data)); }, r->again);
   }
 }
 
@@ -142,10 +145,10 @@ std::string value_text(const HostData& data, const std::string& head) {
 int item(lua_State* L) {
   Tensor& t = check_self(L, "item", 1);
   if (t.count() != 1)
-    raise(L, at_line(L, make_error(ErrorKind::invalid,
-                                   fmt::format("item: {} has {} elements, not one",
-                                               tensor::to_string(t.shape()), t.count()),
-                                   "t:totable() gives all values")));
+    raise(L, at_line(L, make_error(
+                            ErrorKind::invalid,
+                            fmt::format("item: {} has {} elements, not one", tensor::to_string(t.shape()), t.count()),
+                            "t:totable() gives all values")));
   return await_values(L, {t}, [](lua_State* l, std::vector<HostData> v) {
     push_element(l, v[0], 0);
     return 1;
@@ -213,8 +216,10 @@ int to(lua_State* L) {
   const auto target = value_or_raise(L, graph_on(L, name));
   if (target.get() == &t.graph()) return at_once(L, t);
   if (!t.is_leaf()) {
-    raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("to: a tensor with a gradient's history does not move "
-                                                                "from {} to {}", t.device()->name(), name),
+    raise(L, at_line(L, make_error(ErrorKind::state,
+                                   fmt::format("to: a tensor with a gradient's history does not move "
+                                               "from {} to {}",
+                                               t.device()->name(), name),
                                    "move its detach()")));
   }
   if (t.device()->sends_to(*target->device())) {
@@ -228,25 +233,23 @@ int to(lua_State* L) {
     return await_reading(L, r);
   }
   const char* const owner = tensor::owner_of_copy(t);
-  return await_values(L, {t.detach()}, [target, owner, grad = t.requires_grad()](lua_State* l,
-                                                                                 std::vector<HostData> v) {
-    auto made = [&] {
-      const device::OwnedBy by(owner);
-      return tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
-    }();
-    if (made && grad) value_or_raise(l, made->set_requires_grad(true));
-    return push_tensor(l, value_or_raise(l, std::move(made)));
-  });
+  return await_values(
+      L, {t.detach()}, [target, owner, grad = t.requires_grad()](lua_State* l, std::vector<HostData> v) {
+        auto made = [&] {
+          const device::OwnedBy by(owner);
+          return tensor::from_bytes(*target, v[0].shape, v[0].dtype, v[0].bytes.data(), v[0].bytes.size());
+        }();
+        if (made && grad) value_or_raise(l, made->set_requires_grad(true));
+        return push_tensor(l, value_or_raise(l, std::move(made)));
+      });
 }
 
 int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   TensorState& state = tensor_state(L);
   if (state.tracing())
-    raise(
-        L,
-        at_line(L, make_error(
-                       ErrorKind::state, "a value is read inside a compiled function",
-                       "while it is traced there are no values yet: return the tensor and read it outside")));
+    raise(L,
+          at_line(L, make_error(ErrorKind::state, "a value is read inside a compiled function",
+                                "while it is traced there are no values yet: return the tensor and read it outside")));
   r->done = begin_await(L);
   r->main = state.main;
   r->state = &state;
@@ -268,8 +271,8 @@ int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push) {
 }
 
 std::vector<Function> read_methods() {
-  return {{"item", bind<item>}, {"totable", bind<totable>}, {"bytes", bind<bytes>}, {"text", bind<text>},
-          {"to", bind<to>}};
+  return {
+      {"item", bind<item>}, {"totable", bind<totable>}, {"bytes", bind<bytes>}, {"text", bind<text>}, {"to", bind<to>}};
 }
 
 void set_async_methods(lua_State* L) {

@@ -9,10 +9,22 @@ namespace {
 
 using T = const Tensor&;
 
-struct Reduction { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, bool); };
-struct ArgReduction { const char* name; Result<Tensor> (*fn)(T, int, bool); };
-struct Along { const char* name; Result<Tensor> (*fn)(T, int); };
-struct Spread { const char* name; Result<Tensor> (*fn)(T, const std::vector<int>&, double, bool); };
+struct Reduction {
+  const char* name;
+  Result<Tensor> (*fn)(T, const std::vector<int>&, bool);
+};
+struct ArgReduction {
+  const char* name;
+  Result<Tensor> (*fn)(T, int, bool);
+};
+struct Along {
+  const char* name;
+  Result<Tensor> (*fn)(T, int);
+};
+struct Spread {
+  const char* name;
+  Result<Tensor> (*fn)(T, const std::vector<int>&, double, bool);
+};
 
 // (dims, {keepdim = true}), ({keepdim = true}) or (dims, true)
 bool keep_dims(lua_State* L, int index, const char* what) {
@@ -93,12 +105,14 @@ constexpr Spread var_{"var", tensor::var}, std_{"std", tensor::std_dev};
 }  // namespace
 
 std::vector<Function> reduce_methods() {
-  return {{"sum", bind<reduction<sum_>>}, {"mean", bind<reduction<mean_>>}, {"prod", bind<reduction<prod_>>},
-          {"any", bind<reduction<any_>>}, {"all", bind<reduction<all_>>}, {"logsumexp", bind<reduction<logsumexp_>>},
+  return {{"sum", bind<reduction<sum_>>},        {"mean", bind<reduction<mean_>>},
+          {"prod", bind<reduction<prod_>>},      {"any", bind<reduction<any_>>},
+          {"all", bind<reduction<all_>>},        {"logsumexp", bind<reduction<logsumexp_>>},
           {"max", bind<extreme<max_, argmax_>>}, {"min", bind<extreme<min_, argmin_>>},
-          {"argmax", bind<place<argmax_>>}, {"argmin", bind<place<argmin_>>}, {"softmax", bind<along<softmax_>>},
-          {"log_softmax", bind<along<log_softmax_>>}, {"cumsum", bind<along<cumsum_>>}, {"var", bind<spread<var_>>},
-          {"std", bind<spread<std_>>}, {"norm", bind<norm>}};
+          {"argmax", bind<place<argmax_>>},      {"argmin", bind<place<argmin_>>},
+          {"softmax", bind<along<softmax_>>},    {"log_softmax", bind<along<log_softmax_>>},
+          {"cumsum", bind<along<cumsum_>>},      {"var", bind<spread<var_>>},
+          {"std", bind<spread<std_>>},           {"norm", bind<norm>}};
 }
 
 }  // namespace rille::lua

@@ -14,8 +14,8 @@ int size(lua_State* L) {
   Tensor& t = check_self(L, "size", 2);
   int dim = check_dim(L, 2, "size");
   if (dim >= t.rank() || dim < -t.rank())
-    raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()),
-                                 lua_tonumber(L, 2), script_position(L)));
+    raise_invalid(L, fmt::format("size: {} has no dimension {} ({})", tensor::to_string(t.shape()), lua_tonumber(L, 2),
+                                 script_position(L)));
   push(L, t.size(dim));
   return 1;
 }
@@ -64,18 +64,16 @@ Result<int> transpose(lua_State* L) {
 std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
   std::int64_t i = check_integer(L, index, what);
   if (i == 0 || i > n || i < -n)
-    raise_invalid(
-        L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)),
-        "positions count from 1; -1 is the last");
+    raise_invalid(L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)),
+                  "positions count from 1; -1 is the last");
   return i > 0 ? i - 1 : n + i;
 }
 
 std::int64_t size_of(lua_State* L, const Tensor& t, int dim, const char* what) {
   if (dim >= t.rank() || dim < -t.rank())
-    raise_invalid(L,
-                  fmt::format("{}: {} has no such dimension ({})", what, tensor::to_string(t.shape()),
-                              script_position(L)),
-                  "dimensions count from 1; -1 is the last");
+    raise_invalid(
+        L, fmt::format("{}: {} has no such dimension ({})", what, tensor::to_string(t.shape()), script_position(L)),
+        "dimensions count from 1; -1 is the last");
   return t.size(dim);
 }
 
@@ -125,7 +123,10 @@ Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
 }
 
 // t:zeros_like({dtype =}): another of its shape, type and device.
-struct Like { const char* name; Result<Tensor> (*fn)(Graph&, const Dims&, DType); };
+struct Like {
+  const char* name;
+  Result<Tensor> (*fn)(Graph&, const Dims&, DType);
+};
 constexpr Like zeros_like{"zeros_like", tensor::zeros}, ones_like{"ones_like", tensor::ones},
     rand_like{"rand_like", tensor::rand}, randn_like{"randn_like", tensor::randn};
 

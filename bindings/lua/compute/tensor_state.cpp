@@ -49,10 +49,14 @@ void tell_compiling(lua_State* L, const device::CudaCard& card) {
   if (!driver || !host.has_run() || !host.run().hooks().event) return;
   const auto from = device::kernels_from(card, *driver);
   if (!from || *from != device::KernelsFrom::compiler) return;
-  host.run().hooks().event(Value().set("event", "warning").set("what", "rille.device").set(
-      "message", fmt::format("the first operation on cuda:{} compiles Rille's kernels for sm_{}, which takes a minute "
-                             "of processor time, once: they are kept in {}", card.ordinal, card.info.architecture,
-                             device::KernelFiles::default_directory())));
+  host.run().hooks().event(
+      Value()
+          .set("event", "warning")
+          .set("what", "rille.device")
+          .set("message",
+               fmt::format("the first operation on cuda:{} compiles Rille's kernels for sm_{}, which takes a minute "
+                           "of processor time, once: they are kept in {}",
+                           card.ordinal, card.info.architecture, device::KernelFiles::default_directory())));
 }
 
 Result<std::shared_ptr<device::Device>> open_device(lua_State* L, const std::string& name) {
@@ -66,13 +70,15 @@ Result<std::shared_ptr<device::Device>> open_device(lua_State* L, const std::str
 
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name) {
   TensorState& state = tensor_state(L);
-  for (const auto& g : state.graphs) if (g->device()->name() == (name == "cuda" ? "cuda:0" : name)) return g;
+  for (const auto& g : state.graphs)
+    if (g->device()->name() == (name == "cuda" ? "cuda:0" : name)) return g;
   if (name != "cpu" && name != "cuda" && !name.starts_with("cuda:")) {
     return make_error(ErrorKind::invalid, fmt::format("there is no device '{}'", name),
                       "rille.device(), rille.device(\"cpu\"), rille.device(\"cuda:0\")");
   }
   RILLE_TRY(auto device, open_device(L, name));
-  for (const auto& g : state.graphs) if (g->device()->name() == device->name()) return g;   // it was named by its uuid
+  for (const auto& g : state.graphs)
+    if (g->device()->name() == device->name()) return g;  // it was named by its uuid
   RILLE_TRY(auto made, make_graph(state, std::move(device)));
   made->set_modes(state.modes());
   return made;

@@ -1,6 +1,7 @@
 // rille.data.tokenizer: glue on runtime/compute/data/tokenizer.hpp.
-#include "bindings/lua/compute/tensor.hpp"
 #include "runtime/compute/data/tokenizer.hpp"
+
+#include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
 
@@ -8,7 +9,10 @@ namespace {
 
 using data::Tokenizer;
 
-struct TokenizerHandle { Tokenizer tokenizer; std::string path, pattern; };
+struct TokenizerHandle {
+  Tokenizer tokenizer;
+  std::string path, pattern;
+};
 
 Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
@@ -28,8 +32,8 @@ Result<int> encode(lua_State* L) {
   data::Encoding how;
   if (!lua_isnoneornil(L, 3)) {
     check_known(L, 3, "tokenizer:encode", {"special", "before", "behind", "continued"}, false);
-    how = {option_bool(L, 3, "special", false), option_bool(L, 3, "before", false),
-           option_bool(L, 3, "behind", false), option_bool(L, 3, "continued", false)};
+    how = {option_bool(L, 3, "special", false), option_bool(L, 3, "before", false), option_bool(L, 3, "behind", false),
+           option_bool(L, 3, "continued", false)};
   }
   auto ids = t.encode(text, how);
   if (!ids) return at_line(L, std::move(ids).error());
@@ -48,7 +52,8 @@ Result<int> decode(lua_State* L) {
   const auto add = [&](int index) {
     const double n = check_number(L, index, "tokenizer:decode");
     ids.push_back(n >= 0 && n < 2147483647.0 && n == static_cast<double>(static_cast<std::int64_t>(n))
-                      ? static_cast<std::int32_t>(n) : -1);
+                      ? static_cast<std::int32_t>(n)
+                      : -1);
   };
   if (lua_istable(L, 2)) {
     for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
@@ -102,12 +107,12 @@ int tokenizer_to_string(lua_State* L) {
 }  // namespace
 
 void add_tokenizer_natives(lua_State* L) {
-  define_class<TokenizerHandle>(L, {.name = "Tokenizer",
-                                    .methods = {{"encode", bind<encode>}, {"decode", bind<decode>},
-                                                {"id_of", bind<id_of>}},
-                                    .metamethods = {{"__tostring", bind<tokenizer_to_string>}},
-                                    .field = tokenizer_field,
-                                    .fields = {"size", "special", "path", "pattern"}});
+  define_class<TokenizerHandle>(
+      L, {.name = "Tokenizer",
+          .methods = {{"encode", bind<encode>}, {"decode", bind<decode>}, {"id_of", bind<id_of>}},
+          .metamethods = {{"__tostring", bind<tokenizer_to_string>}},
+          .field = tokenizer_field,
+          .fields = {"size", "special", "path", "pattern"}});
   set_functions(L, {{"tokenizer", bind<open>}});
 }
 

@@ -19,7 +19,7 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
     list += fmt::format("{}--{}", list.empty() ? "" : ", ", key);
   }
   std::string near = did_you_mean(name, names);
-  std::string hint = names.empty() ? "this script takes no arguments"
+  std::string hint = names.empty()  ? "this script takes no arguments"
                      : near.empty() ? "it takes " + list
                                     : fmt::format("did you mean --{}? It takes {}", near, list);
   return make_error(ErrorKind::invalid, fmt::format("this script takes no argument --{}", name), hint);
@@ -50,9 +50,8 @@ Error options_asked_for(const Value::Object& defaults) {
 Error wrong_type(const std::string& name, const Value& given, const char* wanted) {
   if (given.as_bool() && *given.as_bool())
     return make_error(ErrorKind::invalid, fmt::format("--{} has no value: expected {}", name, wanted));
-  return make_error(ErrorKind::invalid,
-                    fmt::format("--{} {}: expected {}", name,
-                                given.as_string() ? *given.as_string() : given.to_json(), wanted));
+  return make_error(ErrorKind::invalid, fmt::format("--{} {}: expected {}", name,
+                                                    given.as_string() ? *given.as_string() : given.to_json(), wanted));
 }
 
 Result<Value> to_number(const std::string& name, const Value& given) {
@@ -68,8 +67,10 @@ Result<Value> to_number(const std::string& name, const Value& given) {
 Result<Value> to_boolean(const std::string& name, const Value& given) {
   if (given.as_bool()) return given;
   if (const std::string* s = given.as_string()) {
-    for (const char* yes : {"true", "yes", "on", "1", ""}) if (*s == yes) return Value(true);
-    for (const char* no : {"false", "no", "off", "0"}) if (*s == no) return Value(false);
+    for (const char* yes : {"true", "yes", "on", "1", ""})
+      if (*s == yes) return Value(true);
+    for (const char* no : {"false", "no", "off", "0"})
+      if (*s == no) return Value(false);
   }
   return wrong_type(name, given, "true or false");
 }
@@ -84,9 +85,7 @@ Result<Value> to_list(const std::string& name, const Value& given, const Value& 
   for (std::size_t at = 0; at <= s->size() && !s->empty();) {
     std::size_t end = std::min(s->find(',', at), s->size());
     Value item(s->substr(at, end - at));
-    if (numbers) {
-      RILLE_TRY(item, to_number(name, item));
-    }
+    if (numbers) { RILLE_TRY(item, to_number(name, item)); }
     out.push_back(std::move(item));
     at = end + 1;
   }

@@ -34,10 +34,13 @@ int join_any(lua_State* L) {
     children.push_back(static_cast<FiberId>(check_integer(L, -1, "fiber")));
     lua_pop(L, 1);
   }
-  return await(L, v.run.join_any(v.id, std::move(children), lua_toboolean(L, 2)), [](lua_State* l, std::size_t index) {
-    push(l, static_cast<std::int64_t>(index + 1));
-    return 1;
-  }, Waits::engine);
+  return await(
+      L, v.run.join_any(v.id, std::move(children), lua_toboolean(L, 2)),
+      [](lua_State* l, std::size_t index) {
+        push(l, static_cast<std::int64_t>(index + 1));
+        return 1;
+      },
+      Waits::engine);
 }
 
 int cancel(lua_State* L) {
@@ -64,10 +67,9 @@ int am_cancelled(lua_State* L) {
 }  // namespace
 
 void add_fiber_functions(lua_State* L) {
-  set_functions(L, {{"spawn", bind<spawn>},
-                    {"cancel", bind<cancel>},
-                    {"ended", bind<ended>},
-                    {"am_cancelled", bind<am_cancelled>}});
+  set_functions(
+      L,
+      {{"spawn", bind<spawn>}, {"cancel", bind<cancel>}, {"ended", bind<ended>}, {"am_cancelled", bind<am_cancelled>}});
   set_async(L, "join", bind<join>);
   set_async(L, "join_any", bind<join_any>);
 }

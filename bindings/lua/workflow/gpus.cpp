@@ -1,7 +1,8 @@
 // The table of GPU facts for stdlib/gpus.lua and stdlib/estimate: glue on runtime/workflow/provider/gpu_facts.hpp.
+#include "runtime/workflow/provider/gpus.hpp"
+
 #include "bindings/lua/workflow/verb.hpp"
 #include "runtime/workflow/provider/gpu_facts.hpp"
-#include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::lua {
 

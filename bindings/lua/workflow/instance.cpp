@@ -23,12 +23,24 @@ int push_instance(lua_State* L, engine::LeaseView lease) {
 
 bool instance_field(lua_State* L, std::string_view key) {
   Instance& box = instance_of(L, "instance");
-  if (key == "name") { push(L, box.name); return true; }
-  if (key == "id") { push(L, box.id); return true; }
+  if (key == "name") {
+    push(L, box.name);
+    return true;
+  }
+  if (key == "id") {
+    push(L, box.id);
+    return true;
+  }
   LuaHost& host = LuaHost::of(L);
   auto lease = value_or_raise(L, host.run().lease(box.id));
-  auto text = [&](const std::string& s) { push(L, s); return true; };
-  auto number = [&](double n) { push(L, n); return true; };
+  auto text = [&](const std::string& s) {
+    push(L, s);
+    return true;
+  };
+  auto number = [&](double n) {
+    push(L, n);
+    return true;
+  };
   if (key == "provider") return text(lease.provider);
   if (key == "state") return text(lease.state);
   if (key == "machine") return text(lease.machine_id);
@@ -51,7 +63,10 @@ bool instance_field(lua_State* L, std::string_view key) {
     return true;
   }
   if (key == "expires") return number(static_cast<double>(lease.expires_wall_us) / 1e6);
-  if (key == "spot") { push(L, lease.spot); return true; }
+  if (key == "spot") {
+    push(L, lease.spot);
+    return true;
+  }
   return false;
 }
 
@@ -64,8 +79,7 @@ int instance_to_string(lua_State* L) {
     push(L, fmt::format("Instance '{}' ({}, {}{}, {}, {})", box.name, lease->provider,
                         lease->gpu.empty() ? "cpu" : lease->gpu,
                         lease->gpu_count > 1 ? fmt::format(":{}", lease->gpu_count) : "",
-                        lease->shown_price == "?" ? "price unknown" : lease->shown_price + "/h",
-                        lease->state));
+                        lease->shown_price == "?" ? "price unknown" : lease->shown_price + "/h", lease->state));
   return 1;
 }
 
@@ -114,8 +128,8 @@ Result<int> stage(lua_State* L) {
   std::string from(check_text(L, 2, "box:stage: what to stage")),
       to(check_text(L, 3, "box:stage: its name on the instance"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:stage"));
-  return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
-               push_decoded, Waits::engine);
+  return await(L, v.run.stage(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,
+               Waits::engine);
 }
 
 // box:get(from, to, options)
@@ -124,8 +138,8 @@ Result<int> get(lua_State* L) {
   Instance& box = instance_of(L, "box:get");
   std::string from(check_text(L, 2, "box:get: what to get")), to(check_text(L, 3, "box:get: where to put it"));
   RILLE_TRY(Value options, transfer_options(L, 4, "box:get"));
-  return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source),
-               push_decoded, Waits::engine);
+  return await(L, v.run.get(v.id, box.id, std::move(from), std::move(to), std::move(options), v.source), push_decoded,
+               Waits::engine);
 }
 
 // An image's name: nothing that an engine would take for an option.
@@ -147,8 +161,10 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
   bool good = list && !list->empty();
   for (std::size_t i = 0; good && i < list->size(); ++i) {
     const std::string* name = (*list)[i].as_string();
-    good = name && !name->empty() && name->find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                                             "0123456789_") == std::string::npos;
+    good = name && !name->empty() &&
+           name->find_first_not_of(
+               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+               "0123456789_") == std::string::npos;
   }
   if (good) return names;
   return make_error(ErrorKind::invalid, what + ": secrets is no list of names of environment variables",
@@ -218,8 +234,7 @@ Result<int> exec(lua_State* L) {
   bool words = argv && !argv->empty();
   for (std::size_t i = 0; words && i < argv->size(); ++i) words = (*argv)[i].as_string() || (*argv)[i].as_number();
   if (!words)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("box:exec '{}': argv must be a list of words", spec.name),
+    return make_error(ErrorKind::invalid, fmt::format("box:exec '{}': argv must be a list of words", spec.name),
                       "argv = { \"python3\", \"train.py\" }");
   Value::Array text;
   for (const Value& word : *argv) text.push_back(word.as_string() ? word : Value(fmt::format("{}", *word.as_number())));
@@ -231,19 +246,22 @@ Result<int> exec(lua_State* L) {
   if (!image.empty()) spec.payload.set("container", image);
   spec.identity = spec.payload.to_json();
   std::string name = spec.name;
-  return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), [name, check](lua_State* l, Value result) {
-    std::int64_t code = result.integer("code"), signal = result.integer("signal");
-    if (check && (code || signal)) {
-      Error e = make_error(ErrorKind::state,
-                           signal ? fmt::format("'{}' was ended by signal {}", name, signal)
-                                  : fmt::format("'{}' failed with exit code {}", name, code),
-                           "see its output with `rille logs`; check = false returns the code instead");
-      e.code = fmt::format("exit {}", signal ? 128 + signal : code);
-      e.operation = name;
-      raise(l, std::move(e));
-    }
-    return push_decoded(l, std::move(result));
-  }, Waits::engine);
+  return await(
+      L, v.run.call(v.id, box.id, std::move(spec), v.source),
+      [name, check](lua_State* l, Value result) {
+        std::int64_t code = result.integer("code"), signal = result.integer("signal");
+        if (check && (code || signal)) {
+          Error e = make_error(ErrorKind::state,
+                               signal ? fmt::format("'{}' was ended by signal {}", name, signal)
+                                      : fmt::format("'{}' failed with exit code {}", name, code),
+                               "see its output with `rille logs`; check = false returns the code instead");
+          e.code = fmt::format("exit {}", signal ? 128 + signal : code);
+          e.operation = name;
+          raise(l, std::move(e));
+        }
+        return push_decoded(l, std::move(result));
+      },
+      Waits::engine);
 }
 
 int instance_release(lua_State* L) {
@@ -266,8 +284,8 @@ Result<int> replace(lua_State* L) {
         return make_error(ErrorKind::invalid, fmt::format("box:replace has no option '{}'", fixed),
                           "the lease's end stays, whatever its machines: rent it for longer at first");
   }
-  return await(L, v.run.replace(v.id, box.id, std::move(options), v.source),
-               [](lua_State*, Value) { return 0; }, Waits::engine);
+  return await(
+      L, v.run.replace(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
 // box:resize(options)
@@ -279,8 +297,9 @@ Result<int> resize(lua_State* L) {
   if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
   if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: its options are named");
   RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
-  return await(L, machines->resize(v.id, box.id, std::move(options), v.source),
-               [](lua_State*, Value) { return 0; }, Waits::engine);
+  return await(
+      L, machines->resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; },
+      Waits::engine);
 }
 
 // box:preempting(): when its machine will be taken away, or nil
@@ -293,12 +312,15 @@ int preempting(lua_State* L) {
 int instance_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
   std::vector<std::string> one(1, instance_of(L, "box:telemetry").id);
-  return await(L, v.run.telemetry(v.id, std::move(one), v.source), [](lua_State* l, Value readings) {
-    const Value::Array* all = readings.as_array();
-    Value reading = all && !all->empty() ? all->front() : Value();
-    if (!reading["error"].is_null()) raise(l, error_from_value(reading["error"]));
-    return push_decoded(l, std::move(reading));
-  }, Waits::engine);
+  return await(
+      L, v.run.telemetry(v.id, std::move(one), v.source),
+      [](lua_State* l, Value readings) {
+        const Value::Array* all = readings.as_array();
+        Value reading = all && !all->empty() ? all->front() : Value();
+        if (!reading["error"].is_null()) raise(l, error_from_value(reading["error"]));
+        return push_decoded(l, std::move(reading));
+      },
+      Waits::engine);
 }
 
 // box:detach(ttl)
@@ -362,8 +384,8 @@ int open_instance(lua_State* L) {
                             {"detach", bind<instance_detach>}},
           .metamethods = {{"__tostring", bind<instance_to_string>}},
           .field = instance_field,
-          .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation",
-                     "vcpus", "memory", "price", "spent", "costs", "expires", "spot"}});
+          .fields = {"name", "id", "provider", "state", "machine", "region", "gpu", "gpu_count", "generation", "vcpus",
+                     "memory", "price", "spent", "costs", "expires", "spot"}});
   lua_newtable(L);
   set_async(L, "rent", bind<rent>);
   add_words(L, 1);

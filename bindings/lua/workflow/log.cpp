@@ -26,8 +26,7 @@ Result<int> progress(lua_State* L) {
   check_table(L, 1, "rille.progress");
   check_options(
       L, 1, "rille.progress",
-      {"what", "done", "total", "unit", "loss", "rate", "rate_unit", "seconds_left", "message", "metrics",
-       "measured"});
+      {"what", "done", "total", "unit", "loss", "rate", "rate_unit", "seconds_left", "message", "metrics", "measured"});
   RILLE_TRY(Value value, to_value(L, 1, "progress"));
   if (v.run.hooks().progress) v.run.hooks().progress(value);
   return 0;

@@ -31,10 +31,13 @@ int pool_enter(lua_State* L) {
     raise_invalid(L, "rille.pool: neither slots nor rate is given", "slots = 4, or rate = 10, per = \"1s\"");
   pool.per_ms = pool.rate ? per_ms.value_or(1000) : 0;
   if (pool.rate && pool.per_ms <= 0) raise_invalid(L, "rille.pool: per must be longer than nothing");
-  return await(L, v.run.pool_enter(v.id, std::move(pool), v.source), [](lua_State* l, std::string permit) {
-    push(l, permit);
-    return 1;
-  }, Waits::engine);
+  return await(
+      L, v.run.pool_enter(v.id, std::move(pool), v.source),
+      [](lua_State* l, std::string permit) {
+        push(l, permit);
+        return 1;
+      },
+      Waits::engine);
 }
 
 int pool_leave(lua_State* L) {

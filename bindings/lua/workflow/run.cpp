@@ -28,20 +28,26 @@ int now(lua_State* L) {
     push(L, static_cast<double>(v.host.loop().clock().wall_us()) / 1e6);
     return 2;
   }
-  return await(L, v.run.now(v.id, v.source), [](lua_State* l, double seconds) {
-    push(l, seconds);
-    return 1;
-  }, Waits::engine);
+  return await(
+      L, v.run.now(v.id, v.source),
+      [](lua_State* l, double seconds) {
+        push(l, seconds);
+        return 1;
+      },
+      Waits::engine);
 }
 
 // patched("id"): whether the code that it guards is this run's
 int patched(lua_State* L) {
   Verb v = begin_verb(L, "patched");
   std::string name = check_name(L, 1, "patched");
-  return await(L, v.run.patched(v.id, std::move(name), v.source), [](lua_State* l, bool yes) {
-    lua_pushboolean(l, yes);
-    return 1;
-  }, Waits::engine);
+  return await(
+      L, v.run.patched(v.id, std::move(name), v.source),
+      [](lua_State* l, bool yes) {
+        lua_pushboolean(l, yes);
+        return 1;
+      },
+      Waits::engine);
 }
 
 // signal(name, {timeout=, default=})
@@ -55,8 +61,8 @@ Result<int> signal(lua_State* L) {
     lua_getfield(L, 2, "default");
     RILLE_TRY(otherwise, to_value(L, -1, "default"));
   }
-  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source),
-               push_decoded, Waits::engine);
+  return await(L, v.run.signal(v.id, std::move(name), timeout_ms, std::move(otherwise), v.source), push_decoded,
+               Waits::engine);
 }
 
 // run(script, args, {id=})
@@ -134,8 +140,8 @@ int leave(lua_State* L) {
 int raise_error(lua_State* L) {
   check_table(L, 1, "rille.error");
   check_options(L, 1, "rille.error",
-                {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code",
-                 "http_status", "request_id", "resource", "cause"});
+                {"kind", "message", "hint", "retryable", "retry_after", "provider", "operation", "code", "http_status",
+                 "request_id", "resource", "cause"});
   Error e = error_from_table(L, 1);
   if (auto kind = option_text(L, 1, "kind")) {
     if (to_string(error_kind_from(*kind)) != *kind)
@@ -146,8 +152,7 @@ int raise_error(lua_State* L) {
     e.kind = ErrorKind::invalid;
   }
   if (e.message.empty())
-    raise_invalid(L, "rille.error: a message is needed",
-                  "rille.error { kind = \"state\", message = \"what failed\" }");
+    raise_invalid(L, "rille.error: a message is needed", "rille.error { kind = \"state\", message = \"what failed\" }");
   raise(L, std::move(e));
 }
 

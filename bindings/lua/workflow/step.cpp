@@ -1,11 +1,11 @@
 // The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave; what it captured is
 // compared before and after, since a finished step does not run again on resume and the change would be lost. The
 // ticket is what the body gets as its second argument.
+#include "bindings/lua/workflow/step.hpp"
+
 #include <fmt/format.h>
 
 #include <cmath>
-
-#include "bindings/lua/workflow/step.hpp"
 
 namespace rille::lua {
 
@@ -87,8 +87,8 @@ engine::StepOptions read_step_options(lua_State* L, int options, const std::stri
     if (!(*n >= 0 && *n <= 1000) || *n != std::floor(*n))
       raise_invalid(L, fmt::format("crashes_max = {}: expected 0 to 1000", *n));
     if (out.effect == engine::Effect::pure)
-      raise_invalid(L, fmt::format("step '{}' has crashes_max, but effect = 'pure' writes nothing before its result",
-                                   name));
+      raise_invalid(
+          L, fmt::format("step '{}' has crashes_max, but effect = 'pure' writes nothing before its result", name));
     out.crashes_max = static_cast<int>(*n);
   }
   out.timeout_ms = read_limit(L, options, "timeout");
@@ -146,8 +146,8 @@ Result<int> step_begin(lua_State* L) {
     std::optional<Result<Value>> recorded = std::move(ticket.recorded);
     int attempt = ticket.attempt;
     bool probe = ticket.probe;
-    push_object(l, Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr,
-                          rehearsed});
+    push_object(l,
+                Ticket{std::move(ticket), name, run->id(), limited, false, Random(), {}, database, nullptr, rehearsed});
     lua_pushboolean(l, recorded.has_value());
     if (!recorded) {
       push(l, attempt);
@@ -193,12 +193,11 @@ int step_leave(lua_State* L) {
   if (!lua_toboolean(L, 3)) return 0;
   std::string changed = Captured::of(L, 2).difference(t.before);
   if (changed.empty()) return 0;
-  push_error(L,
-             make_error(ErrorKind::state,
-                        fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})",
-                                    t.name, changed, std::string(v.source)),
-                        "a finished step does not run again on resume, so the change would be lost: return "
-                        "the value instead"));
+  push_error(L, make_error(ErrorKind::state,
+                           fmt::format("the body of step '{}' changes {}, which is declared outside of it ({})", t.name,
+                                       changed, std::string(v.source)),
+                           "a finished step does not run again on resume, so the change would be lost: return "
+                           "the value instead"));
   return 1;
 }
 
@@ -230,10 +229,9 @@ Result<int> step_end(lua_State* L) {
   if (lua_toboolean(L, 2)) {
     body = to_value(L, 3, fmt::format("the result of step '{}'", t.name));
     if (lua_tointeger(L, 4) > 1)
-      body = make_error(
-          ErrorKind::invalid,
-          fmt::format("step '{}' returns {} values, but one is recorded", t.name, lua_tointeger(L, 4)),
-          "return one table: return { a, b }");
+      body = make_error(ErrorKind::invalid,
+                        fmt::format("step '{}' returns {} values, but one is recorded", t.name, lua_tointeger(L, 4)),
+                        "return one table: return { a, b }");
   } else {
     body = caught_error(L, 3);
   }
@@ -286,8 +284,7 @@ bool step_field(lua_State* L, std::string_view key) {
   else if (key == "token") {
     Verb v = begin_verb(L, "step", Verbs::anywhere);
     push(L, engine::step_token(v.run.id(), ticket_of(L, v, t).key));
-  }
-  else if (key == "last") push_value(L, t.ticket.last);
+  } else if (key == "last") push_value(L, t.ticket.last);
   else if (key == "db") push_database(L, t);
   else return false;
   return true;

@@ -15,9 +15,9 @@ struct StepObject {
   bool plain = false;    // stands for whichever step its fiber runs on the short way
   Random outer;          // the fiber's generator, put aside while the body draws from its own
   Captured before;
-  std::string database;  // of a step whose effect is a transaction: the file; "" otherwise
+  std::string database;                             // of a step whose effect is a transaction: the file; "" otherwise
   std::shared_ptr<store::Transaction> transaction;  // while its body runs
-  bool rehearsed = false;  // nothing of that transaction stays
+  bool rehearsed = false;                           // nothing of that transaction stays
 };
 
 void add_plain_step_functions(lua_State* L);  // to the table of primitives on top

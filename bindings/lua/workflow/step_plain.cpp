@@ -90,8 +90,15 @@ int plain_ticket(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Fiber::Plain& plain = v.fiber.plain;
   plain.runs = false;
-  push_object(L, StepObject{v.run.plain_ticket(v.id), v.fiber.step, v.run.id(), false, false, plain.outer,
-                            std::move(plain.before), {}, nullptr});
+  push_object(L, StepObject{v.run.plain_ticket(v.id),
+                            v.fiber.step,
+                            v.run.id(),
+                            false,
+                            false,
+                            plain.outer,
+                            std::move(plain.before),
+                            {},
+                            nullptr});
   return 1;
 }
 

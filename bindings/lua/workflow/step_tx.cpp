@@ -82,9 +82,9 @@ std::string read_database(lua_State* L, int options, const std::string& step) {
   if (!tx) return {};
   LuaHost& host = LuaHost::of(L);
   if (host.has_run() && host.run().mode() == engine::Mode::ephemeral)
-    raise(L, make_error(ErrorKind::state,
-                        fmt::format("step '{}' has effect = 'tx', but nothing is recorded here", step),
-                        "do it in the workflow, with what the call returns"));
+    raise(L,
+          make_error(ErrorKind::state, fmt::format("step '{}' has effect = 'tx', but nothing is recorded here", step),
+                     "do it in the workflow, with what the call returns"));
   std::error_code ec;
   std::filesystem::path full = file;
   if (full.is_relative() && !host.options().script_directory.empty())

@@ -14,7 +14,7 @@ class Agreement {
   explicit Agreement(Mesh& mesh) : mesh_(mesh), pair_numbers_(std::size_t(mesh.world())) {}
   // Queues the head for all other ranks, and theirs; what is sent behind it may be queued then.
   void open(const Operation& op);
-  Result<> compare_all(const Operation& op);         // waits for their heads
+  Result<> compare_all(const Operation& op);  // waits for their heads
   // The same with one rank: op.peer.
   void open_pair(const Operation& op);
   Result<> compare_pair(const Operation& op);
@@ -25,8 +25,8 @@ class Agreement {
   Result<> compare(const Operation& op, int other, std::uint64_t number, const std::byte* theirs) const;
 
   Mesh& mesh_;
-  std::uint64_t number_ = 0;                         // of operations of all ranks
-  std::vector<std::uint64_t> pair_numbers_;          // of those with each other rank
+  std::uint64_t number_ = 0;                 // of operations of all ranks
+  std::vector<std::uint64_t> pair_numbers_;  // of those with each other rank
   std::byte head_[head_bytes] = {};
   std::vector<std::byte> heads_;
 };

@@ -1,14 +1,14 @@
 // The CPU's communicator: what goes to whom in each operation, and where it is folded.
 #include "runtime/compute/collective/communicator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/build_id.hpp"
 #include "runtime/compute/collective/agreement.hpp"
 #include "runtime/compute/collective/mesh.hpp"
+#include "runtime/core/base/build_id.hpp"
 
 namespace rille::collective {
 
@@ -17,12 +17,12 @@ namespace {
 // Up to here all ranks send everything to each other and fold it all: one exchange. Beyond, each folds its share and
 // sends the result: two exchanges, and each number is folded once.
 constexpr std::size_t direct_bytes_max = 32u << 10;
-constexpr std::size_t block_bytes = 128u << 10;      // that are folded at once
-constexpr std::size_t spread_bytes_min = 256u << 10; // of a broadcast whose parts the ranks hand to each other
-constexpr std::int64_t share_step = 64;              // shares begin at multiples of so many elements
+constexpr std::size_t block_bytes = 128u << 10;       // that are folded at once
+constexpr std::size_t spread_bytes_min = 256u << 10;  // of a broadcast whose parts the ranks hand to each other
+constexpr std::int64_t share_step = 64;               // shares begin at multiples of so many elements
 
 struct Span {
-  std::int64_t at = 0, end = 0;                      // elements
+  std::int64_t at = 0, end = 0;  // elements
   std::int64_t count() const { return end - at; }
 };
 
@@ -36,8 +36,9 @@ class CpuCommunicator final : public Communicator {
   int world() const override { return world_; }
   std::string transport() const override {
     if (world_ == 1) return "nothing";
-    return mesh_->shared_links() == 0 ? "tcp" : mesh_->shared_links() == world_ - 1 ? "shared memory"
-                                                                                    : "shared memory and tcp";
+    return mesh_->shared_links() == 0            ? "tcp"
+           : mesh_->shared_links() == world_ - 1 ? "shared memory"
+                                                 : "shared memory and tcp";
   }
   std::string place() const override { return "cpu"; }
   std::string host() const override { return mesh_->host(); }
@@ -91,7 +92,8 @@ class CpuCommunicator final : public Communicator {
     const auto* const in = static_cast<const std::byte*>(piece.in);
     auto* const out = static_cast<std::byte*>(piece.out);
     switch (op.kind) {
-      case Kind::send: case Kind::receive: return one_to_one(op, in, out);
+      case Kind::send:
+      case Kind::receive: return one_to_one(op, in, out);
       case Kind::barrier: return agreement_.agree(op);
       case Kind::all_reduce: return all_reduce(op, in, out);
       case Kind::reduce_scatter: return reduce_scatter(op, in, out);
@@ -149,7 +151,8 @@ class CpuCommunicator final : public Communicator {
     }
     agreement_.open(op);
     staging_.resize(std::size_t(world_) * bytes(n));
-    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in, bytes(n));
+    for (int r = 0; r < world_; ++r)
+      if (r != rank_) mesh_->send(r, in, bytes(n));
     RILLE_CHECK(agreement_.compare_all(op));
     for (int r = 0; r < world_; ++r)
       if (r != rank_) mesh_->receive(r, staging_.data() + std::size_t(r - (r > rank_)) * bytes(n), bytes(n));
@@ -169,7 +172,8 @@ class CpuCommunicator final : public Communicator {
         if (r != rank_) mesh_->receive(r, staging_.data() + std::size_t(r - (r > rank_)) * block_bytes, bytes(m));
       RILLE_CHECK(mesh_->turn_until_received());
       fold(op, in + bytes(at), staging_.data(), block_bytes, out + bytes(at), m);
-      for (int r = 0; r < world_ && spread; ++r) if (r != rank_) mesh_->send(r, out + bytes(at), bytes(m));
+      for (int r = 0; r < world_ && spread; ++r)
+        if (r != rank_) mesh_->send(r, out + bytes(at), bytes(m));
     }
     return success();
   }
@@ -177,7 +181,8 @@ class CpuCommunicator final : public Communicator {
   Result<> reduce_scatter(const Operation& op, const std::byte* in, std::byte* out) {
     const auto n = op.count;
     agreement_.open(op);
-    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in + bytes(n) * std::size_t(r), bytes(n));
+    for (int r = 0; r < world_; ++r)
+      if (r != rank_) mesh_->send(r, in + bytes(n) * std::size_t(r), bytes(n));
     RILLE_CHECK(agreement_.compare_all(op));
     RILLE_CHECK(fold_share(op, in + bytes(n) * std::size_t(rank_), out, n, false));
     return mesh_->turn_until_done();
@@ -186,9 +191,11 @@ class CpuCommunicator final : public Communicator {
   Result<> all_gather(const Operation& op, const std::byte* in, std::byte* out) {
     const auto n = bytes(op.count);
     agreement_.open(op);
-    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->send(r, in, n);
+    for (int r = 0; r < world_; ++r)
+      if (r != rank_) mesh_->send(r, in, n);
     RILLE_CHECK(agreement_.compare_all(op));
-    for (int r = 0; r < world_; ++r) if (r != rank_) mesh_->receive(r, out + n * std::size_t(r), n);
+    for (int r = 0; r < world_; ++r)
+      if (r != rank_) mesh_->receive(r, out + n * std::size_t(r), n);
     if (n) std::memmove(out + n * std::size_t(rank_), in, n);
     return mesh_->turn_until_done();
   }
@@ -229,7 +236,7 @@ class CpuCommunicator final : public Communicator {
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
   int rank_, world_;
-  std::size_t size_ = 1;                             // of an element of the operation under way
+  std::size_t size_ = 1;  // of an element of the operation under way
   std::vector<std::byte> staging_, packed_;
   std::vector<kernels::View> views_;
 };
@@ -259,8 +266,8 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     in.world = o.world;
     RILLE_TRY(in.address, parse_address(o.address));
     if (o.token.empty() && !is_loopback(in.address)) {
-      return make_error(ErrorKind::invalid, fmt::format("{}: others can reach this address, and there is no token",
-                                                        o.address),
+      return make_error(ErrorKind::invalid,
+                        fmt::format("{}: others can reach this address, and there is no token", o.address),
                         "token = .., a secret that all ranks know");
     }
     in.token = o.token;

@@ -21,18 +21,20 @@
 #include "runtime/compute/collective/socket.hpp"
 #include "runtime/compute/device/device.hpp"
 
-namespace rille::device { class CudaDevice; }
+namespace rille::device {
+class CudaDevice;
+}
 
 namespace rille::collective {
 
 struct Options {
   int rank = 0, world = 1;
-  std::string address;                 // "10.0.0.1:29500": where rank 0 listens; none is needed for a world of 1
-  std::string token;                   // a secret that all ranks know; needed where others could reach the address
-  std::int64_t timeout_ms = 300'000;   // for all ranks to come, and of each call without progress
-  bool shared_memory = true;           // between ranks of one machine
-  std::string build;                   // "": this one's
-  std::shared_ptr<Fd> listener;        // rank 0's: it listens there already, at a port that was free
+  std::string address;                // "10.0.0.1:29500": where rank 0 listens; none is needed for a world of 1
+  std::string token;                  // a secret that all ranks know; needed where others could reach the address
+  std::int64_t timeout_ms = 300'000;  // for all ranks to come, and of each call without progress
+  bool shared_memory = true;          // between ranks of one machine
+  std::string build;                  // "": this one's
+  std::shared_ptr<Fd> listener;       // rank 0's: it listens there already, at a port that was free
 };
 
 class Mesh;
@@ -52,18 +54,18 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int world() const = 0;
-  virtual std::string transport() const = 0;         // "shared memory", "tcp", "shared memory and tcp", "nothing"
-  virtual std::string place() const = 0;             // "cpu", "cuda:0"
+  virtual std::string transport() const = 0;  // "shared memory", "tcp", "shared memory and tcp", "nothing"
+  virtual std::string place() const = 0;      // "cpu", "cuda:0"
   // Under which name of its machine this rank has met rank 0; empty at rank 0 itself.
   virtual std::string host() const = 0;
-  virtual bool takes(const device::Device& device) const = 0;   // tensors there
+  virtual bool takes(const device::Device& device) const = 0;  // tensors there
   // Several pieces go as one message; they are of one type.
   virtual Result<> run(const Operation& operation, const std::vector<Piece>& pieces) = 0;
   // Tells the other ranks that this one makes no more calls. As run().
   virtual void leave() = 0;
   // Ends what waits, and the communicator.
   virtual void stop(Error why) = 0;
-  virtual void hurry(std::int64_t ms) = 0;           // from now on whatever waits has so long
+  virtual void hurry(std::int64_t ms) = 0;  // from now on whatever waits has so long
 };
 
 }  // namespace rille::collective

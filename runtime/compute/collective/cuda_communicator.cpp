@@ -2,20 +2,20 @@
 // numbers on the device's stream. What happens later, while the device works, a thread watches: a rank that is gone, or
 // says that something is wrong, and NCCL's own errors end what waits on the device. Values that were on their way are
 // lost then, and the device says so to whoever reads.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <thread>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/time.hpp"
 #include "runtime/compute/collective/agreement.hpp"
 #include "runtime/compute/collective/communicator.hpp"
 #include "runtime/compute/device/cuda_ranks.hpp"
 #include "runtime/compute/device/executor.hpp"
 #include "runtime/compute/device/stream.hpp"
+#include "runtime/core/base/time.hpp"
 
 namespace rille::collective {
 
@@ -26,7 +26,7 @@ using device::CudaRanks;
 using device::cuda::Collective;
 
 constexpr std::chrono::milliseconds look_every{50};
-constexpr int looks_at_once = 1000;                  // NCCL is mostly done within microseconds: then it is not slept
+constexpr int looks_at_once = 1000;  // NCCL is mostly done within microseconds: then it is not slept
 
 // Until `done`, as long as the other ranks are there and it is not called off. timeout: with an empty message.
 Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const Limit& limit) {
@@ -102,8 +102,9 @@ class CudaCommunicator final : public Communicator {
  private:
   Result<> give(const Operation& op, const std::vector<Piece>& pieces) {
     if (!ranks_) return alone(op, pieces);
-    constexpr Collective::Kind kinds[] = {Collective::all_reduce, Collective::broadcast, Collective::all_gather,
-                                          Collective::reduce_scatter, {}, Collective::send, Collective::receive};
+    constexpr Collective::Kind kinds[] = {
+        Collective::all_reduce, Collective::broadcast, Collective::all_gather, Collective::reduce_scatter, {},
+        Collective::send,       Collective::receive};
     std::vector<Collective> calls;
     for (const auto& p : pieces) {
       if (p.count == 0) continue;
@@ -187,12 +188,12 @@ class CudaCommunicator final : public Communicator {
   std::unique_ptr<CudaRanks> ranks_;
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
-  std::shared_ptr<device::Event> last_;              // behind the last call that was given
+  std::shared_ptr<device::Event> last_;  // behind the last call that was given
   enum class Given { nothing, not_yet, yes } given_ = Given::nothing;
   bool lost_ = false, left_ = false;
   std::int64_t timeout_ms_;
-  std::atomic<std::int64_t> hurry_ms_{0};            // 0: nobody hurries
-  std::mutex mutex_;                                 // of the mesh, the agreement and what was given
+  std::atomic<std::int64_t> hurry_ms_{0};  // 0: nobody hurries
+  std::mutex mutex_;                       // of the mesh, the agreement and what was given
   std::mutex end_mutex_;
   std::condition_variable ended_;
   bool end_ = false;
@@ -215,7 +216,7 @@ Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>&
 Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<CudaDevice> device, const Options& o,
                                                               std::shared_ptr<Stop> stop) {
   std::string id;
-  if (o.world > 1) {                                 // at all ranks: one without NCCL says so before it meets others
+  if (o.world > 1) {  // at all ranks: one without NCCL says so before it meets others
     RILLE_TRY(id, CudaRanks::new_id());
   }
   std::string hex;
@@ -228,7 +229,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<Cu
     id.clear();
     for (std::size_t i = 0; i + 1 < hex.size(); i += 2) id += char(std::stoi(hex.substr(i, 2), nullptr, 16));
     auto joined = join_ranks(device, id, o, *mesh, *stop);
-    if (!joined) return mesh->fail(std::move(joined).error());     // the others need not wait for it
+    if (!joined) return mesh->fail(std::move(joined).error());  // the others need not wait for it
     ranks = std::move(*joined);
   }
   return std::shared_ptr<Communicator>(std::make_shared<CudaCommunicator>(

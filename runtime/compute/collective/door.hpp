@@ -11,8 +11,8 @@ namespace rille::collective {
 struct Guest {
   Fd fd;
   MessageParser parser;
-  std::string nonce;                   // that it must answer to
-  int rank = -1;                       // when it has told
+  std::string nonce;  // that it must answer to
+  int rank = -1;      // when it has told
   Value told;
 };
 
@@ -24,7 +24,7 @@ class Door {
   enum class What { came, said, left };
   struct Event {
     What what = What::came;
-    Guest* guest = nullptr;            // stays until it is shown out
+    Guest* guest = nullptr;  // stays until it is shown out
     Value message;
   };
   // timeout, with an empty message; or why it was called off.

@@ -16,11 +16,11 @@ namespace rille::collective {
 class Link {
  public:
   virtual ~Link() = default;
-  virtual Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) = 0;   // 0: no room now
-  virtual Result<std::size_t> read_some(std::byte* to, std::size_t bytes) = 0;            // 0: nothing now
+  virtual Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) = 0;  // 0: no room now
+  virtual Result<std::size_t> read_some(std::byte* to, std::size_t bytes) = 0;           // 0: nothing now
   // A ring's reader or writer will not look until it is rung for; look once more after saying so.
   virtual void sleeps(bool) {}
-  virtual int socket() const { return -1; }            // to poll for; none: a bell comes
+  virtual int socket() const { return -1; }  // to poll for; none: a bell comes
 };
 
 std::unique_ptr<Link> tcp_link(Fd data);

@@ -2,6 +2,7 @@
 // changes one of them. The memory has no name in the file system: it goes with the last of the two processes, however
 // they end.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,10 +13,8 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/id.hpp"
 #include "runtime/compute/collective/link.hpp"
+#include "runtime/core/base/id.hpp"
 
 namespace rille::collective {
 
@@ -45,8 +44,13 @@ class Mapping {
     shared_ = at == MAP_FAILED ? nullptr : static_cast<Shared*>(at);
   }
   Mapping(Mapping&& o) noexcept : shared_(std::exchange(o.shared_, nullptr)) {}
-  Mapping& operator=(Mapping&& o) noexcept { std::swap(shared_, o.shared_); return *this; }
-  ~Mapping() { if (shared_) ::munmap(shared_, sizeof(Shared)); }
+  Mapping& operator=(Mapping&& o) noexcept {
+    std::swap(shared_, o.shared_);
+    return *this;
+  }
+  ~Mapping() {
+    if (shared_) ::munmap(shared_, sizeof(Shared));
+  }
   Shared* get() const { return shared_; }
 
  private:
@@ -100,8 +104,8 @@ class SharedLink final : public Link {
   static Error nonsense() { return make_error(ErrorKind::integrity, "the memory that it shares holds nonsense"); }
 
   void ring_for(std::atomic<std::uint32_t>& sleeps) {
-    if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst))
-      [[maybe_unused]] const auto n = ::send(control_, bell.data(), bell.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst)) [[maybe_unused]]
+      const auto n = ::send(control_, bell.data(), bell.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
   Mapping memory_;

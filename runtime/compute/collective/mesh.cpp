@@ -1,12 +1,11 @@
 #include "runtime/compute/collective/mesh.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cerrno>
-
-#include <fmt/format.h>
 
 #include "runtime/core/base/time.hpp"
 
@@ -38,9 +37,7 @@ Result<std::unique_ptr<Mesh>> Mesh::create(Meeting meeting, int rank, bool share
   std::unique_ptr<Mesh> mesh(new Mesh(rank, timeout_ms, std::move(stop)));
   const Limit limit(timeout_ms, *mesh->stop_);
   std::vector<std::unique_ptr<Link>> links(meeting.peers.size());
-  if (shared_memory) {
-    RILLE_TRY(links, share_memory(meeting, rank, limit));
-  }
+  if (shared_memory) { RILLE_TRY(links, share_memory(meeting, rank, limit)); }
   mesh->peers_.resize(meeting.peers.size());
   for (std::size_t r = 0; r < links.size(); ++r) {
     if (int(r) == rank) continue;
@@ -150,10 +147,12 @@ Result<bool> Mesh::turn(std::size_t r) {
 
 // Nothing moves. The others are told that they must ring, and everything is looked at once more before.
 Result<> Mesh::sleep(Instant since) {
-  for (auto& p : peers_) if (p.link) p.link->sleeps(true);
+  for (auto& p : peers_)
+    if (p.link) p.link->sleeps(true);
   auto moved = turn();
   auto woken = moved && !*moved ? poll_all(since) : success();
-  for (auto& p : peers_) if (p.link) p.link->sleeps(false);
+  for (auto& p : peers_)
+    if (p.link) p.link->sleeps(false);
   if (!moved) return std::move(moved).error();
   return woken;
 }
@@ -209,8 +208,8 @@ Result<> Mesh::listen_to(std::size_t r) {
     }
     if (!words["failed"].is_null()) {
       Error e = error_from_value(words["failed"]);
-      e.resource = fmt::format("rank {}", r);        // that found it
-      if (e.kind == ErrorKind::cancelled) e.kind = ErrorKind::network;   // nobody has cancelled this one
+      e.resource = fmt::format("rank {}", r);                           // that found it
+      if (e.kind == ErrorKind::cancelled) e.kind = ErrorKind::network;  // nobody has cancelled this one
       return e;
     }
   }
@@ -262,7 +261,7 @@ Error Mesh::late() const {
 
 Error Mesh::fail(Error why) {
   if (broken_) return *broken_;
-  if (why.resource.empty()) {                        // it is not known by the others yet
+  if (why.resource.empty()) {  // it is not known by the others yet
     const Value words = Value().set("failed", error_to_value(why));
     for (std::size_t r = 0; r < peers_.size(); ++r) say(r, words);
   }

@@ -18,7 +18,7 @@ class Mesh {
   // Blocks until all ranks have done the same.
   static Result<std::unique_ptr<Mesh>> create(Meeting meeting, int rank, bool shared_memory, std::int64_t timeout_ms,
                                               std::shared_ptr<Stop> stop);
-  ~Mesh();                                           // leaves
+  ~Mesh();  // leaves
 
   int rank() const { return rank_; }
   int world() const { return int(peers_.size()); }
@@ -27,7 +27,7 @@ class Mesh {
   const std::optional<Error>& broken() const { return broken_; }
 
   // Between begin() and end() of an operation. Memory stays until it has ended.
-  Result<> begin(std::string what);                  // or why no operation can begin any more
+  Result<> begin(std::string what);  // or why no operation can begin any more
   void send(int to, const void* from, std::size_t bytes);
   void receive(int from, void* to, std::size_t bytes);
   // Until all that was to be received is there; until all has been sent, too.
@@ -37,21 +37,27 @@ class Mesh {
   Result<> look();
   // After an error: everything that was queued is forgotten.
   Error fail(Error why);
-  void leave();                                      // tells the others; no operation can begin any more
+  void leave();  // tells the others; no operation can begin any more
   // From now on whatever waits has `ms` left. Any thread.
   void hurry(std::int64_t ms);
 
  private:
-  struct Out { const std::byte* at; std::size_t left; };
-  struct In { std::byte* at; std::size_t left; };
+  struct Out {
+    const std::byte* at;
+    std::size_t left;
+  };
+  struct In {
+    std::byte* at;
+    std::size_t left;
+  };
   struct Peer {
     Fd control;
     MessageParser parser;
     std::unique_ptr<Link> link;
     std::deque<Out> outs;
     std::deque<In> ins;
-    std::string gone;                                // why it is not there any more
-    bool left = false;                               // it said so
+    std::string gone;   // why it is not there any more
+    bool left = false;  // it said so
   };
   Mesh(int rank, std::int64_t timeout_ms, std::shared_ptr<Stop> stop)
       : rank_(rank), timeout_ms_(timeout_ms), stop_(std::move(stop)) {}
@@ -76,7 +82,7 @@ class Mesh {
   int shared_links_ = 0, spins_ = 0;
   std::string what_, host_;
   std::optional<Error> broken_;
-  std::atomic<std::int64_t> hurry_ns_{0};            // steady clock; 0: none
+  std::atomic<std::int64_t> hurry_ns_{0};  // steady clock; 0: none
 };
 
 }  // namespace rille::collective

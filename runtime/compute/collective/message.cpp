@@ -1,8 +1,8 @@
 #include "runtime/compute/collective/message.hpp"
 
-#include <bit>
-
 #include <fmt/format.h>
+
+#include <bit>
 
 namespace rille::collective {
 
@@ -30,8 +30,8 @@ Result<std::optional<Value>> MessageParser::next() {
   if (buffer_.size() < 4) return std::optional<Value>();
   const std::size_t n = length();
   if (n > message_bytes_max) {
-    return make_error(ErrorKind::integrity, fmt::format("a message of {} bytes; at most {} is one", n,
-                                                        message_bytes_max));
+    return make_error(ErrorKind::integrity,
+                      fmt::format("a message of {} bytes; at most {} is one", n, message_bytes_max));
   }
   if (buffer_.size() < 4 + n) return std::optional<Value>();
   if (n == 0) {
@@ -46,7 +46,7 @@ Result<std::optional<Value>> MessageParser::next() {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x656c6c52;          // "Rlle"
+constexpr std::uint32_t magic = 0x656c6c52;  // "Rlle"
 
 struct Wire {
   std::uint32_t magic = 0;

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/core/base/value.hpp"
 #include "runtime/compute/collective/operation.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::collective {
 
@@ -41,7 +41,7 @@ inline constexpr std::size_t head_bytes = 112;
 void encode_head(const Operation& op, std::uint64_t number, std::byte* to);
 struct Head {
   Operation operation;
-  std::uint64_t number = 0;            // operations of this kind between the two before it
+  std::uint64_t number = 0;  // operations of this kind between the two before it
 };
 // integrity: these bytes are none.
 Result<Head> decode_head(const std::byte* from);

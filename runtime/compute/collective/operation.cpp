@@ -7,8 +7,7 @@ namespace rille::collective {
 namespace {
 
 constexpr const char* reduces[] = {"sum", "mean", "max", "min", "prod"};
-constexpr const char* kinds[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
-                                 "barrier",    "send",      "recv"};
+constexpr const char* kinds[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter", "barrier", "send", "recv"};
 
 bool folds(const Operation& op) { return op.kind == Kind::all_reduce || op.kind == Kind::reduce_scatter; }
 
@@ -25,7 +24,8 @@ std::string operand(const Operation& op) {
 const char* name_of(Kind kind) { return kinds[int(kind)]; }
 
 Result<Reduce> parse_reduce(std::string_view name) {
-  for (std::size_t i = 0; i < std::size(reduces); ++i) if (name == reduces[i]) return Reduce(i);
+  for (std::size_t i = 0; i < std::size(reduces); ++i)
+    if (name == reduces[i]) return Reduce(i);
   if (name == "avg") return Reduce::mean;
   return make_error(ErrorKind::invalid, fmt::format("'{}' is no reduction", name), "sum, mean, max, min, prod");
 }
@@ -34,11 +34,11 @@ std::string describe(const Operation& op) {
   const char* const kind = kinds[int(op.kind)];
   switch (op.kind) {
     case Kind::barrier: return kind;
-    case Kind::all_reduce: case Kind::reduce_scatter:
-      return fmt::format("{} {} of {}", kind, reduces[int(op.reduce)], operand(op));
+    case Kind::all_reduce:
+    case Kind::reduce_scatter: return fmt::format("{} {} of {}", kind, reduces[int(op.reduce)], operand(op));
     case Kind::all_gather: return fmt::format("{} of {}", kind, operand(op));
-    case Kind::broadcast: case Kind::receive:
-      return fmt::format("{} from rank {} of {}", kind, op.peer, operand(op));
+    case Kind::broadcast:
+    case Kind::receive: return fmt::format("{} from rank {} of {}", kind, op.peer, operand(op));
     case Kind::send: return fmt::format("{} to rank {} of {}", kind, op.peer, operand(op));
   }
   return "?";
@@ -57,7 +57,8 @@ Result<> check(const Operation& op, int rank, int world) {
     return make_error(ErrorKind::invalid,
                       fmt::format("{}: {} are not reduced so", describe(op), rille::name_of(op.dtype)),
                       is_integer(op.dtype) || op.dtype == DType::boolean
-                          ? "f16, bf16, f32, f64, i32 and i64 are; whole numbers have no mean: cast them" : "");
+                          ? "f16, bf16, f32, f64, i32 and i64 are; whole numbers have no mean: cast them"
+                          : "");
   }
   return success();
 }

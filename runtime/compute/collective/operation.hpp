@@ -17,17 +17,17 @@ Result<Reduce> parse_reduce(std::string_view name);
 
 enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
 
-const char* name_of(Kind kind);        // "all_reduce", as scripts call it
+const char* name_of(Kind kind);  // "all_reduce", as scripts call it
 
 struct Operation {
   Kind kind = Kind::barrier;
   DType dtype = DType::f32;
   Reduce reduce = Reduce::sum;
-  int peer = 0;                        // of broadcast: whose values; of send and receive: the other side
-  int tensors = 1;                     // that go together; then shape is empty
-  kernels::Dims shape;                 // of what each rank gives
-  std::int64_t count = 0;              // elements that each rank gives (reduce_scatter: gets), of all tensors
-  std::uint64_t shapes = 0;            // of several: a digest of their shapes
+  int peer = 0;              // of broadcast: whose values; of send and receive: the other side
+  int tensors = 1;           // that go together; then shape is empty
+  kernels::Dims shape;       // of what each rank gives
+  std::int64_t count = 0;    // elements that each rank gives (reduce_scatter: gets), of all tensors
+  std::uint64_t shapes = 0;  // of several: a digest of their shapes
   bool operator==(const Operation&) const = default;
 };
 

@@ -1,12 +1,12 @@
 // Rank 0's side of the rendezvous.
-#include <algorithm>
-
 #include <fmt/format.h>
 
-#include "runtime/core/base/id.hpp"
-#include "runtime/core/base/time.hpp"
+#include <algorithm>
+
 #include "runtime/compute/collective/door.hpp"
 #include "runtime/compute/collective/rendezvous.hpp"
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/time.hpp"
 
 namespace rille::collective {
 
@@ -81,9 +81,9 @@ class Reception {
     if (hello["rank"].is_null() || hello["nonce"].is_null()) return false;
     if (proves(in_.token, "hello", guest.nonce, hello)) return true;
     ++strangers_;
-    refuse(guest, make_error(ErrorKind::auth,
-                             fmt::format("rank {} has another token than rank 0", hello.integer("rank")),
-                             "give all ranks the same token"));
+    refuse(guest,
+           make_error(ErrorKind::auth, fmt::format("rank {} has another token than rank 0", hello.integer("rank")),
+                      "give all ranks the same token"));
     return false;
   }
 
@@ -99,18 +99,19 @@ class Reception {
     }
     if (rank < 1 || rank >= in_.world || present_[std::size_t(rank)]) {
       const bool twice = rank >= 0 && rank < in_.world;
-      return make_error(ErrorKind::invalid, fmt::format("rank {} of {} {}", rank, in_.world,
-                                                        twice ? "is there twice" : "came: there is no such rank"),
-                        "each process has a rank of its own, from 0 to world - 1");
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("rank {} of {} {}", rank, in_.world, twice ? "is there twice" : "came: there is no such rank"),
+          "each process has a rank of its own, from 0 to world - 1");
     }
     if (hello.text("build") != in_.build) {
-      return make_error(ErrorKind::config, fmt::format("rank {} is of build {}, rank 0 of build {}", rank,
-                                                       hello.text("build"), in_.build),
+      return make_error(ErrorKind::config,
+                        fmt::format("rank {} is of build {}, rank 0 of build {}", rank, hello.text("build"), in_.build),
                         "start the same rille everywhere");
     }
     if (hello.text("terms") != in_.terms) {
-      return make_error(ErrorKind::invalid, fmt::format("rank {} was made for {}, rank 0 for {}", rank,
-                                                        hello.text("terms"), in_.terms),
+      return make_error(ErrorKind::invalid,
+                        fmt::format("rank {} was made for {}, rank 0 for {}", rank, hello.text("terms"), in_.terms),
                         "device and transport are the same at all ranks");
     }
     present_[std::size_t(rank)] = &guest;
@@ -163,7 +164,7 @@ class Reception {
   const Invitation& in_;
   Door door_;
   Limit limit_;
-  std::vector<Guest*> present_;                      // by rank
+  std::vector<Guest*> present_;  // by rank
   int strangers_ = 0;
 };
 

@@ -1,16 +1,15 @@
 #include "runtime/compute/collective/rendezvous.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <climits>
 #include <fstream>
 
-#include <fmt/format.h>
-
+#include "runtime/compute/collective/door.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/compute/collective/door.hpp"
 #include "runtime/core/net/sign/parts.hpp"
 
 namespace rille::collective {
@@ -33,7 +32,7 @@ bool proves(const std::string& token, std::string_view what, std::string_view no
   said.as_object()->erase("proof");
   const std::string right = proof_of(token, what, nonce, said);
   unsigned differs = shown.size() != right.size();
-  for (std::size_t i = 0; i < shown.size() && i < right.size(); ++i)      // always as long: tells nothing by its time
+  for (std::size_t i = 0; i < shown.size() && i < right.size(); ++i)  // always as long: tells nothing by its time
     differs |= unsigned(shown[i]) ^ unsigned(right[i]);
   return differs == 0;
 }
@@ -57,8 +56,8 @@ namespace {
 // The same words, with the place where it happened: a wait that is over says nothing by itself.
 Error during(Error e, const std::string& what, std::int64_t timeout_ms) {
   if (e.kind == ErrorKind::timeout)
-    e.message = fmt::format("{} within {}{}{}", what, format_duration_ms(timeout_ms), e.message.empty() ? "" : ": ",
-                            e.message);
+    e.message =
+        fmt::format("{} within {}{}{}", what, format_duration_ms(timeout_ms), e.message.empty() ? "" : ": ", e.message);
   else if (e.kind == ErrorKind::network) e.message = fmt::format("{}: {}", what, e.message);
   return e;
 }
@@ -97,11 +96,13 @@ Result<Roll> come(const Invitation& in, const Stop& stop, Fd& listener) {
   hello.set("rank", in.rank).set("world", in.world).set("build", in.build).set("terms", in.terms);
   hello.set("host", host_id()).set("port", local_address(listener.get()).port).set("nonce", nonce);
   hello.set("proof", proof_of(in.token, "hello", greeting.text("nonce"), hello));
-  send_message(fd, hello, limit).ok();               // it may have said already what is wrong, and closed
+  send_message(fd, hello, limit).ok();  // it may have said already what is wrong, and closed
   RILLE_TRY(auto welcome, answer_of(in, fd, parser, limit, stop));
   if (!proves(in.token, "welcome", nonce, welcome)) {
-    return make_error(ErrorKind::auth, fmt::format("what listens at {} does not know the token of rank {}",
-                                                   to_string(in.address), in.rank), "give all ranks the same token");
+    return make_error(
+        ErrorKind::auth,
+        fmt::format("what listens at {} does not know the token of rank {}", to_string(in.address), in.rank),
+        "give all ranks the same token");
   }
   return roll_from(welcome, in.world);
 }
@@ -161,8 +162,8 @@ Result<Meeting> weave(const Invitation& in, const Roll& roll, int listener, cons
   for (int to = 0; to < in.rank; ++to) {
     if (auto done = introduce(in, roll, to, meeting, limit); !done) {
       return during(std::move(done).error(),
-                    fmt::format("rank {} did not reach rank {} at {}", in.rank, to,
-                                to_string(place_of(in, roll, to))), in.timeout_ms);
+                    fmt::format("rank {} did not reach rank {} at {}", in.rank, to, to_string(place_of(in, roll, to))),
+                    in.timeout_ms);
     }
   }
   Door door(listener);

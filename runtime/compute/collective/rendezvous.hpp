@@ -17,38 +17,38 @@ inline constexpr int world_max = 256;
 
 struct Invitation {
   int rank = 0, world = 1;
-  Address address;                     // where rank 0 listens
-  std::string token;                   // what all of them know; may be empty
+  Address address;    // where rank 0 listens
+  std::string token;  // what all of them know; may be empty
   std::int64_t timeout_ms = 300'000;
-  std::string build;                   // must be the same everywhere, as must `terms`
-  std::string terms;                   // "cpu, shared memory"
-  std::string gift;                    // of rank 0: any bytes, for all
-  std::shared_ptr<Fd> listener;        // of rank 0, which listens already; null: it begins to
+  std::string build;             // must be the same everywhere, as must `terms`
+  std::string terms;             // "cpu, shared memory"
+  std::string gift;              // of rank 0: any bytes, for all
+  std::shared_ptr<Fd> listener;  // of rank 0, which listens already; null: it begins to
 };
 
 struct Meeting {
   struct Peer {
     Fd control, data;
-    MessageParser parser;              // of control
-    bool same_host = false;            // and user, and numbering of processes
+    MessageParser parser;    // of control
+    bool same_host = false;  // and user, and numbering of processes
   };
   std::string gift;
-  std::vector<Peer> peers;             // by rank; this rank's own is empty
+  std::vector<Peer> peers;  // by rank; this rank's own is empty
 };
 
 Result<Meeting> meet(const Invitation& invitation, const Stop& stop);
 
 // The parts, for meet() and its tests.
-struct Roll {                          // where everybody is
+struct Roll {  // where everybody is
   struct Entry {
-    std::string host;                  // of which machine, user and numbering of processes
+    std::string host;  // of which machine, user and numbering of processes
     Address at;
   };
   std::string session, gift;
   std::vector<Entry> ranks;
 };
-Result<Roll> receive_all(const Invitation& invitation, int listener, const Stop& stop);   // rank 0
-Result<Roll> come(const Invitation& invitation, const Stop& stop, Fd& listener);          // the others
+Result<Roll> receive_all(const Invitation& invitation, int listener, const Stop& stop);  // rank 0
+Result<Roll> come(const Invitation& invitation, const Stop& stop, Fd& listener);         // the others
 Result<Meeting> weave(const Invitation& invitation, const Roll& roll, int listener, const Stop& stop);
 
 std::string host_id();
@@ -56,6 +56,6 @@ std::string host_id();
 std::string proof_of(const std::string& token, std::string_view what, std::string_view nonce, const Value& said);
 // Takes "proof" out and looks at it.
 bool proves(const std::string& token, std::string_view what, std::string_view nonce, Value& said);
-Result<Roll> roll_from(const Value& welcome, int world);   // integrity
+Result<Roll> roll_from(const Value& welcome, int world);  // integrity
 
 }  // namespace rille::collective

@@ -1,6 +1,7 @@
 #include "runtime/compute/collective/socket.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,8 +12,6 @@
 #include <cerrno>
 #include <charconv>
 #include <memory>
-
-#include <fmt/format.h>
 
 namespace rille::collective {
 
@@ -52,7 +51,7 @@ Result<> Limit::wait(int fd, short events) const {
 Result<> Limit::pause(int ms) const {
   Limit shorter = *this;
   shorter.end = std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(ms));
-  const auto waited = shorter.wait(-1, 0);           // poll passes over a negative descriptor
+  const auto waited = shorter.wait(-1, 0);  // poll passes over a negative descriptor
   if (!waited && waited.error().kind != ErrorKind::timeout) return waited;
   if (stop->asked()) return stop->why();
   return success();

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/base/result.hpp"
 #include "runtime/compute/collective/message.hpp"
+#include "runtime/core/base/result.hpp"
 #include "runtime/core/store/file.hpp"
 
 namespace rille::collective {
@@ -21,8 +21,8 @@ using Instant = std::chrono::steady_clock::time_point;
 class Stop {
  public:
   Stop();
-  void now(Error why);                               // the first one stays
-  int fd() const { return event_.get(); }            // readable from then on
+  void now(Error why);                     // the first one stays
+  int fd() const { return event_.get(); }  // readable from then on
   bool asked() const { return asked_.load(std::memory_order_acquire); }
   Error why() const;
 
@@ -37,9 +37,9 @@ class Stop {
 struct Limit {
   Instant end;
   const Stop* stop = nullptr;
-  Limit(std::int64_t ms, const Stop& s) : end(std::chrono::steady_clock::now() + std::chrono::milliseconds(ms)),
-                                          stop(&s) {}
-  int left_ms() const;                               // 0: over
+  Limit(std::int64_t ms, const Stop& s)
+      : end(std::chrono::steady_clock::now() + std::chrono::milliseconds(ms)), stop(&s) {}
+  int left_ms() const;  // 0: over
   // timeout: over, with an empty message; or why it was called off.
   Result<> wait(int fd, short events) const;
   Result<> pause(int ms) const;
@@ -52,11 +52,11 @@ struct Address {
 // "10.0.0.1:29500", "[::1]:29500", "node1:29500". invalid: what is accepted.
 Result<Address> parse_address(std::string_view text);
 std::string to_string(const Address& address);
-bool is_loopback(const Address& address);            // localhost, 127.x, ::1
+bool is_loopback(const Address& address);  // localhost, 127.x, ::1
 
-Result<Fd> listen_at(const Address& address);        // port 0: any
-Result<Fd> connect_to(const Address& address, const Limit& limit);   // tries until then
-Fd accept_from(int listener);                        // invalid: nobody
+Result<Fd> listen_at(const Address& address);                       // port 0: any
+Result<Fd> connect_to(const Address& address, const Limit& limit);  // tries until then
+Fd accept_from(int listener);                                       // invalid: nobody
 Address local_address(int fd);
 Address remote_address(int fd);
 

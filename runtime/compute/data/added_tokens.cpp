@@ -10,8 +10,8 @@ namespace {
 
 // Unicode's White_Space.
 bool is_space(std::string_view c) {
-  static constexpr std::string_view wide[] = {"\xc2\x85", "\u00a0", "\u1680", "\u2028", "\u2029", "\u202f", "\u205f",
-                                              "\u3000"};
+  static constexpr std::string_view wide[] = {"\xc2\x85", "\u00a0", "\u1680", "\u2028",
+                                              "\u2029",   "\u202f", "\u205f", "\u3000"};
   if (c.size() == 1) return c[0] == ' ' || (c[0] >= '\t' && c[0] <= '\r');
   return std::find(std::begin(wide), std::end(wide), c) != std::end(wide) || (c >= "\u2000" && c <= "\u200a");
 }
@@ -20,12 +20,10 @@ bool is_space(std::string_view c) {
 
 Result<> AddedTokens::add(Token token) {
   if (token.text.empty()) return {};
-  if (token.single_word && !in_word_) {
-    RILLE_TRY(in_word_, TextPattern::regex(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}])"));
-  }
+  if (token.single_word && !in_word_) { RILLE_TRY(in_word_, TextPattern::regex(R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}])")); }
   auto& list = by_first_[static_cast<std::uint8_t>(token.text[0])];
-  const auto place = std::find_if(list.begin(), list.end(),
-                                  [&](const Token& other) { return other.text.size() < token.text.size(); });
+  const auto place =
+      std::find_if(list.begin(), list.end(), [&](const Token& other) { return other.text.size() < token.text.size(); });
   list.insert(place, std::move(token));
   any_ = true;
   return {};
@@ -43,8 +41,8 @@ bool AddedTokens::fits(const Token& token, std::string_view text, std::size_t fr
                        std::size_t& end) const {
   const auto before = [&](std::size_t at) { return text.substr(char_before(text, at), at - char_before(text, at)); };
   const auto behind = [&](std::size_t at) { return text.substr(at, char_bytes(text, at)); };
-  if (token.single_word && ((begin > 0 && in_word_->matches(before(begin))) ||
-                            (end < text.size() && in_word_->matches(behind(end)))))
+  if (token.single_word &&
+      ((begin > 0 && in_word_->matches(before(begin))) || (end < text.size() && in_word_->matches(behind(end)))))
     return false;
   while (token.left_strip && begin > from && is_space(before(begin))) begin -= before(begin).size();
   while (token.right_strip && end < text.size() && is_space(behind(end))) end += behind(end).size();

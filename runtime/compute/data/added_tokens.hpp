@@ -17,8 +17,8 @@ class AddedTokens {
   struct Token {
     std::string text;
     std::int32_t id = -1;
-    bool special = false;                      // counts only when it is asked for
-    bool single_word = false;                  // not as a part of a word
+    bool special = false;                          // counts only when it is asked for
+    bool single_word = false;                      // not as a part of a word
     bool left_strip = false, right_strip = false;  // takes the white space there with it
   };
 
@@ -28,7 +28,7 @@ class AddedTokens {
   template <class F, class G>
   Result<> split(std::string_view text, bool special, const F& rest, const G& token) const {
     std::size_t from = 0;
-    for (std::size_t at = 0; const Token* found = find(text, special, at); ) {
+    for (std::size_t at = 0; const Token* found = find(text, special, at);) {
       std::size_t begin = at, end = at + found->text.size();
       at = end;
       if (!fits(*found, text, from, begin, end)) continue;
@@ -46,7 +46,7 @@ class AddedTokens {
   // Whether it counts there, and what it takes in: not more than what begins at `from`.
   bool fits(const Token& token, std::string_view text, std::size_t from, std::size_t& begin, std::size_t& end) const;
 
-  std::array<std::vector<Token>, 256> by_first_;               // byte; the longest first
+  std::array<std::vector<Token>, 256> by_first_;  // byte; the longest first
   bool any_ = false;
   std::optional<TextPattern> in_word_;
 };

@@ -27,23 +27,23 @@ namespace rille::data {
 struct Array {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::int64_t> shape;             // rows first
-  std::string_view bytes;                      // row-major
-  std::shared_ptr<const void> owner;           // keeps the bytes
+  std::vector<std::int64_t> shape;    // rows first
+  std::string_view bytes;             // row-major
+  std::shared_ptr<const void> owner;  // keeps the bytes
 };
 
 struct ArraysOptions {
   std::uint64_t seed = 0;
-  double validation = 0;                       // share of the rows, at the end
+  double validation = 0;  // share of the rows, at the end
   bool shuffle = true, flip = false;
-  std::int64_t crop_height = 0, crop_width = 0, padding = 0;   // 0: as it is
+  std::int64_t crop_height = 0, crop_width = 0, padding = 0;  // 0: as it is
 };
 
 class ArraysDataset {
  public:
   static Result<ArraysDataset> create(std::vector<Array> arrays, const ArraysOptions& options);
 
-  std::uint64_t rows() const { return training_; }             // for training
+  std::uint64_t rows() const { return training_; }  // for training
   std::uint64_t validation_rows() const { return all_ - training_; }
   const std::vector<Array>& arrays() const { return arrays_; }
   const ArraysOptions& options() const { return options_; }
@@ -62,7 +62,10 @@ class ArraysDataset {
   Result<> restore(const Value& state);
 
  private:
-  struct Change { std::int64_t top = 0, left = 0; bool mirrored = false; };   // top, left: in the padded image
+  struct Change {
+    std::int64_t top = 0, left = 0;
+    bool mirrored = false;
+  };  // top, left: in the padded image
   Change change_of(std::uint64_t position) const;
   Change middle() const;
   void draw(std::uint64_t row, const Change& change, std::vector<std::vector<std::byte>>& into) const;

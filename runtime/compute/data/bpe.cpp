@@ -24,7 +24,7 @@ bool Vocabulary::join(std::int32_t a, std::int32_t b, Merge& out) const {
 namespace {
 
 struct BpePart {
-  std::int32_t id, before, after;      // neighbours by place; -1: none. id -1: joined to the one before
+  std::int32_t id, before, after;  // neighbours by place; -1: none. id -1: joined to the one before
 };
 
 // A join that was possible when it was put in; the ids tell whether it still is.
@@ -68,7 +68,8 @@ void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector
   std::vector<std::int32_t> letters;
   letters.reserve(word.size());
   if (vocabulary.of_characters) letters_of(vocabulary, word, letters);
-  else for (const char c : word) letters.push_back(vocabulary.of_byte[std::uint8_t(c)]);
+  else
+    for (const char c : word) letters.push_back(vocabulary.of_byte[std::uint8_t(c)]);
   const auto n = std::int32_t(letters.size());
   std::vector<BpePart> parts(letters.size());
   for (std::int32_t i = 0; i < n; ++i) parts[std::size_t(i)] = {letters[std::size_t(i)], i - 1, i + 1 < n ? i + 1 : -1};

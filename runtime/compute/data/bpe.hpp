@@ -17,11 +17,13 @@ struct TextHash {
 // The tokens' bytes, and which pairs join: by a list of merges in their order, or, without one, any pair whose bytes
 // together are a token, ranked by that token's id.
 struct Vocabulary {
-  struct Merge { std::int32_t rank, id; };
+  struct Merge {
+    std::int32_t rank, id;
+  };
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> ids;
-  std::vector<std::string> bytes;                              // by id
-  std::vector<bool> known;                                     // by id: holes are not tokens
-  std::unordered_map<std::uint64_t, Merge> merges;             // by pair of ids
+  std::vector<std::string> bytes;                   // by id
+  std::vector<bool> known;                          // by id: holes are not tokens
+  std::unordered_map<std::uint64_t, Merge> merges;  // by pair of ids
   bool by_rank = false;
   // Words begin as their bytes; or, where `of_characters`, as their characters, and one that is no token as its bytes
   // (byte_fallback), else as the unknown token, else it is left out. of_byte: -1 where there is none.

@@ -9,9 +9,9 @@
 #include <iterator>
 #include <vector>
 
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/data/cursor.hpp"
 #include "runtime/compute/data/token_files.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
 
@@ -22,8 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t directory_bytes_max = std::int64_t{4} << 30;
-constexpr std::uint64_t validation_key =
-    0x76616c6964617465;  // any constant: the order is to be the same in every run
+constexpr std::uint64_t validation_key = 0x76616c6964617465;  // any constant: the order is to be the same in every run
 
 Error too_short(const std::string& path, std::string_view part, std::uint64_t size, std::int64_t context,
                 const char* unit) {
@@ -238,8 +237,7 @@ void BytesDataset::next_batch(std::int64_t batch, T* out_x, T* out_y, int rank, 
   std::int64_t context = data_->options.context;
   std::uint64_t first = data_->cursor + static_cast<std::uint64_t>(rank * batch);
   for (std::int64_t row = 0; row < batch; ++row)
-    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context,
-                out_y + row * context);
+    copy_sample(Split::train, first + static_cast<std::uint64_t>(row), out_x + row * context, out_y + row * context);
   data_->cursor += static_cast<std::uint64_t>(world * batch);
 }
 
@@ -260,8 +258,7 @@ template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::i
 static Value identity(const BytesOptions& options, const std::string& digest) {
   Value v;
   v.set("digest", digest).set("context", options.context).set("validation", options.validation);
-  v.set("shuffle", options.shuffle)
-      .set("seed", std::to_string(options.seed));  // text: a double has only 53 bits
+  v.set("shuffle", options.shuffle).set("seed", std::to_string(options.seed));  // text: a double has only 53 bits
   return v;
 }
 
@@ -276,8 +273,7 @@ Result<double> bigram_nats_per_byte(std::string_view training, std::string_view 
   if (training.size() < 2 || validation.size() < 2)
     return make_error(ErrorKind::invalid, fmt::format("a bigram needs two bytes on both sides, not {} and {}",
                                                       training.size(), validation.size()));
-  if (!(add > 0))
-    return make_error(ErrorKind::invalid, fmt::format("the smoothing must be above 0, not {}", add));
+  if (!(add > 0)) return make_error(ErrorKind::invalid, fmt::format("the smoothing must be above 0, not {}", add));
   constexpr std::size_t symbols = 256;
   std::vector<double> pairs(symbols * symbols, add), totals(symbols, add * symbols);
   auto byte = [](std::string_view s, std::size_t i) {
@@ -289,8 +285,7 @@ Result<double> bigram_nats_per_byte(std::string_view training, std::string_view 
   }
   double nats = 0;
   for (std::size_t i = 1; i < validation.size(); ++i)
-    nats -= std::log(pairs[byte(validation, i - 1) * symbols + byte(validation, i)] /
-                     totals[byte(validation, i - 1)]);
+    nats -= std::log(pairs[byte(validation, i - 1) * symbols + byte(validation, i)] / totals[byte(validation, i - 1)]);
   return nats / static_cast<double>(validation.size() - 1);
 }
 

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/compute/data/permutation.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/base/value.hpp"
-#include "runtime/compute/data/permutation.hpp"
 
 namespace rille::data {
 
@@ -47,8 +47,8 @@ class BytesDataset {
   std::string_view bytes(Split split) const;  // live as long as this object; of tokens: empty
   std::uint64_t elements(Split split) const;  // bytes or ids in that part
   bool is_tokens() const;
-  std::uint64_t windows(Split split) const;   // samples in one epoch; 0: that part is too short
-  const std::string& digest() const;  // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
+  std::uint64_t windows(Split split) const;  // samples in one epoch; 0: that part is too short
+  const std::string& digest() const;         // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
 
   // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed
   // shuffled order, so that the first few already stand for the whole. The part must have windows. Bytes only.
@@ -86,10 +86,8 @@ class BytesDataset {
 
 extern template void BytesDataset::next_batch(std::int64_t, std::uint8_t*, std::uint8_t*, int, int);
 extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t*, int, int);
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*,
-                                                    std::uint8_t*) const;
-extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*,
-                                                    std::int32_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
+extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
 
 // The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats
 // per byte, with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two

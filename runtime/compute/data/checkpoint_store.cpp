@@ -11,8 +11,8 @@
 #include <set>
 #include <tuple>
 
-#include "runtime/core/base/id.hpp"
 #include "runtime/compute/data/checkpoint.hpp"
+#include "runtime/core/base/id.hpp"
 
 namespace rille::data {
 
@@ -49,20 +49,17 @@ Error fault(const std::string& directory, const std::string& why) {
 // Looks at manifest and sizes only.
 Result<Checkpoint> look_at(const std::string& directory, std::int64_t step) {
   auto text = store::read_file(directory + "/manifest.json", manifest_bytes_max);
-  if (!text)
-    return fault(directory,
-                 text.error().code == "errno 2" ? "it has no manifest.json" : text.error().message);
+  if (!text) return fault(directory, text.error().code == "errno 2" ? "it has no manifest.json" : text.error().message);
   auto manifest = Manifest::from_json(*text, directory + "/manifest.json");
   if (!manifest) return fault(directory, manifest.error().message);
-  if (manifest->step != step)
-    return fault(directory, fmt::format("its manifest is of step {}", manifest->step));
+  if (manifest->step != step) return fault(directory, fmt::format("its manifest is of step {}", manifest->step));
   for (const CheckpointFile& file : manifest->files) {
     struct stat info {};
     if (::stat((directory + "/" + file.name).c_str(), &info) != 0)
       return fault(directory, fmt::format("file '{}' is missing", file.name));
     if (info.st_size != file.fingerprint.size_bytes)
-      return fault(directory, fmt::format("file '{}' has {} bytes where the manifest says {}", file.name,
-                                          info.st_size, file.fingerprint.size_bytes));
+      return fault(directory, fmt::format("file '{}' has {} bytes where the manifest says {}", file.name, info.st_size,
+                                          file.fingerprint.size_bytes));
   }
   return Checkpoint{directory, std::move(*manifest)};
 }
@@ -96,14 +93,11 @@ Result<Scan> scan(const std::string& root) {
     std::int64_t step = step_of(name);
     if (step < 0) continue;
     auto found = look_at(root + "/" + name, step);
-    if (found)
-      out.complete.push_back(std::move(*found));
-    else
-      out.damaged.push_back({step, std::move(found.error())});
+    if (found) out.complete.push_back(std::move(*found));
+    else out.damaged.push_back({step, std::move(found.error())});
   }
   std::sort(out.complete.begin(), out.complete.end(), older);
-  std::sort(out.damaged.begin(), out.damaged.end(),
-            [](const Damaged& a, const Damaged& b) { return a.step > b.step; });
+  std::sort(out.damaged.begin(), out.damaged.end(), [](const Damaged& a, const Damaged& b) { return a.step > b.step; });
   return out;
 }
 
@@ -124,7 +118,8 @@ Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::s
 store::Fd lock_directory(const std::string& path) {
   store::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
-  struct stat named {}, held {};
+  struct stat named {
+  }, held{};
   if (::stat(path.c_str(), &named) != 0 || ::fstat(fd.get(), &held) != 0) return {};
   return named.st_ino == held.st_ino && named.st_dev == held.st_dev ? std::move(fd) : store::Fd();
 }
@@ -137,11 +132,9 @@ Result<store::SafetensorsFile> Checkpoint::open(std::string_view file_name, Veri
   auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                             [&](const CheckpointFile& f) { return f.name == file_name; });
   if (entry == manifest.files.end())
-    return make_error(ErrorKind::invalid,
-                      fmt::format("checkpoint '{}' has no file '{}'", directory, file_name));
+    return make_error(ErrorKind::invalid, fmt::format("checkpoint '{}' has no file '{}'", directory, file_name));
   auto file = store::SafetensorsFile::open(directory + "/" + entry->name);
-  if (!file)
-    return file.error().kind == ErrorKind::integrity ? fault(directory, file.error().message) : file.error();
+  if (!file) return file.error().kind == ErrorKind::integrity ? fault(directory, file.error().message) : file.error();
   const store::Fingerprint& expected = entry->fingerprint;
   auto size = static_cast<std::int64_t>(file->file_bytes().size());
   if (size != expected.size_bytes)
@@ -149,8 +142,8 @@ Result<store::SafetensorsFile> Checkpoint::open(std::string_view file_name, Veri
                                         expected.size_bytes));
   if (how == Verify::sizes) return file;
   if (std::string found = store::fingerprint(file->file_bytes()).xxh3; found != expected.xxh3)
-    return fault(directory, fmt::format("file '{}' has the XXH3 {} where the manifest says {}", file_name,
-                                        found, expected.xxh3));
+    return fault(directory,
+                 fmt::format("file '{}' has the XXH3 {} where the manifest says {}", file_name, found, expected.xxh3));
   return file;
 }
 
@@ -196,19 +189,16 @@ Result<Checkpoint> CheckpointStore::load(std::int64_t step) const {
   RILLE_TRY(Scan found, scan(root_));
   for (std::size_t i = 0; i < found.complete.size(); ++i) {
     if (found.complete[i].manifest.step != step) continue;
-    if (auto sound = verify(found.complete[i]); !sound)
-      return with_way_back(sound.error(), found.complete, i);
+    if (auto sound = verify(found.complete[i]); !sound) return with_way_back(sound.error(), found.complete, i);
     return std::move(found.complete[i]);
   }
   for (Damaged& d : found.damaged) {
     if (d.step != step) continue;
     auto after = std::partition_point(found.complete.begin(), found.complete.end(),
                                       [&](const Checkpoint& c) { return c.manifest.step < step; });
-    return with_way_back(std::move(d.error), found.complete,
-                         static_cast<std::size_t>(after - found.complete.begin()));
+    return with_way_back(std::move(d.error), found.complete, static_cast<std::size_t>(after - found.complete.begin()));
   }
-  Error none =
-      make_error(ErrorKind::state, fmt::format("there is no checkpoint of step {} in '{}'", step, root_));
+  Error none = make_error(ErrorKind::state, fmt::format("there is no checkpoint of step {} in '{}'", step, root_));
   if (!found.complete.empty())
     none.hint = fmt::format("the newest there is step {}", found.complete.back().manifest.step);
   return none;
@@ -249,8 +239,7 @@ Result<std::vector<std::int64_t>> CheckpointStore::retain(const Retention& rule)
     std::int64_t step = complete[i].manifest.step;
     if (rule.every > 0 && step % rule.every == 0) continue;
     // First out of sight, so that a half-removed one never looks torn.
-    std::string hidden =
-        fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
+    std::string hidden = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
     if (::rename(complete[i].directory.c_str(), hidden.c_str()) != 0) {
       if (errno == ENOENT) continue;  // another has done it
       return errno_error("cannot remove", complete[i].directory, errno);

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <tuple>
 
+#include "runtime/compute/data/checkpoint.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/compute/data/checkpoint.hpp"
 
 namespace rille::data {
 
@@ -19,8 +19,7 @@ Result<> move_into_place(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return success();
   if (errno != EEXIST && errno != ENOTEMPTY) return errno_error("cannot rename into place", to, errno);
   // A checkpoint of that step is there: trade places, so that one of the two is there at every instant.
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0)
-    return store::remove_tree(from);
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return store::remove_tree(from);
   if (errno != EINVAL && errno != ENOSYS) return errno_error("cannot rename into place", to, errno);
   std::string old = from + "-old";
   if (::rename(to.c_str(), old.c_str()) != 0) return errno_error("cannot move aside", to, errno);
@@ -31,10 +30,7 @@ Result<> move_into_place(const std::string& from, const std::string& to) {
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& o) noexcept
-    : root_(std::move(o.root_)),
-      temporary_(std::exchange(o.temporary_, {})),
-      step_(o.step_),
-      lock_(std::move(o.lock_)),
+    : root_(std::move(o.root_)), temporary_(std::exchange(o.temporary_, {})), step_(o.step_), lock_(std::move(o.lock_)),
       files_(std::move(o.files_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
@@ -66,8 +62,8 @@ Result<> CheckpointWriter::add(CheckpointFile file) {
   std::string path = temporary_ + "/" + file.name;
   if (::stat(path.c_str(), &info) != 0) return errno_error("cannot look at", path, errno);
   if (info.st_size != file.fingerprint.size_bytes)
-    return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes where {} were written", path,
-                                                        info.st_size, file.fingerprint.size_bytes));
+    return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes where {} were written", path, info.st_size,
+                                                        file.fingerprint.size_bytes));
   files_.push_back(std::move(file));
   return success();
 }
@@ -84,14 +80,13 @@ Result<Checkpoint> CheckpointWriter::publish(Manifest manifest) {
   if (!lock.valid()) return errno_error("cannot open directory", root_, errno);
   if (::flock(lock.get(), LOCK_EX) != 0) return errno_error("cannot lock directory", root_, errno);
   RILLE_TRY(auto latest, CheckpointStore(root_).latest());
-  if (latest && std::tie(manifest.generation, manifest.epoch) <
-                    std::tie(latest->manifest.generation, latest->manifest.epoch))
-    return make_error(
-        ErrorKind::state,
-        fmt::format("cannot publish {} of generation {}, epoch {}: '{}' is of generation {}, epoch {}",
-                    checkpoint_name(step_), manifest.generation, manifest.epoch, latest->directory,
-                    latest->manifest.generation, latest->manifest.epoch),
-        "a newer machine has taken over this work; this one should end");
+  if (latest &&
+      std::tie(manifest.generation, manifest.epoch) < std::tie(latest->manifest.generation, latest->manifest.epoch))
+    return make_error(ErrorKind::state,
+                      fmt::format("cannot publish {} of generation {}, epoch {}: '{}' is of generation {}, epoch {}",
+                                  checkpoint_name(step_), manifest.generation, manifest.epoch, latest->directory,
+                                  latest->manifest.generation, latest->manifest.epoch),
+                      "a newer machine has taken over this work; this one should end");
   std::string place = root_ + "/" + checkpoint_name(step_);
   RILLE_CHECK(move_into_place(temporary_, place));
   temporary_.clear();

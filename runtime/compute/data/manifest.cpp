@@ -12,8 +12,7 @@ constexpr int format_version = 1;
 constexpr std::string_view suffix = ".safetensors";
 
 Error unsound(std::string_view shown, std::string_view why) {
-  return make_error(ErrorKind::integrity,
-                    fmt::format("'{}' is not a sound checkpoint manifest: {}", shown, why));
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a sound checkpoint manifest: {}", shown, why));
 }
 
 bool is_hex(const std::string& text, std::size_t size) {
@@ -24,8 +23,7 @@ Result<CheckpointFile> file_from(const Value& v, std::string_view shown) {
   CheckpointFile file;
   file.name = v.text("name");
   file.fingerprint = {v.integer("size_bytes", -1), v.text("xxh3"), v.text("sha256")};
-  if (!is_checkpoint_file_name(file.name))
-    return unsound(shown, fmt::format("'{}' is not a file's name", file.name));
+  if (!is_checkpoint_file_name(file.name)) return unsound(shown, fmt::format("'{}' is not a file's name", file.name));
   const store::Fingerprint& print = file.fingerprint;
   if (print.size_bytes < 0 || !is_hex(print.xxh3, 32) || !(print.sha256.empty() || is_hex(print.sha256, 64)))
     return unsound(shown, fmt::format("file '{}' has no size or no digest", file.name));
@@ -47,9 +45,7 @@ std::string Manifest::to_json() const {
   Value::Array list;
   for (const CheckpointFile& file : files) {
     Value entry;
-    entry.set("name", file.name)
-        .set("size_bytes", file.fingerprint.size_bytes)
-        .set("xxh3", file.fingerprint.xxh3);
+    entry.set("name", file.name).set("size_bytes", file.fingerprint.size_bytes).set("xxh3", file.fingerprint.xxh3);
     if (!file.fingerprint.sha256.empty()) entry.set("sha256", file.fingerprint.sha256);
     list.push_back(std::move(entry));
   }
@@ -64,8 +60,8 @@ Result<Manifest> Manifest::from_json(std::string_view text, std::string_view sho
   Value v = std::move(*parsed);
   if (v.text("format") != format_name) return unsound(shown, "it is not Rille's");
   if (v.integer("version") != format_version)
-    return unsound(shown, fmt::format("its version is {} and this build reads {}", v.integer("version"),
-                                  format_version));
+    return unsound(shown,
+                   fmt::format("its version is {} and this build reads {}", v.integer("version"), format_version));
   std::string digest = v.text("digest");
   v.as_object()->erase("digest");
   if (digest != store::fingerprint(v.to_json()).xxh3)

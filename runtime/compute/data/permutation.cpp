@@ -4,7 +4,9 @@
 
 namespace rille::data {
 
-namespace { constexpr int feistel_rounds = 6; }
+namespace {
+constexpr int feistel_rounds = 6;
+}
 
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15;

@@ -15,9 +15,10 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
   if (!p.code_) {
     PCRE2_UCHAR message[200];
     pcre2_get_error_message(code, message, sizeof message);
-    return make_error(ErrorKind::invalid, fmt::format("the tokenizer's pattern: {} at its place {}",
-                                                      reinterpret_cast<const char*>(message), at),
-                      "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("the tokenizer's pattern: {} at its place {}", reinterpret_cast<const char*>(message), at),
+        "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
   }
   (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
   p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
@@ -41,14 +42,14 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
                                   match_.get(), nullptr);
     if (found == PCRE2_ERROR_NOMATCH) return false;
     if (found < 0)
-      return make_error(ErrorKind::invalid, fmt::format("the tokenizer's pattern gives up after {} bytes (code {})",
-                                                        from, found),
+      return make_error(ErrorKind::invalid,
+                        fmt::format("the tokenizer's pattern gives up after {} bytes (code {})", from, found),
                         "give it shorter texts, or a simpler pattern");
     const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match_.get());
     begin = std::max<std::size_t>(place[0], at);
     end = std::max<std::size_t>(place[1], begin);
     if (end > begin) return true;
-    from = end + 1;                                            // an empty match: go on behind it
+    from = end + 1;  // an empty match: go on behind it
   }
   return false;
 }

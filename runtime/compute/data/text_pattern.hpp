@@ -27,7 +27,7 @@ class TextPattern {
   template <class F>
   Result<> split(std::string_view text, Cut cut, const F& word) const;
   Result<std::string> replaced(std::string_view text, std::string_view with) const;
-  bool matches(std::string_view text) const;                  // somewhere
+  bool matches(std::string_view text) const;  // somewhere
   const std::string* as_literal() const { return code_ ? nullptr : &literal_; }
 
  private:

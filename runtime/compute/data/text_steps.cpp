@@ -10,7 +10,7 @@ const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 
 namespace {
 
-constexpr const char* default_mark = "\xe2\x96\x81";           // U+2581, a low block: what stands for a blank
+constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581, a low block: what stands for a blank
 
 Error unknown(const std::string& shown, const char* role, const std::string& what, const char* known) {
   return make_error(ErrorKind::invalid, fmt::format("{}: a {} of type {}", shown, role, what),
@@ -61,8 +61,7 @@ Result<Normalizer> Normalizer::from_json(const Value& json, const std::string& s
 Result<> Normalizer::add(const Value& json, const std::string& shown) {
   const std::string type = json.text("type");
   if (json.is_null() || type == "NFC") return {};
-  if (type == "Sequence")
-    return each(json, "normalizers", shown, [&](const Value& part) { return add(part, shown); });
+  if (type == "Sequence") return each(json, "normalizers", shown, [&](const Value& part) { return add(part, shown); });
   if (type == "Prepend") {
     steps_.push_back({true, TextPattern::literal(""), json.text("prepend")});
     return {};
@@ -159,9 +158,11 @@ Result<> PreTokenizer::add_metaspace(const Value& json, const std::string& shown
 }
 
 Result<> PreTokenizer::add_split(const Value& json, const std::string& shown) {
-  static constexpr std::pair<const char*, Cut> behaviors[] = {
-      {"Isolated", Cut::isolated},  {"Removed", Cut::removed},       {"MergedWithPrevious", Cut::with_previous},
-      {"MergedWithNext", Cut::with_next}, {"Contiguous", Cut::contiguous}};
+  static constexpr std::pair<const char*, Cut> behaviors[] = {{"Isolated", Cut::isolated},
+                                                              {"Removed", Cut::removed},
+                                                              {"MergedWithPrevious", Cut::with_previous},
+                                                              {"MergedWithNext", Cut::with_next},
+                                                              {"Contiguous", Cut::contiguous}};
   const std::string behavior = json.text("behavior");
   const bool invert = json.boolean("invert");
   for (const auto& [name, cut] : behaviors) {
@@ -206,8 +207,7 @@ Result<Decoder> Decoder::from_json(const Value& json, const std::string& shown) 
 
 Result<> Decoder::add(const Value& json, const std::string& shown) {
   const std::string type = json.text("type");
-  if (type == "Sequence")
-    return each(json, "decoders", shown, [&](const Value& part) { return add(part, shown); });
+  if (type == "Sequence") return each(json, "decoders", shown, [&](const Value& part) { return add(part, shown); });
   Step step{Kind::fuse, TextPattern::literal(""), {}};
   if (type == "Replace") {
     step.kind = Kind::replace;

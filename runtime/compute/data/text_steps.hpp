@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/core/base/value.hpp"
 #include "runtime/compute/data/text_pattern.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::data {
 
-extern const char* const gpt2_pattern;         // how GPT-2 cuts words
+extern const char* const gpt2_pattern;  // how GPT-2 cuts words
 
 // Where a piece of text stands: at the begin of the whole text, behind an added token, or behind a piece of the same
 // text that was encoded before.
@@ -30,7 +30,11 @@ class Normalizer {
   bool lines_apart() const;
 
  private:
-  struct Step { bool prepend; TextPattern pattern; std::string text; };
+  struct Step {
+    bool prepend;
+    TextPattern pattern;
+    std::string text;
+  };
   Result<> add(const Value& json, const std::string& shown);
   std::vector<Step> steps_;
 };
@@ -44,7 +48,9 @@ class PreTokenizer {
 
   // Calls word(text) -> Result<> for each word in order.
   template <class F>
-  Result<> words(std::string_view text, Start start, const F& word) const { return from(0, text, start, word); }
+  Result<> words(std::string_view text, Start start, const F& word) const {
+    return from(0, text, start, word);
+  }
 
  private:
   // A mark: spaces become it, and it is put in front; or a blank in front (mark == " "); or a cut by a pattern.
@@ -89,8 +95,8 @@ class Decoder {
   struct Step {
     Kind kind;
     TextPattern pattern;
-    std::string text;                          // put in place of it, or taken off
-    std::int64_t front = 0, back = 0;          // how often it is taken off; metaspace: front is 1 where it was put
+    std::string text;                  // put in place of it, or taken off
+    std::int64_t front = 0, back = 0;  // how often it is taken off; metaspace: front is 1 where it was put
   };
   Result<> add(const Value& json, const std::string& shown);
   std::vector<Step> steps_;

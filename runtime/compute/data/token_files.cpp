@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t header_bytes = 1024;
 constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
-constexpr std::size_t piece_bytes = 1 << 20;           // of text encoded at a time
+constexpr std::size_t piece_bytes = 1 << 20;  // of text encoded at a time
 
 std::int32_t word(std::string_view bytes, std::size_t i) {
   std::int32_t w;
@@ -68,7 +68,7 @@ Result<std::string> key_of(const std::vector<std::string>& files, const std::str
     }
     hasher.update("|");
   }
-  hasher.update(pattern + "|2");                      // 2: "$$" of a vocabulary was read as "$" before
+  hasher.update(pattern + "|2");  // 2: "$$" of a vocabulary was read as "$" before
   return hasher.finish().xxh3;
 }
 
@@ -92,9 +92,10 @@ Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
                         "fetch it again: it is cut short, or has been changed");
   }
   if (file.ids().size() % static_cast<std::size_t>(file.width_) != 0)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' has {} bytes: not a whole number of ids of {} bytes", path,
-                                                      all.size(), file.width_),
-                      "dtype = \"u16\" or \"u32\" says how it was written");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("'{}' has {} bytes: not a whole number of ids of {} bytes", path, all.size(), file.width_),
+        "dtype = \"u16\" or \"u32\" says how it was written");
   return file;
 }
 

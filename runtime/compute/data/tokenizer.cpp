@@ -45,7 +45,8 @@ std::int64_t Tokenizer::size() const { return std::int64_t(state_->vocabulary.by
 bool Tokenizer::lines_apart() const { return state_->lines_apart; }
 
 std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
-  for (const auto& added : state_->added) if (added.text == token) return added.id;
+  for (const auto& added : state_->added)
+    if (added.text == token) return added.id;
   const auto found = state_->vocabulary.ids.find(token);
   if (found == state_->vocabulary.ids.end()) return std::nullopt;
   return found->second;
@@ -53,7 +54,8 @@ std::optional<std::int32_t> Tokenizer::id_of(std::string_view token) const {
 
 std::vector<std::string> Tokenizer::special() const {
   std::vector<std::string> out;
-  for (const auto& added : state_->added) if (added.special) out.push_back(added.text);
+  for (const auto& added : state_->added)
+    if (added.special) out.push_back(added.text);
   return out;
 }
 

@@ -25,8 +25,8 @@ struct Encoding {
   // Whether special tokens that are spelt out in the text ("<|endoftext|>") become their ids; what comes from others
   // should not be able to say them.
   bool special = false;
-  bool before = false, behind = false;         // whether to add what the model's template has there ("<s>")
-  bool continued = false;                      // the text goes on behind another: no blank is put in front
+  bool before = false, behind = false;  // whether to add what the model's template has there ("<s>")
+  bool continued = false;               // the text goes on behind another: no blank is put in front
 };
 
 class Tokenizer {
@@ -50,7 +50,7 @@ class Tokenizer {
   // that a blank that encoding puts in front of a text is kept.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool continued = false) const;
 
-  std::int64_t size() const;                                   // one more than the largest id
+  std::int64_t size() const;  // one more than the largest id
   // Of a token's bytes, or as the vocabulary spells it where it is of characters; also of a special one.
   std::optional<std::int32_t> id_of(std::string_view token) const;
   // Whether a text may be cut behind a line's end between two characters that are no space, and the pieces be encoded

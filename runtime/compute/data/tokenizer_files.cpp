@@ -2,9 +2,9 @@
 #include <charconv>
 #include <filesystem>
 
+#include "runtime/compute/data/tokenizer_state.hpp"
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/plain_json.hpp"
-#include "runtime/compute/data/tokenizer_state.hpp"
 #include "runtime/core/store/file.hpp"
 
 namespace rille::data {
@@ -12,9 +12,8 @@ namespace rille::data {
 namespace {
 
 // How tiktoken's cl100k_base and Llama 3 cut words.
-constexpr const char* cl100k_pattern =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
-    R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* cl100k_pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
+                                       R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 }  // namespace
 

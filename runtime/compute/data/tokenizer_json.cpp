@@ -1,7 +1,7 @@
 // Hugging Face's tokenizer.json: a byte-pair model with its normalizer, pre-tokenizer, decoder, template and added
 // tokens. What would change ids and is not known is refused.
-#include "runtime/core/base/plain_json.hpp"
 #include "runtime/compute/data/tokenizer_state.hpp"
+#include "runtime/core/base/plain_json.hpp"
 
 namespace rille::data {
 
@@ -27,8 +27,8 @@ Result<> check_model(const Value& model, const std::string& shown) {
 template <class F>
 Result<> each_merge(const Value& merges, const std::string& shown, const F& add) {
   for (const Value& merge : *merges.as_array()) {
-    if (const Value::Array* two = merge.as_array(); two && two->size() == 2 && (*two)[0].as_string() &&
-                                                    (*two)[1].as_string()) {
+    if (const Value::Array* two = merge.as_array();
+        two && two->size() == 2 && (*two)[0].as_string() && (*two)[1].as_string()) {
       RILLE_CHECK(add(*(*two)[0].as_string(), *(*two)[1].as_string()));
       continue;
     }
@@ -55,8 +55,7 @@ Result<> read_template(const Value& step, const std::string& shown, std::vector<
   if (step.is_null() || type == "ByteLevel") return {};
   if (type == "Sequence") {
     if (!step["processors"].as_array()) return wrong();
-    for (const Value& part : *step["processors"].as_array())
-      RILLE_CHECK(read_template(part, shown, before, behind));
+    for (const Value& part : *step["processors"].as_array()) RILLE_CHECK(read_template(part, shown, before, behind));
     return {};
   }
   if (type == "BertProcessing" || type == "RobertaProcessing") {
@@ -82,8 +81,8 @@ Result<> read_template(const Value& step, const std::string& shown, std::vector<
 }
 
 Result<AddedTokens::Token> added_token(const Value& one, const std::string& shown) {
-  AddedTokens::Token token{one.text("content"), id_in(one["id"]), one.boolean("special"), one.boolean("single_word"),
-                           one.boolean("lstrip"), one.boolean("rstrip")};
+  AddedTokens::Token token{one.text("content"),        id_in(one["id"]),      one.boolean("special"),
+                           one.boolean("single_word"), one.boolean("lstrip"), one.boolean("rstrip")};
   if (token.text.empty()) return broken_tokenizer(shown, "an added token without content");
   if (token.id < 0) return broken_tokenizer(shown, fmt::format("a token with the id {}", one["id"].to_json()));
   return token;

@@ -7,7 +7,7 @@ namespace rille::data {
 
 namespace {
 
-constexpr std::int64_t ids_max = 1 << 24;          // more is a damaged file
+constexpr std::int64_t ids_max = 1 << 24;  // more is a damaged file
 constexpr std::size_t words_kept = 1 << 16, kept_bytes_max = 32;
 constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: what stands for a blank
 
@@ -93,7 +93,7 @@ Result<> Tokenizer::State::add_added(AddedTokens::Token token, bool normalized) 
   added.push_back(token);
   if (normalized) {
     RILLE_TRY(token.text, normalizer.apply(token.text, Start::text));
-    if (vocabulary.of_characters) vocabulary.bytes[std::size_t(token.id)] = token.text;   // the decoder undoes it
+    if (vocabulary.of_characters) vocabulary.bytes[std::size_t(token.id)] = token.text;  // the decoder undoes it
   }
   return (normalized ? in_normal : in_raw).add(std::move(token));
 }

@@ -22,15 +22,15 @@ inline Error broken_tokenizer(const std::string& shown, const std::string& what)
 struct Tokenizer::State {
   std::string shown;
   Vocabulary vocabulary;
-  bool ignore_merges = false;                  // a word that is a token is not taken apart
-  bool marks_apart = false;                    // no merge reaches from a letter over to a mark for a blank behind it
+  bool ignore_merges = false;  // a word that is a token is not taken apart
+  bool marks_apart = false;    // no merge reaches from a letter over to a mark for a blank behind it
   bool lines_apart = true;
-  std::vector<AddedTokens::Token> added;       // as in the file
-  AddedTokens in_raw, in_normal;               // looked for before and behind the normalizer
+  std::vector<AddedTokens::Token> added;  // as in the file
+  AddedTokens in_raw, in_normal;          // looked for before and behind the normalizer
   Normalizer normalizer;
   PreTokenizer cutter;
   Decoder decoder;
-  std::vector<std::int32_t> before, behind;    // of the template
+  std::vector<std::int32_t> before, behind;  // of the template
   std::unordered_map<std::string, std::vector<std::int32_t>, TextHash, std::equal_to<>> seen;
 
   Result<> add_token(std::string bytes, std::int64_t id);

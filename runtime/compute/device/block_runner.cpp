@@ -48,7 +48,7 @@ bool BlockRunner::prepare(LaunchShared& launch) {
   std::memcpy(grid, run.grid, sizeof grid);
   std::memcpy(block, run.block, sizeof block);
   threads_ = block[0] * block[1] * block[2];
-  ready_mask_ = 1;                                   // no larger than the block: it stays in the first cache
+  ready_mask_ = 1;  // no larger than the block: it stays in the first cache
   while (ready_mask_ < threads_) ready_mask_ *= 2;
   --ready_mask_;
   shared_bytes = run.shared_bytes;
@@ -86,7 +86,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
     begin_block();
     first_ = first;
     last_ = last;
-    if (launch_->run->check) {                       // its notes are about one block
+    if (launch_->run->check) {  // its notes are about one block
       last_ = first + 1;
       launch_->run->check->begin_block();
     }
@@ -98,7 +98,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
       up_guard = nullptr;
       if (guard_.fault.signal) give_up(of_fault());
       if (failed_ || finished_ == threads_) break;
-      if (!unstick()) {                              // nobody can run
+      if (!unstick()) {  // nobody can run
         give_up(deadlock());
         break;
       }
@@ -139,7 +139,7 @@ RILLE_ON_FIBER void BlockRunner::run_fiber() {
       free_stack_[free_stacks_++] = std::uint16_t(mine);
       switch_stack(&nowhere_, pop_ready(), static_cast<Worker*>(this));
     } else if (frontier_ >= threads_) {
-      leave_block();                                 // stuck: run_blocks() looks what can be done
+      leave_block();  // stuck: run_blocks() looks what can be done
     }
   }
 }
@@ -187,7 +187,7 @@ Violation BlockRunner::of_fault() const {
   v.kind = stacks_.holds(guard_.fault.at) ? Violation::Kind::stack : Violation::Kind::fault;
   v.number = std::uint64_t(guard_.fault.signal);
   v.offset_bytes = guard_.fault.code == SI_KERNEL ? 0 : reinterpret_cast<std::intptr_t>(guard_.fault.at);
-  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;     // as if it were the address behind a call
+  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;  // as if it were the address behind a call
   return v;
 }
 

@@ -31,7 +31,7 @@ struct GridBarrier {
   std::condition_variable changed;
   unsigned blocks = 0, arrived = 0, generation = 0;
   bool broken = false;
-  bool wait();                             // false: another block failed
+  bool wait();  // false: another block failed
   void leave(bool failed);
 };
 
@@ -42,7 +42,7 @@ struct LaunchShared {
   GridBarrier* grid = nullptr;
   std::atomic<unsigned> next{0};
   std::atomic<bool> stop{false};
-  std::mutex mutex;                        // of the report
+  std::mutex mutex;  // of the report
 };
 
 class alignas(64) BlockRunner : public rille_abi::Worker {
@@ -52,7 +52,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  bool prepare(LaunchShared& launch);      // false: no memory
+  bool prepare(LaunchShared& launch);  // false: no memory
   void run_blocks(unsigned first, unsigned last);
 
  private:
@@ -84,10 +84,12 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     at = limit = 0;
   }
   void offer();
-  void reached(unsigned thread) { if (thread >= frontier_) cross_frontier(thread); }
+  void reached(unsigned thread) {
+    if (thread >= frontier_) cross_frontier(thread);
+  }
   void cross_frontier(unsigned thread);
-  void finish(unsigned from, unsigned to);           // threads [from, to) are done
-  void finished_some();                              // whoever waited for them need not any more
+  void finish(unsigned from, unsigned to);  // threads [from, to) are done
+  void finished_some();                     // whoever waited for them need not any more
   void push_ready(void* stack) { ready_[tail_++ & ready_mask_] = stack; }
   void* pop_ready() { return ready_[head_++ & ready_mask_]; }
   // Waits, with its stack noted in *where, until somebody puts it into the queue.
@@ -102,29 +104,29 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     if (offers) offer();
     switch_stack(where, next, static_cast<Worker*>(this));
   }
-  __attribute__((noinline)) void go_on(void** where);      // nobody is in the queue
+  __attribute__((noinline)) void go_on(void** where);  // nobody is in the queue
   static void fiber(void* self);
   void run_fiber();
   bool unstick();
   void give_up(const Violation& v);
-  void fail(const Violation& v);                     // gives up and leaves the fiber: does not return
+  void fail(const Violation& v);  // gives up and leaves the fiber: does not return
   Violation of_fault() const;
   void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
   // Barriers and warps (block_waits.cpp).
-  void release_barrier(unsigned waiting);         // of the threads that came, how many are in the list
+  void release_barrier(unsigned waiting);  // of the threads that came, how many are in the list
   bool check_barrier_sites(unsigned thread, const void* site);
   // `self`: the lane that runs, and is not put into the queue; 32: none of them.
   bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind, unsigned self);
   void complete(unsigned warp, std::uint32_t group, std::uint8_t kind, unsigned self);
-  std::uint32_t there(unsigned warp) const;          // lanes that exist and are not finished
+  std::uint32_t there(unsigned warp) const;  // lanes that exist and are not finished
   Violation deadlock() const;
 
   LaunchShared* launch_ = nullptr;
   FiberStacks stacks_;
-  void* main_ = nullptr;                             // where run_blocks() waits
+  void* main_ = nullptr;  // where run_blocks() waits
   void* nowhere_ = nullptr;
-  std::byte* memory_ = nullptr;                      // dynamic shared memory
+  std::byte* memory_ = nullptr;  // dynamic shared memory
   std::size_t memory_bytes_ = 0;
 
   unsigned threads_ = 0, finished_ = 0;

@@ -14,7 +14,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
   if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
   self.count += predicate;
   if (++self.arrived_ == self.alive_) {
-    self.release_barrier(self.arrived_ - 1);        // all but the one that came last, which goes on
+    self.release_barrier(self.arrived_ - 1);  // all but the one that came last, which goes on
     if (!self.checked_) self.offer();
     return self.result;
   }
@@ -23,7 +23,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
 }
 
 RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
-  if (head_ == tail_) {                              // the list is the queue then
+  if (head_ == tail_) {  // the list is the queue then
     std::swap(ready_, arrivals_);
     head_ = 0;
     tail_ = waiting;
@@ -86,8 +86,7 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
 }
 
 // Are all lanes there that one of them waits for? A lane that is finished is not waited for.
-RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind,
-                                               unsigned self) {
+RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind, unsigned self) {
   Warp& w = warps_[warp_at];
   const std::uint32_t need = mask & there(warp_at);
   if (need & ~w.waiting || kind == rille_abi::active) return false;
@@ -124,7 +123,7 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   for (std::uint32_t left = group; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     w.result[lane] = all;
-    if (kind == rille_abi::exchange) {                 // from a lane that is not there: its own
+    if (kind == rille_abi::exchange) {  // from a lane that is not there: its own
       w.result[lane] = w.value[group >> w.from[lane] & 1 ? w.from[lane] : lane];
     } else if (kind == rille_abi::match) {
       w.result[lane] = 0;
@@ -167,7 +166,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
     v.thread = i * 32 + unsigned(lane);
     v.number = warps_[i].mask[lane];
     v.site = warps_[i].site[lane];
-    v.bytes = arrived_;                               // threads at a barrier meanwhile
+    v.bytes = arrived_;  // threads at a barrier meanwhile
     break;
   }
   return v;

@@ -1,12 +1,11 @@
 #include "runtime/compute/device/cpu.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-
-#include <fmt/format.h>
 
 #include "kernels/call.hpp"
 
@@ -28,8 +27,11 @@ std::string CpuDevice::description() const {
     }
   }
   const int level = kernels::isa_level();
-  return fmt::format("{}, {}, {} thread{}", model, level == 4 ? "AVX-512" : level == 3 ? "AVX2" : "SSE2", threads(),
-                     threads() == 1 ? "" : "s");
+  return fmt::format("{}, {}, {} thread{}", model,
+                     level == 4   ? "AVX-512"
+                     : level == 3 ? "AVX2"
+                                  : "SSE2",
+                     threads(), threads() == 1 ? "" : "s");
 }
 
 Result<> CpuDevice::upload(const Buffer& to, const void* from, std::size_t bytes) {

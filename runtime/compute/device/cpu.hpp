@@ -20,7 +20,7 @@ class CpuDevice final : public Device {
   Result<> upload(const Buffer& to, const void* from, std::size_t bytes) override;
   Result<> download(void* to, const void* from, std::size_t bytes) override;
   Result<> clear(void* at, std::size_t bytes) override;
-  Result<> finish() override { return success(); }   // a job that has returned is done
+  Result<> finish() override { return success(); }  // a job that has returned is done
 
  private:
   explicit CpuDevice(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}

@@ -1,20 +1,19 @@
 #include "runtime/compute/device/cuda.hpp"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/device/cuda_kernels.hpp"
 #include "runtime/compute/device/kernel.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/lane.hpp"
 #include "runtime/compute/device/nvrtc_library.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille::device {
 
@@ -39,10 +38,11 @@ Result<CudaCard> choose_card(std::string_view name) {
   int ordinal = -1;
   const auto [end, failed] = std::from_chars(which.data(), which.data() + which.size(), ordinal);
   const bool number = failed == std::errc() && end == which.data() + which.size();
-  for (const auto& c : cards) if (number ? c.ordinal == ordinal : which == c.info.uuid) return c;
-  return make_error(ErrorKind::device, fmt::format("there is no device '{}' here", name),
-                    cards.empty() ? "the driver sees no GPU: look at CUDA_VISIBLE_DEVICES and at nvidia-smi"
-                                  : "there are " + known);
+  for (const auto& c : cards)
+    if (number ? c.ordinal == ordinal : which == c.info.uuid) return c;
+  return make_error(
+      ErrorKind::device, fmt::format("there is no device '{}' here", name),
+      cards.empty() ? "the driver sees no GPU: look at CUDA_VISIBLE_DEVICES and at nvidia-smi" : "there are " + known);
 }
 
 }  // namespace
@@ -109,13 +109,13 @@ namespace {
 // A C++ name as its source has it, without its parameters: "scale<float>".
 std::string kernel_name(const char* symbol) {
   int status = 0;
-  const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;   // else "f" would be the type float
+  const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;  // else "f" would be the type float
   char* const text = mangled ? abi::__cxa_demangle(symbol, nullptr, nullptr, &status) : nullptr;
   if (!text) return symbol;
   std::string out = text;
   std::free(text);
   if (out.starts_with("void ")) out.erase(0, 5);
-  int depth = 0;                                     // the parameters' parenthesis is not one of a template's argument
+  int depth = 0;  // the parameters' parenthesis is not one of a template's argument
   for (std::size_t i = 0; i < out.size(); ++i) {
     depth += out[i] == '<' ? 1 : out[i] == '>' ? -1 : 0;
     if (out[i] == '(' && depth == 0 && out.compare(i, 11, "(anonymous ") != 0) out.resize(i);
@@ -137,12 +137,13 @@ Result<> checked(const Call& call) {
 Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
   e.message = fmt::format("kernel {}: {}", kernel, e.message);
   const auto driver = cuda_driver();
-  const int made = nvrtc_version();                  // 0: it was compiled before, and kept
-  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;   // invalid_image and its like
+  const int made = nvrtc_version();                                     // 0: it was compiled before, and kept
+  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;  // invalid_image and its like
   const int known = driver->version;
-  e.hint = fmt::format("NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or "
-                       "have an NVRTC of CUDA {} found: RILLE_CUDA_PATH",
-                       made / 1000, made % 1000 / 10, arch, known / 1000, known % 1000 / 10, known / 1000);
+  e.hint = fmt::format(
+      "NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or "
+      "have an NVRTC of CUDA {} found: RILLE_CUDA_PATH",
+      made / 1000, made % 1000 / 10, arch, known / 1000, known % 1000 / 10, known / 1000);
   return e;
 }
 
@@ -203,7 +204,7 @@ Result<> CudaDevice::make_kernels() {
 }
 
 Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
-  if (is_launch(kernel)) {                           // it comes back through launch()
+  if (is_launch(kernel)) {  // it comes back through launch()
     call.payload->run(call);
     return success();
   }
@@ -212,7 +213,7 @@ Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
   const auto run = [&](auto* f) { return table_->run(handle_, kernel, &call, f); };
   auto ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
-  release_cache();                                   // working memory is not of this pool: it gives way
+  release_cache();  // working memory is not of this pool: it gives way
   ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   Error e = std::move(ran).error();
@@ -299,9 +300,7 @@ Result<std::shared_ptr<void>> CudaDevice::load_group(const std::string& source) 
 Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
                             const std::vector<LaunchArgument>& arguments) {
   auto loaded = kernel.loaded_on(this);
-  if (!loaded) {
-    RILLE_TRY(loaded, load(kernel));
-  }
+  if (!loaded) { RILLE_TRY(loaded, load(kernel)); }
   void* values[rille_abi::parameters_max + 1];
   if (arguments.size() > rille_abi::parameters_max) {
     return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched",
@@ -311,8 +310,11 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
     auto& a = const_cast<LaunchArgument&>(arguments[i]);
     values[i] = kernel.parameters()[i].pointer ? static_cast<void*>(&a.pointer) : static_cast<void*>(a.value);
   }
-  const cuda::Shape s{{shape.grid[0], shape.grid[1], shape.grid[2]}, {shape.block[0], shape.block[1], shape.block[2]},
-                      shape.shared_bytes, shape.cooperative, chosen_};
+  const cuda::Shape s{{shape.grid[0], shape.grid[1], shape.grid[2]},
+                      {shape.block[0], shape.block[1], shape.block[2]},
+                      shape.shared_bytes,
+                      shape.cooperative,
+                      chosen_};
   auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
   auto launched = checked([&](auto* f) { return table_->launch(handle_, function, &s, values, f); });
   if (launched) return launched;
@@ -323,9 +325,7 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
 
 Result<int> CudaDevice::suggested_block(const Kernel& kernel) {
   auto loaded = kernel.loaded_on(this);
-  if (!loaded) {
-    RILLE_TRY(loaded, load(kernel));
-  }
+  if (!loaded) { RILLE_TRY(loaded, load(kernel)); }
   int threads = 0;
   auto* const function = static_cast<LoadedKernel*>(loaded.get())->function();
   RILLE_CHECK(checked([&](auto* f) { return table_->suggest_block(handle_, function, &threads, f); }));

@@ -29,7 +29,7 @@ class CudaDevice final : public Device, private Executor {
   ~CudaDevice() override;
 
   const CudaCard& card() const { return card_; }
-  std::string arch() const;                          // "sm_90"
+  std::string arch() const;  // "sm_90"
   // Of the whole card, all processes together: free, then total.
   Result<std::pair<std::int64_t, std::int64_t>> card_memory() const;
 
@@ -73,7 +73,7 @@ class CudaDevice final : public Device, private Executor {
   Result<> trace_start() override;
   void trace_call(std::uint64_t call) override;
   Result<std::vector<Traced>> trace_stop() override;
-  Result<std::shared_ptr<Stream>> make_stream() override;    // cuda_streams.cpp
+  Result<std::shared_ptr<Stream>> make_stream() override;  // cuda_streams.cpp
   Result<std::shared_ptr<Event>> make_event(bool timed) override;
   void choose(Stream* stream) override;
   Result<> record(Event& event, Stream* stream) override;
@@ -92,13 +92,13 @@ class CudaDevice final : public Device, private Executor {
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
-  cuda::Stream* chosen_ = nullptr;                   // the lane's, as the next two
-  bool has_kernels_ = false;                         // of Rille's own
-  std::optional<Error> no_kernels_;                  // and cannot have them
-  std::unordered_map<std::string, std::weak_ptr<void>> groups_;   // by their sources; the lane's
-  mutable std::mutex mutex_;                         // of what follows
+  cuda::Stream* chosen_ = nullptr;                               // the lane's, as the next two
+  bool has_kernels_ = false;                                     // of Rille's own
+  std::optional<Error> no_kernels_;                              // and cannot have them
+  std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by their sources; the lane's
+  mutable std::mutex mutex_;                                     // of what follows
   std::string one_by_one_;
-  mutable std::unordered_map<const void*, bool> known_;   // by the name's address: they are the table's
+  mutable std::unordered_map<const void*, bool> known_;  // by the name's address: they are the table's
 };
 
 }  // namespace rille::device

@@ -18,7 +18,9 @@ namespace rille::device {
 namespace {
 
 constexpr std::size_t image_bytes_max = 256u << 20;
-constexpr std::string_view elf = "\x7f" "ELF";
+constexpr std::string_view elf =
+    "\x7f"
+    "ELF";
 
 std::string version_text(int cuda) { return fmt::format("{}.{}", cuda / 1000, cuda % 1000 / 10); }
 
@@ -41,12 +43,11 @@ std::string name_on_disk(const CudaSources& sources, const cuda::KernelSource& f
 }
 
 Error refused(const char* file, const char* doing, int code, const std::string& log) {
-  Error e = make_error(ErrorKind::device,
-                       fmt::format("{}: NVRTC of CUDA {} ({}) does not compile it: {}: {}", file,
-                                   version_text(nvrtc_version()), load_part(CudaPart::nvrtc).path, doing,
-                                   nvrtc().error_text(code)),
-                       fmt::format("another NVRTC may: {}; or build Rille with images for this GPU",
-                                   how_to_get(CudaPart::nvrtc)));
+  Error e = make_error(
+      ErrorKind::device,
+      fmt::format("{}: NVRTC of CUDA {} ({}) does not compile it: {}: {}", file, version_text(nvrtc_version()),
+                  load_part(CudaPart::nvrtc).path, doing, nvrtc().error_text(code)),
+      fmt::format("another NVRTC may: {}; or build Rille with images for this GPU", how_to_get(CudaPart::nvrtc)));
   if (!log.empty()) e.hint += ". It says: " + log.substr(0, 1000);
   return e;
 }
@@ -69,8 +70,8 @@ Result<std::string> compile(const CudaSources& sources, const cuda::KernelSource
     if (!s.kernels) names.push_back(s.name), texts.push_back(s.text);
   for (const auto& f : flags) arguments.push_back(f.c_str());
   NvrtcProgram program(n);
-  if (const int failed = n.create(&program.program, file.text, file.name, int(names.size()), texts.data(),
-                                  names.data()))
+  if (const int failed =
+          n.create(&program.program, file.text, file.name, int(names.size()), texts.data(), names.data()))
     return refused(file.name, "nvrtcCreateProgram", failed, "");
   if (const int failed = n.compile(program.program, int(arguments.size()), arguments.data()))
     return refused(file.name, "nvrtcCompileProgram", failed, program.log());
@@ -104,7 +105,8 @@ std::string missing_on(const CudaCard& card, const cuda::Kernels& built) {
 
 std::string describe(const cuda::Kernels& kernels) {
   std::string text;
-  for (const auto a : kernels.architectures) if (a) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", a);
+  for (const auto a : kernels.architectures)
+    if (a) text += fmt::format("{}sm_{}", text.empty() ? "" : ", ", a);
   if (text.empty()) return "no images";
   if (kernels.ptx) text += fmt::format(" and PTX of sm_{}", kernels.ptx);
   return fmt::format("images for {}, by CUDA {}", text, version_text(kernels.cuda));
@@ -142,10 +144,11 @@ Result<KernelsFrom> kernels_from(const CudaCard& card, const cuda::DriverInfo& d
   return KernelsFrom::compiler;
 }
 
-Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture,
-                                                 const std::string& cache, int threads) {
+Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture, const std::string& cache,
+                                                 int threads) {
   std::vector<const cuda::KernelSource*> wanted;
-  for (const auto& s : sources.files) if (s.kernels) wanted.push_back(&s);
+  for (const auto& s : sources.files)
+    if (s.kernels) wanted.push_back(&s);
   // The largest first, so that no thread begins with it when the others end.
   std::vector<std::size_t> order(wanted.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

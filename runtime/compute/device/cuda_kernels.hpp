@@ -29,8 +29,8 @@ struct CudaSources {
 
 // The cubin of each source that has kernels, in their order. Blocks for about a minute of processor time, shared by
 // `threads`, unless they are kept in `cache` ("": nothing is kept). Not for the loop thread.
-Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture,
-                                                 const std::string& cache, int threads);
+Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture, const std::string& cache,
+                                                 int threads);
 // One of them, for tests: its place in `files`.
 Result<std::string> compile_kernels_of(const CudaSources& sources, std::size_t file, int architecture);
 

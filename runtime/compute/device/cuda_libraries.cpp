@@ -17,17 +17,47 @@ namespace rille::device {
 namespace {
 
 constexpr CudaPartInfo parts[] = {
-    {"cuBLASLt", "cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12"}, {13, 12}, "cublas", "nvidia-cublas",
+    {"cuBLASLt",
+     "cublaslt",
+     {"libcublasLt.so.13", "libcublasLt.so.12"},
+     {13, 12},
+     "cublas",
+     "nvidia-cublas",
      "matrix products on GPUs by Rille's own kernels, which are slower"},
-    {"cuDNN", "cudnn", {"libcudnn.so.9"}, {}, "cudnn", "nvidia-cudnn",
+    {"cuDNN",
+     "cudnn",
+     {"libcudnn.so.9"},
+     {},
+     "cudnn",
+     "nvidia-cudnn",
      "convolutions on GPUs by Rille's own kernels, which are slower"},
-    {"cuFFT", "cufft", {"libcufft.so.12", "libcufft.so.11"}, {13, 12}, "cufft", "nvidia-cufft",
+    {"cuFFT",
+     "cufft",
+     {"libcufft.so.12", "libcufft.so.11"},
+     {13, 12},
+     "cufft",
+     "nvidia-cufft",
      "Fourier transforms on GPUs by Rille's own kernels, which are slower for large and odd sizes"},
-    {"CUPTI", "cupti", {"libcupti.so.13", "libcupti.so.12"}, {13, 12}, "cuda_cupti", "nvidia-cuda-cupti",
+    {"CUPTI",
+     "cupti",
+     {"libcupti.so.13", "libcupti.so.12"},
+     {13, 12},
+     "cuda_cupti",
+     "nvidia-cuda-cupti",
      "dev:profile on GPUs times by events around each call and shows no kernels"},
-    {"NCCL", "nccl", {"libnccl.so.2"}, {}, "nccl", "nvidia-nccl",
+    {"NCCL",
+     "nccl",
+     {"libnccl.so.2"},
+     {},
+     "nccl",
+     "nvidia-nccl",
      "communicators between GPUs: those of the CPU work (device = \"cpu\")"},
-    {"NVRTC", "nvrtc", {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}, {13, 12}, "cuda_nvrtc", "nvidia-cuda-nvrtc",
+    {"NVRTC",
+     "nvrtc",
+     {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+     {13, 12},
+     "cuda_nvrtc",
+     "nvidia-cuda-nvrtc",
      "on GPUs no user kernels (dev:kernel, k:cubin), and joined operations run one by one"}};
 
 std::atomic<int> driver_version{0};
@@ -127,7 +157,8 @@ void newest_last(const CudaPartInfo& info, std::vector<CudaPartFile>& files) {
 // "libcudnn.so.9 is neither in RILLE_CUDA_PATH (/opt/cuda) nor in ..."
 std::string sought(const CudaPartInfo& info) {
   std::string text;
-  for (const char* file : info.files) if (file) text += std::string(text.empty() ? "" : ", ") + file;
+  for (const char* file : info.files)
+    if (file) text += std::string(text.empty() ? "" : ", ") + file;
   text += ": not in ";
   if (const auto named = environment("RILLE_CUDA_PATH"); !named.empty()) text += "RILLE_CUDA_PATH (" + named + "), ";
   text += "Python's wheels, the toolkit (";
@@ -146,7 +177,8 @@ CudaPartLoaded load(CudaPart part) {
   CudaPartLoaded out;
   const auto& info = info_of(part);
   auto files = files_of(part);
-  for (const char* file : info.files) if (file) files.push_back({file, "the loader"});
+  for (const char* file : info.files)
+    if (file) files.push_back({file, "the loader"});
   newest_last(info, files);
   for (const auto& file : files) {
     load_companions(file.path);

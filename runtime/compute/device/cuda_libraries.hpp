@@ -17,19 +17,19 @@ inline constexpr CudaPart cuda_parts[] = {CudaPart::cublaslt, CudaPart::cudnn, C
                                           CudaPart::cupti,    CudaPart::nccl,  CudaPart::nvrtc};
 
 struct CudaPartInfo {
-  const char* name;                     // "cuBLASLt"
-  const char* word;                     // "cublaslt", in RILLE_CUDA_WITHOUT
-  const char* files[3];                 // best first
-  int cuda[3];                          // the CUDA that each is of; 0: any
-  const char* wheel;                    // its folder of NVIDIA's wheels: "cublas" in nvidia/cublas/lib
-  const char* package;                  // the wheel, without CUDA's number: "nvidia-cublas"
-  const char* lost;                     // what is done without it
+  const char* name;      // "cuBLASLt"
+  const char* word;      // "cublaslt", in RILLE_CUDA_WITHOUT
+  const char* files[3];  // best first
+  int cuda[3];           // the CUDA that each is of; 0: any
+  const char* wheel;     // its folder of NVIDIA's wheels: "cublas" in nvidia/cublas/lib
+  const char* package;   // the wheel, without CUDA's number: "nvidia-cublas"
+  const char* lost;      // what is done without it
 };
 const CudaPartInfo& info_of(CudaPart part);
 
 struct CudaPartFile {
   std::string path;
-  const char* source;                   // "the bundle", "RILLE_CUDA_PATH", "Python's wheels", "the toolkit"
+  const char* source;  // "the bundle", "RILLE_CUDA_PATH", "Python's wheels", "the toolkit"
 };
 // The files that are there, best first; what the loader would find by itself is not among them.
 std::vector<CudaPartFile> files_of(CudaPart part);
@@ -38,10 +38,10 @@ std::vector<CudaPartFile> files_of(CudaPart part);
 std::vector<std::string> companions_of(const std::string& path);
 
 struct CudaPartLoaded {
-  void* handle = nullptr;               // null: it is not here, and why
-  std::string path, why;                // why: a file that is there and does not load, or where it was sought
-  const char* source = "";              // also "the loader"
-  int cuda = 0;                         // 13: of CUDA 13; 0: of any
+  void* handle = nullptr;   // null: it is not here, and why
+  std::string path, why;    // why: a file that is there and does not load, or where it was sought
+  const char* source = "";  // also "the loader"
+  int cuda = 0;             // 13: of CUDA 13; 0: of any
 };
 const CudaPartLoaded& load_part(CudaPart part);
 // What to do so that it is found.

@@ -1,12 +1,11 @@
 #include "runtime/compute/device/cuda_plugin.hpp"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/cuda_libraries.hpp"
 
@@ -65,9 +64,7 @@ Result<const cuda::Table*> cuda_plugin() {
   static std::mutex mutex;
   static const cuda::Table* loaded = nullptr;
   const std::lock_guard lock(mutex);
-  if (!loaded) {
-    RILLE_TRY(loaded, load_plugin());
-  }
+  if (!loaded) { RILLE_TRY(loaded, load_plugin()); }
   return loaded;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/core/base/result.hpp"
 #include "runtime/compute/device/cuda/plugin.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::device {
 
@@ -23,7 +23,7 @@ Result<cuda::Kernels> cuda_kernels();
 Result<cuda::DriverInfo> cuda_driver();
 
 struct CudaCard {
-  int ordinal = 0;                      // "cuda:0"
+  int ordinal = 0;  // "cuda:0"
   cuda::CardInfo info;
 };
 // As CUDA_VISIBLE_DEVICES lets the driver see them; an instance of a divided GPU (MIG) is one.

@@ -25,7 +25,7 @@ class CudaRanks {
   CudaRanks& operator=(const CudaRanks&) = delete;
 
   const std::shared_ptr<CudaDevice>& device() const { return device_; }
-  Result<> run(const std::vector<cuda::Collective>& calls);      // together; begins to give them
+  Result<> run(const std::vector<cuda::Collective>& calls);  // together; begins to give them
   // Or what is wrong. false: NCCL is still busy with joining, or with what run() gave; ask it nothing else then.
   Result<bool> settled() const;
   // What waits on the device ends without a result. Every read there says why, until a new group is joined; with ""

@@ -17,7 +17,7 @@ namespace {
 bool hidden() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible && (std::string_view(visible).empty() || std::string_view(visible) == "-1" ||
-                     std::string_view(visible) == "NoDevFiles");   // Slurm's, for a job without GPUs
+                     std::string_view(visible) == "NoDevFiles");  // Slurm's, for a job without GPUs
 }
 
 std::string shown_by_nvml() {
@@ -42,14 +42,13 @@ std::string shown_by_files() {
 }
 
 // A driver that is there and fails shows a GPU, too; CUDA_ERROR_NO_DEVICE and CUDA_ERROR_STUB_LIBRARY do not.
-bool shows_gpu(const Error& e) {
-  return e.code.starts_with("cuda_") && e.code != "cuda_100" && e.code != "cuda_34";
-}
+bool shows_gpu(const Error& e) { return e.code.starts_with("cuda_") && e.code != "cuda_100" && e.code != "cuda_34"; }
 
 Error unusable(const std::string& sign, const Error& why) {
-  Error e = make_error(ErrorKind::device,
-                       fmt::format("this machine has a GPU{}, and it cannot be used: {}",
-                                   sign.empty() ? "" : ", " + sign, why.message), why.hint);
+  Error e = make_error(
+      ErrorKind::device,
+      fmt::format("this machine has a GPU{}, and it cannot be used: {}", sign.empty() ? "" : ", " + sign, why.message),
+      why.hint);
   constexpr const char* processor = "RILLE_DEVICE=cpu or rille.device(\"cpu\") computes on the processor";
   if (e.hint.find("RILLE_DEVICE=cpu") == std::string::npos)
     e.hint += (e.hint.empty() ? "" : "; ") + std::string(processor);

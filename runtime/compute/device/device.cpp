@@ -1,15 +1,15 @@
 #include "runtime/compute/device/device.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/units.hpp"
 #include "runtime/compute/device/owner.hpp"
+#include "runtime/core/base/units.hpp"
 
 namespace rille {
 
@@ -21,9 +21,9 @@ Result<DType> parse_dtype(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(name_of(t));
   }
   static constexpr std::pair<std::string_view, const char*> elsewhere[] = {
-      {"float32", "f32"}, {"float", "f32"},      {"float64", "f64"}, {"double", "f64"}, {"float16", "f16"},
-      {"half", "f16"},    {"bfloat16", "bf16"},  {"int64", "i64"},   {"long", "i64"},   {"int32", "i32"},
-      {"int", "i32"},     {"int8", "i8"},        {"uint8", "u8"},    {"byte", "u8"},    {"boolean", "bool"}};
+      {"float32", "f32"}, {"float", "f32"},     {"float64", "f64"}, {"double", "f64"}, {"float16", "f16"},
+      {"half", "f16"},    {"bfloat16", "bf16"}, {"int64", "i64"},   {"long", "i64"},   {"int32", "i32"},
+      {"int", "i32"},     {"int8", "i8"},       {"uint8", "u8"},    {"byte", "u8"},    {"boolean", "bool"}};
   std::string hint = "one of: " + known;
   for (const auto& [theirs, ours] : elsewhere)
     if (theirs == name) hint = fmt::format("here it is \"{}\"; {}", ours, hint);
@@ -38,15 +38,20 @@ namespace rille::device {
 struct Device::Pool {
   mutable std::mutex mutex;
   MemoryStats stats;
-  struct Free { void* data; std::uint64_t stamp; };
+  struct Free {
+    void* data;
+    std::uint64_t stamp;
+  };
   std::map<std::size_t, std::vector<Free>> free;
-  std::map<std::size_t, std::int64_t> live;      // buffers by rounded size
+  std::map<std::size_t, std::int64_t> live;  // buffers by rounded size
 
-  struct Held { std::atomic<std::int64_t> buffers{0}, bytes{0}; };
-  std::map<const char*, Held> owners;            // names live on; an entry stays where it is
+  struct Held {
+    std::atomic<std::int64_t> buffers{0}, bytes{0};
+  };
+  std::map<const char*, Held> owners;  // names live on; an entry stays where it is
 
   struct OwnedBlock : Buffer::Block {
-    Held* held = nullptr;                        // of the pool, which the device keeps
+    Held* held = nullptr;  // of the pool, which the device keeps
     ~OwnedBlock() {
       held->buffers.fetch_sub(1, std::memory_order_relaxed);
       held->bytes.fetch_sub(std::int64_t(bytes), std::memory_order_relaxed);
@@ -86,7 +91,7 @@ std::string working_text(std::int64_t bytes) {
 }  // namespace
 
 std::string Device::Pool::owners_summary() const {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;   // bytes, buffers; literals may be equal
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;  // bytes, buffers; literals may be equal
   for (const auto& [name, held] : owners) {
     if (held.buffers == 0) continue;
     by_name[name].first += held.bytes;
@@ -123,19 +128,28 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
       return stats.limit_bytes &&
              stats.live_bytes + stats.cached_bytes + working_bytes() + std::int64_t(size) > stats.limit_bytes;
     };
-    if (over()) { lock.unlock(); release_cache(); lock.lock(); }
+    if (over()) {
+      lock.unlock();
+      release_cache();
+      lock.lock();
+    }
     if (!over()) data = system_allocate(size);
-    if (!data && !over()) { lock.unlock(); release_cache(); lock.lock(); data = system_allocate(size); }
+    if (!data && !over()) {
+      lock.unlock();
+      release_cache();
+      lock.lock();
+      data = system_allocate(size);
+    }
   }
   if (!data) {
     RILLE_CHECK(usable());
-    return make_error(ErrorKind::memory,
-                      fmt::format("{}: no memory for {}: {} live{}{}{}", name(), format_size_bytes(std::int64_t(bytes)),
-                                  format_size_bytes(stats.live_bytes), working_text(working_bytes()),
-                                  stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : "",
-                                  memory_beside()),
-                      "live by size: " + summary_of(pool_->live) + pool_->owners_summary() +
-                          ". Use a smaller batch, or free tensors");
+    return make_error(
+        ErrorKind::memory,
+        fmt::format("{}: no memory for {}: {} live{}{}{}", name(), format_size_bytes(std::int64_t(bytes)),
+                    format_size_bytes(stats.live_bytes), working_text(working_bytes()),
+                    stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : "", memory_beside()),
+        "live by size: " + summary_of(pool_->live) + pool_->owners_summary() +
+            ". Use a smaller batch, or free tensors");
   }
   stats.live_bytes += std::int64_t(size);
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + working_bytes());
@@ -154,7 +168,9 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   return buffer;
 }
 
-Buffer::Block::~Block() { if (data) device->give_back(data, bytes, device->stamp()); }
+Buffer::Block::~Block() {
+  if (data) device->give_back(data, bytes, device->stamp());
+}
 
 void Device::give_back(void* data, std::size_t bytes, std::uint64_t stamp) {
   const std::lock_guard lock(pool_->mutex);
@@ -172,7 +188,7 @@ Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
 MemoryStats Device::memory() const {
   const std::lock_guard lock(pool_->mutex);
   MemoryStats& stats = pool_->stats;
-  stats.working_bytes = working_bytes();             // it may have grown since the last buffer was made
+  stats.working_bytes = working_bytes();  // it may have grown since the last buffer was made
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.working_bytes);
   return stats;
 }

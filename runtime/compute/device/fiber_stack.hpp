@@ -15,13 +15,13 @@ namespace rille::device {
 // return addresses stays as the caller's calls have made it; threads that wait in the same place have the same one.
 __attribute__((always_inline)) inline void switch_stack(void** from, void* to, void* worker) {
   asm volatile(
-      "leaq -128(%%rsp), %%rsp\n\t"        // what the caller may keep below its stack pointer
+      "leaq -128(%%rsp), %%rsp\n\t"  // what the caller may keep below its stack pointer
       "pushq %%rbp\n\t"
       "leaq 1f(%%rip), %%rax\n\t"
       "pushq %%rax\n\t"
       "movq %%rsp, (%0)\n\t"
       "movq %1, %%rsp\n\t"
-      "movq %2, %%r15\n\t"                // where compiled kernels look for it (kernels/shim/core.h)
+      "movq %2, %%r15\n\t"  // where compiled kernels look for it (kernels/shim/core.h)
       "popq %%rax\n\t"
       "jmpq *%%rax\n"
       "1:\n\t"
@@ -29,9 +29,9 @@ __attribute__((always_inline)) inline void switch_stack(void** from, void* to, v
       "leaq 128(%%rsp), %%rsp\n\t"
       : "+D"(from), "+S"(to), "+d"(worker)
       :
-      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
-        "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",
-        "xmm13", "xmm14", "xmm15");
+      : "rax", "rbx", "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1",
+        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
+        "xmm15");
 }
 
 class FiberStacks {
@@ -49,7 +49,7 @@ class FiberStacks {
   bool reserve();
   // A stack on which `body(argument)` begins at the first switch to it; body must never return.
   void* make(int number, void (*body)(void*), void* argument);
-  bool holds(const void* at) const;        // is that an address in one of the stacks?
+  bool holds(const void* at) const;  // is that an address in one of the stacks?
 
  private:
   std::byte* base_ = nullptr;

@@ -1,8 +1,8 @@
 #include "runtime/compute/device/group.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
+
+#include <string_view>
 
 #include "kernels/cuda/group.hpp"
 #include "runtime/compute/device/kernel_build.hpp"
@@ -10,7 +10,9 @@
 namespace rille::device {
 
 namespace group_text {
-#define RILLE_TEXT(name) extern const char name[]; extern const std::size_t name##_bytes;
+#define RILLE_TEXT(name)    \
+  extern const char name[]; \
+  extern const std::size_t name##_bytes;
 RILLE_TEXT(params) RILLE_TEXT(walk) RILLE_TEXT(arithmetic) RILLE_TEXT(functions) RILLE_TEXT(group)
 #undef RILLE_TEXT
 }  // namespace group_text
@@ -22,8 +24,10 @@ const std::string& common_text() {
   static const std::string text = [] {
     using namespace group_text;
     std::string all;
-    for (const std::string_view part : {std::string_view{params, params_bytes}, {walk, walk_bytes},
-                                        {arithmetic, arithmetic_bytes}, {functions, functions_bytes},
+    for (const std::string_view part : {std::string_view{params, params_bytes},
+                                        {walk, walk_bytes},
+                                        {arithmetic, arithmetic_bytes},
+                                        {functions, functions_bytes},
                                         {group, group_bytes}}) {
       for (std::size_t at = 0; at < part.size();) {
         const auto end = std::min(part.find('\n', at), part.size());
@@ -67,15 +71,12 @@ class Writer {
         group_kernel, operands, 2 * group_.n_steps, kernels::cuda::group_pack(call_), operands);
     for (int k = 0; k < call_.n_in; ++k)
       text += fmt::format("    const auto a{0} = fetch<{1}, V>(w, {0}, at[{0}]);\n", k, type_of(call_.in[k].dtype));
-    for (int k = 0; k < call_.n_out; ++k)
-      text += fmt::format("    Pack<{}, V> b{};\n", type_of(call_.out[k].dtype), k);
+    for (int k = 0; k < call_.n_out; ++k) text += fmt::format("    Pack<{}, V> b{};\n", type_of(call_.out[k].dtype), k);
     text += "#pragma unroll\n    for (int v = 0; v < V; ++v) {\n";
     for (int k = 0; k < group_.n_steps; ++k) text += step(k);
-    for (int k = 0; k < call_.n_out; ++k)
-      text += fmt::format("      b{}.at[v] = {};\n", k, value_[call_.n_in + k]);
+    for (int k = 0; k < call_.n_out; ++k) text += fmt::format("      b{}.at[v] = {};\n", k, value_[call_.n_in + k]);
     text += "    }\n";
-    for (int k = 0; k < call_.n_out; ++k)
-      text += fmt::format("    put(w, {0}, at[{0}], b{1});\n", call_.n_in + k, k);
+    for (int k = 0; k < call_.n_out; ++k) text += fmt::format("    put(w, {0}, at[{0}], b{1});\n", call_.n_in + k, k);
     return text + "  });\n}\n";
   }
 
@@ -109,7 +110,7 @@ class Writer {
 
   const kernels::Fused& group_;
   const kernels::Call& call_;
-  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];   // what each place holds now
+  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];  // what each place holds now
 };
 
 }  // namespace

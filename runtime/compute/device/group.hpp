@@ -17,8 +17,8 @@ namespace rille::device {
 
 // Payload of `fused` wherever it may run.
 struct Group : kernels::Fused {
-  mutable std::shared_ptr<void> loaded;      // keeps `function`
-  mutable bool tried = false;                // it was compiled, or could not be
+  mutable std::shared_ptr<void> loaded;  // keeps `function`
+  mutable bool tried = false;            // it was compiled, or could not be
 };
 
 inline constexpr const char* group_kernel = "rille_group";

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,8 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/kernel_files.hpp"
 
@@ -45,7 +44,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   auto text = read_kernel_source(source);
   if (!text) {
     Error e = std::move(text).error();
-    int line = 1, length = 0;                        // "line 3: .." of the source is another line of the script
+    int line = 1, length = 0;  // "line 3: .." of the source is another line of the script
     if (std::sscanf(e.message.c_str(), "line %d: %n", &line, &length) == 1 && length > 0) e.message.erase(0, length);
     e.message = fmt::format("{}:{}: {}", options.file, options.line + line - 1, e.message);
     return e;
@@ -65,7 +64,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   }
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
-  if (!loaded && built.cached) {                     // a file that is torn, or not ours
+  if (!loaded && built.cached) {  // a file that is torn, or not ours
     KernelFiles(options.cache).drop(built.key + ".so");
     RILLE_TRY(built, build_for_cpu(*text, name, options));
     loaded = k->load(built.path, true);
@@ -94,16 +93,17 @@ Result<> Kernel::load(const std::string& path, bool keep) {
     char* text = symbol.starts_with("_Z") ? abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status) : nullptr;
     if (text) symbol = text;
     std::free(text);
-    Error e = make_error(ErrorKind::invalid, fmt::format("kernel {}: {} is declared, and defined nowhere", name_,
-                                                           symbol),
-                         "a kernel is linked with nothing: define it in the source, or include what defines it");
+    Error e =
+        make_error(ErrorKind::invalid, fmt::format("kernel {}: {} is declared, and defined nowhere", name_, symbol),
+                   "a kernel is linked with nothing: define it in the source, or include what defines it");
     e.code = "kernel_compile";
     return e;
   }
   if (!library_) {
-    return make_error(ErrorKind::device, fmt::format("kernel {}: the compiled library does not load: {}", name_,
-                                                     said ? said : "no reason given"),
-                      "the cache must lie on a file system that allows programs; RILLE_HOME names another place");
+    return make_error(
+        ErrorKind::device,
+        fmt::format("kernel {}: the compiled library does not load: {}", name_, said ? said : "no reason given"),
+        "the cache must lie on a file system that allows programs; RILLE_HOME names another place");
   }
   kernel_ = static_cast<const rille_abi::Kernel*>(::dlsym(library_, "rille_kernel"));
   if (!kernel_ || kernel_->version != rille_abi::version) {
@@ -141,7 +141,7 @@ std::uint16_t f16_of(float f) {
   const std::uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
   if (a > 0x7f800000) return 0x7fff;
   if (a >= 0x477ff000) return std::uint16_t(sign | 0x7c00);
-  if (a < 0x38800000) {                              // subnormal: the addition rounds
+  if (a < 0x38800000) {  // subnormal: the addition rounds
     std::memcpy(&f, &a, 4);
     f += 0.5f;
     std::memcpy(&half, &f, 4);
@@ -154,7 +154,10 @@ std::uint16_t f16_of(float f) {
 
 bool put_number(unsigned element, void* at, double v) {
   const float f = static_cast<float>(v);
-  const auto two = [at](std::uint16_t bits) { std::memcpy(at, &bits, 2); return true; };
+  const auto two = [at](std::uint16_t bits) {
+    std::memcpy(at, &bits, 2);
+    return true;
+  };
   if (element == rille_abi::f16) return two(f16_of(f));
   if (element == rille_abi::bf16) return two(bf16_of(f));
   switch (element) {
@@ -181,10 +184,19 @@ namespace {
 
 unsigned size_of_element(unsigned element) {
   switch (element) {
-    case rille_abi::boolean: case rille_abi::i8: case rille_abi::u8: return 1;
-    case rille_abi::i16: case rille_abi::u16: case rille_abi::f16: case rille_abi::bf16: return 2;
-    case rille_abi::i32: case rille_abi::u32: case rille_abi::f32: return 4;
-    case rille_abi::i64: case rille_abi::u64_: case rille_abi::f64: return 8;
+    case rille_abi::boolean:
+    case rille_abi::i8:
+    case rille_abi::u8: return 1;
+    case rille_abi::i16:
+    case rille_abi::u16:
+    case rille_abi::f16:
+    case rille_abi::bf16: return 2;
+    case rille_abi::i32:
+    case rille_abi::u32:
+    case rille_abi::f32: return 4;
+    case rille_abi::i64:
+    case rille_abi::u64_:
+    case rille_abi::f64: return 8;
     default: return 0;
   }
 }
@@ -195,8 +207,8 @@ Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& give
                                                       std::size_t room) const {
   const unsigned size = size_of_element(element);
   const auto fail = [&](std::string what) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name,
-                                                      what));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name, what));
   };
   if (size == 0) return fail("only variables of plain numbers can be set");
   std::vector<std::byte> bytes(given.values.size() * size);
@@ -240,7 +252,8 @@ Result<> Kernel::build_for_gpu(const KernelSource& source) {
 
 std::shared_ptr<void> Kernel::loaded_on(const void* device) const {
   const std::lock_guard lock(mutex_);
-  for (const auto& [where, loaded] : loaded_) if (where == device) return loaded;
+  for (const auto& [where, loaded] : loaded_)
+    if (where == device) return loaded;
   return nullptr;
 }
 
@@ -279,7 +292,7 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   for (int i = 0; i < 3; ++i) {
     if (s.grid[i] == 0 || s.block[i] == 0) return fail("grid and block must not be 0 in any dimension");
   }
-  const auto count = [](const unsigned (&v)[3]) { return std::uint64_t(v[0]) * v[1] * v[2]; };
+  const auto count = [](const unsigned(&v)[3]) { return std::uint64_t(v[0]) * v[1] * v[2]; };
   const std::string block = fmt::format("a block of {} x {} x {} threads", s.block[0], s.block[1], s.block[2]);
   if (s.block[0] > 1024 || s.block[1] > 1024 || count(s.block) > rille_abi::threads_max) {
     return fail(block + "; at most 1024", "more blocks of fewer threads: grid = , block = 256");

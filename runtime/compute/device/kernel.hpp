@@ -23,14 +23,14 @@ struct LaunchShape {
   bool cooperative = false;
   bool operator==(const LaunchShape&) const = default;
 };
-constexpr unsigned grid_yz_max = 65535;              // of every GPU there is
-constexpr unsigned shared_bytes_max = 227 << 10;     // of an H100; a GPU may have less
+constexpr unsigned grid_yz_max = 65535;           // of every GPU there is
+constexpr unsigned shared_bytes_max = 227 << 10;  // of an H100; a GPU may have less
 
 // One value or pointer, as the kernel's parameter wants it.
 struct LaunchArgument {
   void* pointer = nullptr;
-  std::size_t bytes = 0;                             // that the pointer points to
-  alignas(16) std::byte value[32] = {};              // of a value
+  std::size_t bytes = 0;                 // that the pointer points to
+  alignas(16) std::byte value[32] = {};  // of a value
 };
 
 // One number as an Element of the kernel; false when the type has no such value.
@@ -50,7 +50,7 @@ class Kernel {
   // "saxpy(int n, float a, const float* x, float* y)"
   std::string signature() const;
   bool checked() const { return options_.checked; }
-  const std::string& arch() const { return options_.arch; }    // "": the CPU
+  const std::string& arch() const { return options_.arch; }  // "": the CPU
   // Of a GPU's kernel.
   const Cubin& built() const { return built_; }
   struct Constant {
@@ -61,8 +61,8 @@ class Kernel {
   // What a device has made of built(), kept here as long as the kernel is; null: nothing yet.
   std::shared_ptr<void> loaded_on(const void* device) const;
   void keep_loaded(const void* device, std::shared_ptr<void> loaded) const;
-  bool cached() const { return cached_; }            // it came from the disk
-  std::string place() const;                         // "train.lua:12"
+  bool cached() const { return cached_; }  // it came from the disk
+  std::string place() const;               // "train.lua:12"
   // The same kernel for a GPU. Blocks as compile() does.
   Result<Cubin> cubin(const std::string& arch) const;
 
@@ -81,7 +81,7 @@ class Kernel {
   Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
   Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
-  std::string line_of(const void* site) const;       // " (train.lua:14)", or ""
+  std::string line_of(const void* site) const;  // " (train.lua:14)", or ""
 
   KernelOptions options_;
   std::string name_, source_, library_path_;
@@ -93,7 +93,7 @@ class Kernel {
   std::shared_ptr<RunnerPool> pool_;
   Cubin built_;
   std::vector<Constant> constants_;
-  mutable std::mutex mutex_;                         // of loaded_
+  mutable std::mutex mutex_;  // of loaded_
   mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> loaded_;
 };
 

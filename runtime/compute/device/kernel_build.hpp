@@ -20,16 +20,16 @@ struct KernelConstant {
 };
 
 struct KernelOptions {
-  std::string name;                          // of the kernel, or an expression: "scale<float, 4>"; "": there is one
+  std::string name;  // of the kernel, or an expression: "scale<float, 4>"; "": there is one
   std::vector<std::pair<std::string, std::string>> defines;
-  std::vector<KernelConstant> constants;     // values of __constant__ variables
-  std::vector<std::string> flags;            // handed to the compiler
-  bool checked = false;                      // CPU only
-  std::string arch;                          // of the GPU that it is for: "sm_90"; "": the CPU
-  std::string file = "kernel";               // where the source stands, for errors
-  int line = 1;                              // of its first line there
-  std::string folder;                        // where #include "x.h" is sought first; "": nowhere
-  std::string cache;                         // directory; "": nothing is kept
+  std::vector<KernelConstant> constants;  // values of __constant__ variables
+  std::vector<std::string> flags;         // handed to the compiler
+  bool checked = false;                   // CPU only
+  std::string arch;                       // of the GPU that it is for: "sm_90"; "": the CPU
+  std::string file = "kernel";            // where the source stands, for errors
+  int line = 1;                           // of its first line there
+  std::string folder;                     // where #include "x.h" is sought first; "": nowhere
+  std::string cache;                      // directory; "": nothing is kept
 };
 
 // The name of the one kernel that is meant, as in options.name or the only one of the source.
@@ -37,8 +37,8 @@ struct KernelOptions {
 Result<std::string> choose_kernel(const KernelSource& source, const KernelOptions& options);
 
 struct BuiltLibrary {
-  std::string path;                          // in the cache, or in `kept`
-  bool cached = false;                       // it was there already
+  std::string path;     // in the cache, or in `kept`
+  bool cached = false;  // it was there already
   std::string key;
 };
 
@@ -46,14 +46,14 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
 
 struct Cubin {
   std::string image;
-  std::string lowered_name;                  // as cuModuleGetFunction wants it
+  std::string lowered_name;  // as cuModuleGetFunction wants it
   std::vector<rille_abi::Parameter> parameters;
   struct Constant {
-    std::string symbol;                      // as cuModuleGetGlobal wants it
+    std::string symbol;  // as cuModuleGetGlobal wants it
     unsigned element = rille_abi::other;
-    std::size_t bytes = 0;                   // 0: not known
+    std::size_t bytes = 0;  // 0: not known
   };
-  std::vector<Constant> constants;           // as in the options
+  std::vector<Constant> constants;  // as in the options
   bool cached = false;
 };
 

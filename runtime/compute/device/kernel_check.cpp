@@ -66,7 +66,7 @@ Violation MemoryCheck::look(unsigned thread, const void* at, std::size_t bytes, 
   for (const auto& a : arguments) {
     if (!MemoryRange{a.begin, a.bytes}.has(at, bytes)) continue;
     if (kind == rille_abi::access_read || !a.read_only) return {};
-    constant = &a;                         // the same memory may also be given to a pointer that may write
+    constant = &a;  // the same memory may also be given to a pointer that may write
   }
   if (constant) {
     Violation v;

@@ -32,19 +32,31 @@ struct MemoryRange {
 // What is wrong, in numbers: words are made of it outside of the fiber.
 struct Violation {
   enum class Kind : std::uint8_t {
-    none, outside, writes_constant, wild, shared_outside, race, index, failed, deadlock, barriers, grid, lane,
-    fault, stack
+    none,
+    outside,
+    writes_constant,
+    wild,
+    shared_outside,
+    race,
+    index,
+    failed,
+    deadlock,
+    barriers,
+    grid,
+    lane,
+    fault,
+    stack
   } kind = Kind::none;
   unsigned block = 0, thread = 0, other_thread = 0;
   unsigned parameter = 0;
-  std::int64_t offset_bytes = 0;           // from the argument's begin, or in shared memory; of a fault, the address
+  std::int64_t offset_bytes = 0;  // from the argument's begin, or in shared memory; of a fault, the address
   unsigned access = 0, other_access = 0, bytes = 0;
   const void* site = nullptr;
   const void* other_site = nullptr;
-  const char* text = nullptr;              // of the kernel's own module
+  const char* text = nullptr;  // of the kernel's own module
   const char* file = nullptr;
   unsigned line = 0;
-  std::uint64_t number = 0;                // of a fault, the signal
+  std::uint64_t number = 0;  // of a fault, the signal
 };
 
 class MemoryCheck {
@@ -52,7 +64,7 @@ class MemoryCheck {
   std::vector<CheckedArgument> arguments;
   MemoryRange module, thread_locals, dynamic_shared;
 
-  void begin_launch();                     // once the ranges are known: makes the notes on shared memory
+  void begin_launch();  // once the ranges are known: makes the notes on shared memory
   void begin_block();
   void barrier() { ++epoch_; }
   void warp_barrier(unsigned warp) { ++warp_epoch_[warp]; }
@@ -66,7 +78,9 @@ class MemoryCheck {
     std::uint16_t thread = 0;
     std::uint8_t kind = 0;
   };
-  struct Cell { Access writer, reader; };
+  struct Cell {
+    Access writer, reader;
+  };
   bool clash(const Access& before, unsigned thread, unsigned kind) const;
   Violation shared(std::vector<Cell>& cells, const MemoryRange& range, unsigned thread, const void* at,
                    std::size_t bytes, unsigned kind, const void* site);

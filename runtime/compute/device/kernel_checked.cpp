@@ -1,6 +1,7 @@
 // Checked launches: each argument's memory is copied to a place of its own, far from the others, so that an access
 // beside it meets nothing; and the words for what went wrong.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,18 +12,16 @@
 #include <csignal>
 #include <cstring>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/places.hpp"
 #include "runtime/compute/device/fiber_stack.hpp"
 #include "runtime/compute/device/kernel.hpp"
+#include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/spawn.hpp"
 
 namespace rille::device {
 
 namespace {
 
-constexpr std::size_t gap_bytes = 64 << 20;          // address space only
+constexpr std::size_t gap_bytes = 64 << 20;  // address space only
 
 // Memory of arguments that overlap, copied as one.
 struct Copy {
@@ -36,13 +35,19 @@ struct Copy {
 
 class Copies {
  public:
-  ~Copies() { for (auto& c : list_) if (c.mapped) ::munmap(c.mapped, c.mapped_bytes); }
+  ~Copies() {
+    for (auto& c : list_)
+      if (c.mapped) ::munmap(c.mapped, c.mapped_bytes);
+  }
 
   void want(void* at, std::size_t bytes, bool written) {
     Copy mine{static_cast<std::byte*>(at), bytes, nullptr, nullptr, 0, written};
-    for (std::size_t i = 0; i < list_.size();) {       // what it overlaps becomes part of it
+    for (std::size_t i = 0; i < list_.size();) {  // what it overlaps becomes part of it
       Copy& c = list_[i];
-      if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) { ++i; continue; }
+      if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) {
+        ++i;
+        continue;
+      }
       auto* end = std::max(c.from + c.bytes, mine.from + mine.bytes);
       mine.from = std::min(c.from, mine.from);
       mine.bytes = std::size_t(end - mine.from);
@@ -56,8 +61,8 @@ class Copies {
   bool copy_in() {
     for (auto& c : list_) {
       c.mapped_bytes = c.bytes + 2 * gap_bytes;
-      void* m = ::mmap(nullptr, c.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                       -1, 0);
+      void* m =
+          ::mmap(nullptr, c.mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (m == MAP_FAILED) return false;
       c.mapped = static_cast<std::byte*>(m);
       c.to = c.mapped + gap_bytes;
@@ -67,12 +72,14 @@ class Copies {
   }
 
   void copy_out() {
-    for (auto& c : list_) if (c.written) std::memcpy(c.from, c.to, c.bytes);
+    for (auto& c : list_)
+      if (c.written) std::memcpy(c.from, c.to, c.bytes);
   }
 
   std::byte* place_of(void* at) const {
     auto* p = static_cast<std::byte*>(at);
-    for (const auto& c : list_) if (p >= c.from && p < c.from + c.bytes) return c.to + (p - c.from);
+    for (const auto& c : list_)
+      if (p >= c.from && p < c.from + c.bytes) return c.to + (p - c.from);
     return nullptr;
   }
 
@@ -99,22 +106,27 @@ const char* verb_of(unsigned access) {
 }  // namespace
 
 void find_module(const void* inside, MemoryCheck& check) {
-  struct Search { const void* inside; MemoryCheck* check; } search{inside, &check};
-  dl_iterate_phdr([](dl_phdr_info* info, std::size_t, void* data) {
-    auto& s = *static_cast<Search*>(data);
-    std::uintptr_t low = ~std::uintptr_t(0), high = 0, locals = 0;
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
-      const auto& p = info->dlpi_phdr[i];
-      if (p.p_type == PT_TLS) locals = p.p_memsz;
-      if (p.p_type != PT_LOAD) continue;
-      low = std::min(low, std::uintptr_t(info->dlpi_addr + p.p_vaddr));
-      high = std::max(high, std::uintptr_t(info->dlpi_addr + p.p_vaddr + p.p_memsz));
-    }
-    if (std::uintptr_t(s.inside) < low || std::uintptr_t(s.inside) >= high) return 0;
-    s.check->module = {reinterpret_cast<const std::byte*>(low), high - low};
-    if (info->dlpi_tls_data) s.check->thread_locals = {static_cast<const std::byte*>(info->dlpi_tls_data), locals};
-    return 1;
-  }, &search);
+  struct Search {
+    const void* inside;
+    MemoryCheck* check;
+  } search{inside, &check};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        std::uintptr_t low = ~std::uintptr_t(0), high = 0, locals = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& p = info->dlpi_phdr[i];
+          if (p.p_type == PT_TLS) locals = p.p_memsz;
+          if (p.p_type != PT_LOAD) continue;
+          low = std::min(low, std::uintptr_t(info->dlpi_addr + p.p_vaddr));
+          high = std::max(high, std::uintptr_t(info->dlpi_addr + p.p_vaddr + p.p_memsz));
+        }
+        if (std::uintptr_t(s.inside) < low || std::uintptr_t(s.inside) >= high) return 0;
+        s.check->module = {reinterpret_cast<const std::byte*>(low), high - low};
+        if (info->dlpi_tls_data) s.check->thread_locals = {static_cast<const std::byte*>(info->dlpi_tls_data), locals};
+        return 1;
+      },
+      &search);
 }
 
 Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const {
@@ -138,7 +150,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
     if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
   }
   rille_abi::Worker nobody{};
-  kernel_->locals(&nobody);                          // makes this thread's part of them
+  kernel_->locals(&nobody);  // makes this thread's part of them
   find_module(kernel_, check);
   run.arguments = values.data();
   run.check = &check;
@@ -168,7 +180,8 @@ std::string output_of(const std::vector<std::string>& argv) {
   }
   ::close(ends[0]);
   int status = 0;
-  if (child) while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {}
+  if (child)
+    while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {}
   return child ? text : "";
 }
 

@@ -1,6 +1,7 @@
 // The CPU's way of kernel_build.hpp: the shim's headers in a directory, the rewritten source, the system's compiler.
 #include <cpuid.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,20 +14,21 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <fmt/format.h>
-
-#include "runtime/core/base/places.hpp"
 #include "runtime/compute/device/kernel_build.hpp"
 #include "runtime/compute/device/kernel_files.hpp"
 #include "runtime/compute/device/kernel_includes.hpp"
+#include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/spawn.hpp"
 
 namespace rille::device {
 
 namespace shim {
-#define RILLE_SHIM(name) extern const char name[]; extern const std::size_t name##_bytes;
-RILLE_SHIM(abi) RILLE_SHIM(core) RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(bits) RILLE_SHIM(half)
-RILLE_SHIM(groups) RILLE_SHIM(checked)
+#define RILLE_SHIM(name)    \
+  extern const char name[]; \
+  extern const std::size_t name##_bytes;
+RILLE_SHIM(abi)
+RILLE_SHIM(core)
+RILLE_SHIM(warp) RILLE_SHIM(rille_math) RILLE_SHIM(bits) RILLE_SHIM(half) RILLE_SHIM(groups) RILLE_SHIM(checked)
 #undef RILLE_SHIM
 }  // namespace shim
 
@@ -36,24 +38,55 @@ namespace fs = std::filesystem;
 
 constexpr int compiler_limit_ms = 300'000;
 
-struct ShimFile { const char* name; std::string_view text; };
+struct ShimFile {
+  const char* name;
+  std::string_view text;
+};
 
 std::vector<ShimFile> shim_files() {
-  return {{"abi.h", {shim::abi, shim::abi_bytes}},          {"core.h", {shim::core, shim::core_bytes}},
-          {"warp.h", {shim::warp, shim::warp_bytes}},
-          {"rille_math.h", {shim::rille_math, shim::rille_math_bytes}},
-          {"bits.h", {shim::bits, shim::bits_bytes}},
-          {"half.h", {shim::half, shim::half_bytes}},       {"groups.h", {shim::groups, shim::groups_bytes}},
-          {"checked.h", {shim::checked, shim::checked_bytes}}};
+  return {
+      {"abi.h", {shim::abi, shim::abi_bytes}},          {"core.h", {shim::core, shim::core_bytes}},
+      {"warp.h", {shim::warp, shim::warp_bytes}},       {"rille_math.h", {shim::rille_math, shim::rille_math_bytes}},
+      {"bits.h", {shim::bits, shim::bits_bytes}},       {"half.h", {shim::half, shim::half_bytes}},
+      {"groups.h", {shim::groups, shim::groups_bytes}}, {"checked.h", {shim::checked, shim::checked_bytes}}};
 }
 
 // Headers that CUDA sources include, and whose contents the shim has already.
-constexpr const char* empty_headers[] = {
-    "cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "cuda_fp16.h", "cuda_bf16.h",
-    "cooperative_groups.h", "cooperative_groups/reduce.h", "vector_types.h", "vector_functions.h", "math_constants.h",
-    "device_functions.h", "math_functions.h", "sm_60_atomic_functions.h", "math.h", "cmath", "stdio.h", "cstdio",
-    "stdint.h", "cstdint", "stddef.h", "cstddef", "float.h", "cfloat", "limits.h", "climits", "assert.h", "cassert",
-    "stdlib.h", "cstdlib", "string.h", "cstring", "stdbool.h", "inttypes.h", "cinttypes"};
+constexpr const char* empty_headers[] = {"cuda.h",
+                                         "cuda_runtime.h",
+                                         "cuda_runtime_api.h",
+                                         "device_launch_parameters.h",
+                                         "cuda_fp16.h",
+                                         "cuda_bf16.h",
+                                         "cooperative_groups.h",
+                                         "cooperative_groups/reduce.h",
+                                         "vector_types.h",
+                                         "vector_functions.h",
+                                         "math_constants.h",
+                                         "device_functions.h",
+                                         "math_functions.h",
+                                         "sm_60_atomic_functions.h",
+                                         "math.h",
+                                         "cmath",
+                                         "stdio.h",
+                                         "cstdio",
+                                         "stdint.h",
+                                         "cstdint",
+                                         "stddef.h",
+                                         "cstddef",
+                                         "float.h",
+                                         "cfloat",
+                                         "limits.h",
+                                         "climits",
+                                         "assert.h",
+                                         "cassert",
+                                         "stdlib.h",
+                                         "cstdlib",
+                                         "string.h",
+                                         "cstring",
+                                         "stdbool.h",
+                                         "inttypes.h",
+                                         "cinttypes"};
 
 const std::string& shim_key() {
   static const std::string key = [] {
@@ -71,7 +104,10 @@ std::string processor() {
   unsigned a, b, c, d;
   for (const unsigned leaf : {0u, 1u, 7u, 13u, 0x80000001u}) {
     if (!__get_cpuid_count(leaf, leaf == 13 ? 1 : 0, &a, &b, &c, &d)) continue;
-    if (leaf == 1) { b = 0; c &= ~(1u << 27); }      // the core's number; whether the system uses XSAVE
+    if (leaf == 1) {
+      b = 0;
+      c &= ~(1u << 27);
+    }  // the core's number; whether the system uses XSAVE
     text += fmt::format("{:x}.{:x}.{:x}.{:x};", a, b, c, d);
   }
   return text;
@@ -166,13 +202,16 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   text += fmt::format("typedef rille_runner<&{0}, {1}> rille_the_kernel;\n{2}", name, flat, undefined);
   std::string symbols;
   for (const auto& c : options.constants) {
-    symbols += fmt::format("\n#line 1 \"the constant {0}\"\n{{\"{0}\", (void*)&{0}, sizeof {0}, "
-                           "rille_element<rille_plain<decltype({0})>::type>::of}}, ", c.name);
+    symbols += fmt::format(
+        "\n#line 1 \"the constant {0}\"\n{{\"{0}\", (void*)&{0}, sizeof {0}, "
+        "rille_element<rille_plain<decltype({0})>::type>::of}}, ",
+        c.name);
   }
   text += fmt::format("static const rille_abi::Symbol rille_symbols[] = {{{}{{}}}};\n", symbols);
   text += "#line 1 \"the kernel's table\"\n";
-  text += "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
-          "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
+  text +=
+      "RILLE_UNWATCHED static void* rille_locals(rille_abi::Worker* w) {\n#ifdef RILLE_CHECKED\n"
+      "rille_worker = w; return &rille_worker;\n#else\nreturn w;\n#endif\n}\n";
   text += fmt::format(
       "extern \"C\" __attribute__((visibility(\"default\"), used)) const "
       "rille_abi::Kernel rille_kernel = {{rille_abi::version, rille_the_kernel::count, rille_the_kernel::parameter, "
@@ -187,18 +226,30 @@ bool is_clang(const std::string& program) {
 }
 
 std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) {
-  std::vector<std::string> flags = {"-x", "c++", "-std=gnu++17", "-w", "-march=native", "-fPIC", "-fvisibility=hidden",
-                                    "-fno-exceptions", "-fno-rtti", "-fno-math-errno", "-fno-trapping-math",
-                                    "-ffp-contract=fast", "-include", "checked.h"};
+  std::vector<std::string> flags = {"-x",
+                                    "c++",
+                                    "-std=gnu++17",
+                                    "-w",
+                                    "-march=native",
+                                    "-fPIC",
+                                    "-fvisibility=hidden",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-ffp-contract=fast",
+                                    "-include",
+                                    "checked.h"};
   flags.push_back(gcc ? "-fno-diagnostics-show-caret" : "-fno-caret-diagnostics");
   if (options.checked) {
     flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
-    flags.insert(flags.end(), {"-O3", "-g1"});       // lines, for what goes wrong
+    flags.insert(flags.end(), {"-O3", "-g1"});  // lines, for what goes wrong
   }
   // A register of its own for the worker: kernels/shim/core.h.
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
-  for (const auto& f : options.flags) if (!is_define(f)) flags.push_back(f);
+  for (const auto& f : options.flags)
+    if (!is_define(f)) flags.push_back(f);
   return flags;
 }
 
@@ -268,7 +319,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
     RILLE_TRY(auto said, read_small_file(log, 1 << 20));
     return compile_error(name, options, source.cpu_text, std::move(said));
   }
-  if (options.cache.empty()) {                       // lives until it is loaded
+  if (options.cache.empty()) {  // lives until it is loaded
     built.path = fs::temp_directory_path().string() + "/rille-" + built.key + "-" + std::to_string(::getpid()) + ".so";
     if (::rename(library.c_str(), built.path.c_str()) != 0) return errno_error("cannot write", built.path, errno);
     return built;

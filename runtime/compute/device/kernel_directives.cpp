@@ -28,8 +28,8 @@ class DirectiveReader {
 
  private:
   struct Level {
-    bool outer = false, dead = false;      // what stands around it is dead; what stands in it now
-    Holds taken = Holds::no;               // one of its branches so far
+    bool outer = false, dead = false;  // what stands around it is dead; what stands in it now
+    Holds taken = Holds::no;           // one of its branches so far
   };
 
   bool dead() const { return !levels_.empty() && levels_.back().dead; }
@@ -46,7 +46,8 @@ class DirectiveReader {
   }
 
   std::size_t end_of_line(std::size_t i) const {
-    do ++i; while (i < t_.size() && !ends_line(i));
+    do ++i;
+    while (i < t_.size() && !ends_line(i));
     return i;
   }
 
@@ -85,9 +86,9 @@ class DirectiveReader {
       is_c = is_c || (t_[i] == "extern" && i + 1 < end && t_[i + 1].kind == Token::Kind::text);
     }
     if (!global) return;
-    const bool parameters = name + 1 < end && t_[name + 1] == "(" && t_[name + 1].at == t_[name].at +
-                                                                                            t_[name].text.size();
-    bool whole = parameters;               // its own name of a kernel: #define ONE __global__ void one(float* x) {}
+    const bool parameters =
+        name + 1 < end && t_[name + 1] == "(" && t_[name + 1].at == t_[name].at + t_[name].text.size();
+    bool whole = parameters;  // its own name of a kernel: #define ONE __global__ void one(float* x) {}
     for (std::size_t i = name + 1; i < end; ++i) whole = whole || t_[i] == "{";
     if (whole) result_.makes_kernels = true;
     else result_.global.push_back({t_[name].text, is_c});
@@ -102,7 +103,8 @@ class DirectiveReader {
 }  // namespace
 
 const Directives::Word* Directives::find(std::string_view name) const {
-  for (const auto& w : global) if (w.name == name) return &w;
+  for (const auto& w : global)
+    if (w.name == name) return &w;
   return nullptr;
 }
 

@@ -11,13 +11,13 @@
 namespace rille::device {
 
 struct Directives {
-  std::vector<bool> aside;                 // of each word: below #if 0, or of a macro's text
+  std::vector<bool> aside;  // of each word: below #if 0, or of a macro's text
   struct Word {
     std::string_view name;
-    bool is_c = false;                     // extern "C" stands in it
+    bool is_c = false;  // extern "C" stands in it
   };
-  std::vector<Word> global;                // #define KERNEL extern "C" __global__ void
-  bool makes_kernels = false;              // a macro with parameters has __global__ in it
+  std::vector<Word> global;    // #define KERNEL extern "C" __global__ void
+  bool makes_kernels = false;  // a macro with parameters has __global__ in it
 
   const Word* find(std::string_view name) const;
 };

@@ -10,7 +10,7 @@ constinit thread_local FaultGuard* volatile up_guard __attribute__((tls_model("i
 namespace {
 
 constexpr int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
-constexpr std::size_t stack_bytes = 64 << 10;      // the registers of AVX-512 and AMX alone are 11 kB
+constexpr std::size_t stack_bytes = 64 << 10;  // the registers of AVX-512 and AMX alone are 11 kB
 constexpr greg_t direction_flag = 0x400;
 
 struct sigaction before[NSIG];
@@ -48,7 +48,7 @@ class SignalStack {
   SignalStack() {
     stack_t has{};
     if (::sigaltstack(nullptr, &has) == 0 && !(has.ss_flags & SS_DISABLE)) {
-      ready_ = true;                               // a sanitizer's, or the program's that embeds us
+      ready_ = true;  // a sanitizer's, or the program's that embeds us
       return;
     }
     memory_ = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +80,7 @@ class SignalStack {
 bool install() {
   for (const int signal : signals) {
     if (::sigaction(signal, nullptr, &before[signal]) != 0) return false;
-    struct sigaction mine = before[signal];        // with the mask of the one before, which we may call
+    struct sigaction mine = before[signal];  // with the mask of the one before, which we may call
     mine.sa_sigaction = on_fault;
     mine.sa_flags = (mine.sa_flags & SA_NODEFER) | SA_SIGINFO | SA_ONSTACK;
     if (::sigaction(signal, &mine, nullptr) != 0) return false;

@@ -17,16 +17,16 @@
 namespace rille::device {
 
 struct Fault {
-  int signal = 0;                          // 0: none
-  int code = 0;                            // of siginfo: FPE_INTDIV
-  const void* at = nullptr;                // the address that was touched
-  const void* site = nullptr;              // of the instruction
+  int signal = 0;              // 0: none
+  int code = 0;                // of siginfo: FPE_INTDIV
+  const void* at = nullptr;    // the address that was touched
+  const void* site = nullptr;  // of the instruction
 };
 
 // The place to go on at, as switch_stack() left it (fiber_stack.hpp).
 struct FaultGuard {
-  void* const* home = nullptr;             // where the stack pointer is noted
-  void* worker = nullptr;                  // for r15
+  void* const* home = nullptr;  // where the stack pointer is noted
+  void* worker = nullptr;       // for r15
   Fault fault;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/compute/device/kernel_files.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -9,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-
-#include <fmt/format.h>
 
 #include "runtime/core/base/places.hpp"
 
@@ -61,15 +60,18 @@ Result<WorkDirectory> KernelFiles::work() const {
   std::error_code failed;
   fs::create_directories(directory_, failed);
   if (failed) {
-    return Error(errno_error("cannot make", directory_, failed.value())).with_hint(
-        "compiled kernels are kept there; RILLE_HOME names another place");
+    return Error(errno_error("cannot make", directory_, failed.value()))
+        .with_hint("compiled kernels are kept there; RILLE_HOME names another place");
   }
   return WorkDirectory::create(directory_);
 }
 
 // Best effort: another process may be doing the same.
 void KernelFiles::make_room() const {
-  struct Entry { fs::file_time_type used; fs::path path; };
+  struct Entry {
+    fs::file_time_type used;
+    fs::path path;
+  };
   std::vector<Entry> entries;
   std::error_code failed;
   for (fs::directory_iterator it(directory_, failed), end; !failed && it != end; it.increment(failed)) {

@@ -39,8 +39,8 @@ class KernelFiles {
 
   const std::string& directory() const { return directory_; }
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
-  bool find(const std::string& name) const;           // it is there; it has been used now
-  Result<> put(const std::string& from, const std::string& name) const;   // moves the file
+  bool find(const std::string& name) const;                              // it is there; it has been used now
+  Result<> put(const std::string& from, const std::string& name) const;  // moves the file
   void drop(const std::string& name) const;
   Result<WorkDirectory> work() const;
 

@@ -19,15 +19,26 @@ extern const char words[];
 namespace {
 
 constexpr const char* words_header = "rille_words.h";
-constexpr const char* c_library[] = {"stdint.h", "cstdint", "inttypes.h", "cinttypes", "float.h", "cfloat", "limits.h",
-                                     "climits", "math.h", "cmath", words_header};
-constexpr const char* empty[] = {"stdio.h", "cstdio", "stddef.h", "cstddef", "stdlib.h", "cstdlib", "assert.h",
-                                 "cassert", "string.h", "cstring", "stdbool.h", "cuda.h", "cuda_runtime.h",
-                                 "cuda_runtime_api.h", "device_launch_parameters.h"};
+constexpr const char* c_library[] = {"stdint.h", "cstdint", "inttypes.h", "cinttypes", "float.h",   "cfloat",
+                                     "limits.h", "climits", "math.h",     "cmath",     words_header};
+constexpr const char* empty[] = {"stdio.h",
+                                 "cstdio",
+                                 "stddef.h",
+                                 "cstddef",
+                                 "stdlib.h",
+                                 "cstdlib",
+                                 "assert.h",
+                                 "cassert",
+                                 "string.h",
+                                 "cstring",
+                                 "stdbool.h",
+                                 "cuda.h",
+                                 "cuda_runtime.h",
+                                 "cuda_runtime_api.h",
+                                 "device_launch_parameters.h"};
 // Known to NVRTC without a file.
-constexpr const char* empty_without_toolkit[] = {"vector_types.h", "vector_functions.h", "math_constants.h",
-                                                 "math_functions.h", "device_functions.h",
-                                                 "sm_60_atomic_functions.h"};
+constexpr const char* empty_without_toolkit[] = {"vector_types.h",   "vector_functions.h", "math_constants.h",
+                                                 "math_functions.h", "device_functions.h", "sm_60_atomic_functions.h"};
 constexpr const char* halves[] = {"cuda_fp16.h", "cuda_bf16.h"};
 
 }  // namespace
@@ -44,7 +55,8 @@ std::vector<MemoryHeader> nvrtc_headers(bool toolkit) {
 
 std::vector<std::string> nvrtc_words(bool half) {
   std::vector<std::string> flags = {std::string("--pre-include=") + words_header};
-  if (half) for (const char* name : halves) flags.push_back(std::string("--pre-include=") + name);
+  if (half)
+    for (const char* name : halves) flags.push_back(std::string("--pre-include=") + name);
   return flags;
 }
 
@@ -63,7 +75,7 @@ std::string nvrtc_include_folder(const void* function) {
     if (!failed) folders.push_back((real.parent_path().parent_path() / "include").string());
     const auto folder = fs::path(info.dli_fname).parent_path().parent_path();
     folders.push_back((folder / "include").string());
-    folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());    // another wheel of NVIDIA's
+    folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());  // another wheel of NVIDIA's
   }
   folders.emplace_back("/usr/local/cuda/include");
   // Wheels have their headers in parts, and not all are there: the first that is whole, else the first.

@@ -1,9 +1,9 @@
 // Which kernel is meant, and what compilers say, in the words of a user's script.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/kernel_build.hpp"
 
@@ -19,8 +19,9 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
 }
 
 bool plain_expression(std::string_view name) {
-  return name.size() <= 500 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
-                                                      ":<>, *&+-()'.") == name.npos;
+  return name.size() <= 500 && name.find_first_not_of(
+                                   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+                                   ":<>, *&+-()'.") == name.npos;
 }
 
 struct Remark {
@@ -60,8 +61,9 @@ Result<> check_declaration(const KernelDeclaration& k, const KernelOptions& opti
     hint = "a kernel takes values and pointers: its arguments are copied to the device";
   }
   if (what.empty()) return success();
-  Error e = make_error(ErrorKind::invalid, fmt::format("{}:{}: kernel {}: {}", options.file, options.line + k.line - 1,
-                                                       k.name, what), std::move(hint));
+  Error e = make_error(ErrorKind::invalid,
+                       fmt::format("{}:{}: kernel {}: {}", options.file, options.line + k.line - 1, k.name, what),
+                       std::move(hint));
   e.code = "kernel_compile";
   return e;
 }
@@ -87,8 +89,7 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
     }
     if (source.kernels.empty() || source.makes_kernels || options.name.find("::") != options.name.npos)
       return options.name;
-    return make_error(ErrorKind::invalid, fmt::format("the source has no kernel {}", options.name),
-                      "it has: " + known);
+    return make_error(ErrorKind::invalid, fmt::format("the source has no kernel {}", options.name), "it has: " + known);
   }
   if (source.kernels.empty()) {
     return make_error(ErrorKind::invalid, "the source has no kernel",

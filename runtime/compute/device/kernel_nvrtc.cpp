@@ -1,9 +1,9 @@
 // CUDA's way of kernel_build.hpp: NVRTC, found at run time and declared here, makes a cubin for one architecture. It
 // needs no GPU and no driver.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/cuda_libraries.hpp"
 #include "runtime/compute/device/kernel_build.hpp"
@@ -34,7 +34,7 @@ bool points_to_own_type(std::string_view text, std::string type) {
   const auto tokens = tokens_of(text);
   for (std::size_t i = 0; tokens && i + 1 < tokens->size(); ++i) {
     const auto& t = (*tokens)[i];
-    if (t == "}" && (*tokens)[i + 1] == type) return true;                    // typedef struct { .. } P;
+    if (t == "}" && (*tokens)[i + 1] == type) return true;  // typedef struct { .. } P;
     if (!(t == "struct") && !(t == "class") && !(t == "union") && !(t == "enum")) continue;
     for (std::size_t n = i + 1; n < tokens->size() && n < i + 12; ++n) {
       const auto& word = (*tokens)[n];
@@ -63,9 +63,11 @@ Result<std::vector<rille_abi::Parameter>> parameters_by_text(std::string_view te
 
 // What a build has told of its kernel, as it is kept on disk.
 struct Told {
-  std::string types;                                 // the lowered names of kernel_typeof.hpp's questions
-  struct Constant { std::string symbol, type; };
-  std::vector<Constant> constants;                   // as in options.constants; "" for what is not known
+  std::string types;  // the lowered names of kernel_typeof.hpp's questions
+  struct Constant {
+    std::string symbol, type;
+  };
+  std::vector<Constant> constants;  // as in options.constants; "" for what is not known
 };
 
 Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelSource& source, const std::string& name,
@@ -75,11 +77,14 @@ Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelS
     out.parameters = parameters_of(*types);
   } else if (const auto plain = demangled(out.lowered_name); !plain.empty()) {
     for (const auto& type : parameter_types_of(plain)) out.parameters.push_back(parameter_of(type));
-  } else if (declared) {                             // extern "C": the name tells nothing
+  } else if (declared) {  // extern "C": the name tells nothing
     RILLE_TRY(out.parameters, parameters_by_text(text, name, *declared, options));
   } else if (source.makes_kernels) {
-    return make_error(ErrorKind::invalid, fmt::format("kernel {}: extern \"C\" and made by a macro: nothing tells what "
-                                                      "its parameters are", name), "leave out extern \"C\"");
+    return make_error(ErrorKind::invalid,
+                      fmt::format("kernel {}: extern \"C\" and made by a macro: nothing tells what "
+                                  "its parameters are",
+                                  name),
+                      "leave out extern \"C\"");
   }
   for (std::size_t i = 0; i < options.constants.size(); ++i) {
     const auto& given = options.constants[i].name;
@@ -105,22 +110,20 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
 
 // Their headers take NVRTC as long as the rest of a small kernel.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
-  const auto speaks = [](std::string_view t) {
-    return t.find("half") != t.npos || t.find("bfloat16") != t.npos;
-  };
+  const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
   return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);
 }
 
 // What is tried with a source.
 struct Way {
-  bool types = true;                                 // kernel_typeof.hpp's questions
-  bool words = true;                                 // those of kernel_headers.hpp in front of the source
+  bool types = true;  // kernel_typeof.hpp's questions
+  bool words = true;  // those of kernel_headers.hpp in front of the source
 };
 
 // What NVRTC has said of the questions, where they are why it does not compile.
 struct Refused {
   bool types = false;
-  std::string constant;                              // that is not there
+  std::string constant;  // that is not there
 };
 
 Result<Cubin> compile_now(std::string_view text, const std::string& name, const KernelOptions& options,
@@ -190,11 +193,10 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
 Error no_constant(std::string_view text, const std::string& name, const KernelOptions& options,
                   const std::string& constant) {
   const bool elsewhere = constant_element(text, constant) != rille_abi::other;
-  Error e = make_error(ErrorKind::invalid,
-                       fmt::format("{}:{}: kernel {}: the source has no __constant__ {}", options.file, options.line,
-                                   name, constant),
-                       elsewhere ? fmt::format("one in a namespace is seen after: using its_namespace::{};", constant)
-                                 : "");
+  Error e = make_error(
+      ErrorKind::invalid,
+      fmt::format("{}:{}: kernel {}: the source has no __constant__ {}", options.file, options.line, name, constant),
+      elsewhere ? fmt::format("one in a namespace is seen after: using its_namespace::{};", constant) : "");
   e.code = "kernel_compile";
   return e;
 }
@@ -206,7 +208,7 @@ Result<Cubin> compile_some_way(std::string_view text, const std::string& name, c
   Refused refused;
   for (const bool asked : {true, false}) {
     if (asked ? !types : types && !refused.types) continue;
-    for (const bool words : {true, false}) {         // it may have words of its own for the same
+    for (const bool words : {true, false}) {  // it may have words of its own for the same
       auto compiled = compile_now(text, name, options, flags, {asked, words}, told, refused);
       if (compiled && !refused.constant.empty()) return no_constant(text, name, options, refused.constant);
       if (compiled) return compiled;
@@ -230,7 +232,9 @@ bool read_kept(const std::string& path, Cubin& out, Told& told) {
   if (!text) return false;
   std::vector<std::string> lines;
   std::size_t at = 0;
-  while (!std::string_view(*text).substr(at).starts_with("\x7f" "ELF")) {
+  while (
+      !std::string_view(*text).substr(at).starts_with("\x7f"
+                                                      "ELF")) {
     const auto end = text->find('\n', at);
     if (end == text->npos) return false;
     lines.push_back(text->substr(at, end - at));
@@ -270,7 +274,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
                       "it compiles kernels for GPUs (dev:kernel, k:cubin); all else goes on without it: " +
                           how_to_get(CudaPart::nvrtc));
   }
-  const bool users = !source.kernels.empty() || source.makes_kernels;    // else Rille's own, whose types it knows
+  const bool users = !source.kernels.empty() || source.makes_kernels;  // else Rille's own, whose types it knows
   RILLE_TRY(out, compile_some_way(text, name, options, flags, users, told));
   RILLE_CHECK(tell(out, told, text, source, name, options));
   if (!options.cache.empty()) {

@@ -1,11 +1,11 @@
 #include "runtime/compute/device/kernel_run.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <system_error>
 #include <thread>
 #include <vector>
-
-#include <omp.h>
 
 #include "runtime/compute/device/block_runner.hpp"
 
@@ -38,7 +38,7 @@ void RunnerPool::give(std::unique_ptr<BlockRunner> runner) {
 
 namespace {
 
-constexpr unsigned team_threads_min = 512;   // fewer CUDA threads than this are not worth a team
+constexpr unsigned team_threads_min = 512;  // fewer CUDA threads than this are not worth a team
 
 // Takes blocks until there are none left.
 void work(LaunchShared& launch, RunnerPool& pool, unsigned blocks, unsigned piece) {
@@ -77,7 +77,7 @@ void run_cooperative(LaunchShared& launch, RunnerPool& pool, unsigned blocks) {
     };
     try {
       threads.emplace_back(one);
-    } catch (const std::system_error&) {             // the machine gives no more threads
+    } catch (const std::system_error&) {  // the machine gives no more threads
       no_memory();
       barrier.leave(true);
     }

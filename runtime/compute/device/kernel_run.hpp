@@ -11,8 +11,8 @@
 #include <string>
 
 #include "kernels/shim/abi.h"
-#include "runtime/core/base/result.hpp"
 #include "runtime/compute/device/kernel_check.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::device {
 
@@ -35,15 +35,15 @@ struct KernelRun {
   const rille_abi::Kernel* kernel = nullptr;
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   unsigned shared_bytes = 0;
-  void** arguments = nullptr;              // a pointer to each value
-  bool cooperative = false;                // grid.sync() works: each block has an OS thread
-  MemoryCheck* check = nullptr;            // checked mode: one OS thread runs all
+  void** arguments = nullptr;    // a pointer to each value
+  bool cooperative = false;      // grid.sync() works: each block has an OS thread
+  MemoryCheck* check = nullptr;  // checked mode: one OS thread runs all
 };
 
 struct RunReport {
-  Violation violation;                     // the first one; Kind::none when all went well
-  std::string said;                        // by printf; at most said_bytes_max
-  bool out_of_memory = false;              // no stacks, or no shared memory
+  Violation violation;         // the first one; Kind::none when all went well
+  std::string said;            // by printf; at most said_bytes_max
+  bool out_of_memory = false;  // no stacks, or no shared memory
 };
 constexpr std::size_t said_bytes_max = 1 << 20;
 constexpr unsigned cooperative_blocks_max = 256;

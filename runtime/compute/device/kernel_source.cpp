@@ -1,10 +1,10 @@
 #include "runtime/compute/device/kernel_source.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/kernel_directives.hpp"
 #include "runtime/compute/device/kernel_token.hpp"
@@ -70,8 +70,8 @@ class KernelFinder {
   }
 
   struct Scope {
-    bool space = false;                            // a namespace's, or extern "C": no body
-    std::string name;                              // "a::b::"
+    bool space = false;  // a namespace's, or extern "C": no body
+    std::string name;    // "a::b::"
   };
 
   // namespace a::b {    extern "C" {
@@ -104,7 +104,7 @@ class KernelFinder {
       if (t_[n] == ";" || t_[n] == "{") break;
       if (t_[n] == "*" || t_[n] == "&") returns += t_[n].text;
       if (!t_[n].is_word()) continue;
-      if (t_[n + 1] == "<") {                      // a specialisation: its template is listed
+      if (t_[n + 1] == "<") {  // a specialisation: its template is listed
         const auto end = close_of(n + 1, "<", ">");
         if (end && at(*end + 1) == "(") return success();
         continue;
@@ -127,14 +127,14 @@ class KernelFinder {
       add(i, n, *end, returns);
       return success();
     }
-    return success();                              // something of a macro
+    return success();  // something of a macro
   }
 
   void add(std::size_t start, std::size_t name, std::size_t end, const std::string& returns) {
     KernelDeclaration k;
-    if (const auto type = parameter_of(returns); returns == "auto" || returns.ends_with('&') || type.pointer ||
-                                                 (type.element != rille_abi::other &&
-                                                  type.element != rille_abi::nothing))
+    if (const auto type = parameter_of(returns);
+        returns == "auto" || returns.ends_with('&') || type.pointer ||
+        (type.element != rille_abi::other && type.element != rille_abi::nothing))
       k.returns = returns;
     if (const auto* macro = directives_.find(t_[start].text)) k.is_c = macro->is_c;
     for (const Scope& s : scopes_) k.name += s.name;
@@ -157,7 +157,7 @@ class KernelFinder {
   }
 
   bool follows_template(std::size_t close) const {
-    int depth = 0, round = 0;                        // what stands in round brackets compares
+    int depth = 0, round = 0;  // what stands in round brackets compares
     for (std::size_t i = close + 1; i-- > 0;) {
       if (t_[i] == ")") ++round;
       else if (t_[i] == "(") --round;
@@ -185,16 +185,14 @@ class KernelFinder {
   }
 
   KernelParameter parameter(std::size_t from, std::size_t end) const {
-    std::size_t last = from;                       // without a default value and array brackets
+    std::size_t last = from;  // without a default value and array brackets
     while (last < end && !(t_[last] == "=") && !(t_[last] == "[")) ++last;
     KernelParameter p;
     const bool array = last < end && t_[last] == "[";
     const bool named = last >= from + 2 && t_[last - 1].is_word() && !(t_[last - 2] == "::") &&
                        !one_of(t_[last - 1], {"const", "volatile", "void", "bool", "char", "short", "int", "long",
                                               "float", "double", "signed", "unsigned", "__restrict__", "__restrict"});
-    if (named) {
-      p.name = t_[--last].text;
-    }
+    if (named) { p.name = t_[--last].text; }
     for (std::size_t i = from; i < last; ++i) {
       if (one_of(t_[i], {"__restrict__", "__restrict", "__grid_constant__"})) continue;
       const bool blank = !p.type.empty() && t_[i].is_word() && i > from && (t_[i - 1].is_word() || t_[i - 1] == ">");
@@ -220,7 +218,7 @@ class KernelFinder {
   std::size_t begin_of(std::size_t i) const {
     std::size_t begin = i;
     for (std::size_t n = i; n > 0 && i - n < 16 && !directives_.aside[n - 1]; --n) {
-      if (t_[n - 1] == ")") {                      // extern __align__(16) __shared__
+      if (t_[n - 1] == ")") {  // extern __align__(16) __shared__
         if (n < 4 || !(t_[n - 3] == "(") || !aligns(t_[n - 4])) break;
         n -= 3;
       }
@@ -237,7 +235,7 @@ class KernelFinder {
     if (const std::size_t end = dynamic_shared(begin)) return end - i;
     result_.flat = false;
     const std::size_t fixed = t_[begin] == "static" ? begin : at(i + 1) == "static" ? i + 1 : i;
-    if (fixed != i) replace(fixed, fixed, "");     // which __shared__ says already
+    if (fixed != i) replace(fixed, fixed, "");  // which __shared__ says already
     return fixed > i ? 1 : 0;
   }
 
@@ -270,16 +268,19 @@ class KernelFinder {
   std::string shared_pointer(const std::string& type, const std::string& name) const {
     const bool outside = std::all_of(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.space; });
     if (!outside) return fmt::format("{0}* const {1} = ({0}*)rille_shared(); (void){1};", type, name);
-    return fmt::format("static __thread {0}* {1}; "
-                       "static rille_shared_name rille_name_{1}([](void* p) RILLE_UNWATCHED {{ {1} = ({0}*)p; }});",
-                       type, name);
+    return fmt::format(
+        "static __thread {0}* {1}; "
+        "static rille_shared_name rille_name_{1}([](void* p) RILLE_UNWATCHED {{ {1} = ({0}*)p; }});",
+        type, name);
   }
 
   // blockIdx.x * blockDim.x + threadIdx.x in its four orders. How many more words it has taken.
   std::size_t position(std::size_t i) {
-    static constexpr std::array<std::array<std::string_view, 5>, 4> orders = {{
-        {"blockIdx", "*", "blockDim", "+", "threadIdx"}, {"blockDim", "*", "blockIdx", "+", "threadIdx"},
-        {"threadIdx", "+", "blockIdx", "*", "blockDim"}, {"threadIdx", "+", "blockDim", "*", "blockIdx"}}};
+    static constexpr std::array<std::array<std::string_view, 5>, 4> orders = {
+        {{"blockIdx", "*", "blockDim", "+", "threadIdx"},
+         {"blockDim", "*", "blockIdx", "+", "threadIdx"},
+         {"threadIdx", "+", "blockIdx", "*", "blockDim"},
+         {"threadIdx", "+", "blockDim", "*", "blockIdx"}}};
     if (i + 10 >= t_.size() || !t_[i].is_word()) return 0;
     const auto axis = t_[i + 2].text;
     if (axis != "x" && axis != "y" && axis != "z") return 0;
@@ -305,7 +306,7 @@ class KernelFinder {
   KernelSource result_;
   std::string out_;
   std::size_t copied_ = 0;
-  std::vector<Scope> scopes_;                      // of each open brace
+  std::vector<Scope> scopes_;  // of each open brace
 };
 
 }  // namespace
@@ -314,8 +315,8 @@ const KernelDeclaration* KernelSource::find(std::string_view name) const {
   const KernelDeclaration* found = nullptr;
   for (const auto& k : kernels) {
     if (k.name == name) return &k;
-    const bool fits = k.name.ends_with(name) && std::string_view(k.name).substr(0, k.name.size() - name.size())
-                                                    .ends_with("::");
+    const bool fits =
+        k.name.ends_with(name) && std::string_view(k.name).substr(0, k.name.size() - name.size()).ends_with("::");
     if (fits && found) return nullptr;
     if (fits) found = &k;
   }

@@ -20,18 +20,18 @@
 namespace rille::device {
 
 struct KernelParameter {
-  std::string type;                        // as written, blanks made one
-  std::string name;                        // "" when it has none
+  std::string type;  // as written, blanks made one
+  std::string name;  // "" when it has none
 };
 
 struct KernelDeclaration {
-  std::string name;                        // a::scale in namespace a
+  std::string name;  // a::scale in namespace a
   std::vector<KernelParameter> parameters;
   bool is_template = false;
-  bool is_c = false;                       // extern "C" in front of it
+  bool is_c = false;  // extern "C" in front of it
   bool has_body = false;
-  int line = 1;                            // of its name
-  std::string returns;                     // "int", when it is surely not void
+  int line = 1;         // of its name
+  std::string returns;  // "int", when it is surely not void
 };
 
 struct KernelSource {
@@ -39,7 +39,7 @@ struct KernelSource {
   std::string cpu_text;                    // as many lines as the source
   std::vector<std::string> own_types;      // typedef long long int64_t: names of the shim's, which it makes its own
   bool flat = true;
-  bool makes_kernels = false;              // by a macro with parameters: only a compiler knows their names
+  bool makes_kernels = false;  // by a macro with parameters: only a compiler knows their names
 
   // Without its namespace, too, where one alone is called so.
   const KernelDeclaration* find(std::string_view name) const;

@@ -1,8 +1,8 @@
 #include "runtime/compute/device/kernel_token.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace rille::device {
 

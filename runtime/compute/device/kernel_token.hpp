@@ -13,7 +13,7 @@ namespace rille::device {
 struct Token {
   enum class Kind : unsigned char { word, number, text, sign } kind = Kind::sign;
   std::string_view text;
-  std::size_t at = 0;                      // offset in the source
+  std::size_t at = 0;  // offset in the source
   int line = 1;
   bool operator==(std::string_view other) const { return text == other; }
   bool is_word() const { return kind == Kind::word; }

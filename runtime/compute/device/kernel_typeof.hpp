@@ -22,8 +22,8 @@ std::string typeof_variable(const std::string& name);
 
 // An answer.
 struct TypeOf {
-  std::string type;                        // "void (*)(float*, P)", "float const [4]"
-  std::vector<unsigned> sizes;             // of each parameter, or of the variable
+  std::string type;             // "void (*)(float*, P)", "float const [4]"
+  std::vector<unsigned> sizes;  // of each parameter, or of the variable
 };
 // From the lowered name of a question; nothing when it is none.
 std::optional<TypeOf> read_typeof(const std::string& lowered);

@@ -1,7 +1,7 @@
 // Types by their names, and their names: the part of kernel_source.hpp that needs no source.
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "runtime/compute/device/kernel_source.hpp"
 #include "runtime/compute/device/kernel_token.hpp"
@@ -12,24 +12,53 @@ namespace {
 
 using rille_abi::Element;
 
-struct Row { const char* name; Element element; unsigned size; const char* vector; };
-constexpr Row rows[] = {
-    {"void", rille_abi::nothing, 0, nullptr},     {"bool", rille_abi::boolean, 1, nullptr},
-    {"char", rille_abi::i8, 1, "char"},           {"unsigned char", rille_abi::u8, 1, "uchar"},
-    {"short", rille_abi::i16, 2, "short"},        {"unsigned short", rille_abi::u16, 2, "ushort"},
-    {"int", rille_abi::i32, 4, "int"},            {"unsigned int", rille_abi::u32, 4, "uint"},
-    {"long long", rille_abi::i64, 8, "longlong"}, {"unsigned long long", rille_abi::u64_, 8, "ulonglong"},
-    {"__half", rille_abi::f16, 2, "__half"},      {"__nv_bfloat16", rille_abi::bf16, 2, "__nv_bfloat16"},
-    {"float", rille_abi::f32, 4, "float"},        {"double", rille_abi::f64, 8, "double"},
+struct Row {
+  const char* name;
+  Element element;
+  unsigned size;
+  const char* vector;
 };
-struct Alias { const char* name; const char* plain; };
+constexpr Row rows[] = {
+    {"void", rille_abi::nothing, 0, nullptr},
+    {"bool", rille_abi::boolean, 1, nullptr},
+    {"char", rille_abi::i8, 1, "char"},
+    {"unsigned char", rille_abi::u8, 1, "uchar"},
+    {"short", rille_abi::i16, 2, "short"},
+    {"unsigned short", rille_abi::u16, 2, "ushort"},
+    {"int", rille_abi::i32, 4, "int"},
+    {"unsigned int", rille_abi::u32, 4, "uint"},
+    {"long long", rille_abi::i64, 8, "longlong"},
+    {"unsigned long long", rille_abi::u64_, 8, "ulonglong"},
+    {"__half", rille_abi::f16, 2, "__half"},
+    {"__nv_bfloat16", rille_abi::bf16, 2, "__nv_bfloat16"},
+    {"float", rille_abi::f32, 4, "float"},
+    {"double", rille_abi::f64, 8, "double"},
+};
+struct Alias {
+  const char* name;
+  const char* plain;
+};
 constexpr Alias aliases[] = {
-    {"signed char", "char"}, {"int8_t", "char"}, {"uint8_t", "unsigned char"}, {"int16_t", "short"},
-    {"uint16_t", "unsigned short"}, {"signed", "int"}, {"signed int", "int"}, {"int32_t", "int"},
-    {"unsigned", "unsigned int"}, {"uint", "unsigned int"}, {"uint32_t", "unsigned int"}, {"long", "long long"},
-    {"long int", "long long"}, {"int64_t", "long long"}, {"ptrdiff_t", "long long"},
-    {"unsigned long", "unsigned long long"}, {"uint64_t", "unsigned long long"}, {"size_t", "unsigned long long"},
-    {"half", "__half"}, {"nv_bfloat16", "__nv_bfloat16"},
+    {"signed char", "char"},
+    {"int8_t", "char"},
+    {"uint8_t", "unsigned char"},
+    {"int16_t", "short"},
+    {"uint16_t", "unsigned short"},
+    {"signed", "int"},
+    {"signed int", "int"},
+    {"int32_t", "int"},
+    {"unsigned", "unsigned int"},
+    {"uint", "unsigned int"},
+    {"uint32_t", "unsigned int"},
+    {"long", "long long"},
+    {"long int", "long long"},
+    {"int64_t", "long long"},
+    {"ptrdiff_t", "long long"},
+    {"unsigned long", "unsigned long long"},
+    {"uint64_t", "unsigned long long"},
+    {"size_t", "unsigned long long"},
+    {"half", "__half"},
+    {"nv_bfloat16", "__nv_bfloat16"},
 };
 
 bool is_word_char(char c) {
@@ -40,13 +69,13 @@ bool is_word_char(char c) {
 struct Parts {
   std::vector<std::string> words;
   int stars = 0;
-  bool constant = false;                           // what is pointed to, or the value
+  bool constant = false;  // what is pointed to, or the value
   bool plain = true;
 };
 
 Parts parts_of(std::string_view type) {
   Parts p;
-  int depth = 0;                                   // in V<const float*>
+  int depth = 0;  // in V<const float*>
   for (std::size_t i = 0; i < type.size();) {
     if (type[i] == '<') ++depth;
     if (type[i] == '>') --depth;
@@ -74,8 +103,10 @@ Parts parts_of(std::string_view type) {
 }
 
 const Row* row_named(std::string name) {
-  for (const auto& a : aliases) if (name == a.name) name = a.plain;
-  for (const auto& r : rows) if (name == r.name) return &r;
+  for (const auto& a : aliases)
+    if (name == a.name) name = a.plain;
+  for (const auto& r : rows)
+    if (name == r.name) return &r;
   return nullptr;
 }
 
@@ -114,7 +145,10 @@ std::vector<std::string> parameter_types_of(std::string_view demangled) {
   std::size_t start = end;
   for (std::size_t i = end + 1; i-- > 0;) {
     if (demangled[i] == ')' || demangled[i] == '>') ++depth;
-    if ((demangled[i] == '(' || demangled[i] == '<') && --depth == 0) { start = i + 1; break; }
+    if ((demangled[i] == '(' || demangled[i] == '<') && --depth == 0) {
+      start = i + 1;
+      break;
+    }
   }
   std::string one;
   const auto take = [&] {
@@ -160,7 +194,7 @@ unsigned constant_element(std::string_view text, const std::string& name) {
     if (!(t[i] == "__constant__")) continue;
     std::size_t from = i;
     while (from > 0 && t[from - 1].is_word()) --from;
-    std::string type, declared;                      // the last word is the first name
+    std::string type, declared;  // the last word is the first name
     std::size_t n = from;
     for (; n < t.size() && (t[n].is_word() || t[n] == "::" || t[n] == "*"); ++n) {
       if (t[n] == "__constant__" || t[n] == "static" || t[n] == "extern" || t[n] == "__device__") continue;

@@ -1,5 +1,9 @@
 #include "runtime/compute/device/lane.hpp"
 
+#include <omp.h>
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -7,10 +11,6 @@
 #include <deque>
 #include <mutex>
 #include <thread>
-
-#include <omp.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include "kernels/call.hpp"
 #include "runtime/compute/device/lane_busy.hpp"
@@ -45,7 +45,7 @@ struct Lane::State {
   std::deque<Job> jobs;
   std::atomic<std::size_t> depth{0};
   bool stop = false;
-  bool orphaned = false;               // the thread owns this, and deletes it when it ends
+  bool orphaned = false;  // the thread owns this, and deletes it when it ends
   int threads = 1;
   std::string name;
   std::thread thread;
@@ -53,7 +53,7 @@ struct Lane::State {
   void run() {
     resting = {&mutex, &wake, &jobs, &stop};
     pthread_setname_np(pthread_self(), name.c_str());
-    omp_set_num_threads(threads);      // this thread's teams; nothing else in the process is touched
+    omp_set_num_threads(threads);  // this thread's teams; nothing else in the process is touched
     omp_set_dynamic(0);
     kernels::LaneState lane;
     for (;;) {
@@ -66,7 +66,7 @@ struct Lane::State {
         jobs.pop_front();
       }
       job(lane);
-      job = nullptr;                   // what it held goes before it counts as finished
+      job = nullptr;  // what it held goes before it counts as finished
       --depth;
       --jobs_of_all;
     }
@@ -107,7 +107,7 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
 }
 
 std::shared_ptr<Lane> Lane::of_device(const std::string& name) {
-  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));   // more than that is no thread's name
+  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));  // more than that is no thread's name
 }
 
 Lane::Lane(int threads, std::string name) : state_(std::make_unique<State>()) {

@@ -13,7 +13,9 @@
 #include <string>
 #include <utility>
 
-namespace rille::kernels { class LaneState; }
+namespace rille::kernels {
+class LaneState;
+}
 
 namespace rille::device {
 
@@ -30,7 +32,7 @@ class Lane {
   Lane& operator=(const Lane&) = delete;
 
   void post(Job job);
-  std::size_t depth() const;     // jobs posted and not finished: what a caller that must not run ahead looks at
+  std::size_t depth() const;  // jobs posted and not finished: what a caller that must not run ahead looks at
   int threads() const;
 
  private:

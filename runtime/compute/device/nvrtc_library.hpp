@@ -21,12 +21,12 @@ struct Nvrtc {
   int (*lowered_name)(Program, const char* expression, const char** lowered);
   const char* (*error_text)(int);
   int (*version)(int* major, int* minor);
-  std::string why;                             // it could not be loaded
+  std::string why;  // it could not be loaded
 };
 const Nvrtc& nvrtc();
 
-std::string why_no_nvrtc();                    // "": it can be loaded here
-int nvrtc_version();                           // 13000; 0: there is none
+std::string why_no_nvrtc();  // "": it can be loaded here
+int nvrtc_version();         // 13000; 0: there is none
 // Which NVRTC it would be, without loading it where a file tells.
 std::string nvrtc_identity();
 
@@ -34,12 +34,14 @@ struct NvrtcProgram {
   const Nvrtc& n;
   Nvrtc::Program program = nullptr;
   explicit NvrtcProgram(const Nvrtc& library) : n(library) {}
-  ~NvrtcProgram() { if (program) n.destroy(&program); }
+  ~NvrtcProgram() {
+    if (program) n.destroy(&program);
+  }
   NvrtcProgram(const NvrtcProgram&) = delete;
   NvrtcProgram& operator=(const NvrtcProgram&) = delete;
 
-  std::string log() const;                     // what the compiler has said; "": nothing
-  int cubin(std::string& image) const;         // NVRTC's code; 0: well
+  std::string log() const;              // what the compiler has said; "": nothing
+  int cubin(std::string& image) const;  // NVRTC's code; 0: well
 };
 
 }  // namespace rille::device

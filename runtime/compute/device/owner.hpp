@@ -12,13 +12,13 @@ class OwnedBy {
   ~OwnedBy();
   OwnedBy(const OwnedBy&) = delete;
   OwnedBy& operator=(const OwnedBy&) = delete;
-  static const char* said();            // null where nobody has
-  static const char* now();             // "other" then
+  static const char* said();  // null where nobody has
+  static const char* now();   // "other" then
 
  private:
   const char* before_;
 };
 
-const char* interned(const std::string& name);   // few and short ones only: they stay
+const char* interned(const std::string& name);  // few and short ones only: they stay
 
 }  // namespace rille::device

@@ -18,7 +18,7 @@ class Stream {
   virtual ~Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  std::uint64_t number() const { return number_; }   // from 1 on; no other one of this process has it
+  std::uint64_t number() const { return number_; }  // from 1 on; no other one of this process has it
 
  private:
   static inline std::atomic<std::uint64_t> last_{0};

@@ -1,9 +1,9 @@
 #include "runtime/compute/tensor/autograd.hpp"
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/tensor/custom_grad.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
@@ -29,7 +29,8 @@ GradFn::~GradFn() {
   std::vector<std::shared_ptr<GradFn>> list;
   const bool first = doomed == nullptr;
   if (first) doomed = &list;
-  for (auto& e : edges) if (e.fn) doomed->push_back(std::move(e.fn));
+  for (auto& e : edges)
+    if (e.fn) doomed->push_back(std::move(e.fn));
   if (!first) return;
   while (!list.empty()) {
     const auto last = std::move(list.back());
@@ -43,8 +44,8 @@ namespace {
 // Functions still to be walked, latest first: an output's function always has a greater order than its inputs'.
 struct Walk {
   std::map<std::uint64_t, std::pair<std::shared_ptr<GradFn>, std::vector<Tensor>>> waiting;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, Tensor>> leaves;   // in the order in which they were reached
-  std::set<std::uint64_t> seen;                    // memories that the script holds, or may: the seed, a rule's tensors
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, Tensor>> leaves;  // in the order in which they were reached
+  std::set<std::uint64_t> seen;  // memories that the script holds, or may: the seed, a rule's tensors
 
   Result<void> give(const std::shared_ptr<GradFn>& fn, int output, const Tensor& g) {
     auto& [kept, grads] = waiting[fn->order];
@@ -56,7 +57,8 @@ struct Walk {
   }
 
   Result<void> give_leaf(const std::shared_ptr<TensorImpl>& leaf, const Tensor& g) {
-    for (auto& [known, total] : leaves) if (known == leaf) return sum_into(total, g);
+    for (auto& [known, total] : leaves)
+      if (known == leaf) return sum_into(total, g);
     leaves.emplace_back(leaf, g);
     return success();
   }
@@ -100,7 +102,8 @@ Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vecto
   if (missing) return success();
   const bool foreign = is_custom(*fn);
   const auto shown = [&](const std::vector<Tensor>& tensors) {
-    for (const auto& t : tensors) if (foreign && t) walk.seen.insert(t.impl()->storage->id);
+    for (const auto& t : tensors)
+      if (foreign && t) walk.seen.insert(t.impl()->storage->id);
   };
   shown(b.grads());
   auto& impl = fn->graph().impl();
@@ -166,8 +169,11 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   NoGrad guard(g);
   Tensor seed = given ? given.detach() : Tensor{};
   const double share = 1.0 / g.modes().parts;
-  if (!seed) { RILLE_TRY(seed, full(g, loss.shape(), share, loss.dtype())); }
-  else if (share != 1) { RILLE_TRY(seed, mul(seed, share)); }
+  if (!seed) {
+    RILLE_TRY(seed, full(g, loss.shape(), share, loss.dtype()));
+  } else if (share != 1) {
+    RILLE_TRY(seed, mul(seed, share));
+  }
   Walk walk;
   walk.seen.insert(seed.impl()->storage->id);
   if (!loss.impl()->grad_fn) RILLE_CHECK(walk.give_leaf(loss.impl(), seed));
@@ -194,9 +200,9 @@ Result<std::vector<Tensor>> gradients_of(const char* op, const std::vector<Tenso
     }
     if (!t) continue;
     if (!is_floating(t.dtype()) || (!grads.empty() && t.dtype() != grads[0].dtype()))
-      return make_error(ErrorKind::invalid, fmt::format("{}: gradients of {} and {}", op,
-                                                        name_of((grads.empty() ? t : grads[0]).dtype()),
-                                                        name_of(t.dtype())));
+      return make_error(ErrorKind::invalid,
+                        fmt::format("{}: gradients of {} and {}", op, name_of((grads.empty() ? t : grads[0]).dtype()),
+                                    name_of(t.dtype())));
     grads.push_back(std::move(t));
   }
   return grads;

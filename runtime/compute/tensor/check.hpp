@@ -1,9 +1,9 @@
 // Checks that several operations share, and casts to a common type. Not for bindings.
 #pragma once
 
-#include <string_view>
-
 #include <fmt/format.h>
+
+#include <string_view>
 
 #include "runtime/compute/tensor/ops.hpp"
 #include "runtime/compute/tensor/record.hpp"

@@ -1,8 +1,8 @@
 #include "runtime/compute/tensor/collective.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "runtime/compute/tensor/failure.hpp"
 #include "runtime/compute/tensor/ops.hpp"
@@ -31,7 +31,8 @@ class Exchange final : public kernels::Payload {
     const bool apart = op_.kind == Kind::all_gather || op_.kind == Kind::reduce_scatter;
     if (apart) pieces.push_back({c.in[0].data, c.out[0].data, op_.count});
     else if (op_.kind == Kind::send) pieces.push_back({c.in[0].data, nullptr, op_.count});
-    else for (int i = 0; i < c.n_out; ++i) pieces.push_back({c.out[i].data, c.out[i].data, c.out[i].count()});
+    else
+      for (int i = 0; i < c.n_out; ++i) pieces.push_back({c.out[i].data, c.out[i].data, c.out[i].count()});
     if (auto ran = ranks_->run(op_, pieces); !ran) fail_with(c, ran.error());
   }
 
@@ -66,10 +67,10 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
   const char* const verb = collective::name_of(kind);
   if (!t) return make_error(ErrorKind::invalid, fmt::format("{}: an empty tensor handle", verb));
   if (!ranks->takes(*t.device())) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: a tensor on {}, and the communicator is one of {}", verb,
-                                                      t.device()->name(), ranks->place()),
-                      fmt::format("t:to(\"{}\") moves it; device = .. chooses when the communicator is made",
-                                  ranks->place()));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: a tensor on {}, and the communicator is one of {}", verb, t.device()->name(), ranks->place()),
+        fmt::format("t:to(\"{}\") moves it; device = .. chooses when the communicator is made", ranks->place()));
   }
   return success();
 }
@@ -78,9 +79,9 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
 Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
   RILLE_CHECK(check_operand(ranks, kind, t));
   if (t.graph().grad_enabled() && t.requires_grad() && !t.is_leaf()) {
-    return make_error(ErrorKind::state, fmt::format("{}: {}{} is written, and a gradient goes through it",
-                                                    collective::name_of(kind), rille::name_of(t.dtype()),
-                                                    to_string(t.shape())),
+    return make_error(ErrorKind::state,
+                      fmt::format("{}: {}{} is written, and a gradient goes through it", collective::name_of(kind),
+                                  rille::name_of(t.dtype()), to_string(t.shape())),
                       "give its detach()");
   }
   return t.detach();
@@ -184,7 +185,8 @@ Result<Tensor> reduce_scatter(const Ranks& ranks, const Tensor& t, collective::R
   RILLE_CHECK(check_first(ranks, Kind::reduce_scatter, t));
   if (t.size(0) % ranks->world() != 0) {
     return make_error(ErrorKind::invalid, fmt::format("reduce_scatter: {} cannot be divided into {} parts along its "
-                                                      "first dimension", to_string(t.shape()), ranks->world()));
+                                                      "first dimension",
+                                                      to_string(t.shape()), ranks->world()));
   }
   NoGrad guard(t.graph());
   RILLE_TRY(const auto mine, contiguous(t.detach()));
@@ -218,7 +220,8 @@ Result<void> barrier(const Ranks& ranks, Graph& g) { return give(g, ranks, {}, {
 Result<void> average_gradients(const Ranks& ranks, const std::vector<Tensor>& parameters) {
   if (parameters.empty() || !parameters[0].graph().modes().last_part()) return success();
   std::vector<Tensor> grads;
-  for (const auto& p : parameters) if (Tensor g = p.grad()) grads.push_back(std::move(g));
+  for (const auto& p : parameters)
+    if (Tensor g = p.grad()) grads.push_back(std::move(g));
   return all_reduce_(ranks, grads, collective::Reduce::mean);
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/compute/tensor/compile.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -7,34 +9,33 @@
 #include <unordered_set>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "runtime/compute/device/executor.hpp"
 #include "runtime/compute/tensor/replay.hpp"
 
 namespace rille::tensor {
 
-void send(Graph& g, std::shared_ptr<Node> node);   // graph.cpp
+void send(Graph& g, std::shared_ptr<Node> node);  // graph.cpp
 
 namespace {
 
 // One key's history: its operations as noted, then its plan.
 struct Variant {
   std::string key;
-  Signature signature;                                                // the same, for causes
+  Signature signature;  // the same, for causes
   std::vector<Note> notes;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;   // leaf, had .grad
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf, had .grad
   std::vector<Watched> watched;
-  mutable std::uint64_t marks = 0;                                    // the graph's, when these were as they had been
-  std::vector<std::shared_ptr<TensorImpl>> graded;                    // had one: further inputs, in order
-  std::vector<std::shared_ptr<TensorImpl>> changed;                   // leaves whose .grad the function sets
-  std::vector<bool> cleared;                                          // of those: to nothing
-  std::size_t results = 0;                                            // outputs before the gradients
+  mutable std::uint64_t marks = 0;                   // the graph's, when these were as they had been
+  std::vector<std::shared_ptr<TensorImpl>> graded;   // had one: further inputs, in order
+  std::vector<std::shared_ptr<TensorImpl>> changed;  // leaves whose .grad the function sets
+  std::vector<bool> cleared;                         // of those: to nothing
+  std::size_t results = 0;                           // outputs before the gradients
   std::shared_ptr<Plan> plan;
 
   bool fits(const std::string& wanted, std::uint64_t marks_now) const {
     if (key != wanted) return false;
-    for (const auto& [leaf, had] : guards) if (bool(leaf->grad) != had) return false;
+    for (const auto& [leaf, had] : guards)
+      if (bool(leaf->grad) != had) return false;
     if (marks != marks_now && first_changed()) return false;
     marks = marks_now;
     return true;
@@ -93,22 +94,22 @@ struct Compiled::State {
   bool check = false;
   Recompute recompute = Recompute::none;
   bool epilogues = false;
-  int part = 0, parts = 1;                         // of the next call, or that in progress
-  bool plain = false;                              // the call in progress runs as it is: numbers are checked
-  std::list<Variant> variants;                     // most recently used first
+  int part = 0, parts = 1;      // of the next call, or that in progress
+  bool plain = false;           // the call in progress runs as it is: numbers are checked
+  std::list<Variant> variants;  // most recently used first
   Retraces retraces;
-  Signature signature;                             // of the call in progress, if its key is new
-  std::vector<Difference> cause;                   // why it is
-  std::string moved;                               // "argument 1: device cpu became cuda:0", before the first recording
-  std::deque<std::size_t> dropped;                 // hashes of keys that made room, the last few
-  Variant* current = nullptr;                      // of the call in progress; null: a new key
-  std::string key, plain_key;                      // of the call in progress; without its tensors
-  Ids outside;                                     // storages that some recording reached other than by an argument
+  Signature signature;              // of the call in progress, if its key is new
+  std::vector<Difference> cause;    // why it is
+  std::string moved;                // "argument 1: device cpu became cuda:0", before the first recording
+  std::deque<std::size_t> dropped;  // hashes of keys that made room, the last few
+  Variant* current = nullptr;       // of the call in progress; null: a new key
+  std::string key, plain_key;       // of the call in progress; without its tensors
+  Ids outside;                      // storages that some recording reached other than by an argument
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
-  std::shared_ptr<const Plan> last;                // of the call before
-  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();   // of all plans; the lane's
+  std::shared_ptr<const Plan> last;                                            // of the call before
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // of all plans; the lane's
 
   std::string why_one_by_one() const {
     auto* const executor = graph->device()->executor();
@@ -151,7 +152,8 @@ struct Compiled::State {
   }
 
   void restore_grads() {
-    for (const auto& g : notebook->guards()) if (g.changed) g.leaf->grad = g.before;
+    for (const auto& g : notebook->guards())
+      if (g.changed) g.leaf->grad = g.before;
   }
 
   // Compares with the recording that is nearest to this call.
@@ -161,7 +163,7 @@ struct Compiled::State {
     if (variants.empty() && !moved.empty()) cause.push_back({Cause::device, moved});
     for (const auto& v : variants) {
       auto found = v.different_from(signature);
-      const bool nearest = found.empty() || found[0].cause == Cause::grad;   // the same key
+      const bool nearest = found.empty() || found[0].cause == Cause::grad;  // the same key
       if (cause.empty() || nearest || found.size() < cause.size()) cause = std::move(found);
       if (nearest) break;
     }
@@ -169,8 +171,8 @@ struct Compiled::State {
       cause.push_back({Cause::sharing, "an argument is, or is no longer, a tensor the function reaches by itself"});
     }
     if (std::find(dropped.begin(), dropped.end(), std::hash<std::string>{}(key)) == dropped.end()) return;
-    cause.insert(cause.begin(), {Cause::dropped, fmt::format("its recording had been dropped: {} are kept",
-                                                             variant_limit)});
+    cause.insert(cause.begin(),
+                 {Cause::dropped, fmt::format("its recording had been dropped: {} are kept", variant_limit)});
   }
 
   void keep(Variant v) {
@@ -195,7 +197,7 @@ struct Compiled::State {
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
     v.watched = notebook->watched();
-    v.marks = 0;                                   // to be looked at in the next call
+    v.marks = 0;  // to be looked at in the next call
   }
 
   Result<void> capture(Variant& v, const std::vector<Tensor>& results) {
@@ -211,8 +213,8 @@ struct Compiled::State {
       v.cleared.push_back(!g.leaf->grad);
       if (g.leaf->grad) all.push_back(g.leaf->grad);
     }
-    RILLE_TRY(v.plan, make_plan(*notebook, all, {recompute, why_one_by_one().empty(),
-                                                 epilogues && graph->device()->executor()}));
+    RILLE_TRY(v.plan, make_plan(*notebook, all,
+                                {recompute, why_one_by_one().empty(), epilogues && graph->device()->executor()}));
     v.plan->arena = arena;
     return success();
   }
@@ -263,8 +265,7 @@ struct Compiled::State {
   }
 };
 
-Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute, bool epilogues,
-                   int accumulate)
+Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute, bool epilogues, int accumulate)
     : state_(std::make_unique<State>()) {
   state_->graph = std::move(graph);
   state_->check = check;
@@ -272,7 +273,9 @@ Compiled::Compiled(std::shared_ptr<Graph> graph, bool check, Recompute recompute
   state_->epilogues = epilogues;
   state_->parts = accumulate;
 }
-Compiled::~Compiled() { if (state_ && state_->notebook) abandon(); }
+Compiled::~Compiled() {
+  if (state_ && state_->notebook) abandon();
+}
 Compiled::Compiled(Compiled&&) noexcept = default;
 Compiled& Compiled::operator=(Compiled&&) noexcept = default;
 
@@ -284,13 +287,11 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
                       "call its plain form there");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i])
-      return make_error(ErrorKind::invalid,
-                        fmt::format("compile: argument {} is an empty tensor handle", i + 1));
+      return make_error(ErrorKind::invalid, fmt::format("compile: argument {} is an empty tensor handle", i + 1));
     if (inputs[i].requires_grad()) {
-      return make_error(
-          ErrorKind::invalid,
-          fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
-          "pass its detach(); parameters are reached as upvalues");
+      return make_error(ErrorKind::invalid,
+                        fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
+                        "pass its detach(); parameters are reached as upvalues");
     }
     if (inputs[i].impl()->storage->trace)
       return make_error(ErrorKind::state,
@@ -403,7 +404,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   }
   Variant& v = *s.current;
   if (auto difference = first_difference(v.notes, s.notebook->notes()); !difference.empty()) {
-    s.learn(v);                                    // the next call is compared with this one
+    s.learn(v);  // the next call is compared with this one
     v.plan.reset();
     abandon();
     return make_error(ErrorKind::state,

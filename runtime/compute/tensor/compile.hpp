@@ -39,17 +39,17 @@ namespace rille::tensor {
 enum class Recompute : std::uint8_t { none, elementwise, norms };
 
 struct PlanInfo {
-  std::size_t recorded = 0, calls = 0;      // operations before and after removing dead ones
-  std::size_t arena_bytes = 0;              // temporaries, after planning
-  std::size_t temporary_bytes = 0;          // the same without sharing
-  std::string one_by_one;                   // why groups are not one kernel each; "": they are
-  std::vector<ProfileRow> costs;            // of the calls, by operation and shape; without times
+  std::size_t recorded = 0, calls = 0;  // operations before and after removing dead ones
+  std::size_t arena_bytes = 0;          // temporaries, after planning
+  std::size_t temporary_bytes = 0;      // the same without sharing
+  std::string one_by_one;               // why groups are not one kernel each; "": they are
+  std::vector<ProfileRow> costs;        // of the calls, by operation and shape; without times
 };
 
 class Compiled {
  public:
   enum class Next { call, replayed };
-  static constexpr std::size_t variant_limit = 32;   // keys kept; the least recently used goes
+  static constexpr std::size_t variant_limit = 32;  // keys kept; the least recently used goes
 
   // accumulate: so many calls are the parts of one batch (Graph::Modes::parts), each the next one.
   // epilogues: on a CUDA device a linear product and its activation become one call of cuBLASLt; the activation sees
@@ -62,16 +62,16 @@ class Compiled {
 
   // state: another compiled function is being called in this graph.
   Result<Next> begin(const std::vector<Tensor>& inputs, const std::string& key = {});
-  const std::vector<Tensor>& arguments() const;      // after Next::call
+  const std::vector<Tensor>& arguments() const;  // after Next::call
   Result<std::vector<Tensor>> end(const std::vector<Tensor>& results);
-  void abandon();                                     // fn failed: forget this call
-  const std::vector<Tensor>& outputs() const;        // after Next::replayed
+  void abandon();                              // fn failed: forget this call
+  const std::vector<Tensor>& outputs() const;  // after Next::replayed
   // Why there are recordings beyond the first, and a line about them if there are many and it was not yet taken.
   const Retraces& retraces() const;
-  std::size_t variants() const;                       // recordings kept now
+  std::size_t variants() const;  // recordings kept now
   std::string take_warning();
-  void succeed(Compiled& before);                     // the same function on another device: goes on counting
-  PlanInfo info() const;                              // of the variant used last; zeros before capture
+  void succeed(Compiled& before);  // the same function on another device: goes on counting
+  PlanInfo info() const;           // of the variant used last; zeros before capture
 
  private:
   struct State;

@@ -1,8 +1,8 @@
 #include "runtime/compute/tensor/custom_grad.hpp"
 
-#include <utility>
-
 #include <fmt/format.h>
+
+#include <utility>
 
 #include "runtime/compute/tensor/gradient.hpp"
 
@@ -10,7 +10,9 @@ namespace rille::tensor {
 
 namespace {
 
-struct CustomGrad final : GradFn { mutable CustomRule rule; };   // let go of when it has run
+struct CustomGrad final : GradFn {
+  mutable CustomRule rule;
+};  // let go of when it has run
 
 void walk_back(Backward& b) {
   const auto& fn = static_cast<const CustomGrad&>(b.fn());
@@ -49,8 +51,8 @@ Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, con
   std::vector<Tensor> result;
   for (const auto& t : outputs) {
     if (!is_floating(t.dtype())) {
-      return make_error(ErrorKind::invalid, fmt::format("custom_grad: forward gave {}{}", name_of(t.dtype()),
-                                                        to_string(t.shape())),
+      return make_error(ErrorKind::invalid,
+                        fmt::format("custom_grad: forward gave {}{}", name_of(t.dtype()), to_string(t.shape())),
                         "what has a gradient is a float; keep whole numbers in the first argument");
     }
     result.push_back(t.detach());

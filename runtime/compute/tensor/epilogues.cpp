@@ -9,8 +9,9 @@ namespace {
 using kernels::Activation;
 
 Activation activation_of(const Node& node) {
-  return node.op == &op_of(OpId::relu) ? Activation::relu : node.op == &op_of(OpId::gelu) ? Activation::gelu
-                                                                                          : Activation::none;
+  return node.op == &op_of(OpId::relu)   ? Activation::relu
+         : node.op == &op_of(OpId::gelu) ? Activation::gelu
+                                         : Activation::none;
 }
 
 class Epilogues {
@@ -18,7 +19,7 @@ class Epilogues {
   Epilogues(const Nodes& nodes, const IsTemporary& temporary) : nodes_(nodes), temporary_(temporary), uses_(nodes) {}
 
   Nodes run() {
-    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;   // by the product's place
+    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;  // by the product's place
     std::unordered_set<std::size_t> gone;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const auto product = product_of(i);
@@ -48,8 +49,7 @@ class Epilogues {
     if (activation_of(node) == Activation::none || node.in.size() != 1 || !node.in[0].storage) return std::nullopt;
     const auto& in = node.in[0];
     const auto made = uses_.writer.find(in.storage->id);
-    if (made == uses_.writer.end() || made->second >= i || !whole(in.window, in.storage->bytes) ||
-        !plain(node.out[0]))
+    if (made == uses_.writer.end() || made->second >= i || !whole(in.window, in.storage->bytes) || !plain(node.out[0]))
       return std::nullopt;
     const Node& product = *nodes_[made->second];
     if (product.op != &op_of(OpId::linear) || !plain(product.out[0])) return std::nullopt;

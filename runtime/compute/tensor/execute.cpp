@@ -1,9 +1,9 @@
 // The lane's side: runs recorded operations one after another.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/executor.hpp"
 #include "runtime/compute/device/owner.hpp"
@@ -45,20 +45,21 @@ Error kernel_error(std::string_view text) {
 namespace {
 
 kernels::View view_of(const Window& w, void* data) {
-  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr,
-          w.dtype, w.shape, w.strides};
+  return {data ? static_cast<std::byte*>(data) + std::size_t(w.offset) * size_bytes(w.dtype) : nullptr, w.dtype,
+          w.shape, w.strides};
 }
 
 // torn: a part of what came from other ranks may be there.
 void fail_outputs(Node& node, const std::shared_ptr<const Error>& error, bool torn = false) {
   for (auto& out : node.out) {
     const auto storage = out.storage.lock();
-    if (storage && (!out.update || torn)) storage->error = error;     // what is updated in place keeps its old value
+    if (storage && (!out.update || torn)) storage->error = error;  // what is updated in place keeps its old value
   }
 }
 
 std::shared_ptr<const Error> input_error(const Node& node) {
-  for (const auto& in : node.in) if (in.storage && in.storage->error) return in.storage->error;
+  for (const auto& in : node.in)
+    if (in.storage && in.storage->error) return in.storage->error;
   for (const auto& out : node.out) {
     if (!out.update) continue;
     if (const auto s = out.storage.lock(); s && s->error) return s->error;
@@ -119,8 +120,15 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
   }
   std::array<char, kernels::Call::error_bytes> text{};
   const auto* payload = dynamic_cast<const Held*>(node.payload.get()) ? nullptr : node.payload.get();
-  kernels::Call call{views.data(), int(node.in.size()), views.data() + node.in.size(), int(node.out.size()),
-                     &node.attrs, node.random, &lane, text.data(), payload};
+  kernels::Call call{views.data(),
+                     int(node.in.size()),
+                     views.data() + node.in.size(),
+                     int(node.out.size()),
+                     &node.attrs,
+                     node.random,
+                     &lane,
+                     text.data(),
+                     payload};
   auto called = success();
   if (auto* executor = device.executor()) called = queue.call_on(*executor, *node.op, call);
   else queue.call(*node.op, call);
@@ -209,7 +217,7 @@ Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::Lan
 
 // With launches on streams about. What cannot wait for the others does not run.
 Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
-  const bool clocked = profile && !profile->traced();   // by events of the device's own order
+  const bool clocked = profile && !profile->traced();  // by events of the device's own order
   const auto& stream = clocked ? nullptr : node.stream;
   if (auto ready = orders->before(node, stream); !ready) {
     auto error = std::make_shared<const Error>(std::move(ready).error());
@@ -235,24 +243,26 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
       if (node.replay || updates(node)) first_error = first_error ? first_error : error;
       fail_outputs(node, error);
     }
-    nodes.pop_front();                               // lets go of its inputs: memory that nobody needs is free at once
+    nodes.pop_front();  // lets go of its inputs: memory that nobody needs is free at once
   }
   if (orders) orders->end_of_job();
   auto* const executor = device.executor();
   auto paced = executor ? executor->pace() : success();
-  return paced || !first_error ? paced : success();   // the first error is the cause, and is told next
+  return paced || !first_error ? paced : success();  // the first error is the cause, and is told next
 }
 
 Node::~Node() {
   // Dropping an input may drop its storage, that storage's writers, and so on. The chain is undone in a loop.
   static thread_local std::vector<std::shared_ptr<Storage>>* doomed = nullptr;
   if (doomed) {
-    for (auto& i : in) if (i.storage) doomed->push_back(std::move(i.storage));
+    for (auto& i : in)
+      if (i.storage) doomed->push_back(std::move(i.storage));
     return;
   }
   std::vector<std::shared_ptr<Storage>> list;
   doomed = &list;
-  for (auto& i : in) if (i.storage) list.push_back(std::move(i.storage));
+  for (auto& i : in)
+    if (i.storage) list.push_back(std::move(i.storage));
   while (!list.empty()) {
     const auto last = std::move(list.back());
     list.pop_back();

@@ -12,7 +12,7 @@ namespace {
 
 using kernels::Fused;
 
-constexpr int most_inputs = 9;         // of a group while it grows: some places are left for outputs
+constexpr int most_inputs = 9;  // of a group while it grows: some places are left for outputs
 
 // Whole numbers may be divided by zero, which only the kernel itself reports.
 bool may_fail(const Node& node) {
@@ -30,9 +30,9 @@ std::optional<Window> seen_as(const Window& w, const Dims& shape) {
 }
 
 struct Group {
-  std::vector<std::size_t> members;    // in program order
+  std::vector<std::size_t> members;  // in program order
   Dims shape;
-  int inputs = 0;                      // at most: those from outside, not counted twice within a member
+  int inputs = 0;  // at most: those from outside, not counted twice within a member
   bool closed = false;
 };
 
@@ -62,7 +62,8 @@ class Fusion {
     if (!node.op || !by_rows(*node.op) || node.payload || node.out.size() != 1 || node.in.size() > 3) return false;
     const Output& out = node.out[0];
     if (out.update || out.window.shape.count() == 0 || !whole(out.window, out.bytes)) return false;
-    for (const auto& in : node.in) if (!in.storage) return false;
+    for (const auto& in : node.in)
+      if (!in.storage) return false;
     return uses_.written_once(id_of(out)) && !may_fail(node);
   }
 
@@ -152,7 +153,8 @@ class Fusion {
       if (const auto found = made_by_.find(id); found != made_by_.end() && found->second != group_of_[i])
         groups_[found->second].closed = true;
       if (const auto found = read_by_.find(id); found != read_by_.end())
-        for (const auto g : found->second) if (g != group_of_[i]) groups_[g].closed = true;
+        for (const auto g : found->second)
+          if (g != group_of_[i]) groups_[g].closed = true;
     }
   }
 
@@ -180,12 +182,13 @@ class Joiner {
       const auto& out = nodes_[i]->out[0];
       if (!leaves(id_of(out))) continue;
       output_[id_of(out)] = int(node_->out.size());
-      node_->out.push_back({out.storage, out.bytes,
-                            {0, out.window.dtype, group_.shape, contiguous_strides(group_.shape)}, false});
+      node_->out.push_back(
+          {out.storage, out.bytes, {0, out.window.dtype, group_.shape, contiguous_strides(group_.shape)}, false});
     }
     if (node_->in.size() + node_->out.size() > std::size_t(Fused::most_operands)) return nullptr;
     measure();
-    for (std::size_t k = 0; k < group_.members.size(); ++k) if (!step(k)) return nullptr;
+    for (std::size_t k = 0; k < group_.members.size(); ++k)
+      if (!step(k)) return nullptr;
     program_->n_steps = int(group_.members.size());
     node_->op = &op_of(OpId::fused);
     node_->payload = program_;
@@ -238,7 +241,7 @@ class Joiner {
 
   bool step(std::size_t k) {
     const Node& member = *nodes_[group_.members[k]];
-    int places[4];                                   // of its inputs, then of its output
+    int places[4];  // of its inputs, then of its output
     for (std::size_t j = 0; j < member.in.size(); ++j) places[j] = place_of(member.in[j]);
     places[member.in.size()] = new_place(member.out[0]);
     if (program_->n_pieces > Fused::most_pieces) return false;
@@ -282,13 +285,15 @@ class Joiner {
 
 void Fusion::emit(const Group& group, Nodes& out) const {
   std::unordered_map<std::uint64_t, int> inner_reads;
-  for (const auto i : group.members) for (const auto& in : nodes_[i]->in) ++inner_reads[in.storage->id];
+  for (const auto i : group.members)
+    for (const auto& in : nodes_[i]->in) ++inner_reads[in.storage->id];
   const auto leaves = [&](std::uint64_t id) {
     const auto all = uses_.readers.find(id);
     return !temporary_(id) || (all != uses_.readers.end() && all->second > inner_reads[id]);
   };
   if (auto joined = Joiner(nodes_, group).run(leaves)) out.push_back(std::move(joined));
-  else for (const auto i : group.members) out.push_back(nodes_[i]);
+  else
+    for (const auto i : group.members) out.push_back(nodes_[i]);
 }
 
 }  // namespace
@@ -297,7 +302,8 @@ bool FusedGroup::may_share(int in, int n_in, int out) const {
   bool written = false;
   for (const Step& s : std::span(steps, std::size_t(n_steps))) {
     const int last = s.answer.operands - 1;
-    for (int j = 0; j < last; ++j) if (written && s.place[j] == in) return false;
+    for (int j = 0; j < last; ++j)
+      if (written && s.place[j] == in) return false;
     written = written || s.place[last] == n_in + out;
   }
   return true;

@@ -9,7 +9,7 @@ namespace rille::tensor {
 
 // A group as an operation's payload.
 struct FusedGroup final : device::Group {
-  std::string text;                    // "mul+add+gelu"
+  std::string text;  // "mul+add+gelu"
   const char* name() const override { return text.c_str(); }
   bool same(const kernels::Payload& other) const override { return this == &other; }
   void run(const kernels::Call& c) const override { kernels::fused(c); }

@@ -16,10 +16,10 @@ class Backward {
   Backward(const GradFn& fn, std::vector<Tensor> grads) : fn_(fn), grads_(std::move(grads)), result_(fn.edges.size()) {}
   const kernels::Attrs& attrs() const { return fn_.attrs; }
   std::size_t inputs() const { return fn_.edges.size(); }
-  const Tensor& in(std::size_t i) const { return fn_.in[i]; }        // where Keep says so
+  const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // where Keep says so
   const Tensor& out(std::size_t i = 0) const { return fn_.out[i]; }
   const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
-  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }     // empty: that output played no part
+  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // empty: that output played no part
   std::size_t outputs() const { return grads_.size(); }
   const std::vector<Tensor>& grads() const { return grads_; }
   const GradFn& fn() const { return fn_; }

@@ -36,7 +36,8 @@ void batch_norm(Backward& b) {
   const Spec w = b.in(1) ? b.in_spec(1) : stats, shift = b.in(2) ? b.in_spec(2) : stats;
   const auto out =
       b(apply(OpId::batch_norm_grad, b.attrs(), {g, b.in(0), b.in(1), b.out(1), b.out(2)}, {x, w, shift}), 3);
-  for (std::size_t i = 0; i < 3; ++i) if (b.needs(i)) b.set(i, out[i]);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (b.needs(i)) b.set(i, out[i]);
 }
 
 void rms_norm(Backward& b) {
@@ -44,14 +45,16 @@ void rms_norm(Backward& b) {
   const Spec& x = b.in_spec(0);
   const Spec w = b.in(1) ? b.in_spec(1) : Spec{stats_type(x.dtype), dims_of({x.shape[x.shape.n - 1]})};
   const auto out = b(apply(OpId::rms_norm_grad, b.attrs(), {g, b.in(0), b.in(1), b.out(1)}, {x, w}), 2);
-  for (std::size_t i = 0; i < 2; ++i) if (b.needs(i)) b.set(i, out[i]);
+  for (std::size_t i = 0; i < 2; ++i)
+    if (b.needs(i)) b.set(i, out[i]);
 }
 
 void attention_masked(Backward& b) {
   const Tensor g = rows_of(b);
   const auto out = b(apply(OpId::attention_masked_grad, b.attrs(),
                            {g, b.in(0), b.in(1), b.in(2), b.in(3), b.in(4), b.out(0), b.out(1)},
-                           {b.in_spec(0), b.in_spec(1), b.in_spec(2)}), 3);
+                           {b.in_spec(0), b.in_spec(1), b.in_spec(2)}),
+                     3);
   for (std::size_t i = 0; i < 3; ++i) b.set(i, out[i]);
 }
 

@@ -24,7 +24,9 @@ void over(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::div(b.g(), b(s
 
 }  // namespace
 
-void add(Backward& b) { for (std::size_t i = 0; i < b.inputs(); ++i) b.set(i, b.g()); }
+void add(Backward& b) {
+  for (std::size_t i = 0; i < b.inputs(); ++i) b.set(i, b.g());
+}
 
 void sub(Backward& b) {
   if (scalar(b)) return b.set(0, left(b) ? b(tensor::neg(b.g())) : b.g());
@@ -75,8 +77,8 @@ void choose(Backward& b, bool larger) {
     const Tensor wins = b(other ? (larger ? tensor::gt(mine, *other) : tensor::lt(mine, *other))
                                 : (larger ? tensor::gt(mine, number(b)) : tensor::lt(mine, number(b))));
     const Tensor ties = b(other ? tensor::eq(mine, *other) : tensor::eq(mine, number(b)));
-    const Tensor weight = b(tensor::add(b(tensor::cast(wins, b.g().dtype())),
-                                        b(tensor::mul(b(tensor::cast(ties, b.g().dtype())), 0.5))));
+    const Tensor weight =
+        b(tensor::add(b(tensor::cast(wins, b.g().dtype())), b(tensor::mul(b(tensor::cast(ties, b.g().dtype())), 0.5))));
     return b(tensor::mul(b.g(), weight));
   };
   if (scalar(b)) return b.set(0, share(b.in(0), nullptr));

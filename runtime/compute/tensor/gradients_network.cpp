@@ -44,8 +44,7 @@ void attention(Backward& b) {
   } else {
     for (const Dims* s : {&q, &k, &v}) out.push_back(make_tensor(graph, g.dtype(), *s));
   }
-  if (auto r = record(graph, OpId::attention_grad, b.attrs(),
-                      {g, b.in(0), b.in(1), b.in(2), b.out(0), b.out(1)}, out);
+  if (auto r = record(graph, OpId::attention_grad, b.attrs(), {g, b.in(0), b.in(1), b.in(2), b.out(0), b.out(1)}, out);
       !r) {
     b.error() = std::move(r).error();
     return;
@@ -62,13 +61,14 @@ void log_softmax(Backward& b) {
 
 void layer_norm(Backward& b) {
   const Tensor g = b(tensor::contiguous(b.g()));
-  const Spec &x = b.in_spec(0);
+  const Spec& x = b.in_spec(0);
   const auto row = [&](std::size_t i) {
     return Spec{b.in(i) ? b.in_spec(i).dtype : x.dtype, dims_of({x.shape[x.shape.n - 1]})};
   };
   const auto out =
       b(apply(OpId::layer_norm_grad, {}, {g, b.in(0), b.in(1), b.out(1), b.out(2)}, {x, row(1), row(2)}), 3);
-  for (std::size_t i = 0; i < 3; ++i) if (b.needs(i)) b.set(i, out[i]);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (b.needs(i)) b.set(i, out[i]);
 }
 
 void embedding(Backward& b) {

@@ -3,12 +3,13 @@
 
 namespace rille::tensor {
 
-Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);   // ops_shape.cpp
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);  // ops_shape.cpp
 
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape) {
   std::vector<int> dims;
   const int extra = g.rank() - shape.n;
-  for (int i = 0; i < g.rank(); ++i) if (i < extra || (shape[i - extra] == 1 && g.shape()[i] != 1)) dims.push_back(i);
+  for (int i = 0; i < g.rank(); ++i)
+    if (i < extra || (shape[i - extra] == 1 && g.shape()[i] != 1)) dims.push_back(i);
   if (dims.empty()) return g;
   RILLE_TRY(const auto total, sum(g, dims));
   return view(total, shape);
@@ -97,13 +98,12 @@ void sort(Backward& b) {
   b.set(0, b(tensor::scatter(zero, -1, b.out(1), b.g())));
 }
 
-void tril(Backward& b) {
-  b.set(0, b(apply_one(OpId::tril, b.attrs(), {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
-}
+void tril(Backward& b) { b.set(0, b(apply_one(OpId::tril, b.attrs(), {b(tensor::contiguous(b.g()))}, b.in_spec(0)))); }
 
 void flip(Backward& b) {
   std::vector<int> dims;
-  for (int d = 0; d < b.g().rank(); ++d) if (b.attrs().i[0] >> d & 1) dims.push_back(d);
+  for (int d = 0; d < b.g().rank(); ++d)
+    if (b.attrs().i[0] >> d & 1) dims.push_back(d);
   b.set(0, b(tensor::flip(b.g(), dims)));
 }
 

@@ -1,10 +1,10 @@
 #include "runtime/compute/tensor/graph.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <future>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/tensor/notebook.hpp"
 #include "runtime/compute/tensor/ops.hpp"
@@ -15,9 +15,13 @@ namespace rille::tensor {
 
 double HostData::number(std::int64_t i) const {
   const std::byte* at = bytes.data() + std::size_t(i) * rille::size_bytes(dtype);
-  const auto get = [at](auto zero) { std::memcpy(&zero, at, sizeof zero); return zero; };
+  const auto get = [at](auto zero) {
+    std::memcpy(&zero, at, sizeof zero);
+    return zero;
+  };
   switch (dtype) {
-    case DType::boolean: case DType::u8: return double(get(std::uint8_t{}));
+    case DType::boolean:
+    case DType::u8: return double(get(std::uint8_t{}));
     case DType::i8: return double(get(std::int8_t{}));
     case DType::i32: return double(get(std::int32_t{}));
     case DType::i64: return double(get(std::int64_t{}));
@@ -30,7 +34,7 @@ double HostData::number(std::int64_t i) const {
     case DType::f16: {
       const auto bits = get(std::uint16_t{});
       const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-      const double size = exponent == 31 ? (fraction ? std::nan("") : HUGE_VAL)
+      const double size = exponent == 31  ? (fraction ? std::nan("") : HUGE_VAL)
                           : exponent == 0 ? std::ldexp(fraction, -24)
                                           : std::ldexp(1024 + fraction, exponent - 25);
       return bits & 0x8000 ? -size : size;
@@ -53,7 +57,8 @@ Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)
 Graph::~Graph() {
   // A launch holds what it writes, and that holds the launch, until it is sent.
   for (const auto& node : impl_->launches) {
-    for (const auto& out : node->out) if (const auto storage = out.storage.lock()) storage->writers.clear();
+    for (const auto& out : node->out)
+      if (const auto storage = out.storage.lock()) storage->writers.clear();
   }
   // Memory that streams still use comes back behind them.
   if (impl_->streamed)
@@ -112,23 +117,23 @@ void Graph::flush() {
 // Sends one operation at once, after everything pending.
 void send(Graph& g, std::shared_ptr<Node> node) {
   g.flush();
-  g.device()->lane().post([queue = g.impl().queue, device = g.device(),
-                      node = std::move(node)](kernels::LaneState& lane) mutable {
-    queue->nodes.push_back(std::move(node));
-    if (auto run = queue->run(*device, lane); !run && !queue->first_error)
-      queue->first_error = std::make_shared<const Error>(std::move(run).error());
-  });
+  g.device()->lane().post(
+      [queue = g.impl().queue, device = g.device(), node = std::move(node)](kernels::LaneState& lane) mutable {
+        queue->nodes.push_back(std::move(node));
+        if (auto run = queue->run(*device, lane); !run && !queue->first_error)
+          queue->first_error = std::make_shared<const Error>(std::move(run).error());
+      });
 }
 
 namespace {
 
 Result<void> everything(LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
-  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;   // memory: try once more, then tell
+  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;  // memory: try once more, then tell
   auto run = queue.run(device, lane);
   if (run && queue.orders) run = queue.orders->join();
   if (run) run = device.finish();
   const auto error = std::exchange(queue.first_error, nullptr);
-  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);   // what came first
+  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);  // what came first
   return run;
 }
 
@@ -170,10 +175,10 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
                            "return the tensor and read it outside"));
   }
   if (t.impl()->storage->trace) {
-    return done(make_error(
-        ErrorKind::state,
-        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
-        "return it from the function"));
+    return done(
+        make_error(ErrorKind::state,
+                   fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
+                   "return it from the function"));
   }
   NoGrad guard(*this);
   auto whole = contiguous(t.detach());
@@ -192,8 +197,9 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     if (data.bytes.empty()) return data;
     if (!storage->buffer) return make_error(ErrorKind::internal, "a tensor without a value was read");
     if (queue->orders) RILLE_CHECK(queue->orders->before_read(*storage));
-    RILLE_CHECK(device->download(data.bytes.data(), static_cast<const std::byte*>(storage->buffer.data()) +
-                                                        std::size_t(w.offset) * size, data.bytes.size()));
+    RILLE_CHECK(device->download(data.bytes.data(),
+                                 static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,
+                                 data.bytes.size()));
     return data;
   };
   device_->lane().post(device::telling(work, std::move(done)));

@@ -34,8 +34,8 @@ struct HostData {
 // Where random numbers stand. Saved in checkpoints; `set` puts it back.
 struct RandomState {
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;    // a compiled call advances it by one
-  std::uint32_t index = 0;   // random operations since the step began
+  std::uint64_t step = 0;   // a compiled call advances it by one
+  std::uint32_t index = 0;  // random operations since the step began
 };
 
 class Compiled;
@@ -53,18 +53,18 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // state: while tracing; or the tensor lived inside a compiled function.
   // `last_try`: work for which there is no memory fails, rather than being kept.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
-  Result<HostData> read_blocking(const Tensor& t);        // waits: for tests and for programs without a loop
+  Result<HostData> read_blocking(const Tensor& t);  // waits: for tests and for programs without a loop
   // The same values on a device to which this one sends (Device::sends_to). The tensor may be used at once by `to`'s
   // graph when `done` was called, on the lane thread. As read() fails, and memory of the other device.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
-  Result<double> item_blocking(const Tensor& t);          // invalid: more than one element
+  Result<double> item_blocking(const Tensor& t);  // invalid: more than one element
   // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.
   void flush();
   // Calls back when everything asked for so far has run, with the first error since the last report.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
-  std::size_t pending() const;                            // operations recorded and not yet sent
-  std::size_t depth() const;                              // jobs sent and not finished; above ~64, wait
+  std::size_t pending() const;  // operations recorded and not yet sent
+  std::size_t depth() const;    // jobs sent and not finished; above ~64, wait
 
   // From start to stop each operation that runs is timed. stop waits for all that was asked for so far.
   void profile_start();
@@ -78,8 +78,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // How operations are recorded now. Of the code that runs: save and restore them around a suspension of the fiber.
   struct Modes {
     bool grad_enabled = true;
-    std::optional<DType> autocast;                        // products and convolutions of f32 operands are done in it
-    bool tf32 = false;                                    // or stay f32 and may be rounded to TF32 by a GPU
+    std::optional<DType> autocast;  // products and convolutions of f32 operands are done in it
+    bool tf32 = false;              // or stay f32 and may be rounded to TF32 by a GPU
     // A batch in several parts: gradients of all add up to the mean's, and what follows backward (clipping, the
     // optimiser's step, averages) happens with the last one only. Parts count from 0.
     int part = 0, parts = 1;
@@ -99,7 +99,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
   std::string where() const { return where_ ? where_() : std::string("?"); }
 
-  struct Impl;                                            // the recording side: runtime/compute/tensor/record.hpp
+  struct Impl;  // the recording side: runtime/compute/tensor/record.hpp
   Impl& impl() { return *impl_; }
 
  private:

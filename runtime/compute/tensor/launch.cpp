@@ -1,12 +1,12 @@
 #include "runtime/compute/tensor/launch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/executor.hpp"
 #include "runtime/compute/tensor/failure.hpp"
@@ -31,8 +31,8 @@ std::optional<Error> misplaced(const Launching& what, std::size_t i, const kerne
   if (reinterpret_cast<std::uintptr_t>(v.data) % wanted == 0) return {};
   Error e = make_error(ErrorKind::invalid,
                        fmt::format("kernel {}: {} is {}: its address is no multiple of {}: the tensor begins inside "
-                                   "of another's vector", what.kernel->name(), what.kernel->parameter_name(i),
-                                   device::describe(p), wanted),
+                                   "of another's vector",
+                                   what.kernel->name(), what.kernel->parameter_name(i), device::describe(p), wanted),
                        "pass its clone()");
   if (!what.where.empty()) e.message += "; launched at " + what.where;
   return e;
@@ -41,9 +41,9 @@ std::optional<Error> misplaced(const Launching& what, std::size_t i, const kerne
 class Payload final : public kernels::Payload {
  public:
   std::shared_ptr<const Launching> what;
-  std::vector<device::LaunchArgument> arguments;   // values; pointers come with the call
-  device::Executor* executor = nullptr;            // of the graph's device, which outlives the launch; null: the CPU
-  std::vector<int> operands;                       // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
+  std::vector<device::LaunchArgument> arguments;  // values; pointers come with the call
+  device::Executor* executor = nullptr;           // of the graph's device, which outlives the launch; null: the CPU
+  std::vector<int> operands;                      // of each parameter: in[i] is i, out[i] is -1 - i; none: no_operand
   static constexpr int no_operand = 1 << 20;
 
   const char* name() const override { return what->kernel->name().c_str(); }
@@ -69,8 +69,8 @@ class Payload final : public kernels::Payload {
       if (const auto e = misplaced(*what, i, v)) return fail_with(c, *e);
     }
     std::string said;
-    auto ran = executor ? executor->launch(*what->kernel, what->shape, mine)
-                        : what->kernel->run(what->shape, mine, said);
+    auto ran =
+        executor ? executor->launch(*what->kernel, what->shape, mine) : what->kernel->run(what->shape, mine, said);
     if (!said.empty() && what->say) (*what->say)(std::move(said));
     if (ran) return;
     Error e = std::move(ran).error();
@@ -84,8 +84,10 @@ const char* dtype_name(unsigned element) {
     case rille_abi::boolean: return "bool";
     case rille_abi::i8: return "i8";
     case rille_abi::u8: return "u8";
-    case rille_abi::i32: case rille_abi::u32: return "i32";
-    case rille_abi::i64: case rille_abi::u64_: return "i64";
+    case rille_abi::i32:
+    case rille_abi::u32: return "i32";
+    case rille_abi::i64:
+    case rille_abi::u64_: return "i64";
     case rille_abi::f16: return "f16";
     case rille_abi::bf16: return "bf16";
     case rille_abi::f32: return "f32";
@@ -99,7 +101,8 @@ Error wrong(const Launching& what, std::size_t i, const std::string& expected, c
   const auto& k = *what.kernel;
   return make_error(ErrorKind::invalid,
                     fmt::format("kernel {}: {} is {}: expected {}, got {}", k.name(), k.parameter_name(i),
-                                device::describe(k.parameters()[i]), expected, given), std::move(hint));
+                                device::describe(k.parameters()[i]), expected, given),
+                    std::move(hint));
 }
 
 Result<void> check_device(Graph& g, const device::Kernel& kernel) {
@@ -114,8 +117,8 @@ Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const
   const auto& p = what.kernel->parameters()[i];
   const std::string given = fmt::format("{}{}", name_of(t.dtype()), to_string(t.shape()));
   if (const auto wanted = wanted_for(p, t.dtype()); !wanted.empty()) {
-    return wrong(what, i, wanted, given, fmt::format("cast it, or change the kernel's type of {}",
-                                                     what.kernel->parameter_name(i)));
+    return wrong(what, i, wanted, given,
+                 fmt::format("cast it, or change the kernel's type of {}", what.kernel->parameter_name(i)));
   }
   if (t.device() != g.device()) {
     return wrong(what, i, "a tensor on " + g.device()->name(), fmt::format("{} on {}", given, t.device()->name()));
@@ -139,7 +142,7 @@ Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const
 }  // namespace
 
 std::string wanted_for(const rille_abi::Parameter& p, DType dtype) {
-  if (p.element == rille_abi::other || p.element == rille_abi::nothing) return "";    // only the kernel knows
+  if (p.element == rille_abi::other || p.element == rille_abi::nothing) return "";  // only the kernel knows
   const char* name = dtype_name(p.element);
   if (!name) return "nothing that a tensor holds";
   const std::string_view have = name_of(dtype);
@@ -152,7 +155,8 @@ Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, cons
   if (values.size() != parameters.size()) {
     return make_error(ErrorKind::invalid,
                       fmt::format("kernel {}: {} argument{}, expected {}", what->kernel->name(), values.size(),
-                                  values.size() == 1 ? "" : "s", parameters.size()), what->kernel->signature());
+                                  values.size() == 1 ? "" : "s", parameters.size()),
+                      what->kernel->signature());
   }
   RILLE_CHECK(check_device(g, *what->kernel));
   auto payload = std::make_shared<Payload>();

@@ -17,22 +17,22 @@
 
 namespace rille::tensor {
 
-constexpr std::size_t launches_pending = 64;       // more than this are sent to the lane
+constexpr std::size_t launches_pending = 64;  // more than this are sent to the lane
 
 // What one parameter gets. A parameter by value: its bytes. A pointer: a tensor, or neither: null.
 struct LaunchValue {
   Tensor tensor;
-  std::size_t bytes = 0;                           // of `value` that are set; 0 for a pointer
+  std::size_t bytes = 0;  // of `value` that are set; 0 for a pointer
   alignas(16) std::byte value[32] = {};
 };
 
 struct Launching {
   std::shared_ptr<const device::Kernel> kernel;
   device::LaunchShape shape;
-  std::string where;                               // of the launch in the script, for errors; may be empty
+  std::string where;  // of the launch in the script, for errors; may be empty
   // Gets what the kernel prints, on the lane; may be null.
   std::shared_ptr<const std::function<void(std::string)>> say;
-  std::shared_ptr<device::Stream> stream;          // null: the device's own order
+  std::shared_ptr<device::Stream> stream;  // null: the device's own order
 };
 
 // `what` is kept until the launch has run; a bound kernel gives the same one each time.

@@ -66,7 +66,8 @@ void Notebook::watch(const Tensor& t) {
 }
 
 Guard& Notebook::guard(const std::shared_ptr<TensorImpl>& leaf) {
-  for (auto& g : guards_) if (g.leaf == leaf) return g;
+  for (auto& g : guards_)
+    if (g.leaf == leaf) return g;
   guards_.push_back({leaf, leaf->grad, false});
   if (leaf->grad) seed_input(leaf->grad);
   return guards_.back();

@@ -17,8 +17,7 @@ namespace rille::tensor {
 // Where an operand comes from, the same in every call of a function that does the same.
 struct Place {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
-  std::uint64_t number =
-      0;  // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
+  std::uint64_t number = 0;  // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
   bool operator==(const Place&) const = default;
 };
 
@@ -27,7 +26,7 @@ struct Note {
   kernels::Attrs attrs;
   std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
-  std::vector<std::pair<Place, Window>> in, out;   // an input's window is taken relative to the input's own offset
+  std::vector<std::pair<Place, Window>> in, out;  // an input's window is taken relative to the input's own offset
   std::string where;
   bool same_payload(const Note& other) const {
     return payload == other.payload || (payload && other.payload && payload->same(*other.payload));
@@ -41,7 +40,7 @@ struct Note {
 // A leaf whose .grad the function looked at, and whether it had one before.
 struct Guard {
   std::shared_ptr<TensorImpl> leaf;
-  Tensor before;                 // its .grad then; a further input of the function
+  Tensor before;  // its .grad then; a further input of the function
   bool changed = false;
   bool had() const { return bool(before); }
 };
@@ -52,7 +51,10 @@ struct Watched {
   std::weak_ptr<Storage> storage;
   Window window;
   bool requires_grad = false, freed = false;
-  bool is_freed() const { const auto s = storage.lock(); return s && s->freed != freed; }
+  bool is_freed() const {
+    const auto s = storage.lock();
+    return s && s->freed != freed;
+  }
   bool is_changed() const {
     const auto t = tensor.lock();
     return is_freed() || (t && t->requires_grad != requires_grad);
@@ -75,12 +77,12 @@ class Notebook {
   void grad_written(const std::shared_ptr<TensorImpl>& leaf);
 
   const std::vector<Note>& notes() const { return notes_; }
-  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }   // storages
+  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }  // storages
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<Watched>& watched() const { return watched_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const std::vector<Tensor>& inputs() const { return inputs_; }       // the function's, then gradients it found
-  std::shared_ptr<Storage> storage(std::uint64_t id) const;           // seen while tracing
+  const std::vector<Tensor>& inputs() const { return inputs_; }  // the function's, then gradients it found
+  std::shared_ptr<Storage> storage(std::uint64_t id) const;      // seen while tracing
   Place place_of(std::uint64_t storage_id) const;
 
  private:

@@ -1,10 +1,10 @@
 #include "runtime/compute/tensor/odd_numbers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include <fmt/format.h>
 
 namespace rille::tensor {
 
@@ -81,9 +81,9 @@ Result<void> check_numbers(const Node& node, const kernels::Call& call, device::
     infinite_input = infinite_input || odd.infinite;
     if (!odd.count) continue;
     inputs += inputs.empty() ? "it was given " : ", ";
-    inputs += odd.count == odd.nans + odd.infinite ? of(call.in[i])
-                                                   : fmt::format("{} from {:.4g} to {:.4g}", of(call.in[i]), odd.low,
-                                                                 odd.high);
+    inputs += odd.count == odd.nans + odd.infinite
+                  ? of(call.in[i])
+                  : fmt::format("{} from {:.4g} to {:.4g}", of(call.in[i]), odd.low, odd.high);
     if (odd.infinite) inputs += fmt::format(", {} infinite", odd.infinite);
   }
   if (infinite && !infinite_input && first_infinity.empty() && !constant(*node.op))

@@ -23,11 +23,11 @@ namespace rille::tensor {
 Result<Tensor> zeros(Graph& g, const Dims& shape, DType dtype = DType::f32);
 Result<Tensor> ones(Graph& g, const Dims& shape, DType dtype = DType::f32);
 Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DType::f32);
-Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);    // uniform in [0, 1)
-Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);   // normal(0, 1)
+Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);   // uniform in [0, 1)
+Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);  // normal(0, 1)
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
-Result<Tensor> randperm(Graph& g, std::int64_t n);   // 0 to n - 1 in a random order, i64
-Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype = DType::f32);   // with end
+Result<Tensor> randperm(Graph& g, std::int64_t n);  // 0 to n - 1 in a random order, i64
+Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype = DType::f32);  // with end
 Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtype = DType::f32);
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype = DType::i64);
 // Copies `bytes` (row-major, exactly count * element size). Inside a compiled function it is a constant.
@@ -38,7 +38,7 @@ Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std:
 Result<Tensor> add(const Tensor& a, const Tensor& b);
 Result<Tensor> sub(const Tensor& a, const Tensor& b);
 Result<Tensor> mul(const Tensor& a, const Tensor& b);
-Result<Tensor> div(const Tensor& a, const Tensor& b);      // true division: integers give f32
+Result<Tensor> div(const Tensor& a, const Tensor& b);  // true division: integers give f32
 Result<Tensor> pow(const Tensor& a, const Tensor& b);
 Result<Tensor> maximum(const Tensor& a, const Tensor& b);
 Result<Tensor> minimum(const Tensor& a, const Tensor& b);
@@ -46,7 +46,7 @@ Result<Tensor> atan2(const Tensor& a, const Tensor& b);
 // Towards minus infinity, as Python's // and %. Whole numbers divided by zero fail when they are read.
 Result<Tensor> floor_divide(const Tensor& a, const Tensor& b);
 Result<Tensor> remainder(const Tensor& a, const Tensor& b);
-Result<Tensor> lt(const Tensor& a, const Tensor& b);       // comparisons give bool and no gradient
+Result<Tensor> lt(const Tensor& a, const Tensor& b);  // comparisons give bool and no gradient
 Result<Tensor> le(const Tensor& a, const Tensor& b);
 Result<Tensor> gt(const Tensor& a, const Tensor& b);
 Result<Tensor> ge(const Tensor& a, const Tensor& b);
@@ -55,19 +55,19 @@ Result<Tensor> ne(const Tensor& a, const Tensor& b);
 // The same with a number on the right; the reversed forms have it on the left. A fractional number makes integers f32.
 Result<Tensor> add(const Tensor& a, double b);
 Result<Tensor> sub(const Tensor& a, double b);
-Result<Tensor> rsub(const Tensor& a, double b);            // b - a
+Result<Tensor> rsub(const Tensor& a, double b);  // b - a
 Result<Tensor> mul(const Tensor& a, double b);
 Result<Tensor> div(const Tensor& a, double b);
-Result<Tensor> rdiv(const Tensor& a, double b);            // b / a
+Result<Tensor> rdiv(const Tensor& a, double b);  // b / a
 Result<Tensor> pow(const Tensor& a, double b);
-Result<Tensor> rpow(const Tensor& a, double b);            // b ^ a
+Result<Tensor> rpow(const Tensor& a, double b);  // b ^ a
 Result<Tensor> maximum(const Tensor& a, double b);
 Result<Tensor> minimum(const Tensor& a, double b);
 Result<Tensor> atan2(const Tensor& a, double b);
 Result<Tensor> floor_divide(const Tensor& a, double b);
-Result<Tensor> rfloor_divide(const Tensor& a, double b);   // b // a
+Result<Tensor> rfloor_divide(const Tensor& a, double b);  // b // a
 Result<Tensor> remainder(const Tensor& a, double b);
-Result<Tensor> rremainder(const Tensor& a, double b);      // b % a
+Result<Tensor> rremainder(const Tensor& a, double b);  // b % a
 Result<Tensor> lt(const Tensor& a, double b);
 Result<Tensor> le(const Tensor& a, double b);
 Result<Tensor> gt(const Tensor& a, double b);
@@ -98,21 +98,21 @@ Result<Tensor> atan(const Tensor& a);
 Result<Tensor> sinh(const Tensor& a);
 Result<Tensor> cosh(const Tensor& a);
 Result<Tensor> erf(const Tensor& a);
-Result<Tensor> sign(const Tensor& a);                      // these five have slope 0
+Result<Tensor> sign(const Tensor& a);  // these five have slope 0
 Result<Tensor> floor(const Tensor& a);
 Result<Tensor> ceil(const Tensor& a);
-Result<Tensor> round(const Tensor& a);                     // halves to the even number
+Result<Tensor> round(const Tensor& a);  // halves to the even number
 Result<Tensor> trunc(const Tensor& a);
 Result<Tensor> square(const Tensor& a);
 Result<Tensor> reciprocal(const Tensor& a);
-Result<Tensor> silu(const Tensor& a);                      // x sigmoid(x)
+Result<Tensor> silu(const Tensor& a);  // x sigmoid(x)
 Result<Tensor> leaky_relu(const Tensor& a, double slope = 0.01);
 Result<Tensor> elu(const Tensor& a, double alpha = 1);
 Result<Tensor> softplus(const Tensor& a, double beta = 1);
 Result<Tensor> hardswish(const Tensor& a);
 Result<Tensor> hardsigmoid(const Tensor& a);
 Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<double> high);
-Result<Tensor> isnan(const Tensor& a);                     // bool
+Result<Tensor> isnan(const Tensor& a);  // bool
 Result<Tensor> isinf(const Tensor& a);
 Result<Tensor> isfinite(const Tensor& a);
 // Whole numbers and bool; the logical forms take anything that is not zero as true and give bool.
@@ -127,15 +127,15 @@ Result<Tensor> logical_not(const Tensor& a);
 // Of a tensor of `dtype` and a plain number: `dtype` where it can hold the number, else i64, or f32 for fractions.
 DType beside_number(DType dtype, double number);
 Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
-Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);   // value where mask is true
-Result<Tensor> cast(const Tensor& a, DType dtype);         // the same handle when it already has it
+Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);    // value where mask is true
+Result<Tensor> cast(const Tensor& a, DType dtype);  // the same handle when it already has it
 // Zeroes each element with probability p and scales the rest by 1/(1-p). training = false, or p = 0: `a` itself.
 Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 
 // -- products. Where the graph's autocast is set, f32 operands of products and convolutions are cast to it first; the
 // gradients of what was cast come back in f32.
-Result<Tensor> autocast(const Tensor& t);                  // the handle itself where nothing is to be cast
-kernels::Attrs product_attrs(const Tensor& operand);       // with the graph's mode of TF32
+Result<Tensor> autocast(const Tensor& t);             // the handle itself where nothing is to be cast
+kernels::Attrs product_attrs(const Tensor& operand);  // with the graph's mode of TF32
 // [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
 // "ij,jk->ik": sums of products by letters, one for each dimension; letters that the result does not name are summed.
@@ -154,13 +154,15 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
 struct Attention {
   bool causal = false;
   double scale = 0;
-  Tensor mask;                         // to [b, h, t, s]: bool, true where seen; or q's type, added to the scores
-  Tensor lengths;                      // [b], whole numbers: how many keys each batch entry has
+  Tensor mask;     // to [b, h, t, s]: bool, true where seen; or q's type, added to the scores
+  Tensor lengths;  // [b], whole numbers: how many keys each batch entry has
 };
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
 // Turns pairs of x [.., t, d] by the angles of their position (cos, sin: [t, d/2]): (i, i + d/2), or (2i, 2i + 1).
 Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved = false);
-struct Angles { Tensor cos, sin; };
+struct Angles {
+  Tensor cos, sin;
+};
 Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width, double base = 10000,
                            DType dtype = DType::f32);
 
@@ -191,7 +193,7 @@ struct Pooling {
   bool ceil = false;
 };
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
-Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);   // dilation is ignored
+Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);  // dilation is ignored
 Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
 Result<Tensor> adaptive_max_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
 // Of [n, c, l], by the second of each pair.
@@ -201,32 +203,32 @@ Result<Tensor> adaptive_avg_pool1d(const Tensor& x, std::int64_t length);
 Result<Tensor> adaptive_max_pool1d(const Tensor& x, std::int64_t length);
 
 // -- shapes: views wherever memory allows
-Result<Tensor> reshape(const Tensor& a, const Dims& shape);   // one size may be -1; copies only when it must
-Result<Tensor> view(const Tensor& a, const Dims& shape);      // invalid where reshape would copy
+Result<Tensor> reshape(const Tensor& a, const Dims& shape);  // one size may be -1; copies only when it must
+Result<Tensor> view(const Tensor& a, const Dims& shape);     // invalid where reshape would copy
 Result<Tensor> permute(const Tensor& a, const Dims& order);
 Result<Tensor> transpose(const Tensor& a, int dim0, int dim1);
 Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t length);
 // Each step-th of a dimension, from `start` to before `end`. invalid: a step below 1, places outside of the dimension.
 Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t end, std::int64_t step);
-Result<Tensor> select(const Tensor& a, int dim, std::int64_t index);   // removes the dimension
-Result<Tensor> expand(const Tensor& a, const Dims& shape);    // -1 keeps a size
-Result<Tensor> squeeze(const Tensor& a, int dim);             // the handle itself when that size is not 1
+Result<Tensor> select(const Tensor& a, int dim, std::int64_t index);  // removes the dimension
+Result<Tensor> expand(const Tensor& a, const Dims& shape);            // -1 keeps a size
+Result<Tensor> squeeze(const Tensor& a, int dim);                     // the handle itself when that size is not 1
 Result<Tensor> unsqueeze(const Tensor& a, int dim);
 Result<Tensor> contiguous(const Tensor& a);
-Result<Tensor> clone(const Tensor& a);                        // always fresh memory
+Result<Tensor> clone(const Tensor& a);  // always fresh memory
 Result<Tensor> cat(const std::vector<Tensor>& parts, int dim);
 Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim);  // equal views (the last may be smaller)
 
-Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim);   // views
-Result<Tensor> stack(const std::vector<Tensor>& parts, int dim);   // along a new dimension
+Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim);  // views
+Result<Tensor> stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
 Result<Tensor> flatten(const Tensor& a, int first = 0, int last = -1);
-Result<Tensor> tile(const Tensor& a, const Dims& times);           // the whole, again and again: PyTorch's repeat
-Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);   // each element, again and again
+Result<Tensor> tile(const Tensor& a, const Dims& times);  // the whole, again and again: PyTorch's repeat
+Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // each element, again and again
 Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims);
 Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim);
 // edges: before and after the last dimension, then the one before it, ...; filled with `value`.
 Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value = 0);
-Result<Tensor> tril(const Tensor& a, std::int64_t diagonal = 0);   // matrices; the rest is zero
+Result<Tensor> tril(const Tensor& a, std::int64_t diagonal = 0);  // matrices; the rest is zero
 Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);
 
 // -- choosing and placing by number (whole numbers of any type, counting from 0; one out of range fails when
@@ -235,12 +237,14 @@ Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);
 Result<Tensor> gather(const Tensor& a, int dim, const Tensor& index);
 // a with src (of index's shape) put where gather would read; `add`: added to what is there.
 Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add = false);
-Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);   // index is 1-d
+Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);  // index is 1-d
 // The opposite of it: put there, or added. src: as index_select gives it.
 Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add);
-Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);              // i64 [.., classes]
+Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);  // i64 [.., classes]
 // Values and their places (i64), along `dim`. Equal ones keep their order; a NaN is larger than any number.
-struct Sorted { Tensor values, places; };
+struct Sorted {
+  Tensor values, places;
+};
 Result<Sorted> sort(const Tensor& a, int dim, bool descending = false);
 Result<Sorted> topk(const Tensor& a, std::int64_t k, int dim, bool largest = true);
 
@@ -253,7 +257,7 @@ Result<Tensor> min(const Tensor& a, const std::vector<int>& dims = {}, bool keep
 Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim = false);  // i64, counting from 0; the first of ties
 Result<Tensor> argmin(const Tensor& a, int dim, bool keepdim = false);
 Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
-Result<Tensor> any(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);   // bool
+Result<Tensor> any(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);  // bool
 Result<Tensor> all(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
 // Divided by count - correction: 1 is the estimate from a sample, 0 the variance of these numbers.
 Result<Tensor> var(const Tensor& a, const std::vector<int>& dims = {}, double correction = 1, bool keepdim = false);
@@ -298,13 +302,13 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const L
 // Of log-probabilities, as log_softmax gives them.
 Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, const LabelLoss& how = {});
 Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
-Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);          // |a - target|
+Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);  // |a - target|
 // Half the square up to a distance of 1, from there on the distance less a half (Girshick 2015).
 Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
-Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);   // with replacement: [.., draws]
+Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);  // with replacement: [.., draws]
 
 // -- Fourier transforms of the last dimension, or (2) the last two. Complex numbers are a last dimension of
 // 2: real and imaginary part. The inverses are divided by the number of elements. Of a real input half the
@@ -312,7 +316,7 @@ Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);   /
 // as real.
 // Which way divides by the number of elements: back (as above), both by its root, or there.
 enum class Norm { backward, ortho, forward };
-Result<Tensor> fft(const Tensor& a, Norm norm = Norm::backward);                          // [.., n, 2]
+Result<Tensor> fft(const Tensor& a, Norm norm = Norm::backward);  // [.., n, 2]
 Result<Tensor> ifft(const Tensor& a, Norm norm = Norm::backward);
 Result<Tensor> fft2(const Tensor& a, Norm norm = Norm::backward);
 Result<Tensor> ifft2(const Tensor& a, Norm norm = Norm::backward);
@@ -324,13 +328,13 @@ Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::bac
 
 // -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.
-Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);   // a += alpha * b
+Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);  // a += alpha * b
 Result<void> sub_(Tensor& a, const Tensor& b, double alpha = 1);
 Result<void> mul_(Tensor& a, const Tensor& b);
 Result<void> mul_(Tensor& a, double b);
-Result<void> div_(Tensor& a, const Tensor& b);                    // floating types only, as the next
+Result<void> div_(Tensor& a, const Tensor& b);  // floating types only, as the next
 Result<void> div_(Tensor& a, double b);
-Result<void> copy_(Tensor& a, const Tensor& b);                    // casts and broadcasts
+Result<void> copy_(Tensor& a, const Tensor& b);  // casts and broadcasts
 Result<void> fill_(Tensor& a, double value);
 Result<void> zero_(Tensor& a);
 

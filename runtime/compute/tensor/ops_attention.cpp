@@ -19,10 +19,10 @@ Result<void> need_attention_shapes(const Tensor& q, const Tensor& k, const Tenso
                     q.size(0) == v.size(0) && k.size(1) == v.size(1) && k.size(1) > 0 && q.size(1) % k.size(1) == 0 &&
                     k.size(2) == v.size(2) && q.size(3) == k.size(3);
   if (fits && q.count() > 0 && v.count() > 0 && !(how.causal && q.size(2) > k.size(2))) return success();
-  return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, g, s, d], [b, g, s, e], g a divisor of h, not "
-                         "empty{}",
-                         op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
-                         how.causal ? ", t <= s when causal" : ""));
+  return bad(fmt::format(
+      "{}: q {}, k {}, v {}: want [b, h, t, d], [b, g, s, d], [b, g, s, e], g a divisor of h, not "
+      "empty{}",
+      op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()), how.causal ? ", t <= s when causal" : ""));
 }
 
 // bool or of q's type, broadcast to [b, h, t, s].
@@ -96,8 +96,8 @@ Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool 
 
 Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width, double base, DType dtype) {
   if (positions < 1 || width < 2 || width % 2 || !(base > 0))
-    return bad(fmt::format("rope_angles: {} positions of width {} with base {}: want an even width", positions, width,
-                           base));
+    return bad(
+        fmt::format("rope_angles: {} positions of width {} with base {}: want an even width", positions, width, base));
   RILLE_TRY(const auto place, arange(g, 0, double(positions), 1, DType::f64));
   RILLE_TRY(const auto column, unsqueeze(place, 1));
   RILLE_TRY(const auto pair, arange(g, 0, double(width / 2), 1, DType::f64));

@@ -17,12 +17,13 @@ std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride
   return room < 0 ? 0 : room / stride + 1;
 }
 
-constexpr std::int64_t geometry_end = std::int64_t(1) << 30;   // kernels have them in 32 bits
+constexpr std::int64_t geometry_end = std::int64_t(1) << 30;  // kernels have them in 32 bits
 
 Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
   for (int k = 0; k < 2; ++k) {
     if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1 &&
-        std::max({stride[k], padding[k], dilation[k]}) < geometry_end) continue;
+        std::max({stride[k], padding[k], dilation[k]}) < geometry_end)
+      continue;
     return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1, and less than 2^30", op,
                            text_of(stride), text_of(padding), text_of(dilation)));
   }
@@ -31,7 +32,8 @@ Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& pad
 
 // oneDNN reads any positive strides; a broadcast one is copied.
 Result<Tensor> dense(const Tensor& t) {
-  for (int i = 0; i < t.rank(); ++i) if (t.shape()[i] > 1 && t.strides()[i] <= 0) return clone(t);
+  for (int i = 0; i < t.rank(); ++i)
+    if (t.shape()[i] > 1 && t.strides()[i] <= 0) return clone(t);
   return t;
 }
 
@@ -109,8 +111,10 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
   const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(0) &&
                     weight.size(0) % groups == 0 && weight.count() > 0;
   if (!fits) {
-    return bad(fmt::format("conv_transpose2d: {} with a weight of {} in {} groups: want [n, c, h, w] with "
-                           "[c, o/groups, kh, kw]", to_string(x.shape()), to_string(weight.shape()), groups));
+    return bad(
+        fmt::format("conv_transpose2d: {} with a weight of {} in {} groups: want [n, c, h, w] with "
+                    "[c, o/groups, kh, kw]",
+                    to_string(x.shape()), to_string(weight.shape()), groups));
   }
   const std::int64_t channels = weight.size(1) * groups;
   if (bias && (bias.rank() != 1 || bias.size(0) != channels)) {
@@ -123,10 +127,11 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
     const auto stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k];
     shape[2 + k] = (x.size(2 + k) - 1) * stride - 2 * padding + dilation * (weight.size(2 + k) - 1) + more[k] + 1;
     if (x.size(2 + k) < 1 || shape[2 + k] < 1 || more[k] < 0 || more[k] >= std::max(stride, dilation)) {
-      return bad(fmt::format("conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "
-                             "output_padding {}: nothing is left, or it is not less than the stride or the dilation",
-                             to_string(x.shape()), to_string(weight.shape()), text_of(how.stride),
-                             text_of(how.padding), text_of(how.dilation), text_of(more)));
+      return bad(
+          fmt::format("conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "
+                      "output_padding {}: nothing is left, or it is not less than the stride or the dilation",
+                      to_string(x.shape()), to_string(weight.shape()), text_of(how.stride), text_of(how.padding),
+                      text_of(how.dilation), text_of(more)));
     }
     attrs.i[k] = stride;
     attrs.i[2 + k] = padding;
@@ -166,9 +171,10 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
     fits = fits && shape[2 + k] >= 1 && (how.padding[k] == 0 || how.dilation[k] <= x.size(2 + k));
   }
   if (fits) return shape;
-  return bad(fmt::format("{}: {} with a window of {}, padding {}, dilation {}: want [n, c, h, w], padding up to half "
-                         "the window, and with padding a dilation up to the image", op, to_string(x.shape()),
-                         text_of(how.window), text_of(how.padding), text_of(how.dilation)));
+  return bad(
+      fmt::format("{}: {} with a window of {}, padding {}, dilation {}: want [n, c, h, w], padding up to half "
+                  "the window, and with padding a dilation up to the image",
+                  op, to_string(x.shape()), text_of(how.window), text_of(how.padding), text_of(how.dilation)));
 }
 
 kernels::Attrs pool_attrs(const Pooling& how) {
@@ -187,7 +193,7 @@ kernels::Attrs pool_attrs(const Pooling& how) {
 namespace {
 
 Result<Tensor> max_pool(const char* op, const Tensor& x, const kernels::Attrs& attrs, const Dims& shape) {
-  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())   // places in a plane are kept as i32
+  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())  // places in a plane are kept as i32
     return bad(fmt::format("{}: {}: want planes of less than 2^31 pixels", op, to_string(x.shape())));
   RILLE_TRY(const auto whole, contiguous(x));
   RILLE_TRY(auto out, apply(OpId::max_pool, attrs, {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
@@ -199,7 +205,9 @@ Result<Tensor> row_of(const char* op, const Tensor& x) {
   RILLE_CHECK(need_float(op, x));
   if (x.rank() == 3) return unsqueeze(x, 2);
   return bad(fmt::format("{}: {}: want [n, c, l]", op, to_string(x.shape())),
-             x.rank() == 2 ? "one sequence: t:unsqueeze(1)" : x.rank() == 4 ? "images: the operation in 2d" : "");
+             x.rank() == 2   ? "one sequence: t:unsqueeze(1)"
+             : x.rank() == 4 ? "images: the operation in 2d"
+                             : "");
 }
 
 Pooling in_a_row(Pooling how) {
@@ -211,8 +219,8 @@ Pooling in_a_row(Pooling how) {
 Result<Tensor> adaptive_pool(const char* op, const Tensor& x, std::int64_t height, std::int64_t width, bool largest) {
   RILLE_CHECK(need_float(op, x));
   if (x.rank() != 4 || height < 1 || width < 1 || x.count() == 0) {
-    return bad(fmt::format("{}: {} to {{{}, {}}}: want [n, c, h, w], not empty", op, to_string(x.shape()), height,
-                           width));
+    return bad(
+        fmt::format("{}: {} to {{{}, {}}}: want [n, c, h, w], not empty", op, to_string(x.shape()), height, width));
   }
   kernels::Attrs attrs;
   attrs.f[1] = 1;
@@ -278,8 +286,8 @@ Result<void> need_channels(const char* op, const Tensor& x, const char* what, co
   if (!t) return success();
   if (t.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype(op, x, t));
   if (t.rank() == 1 && t.size(0) == x.size(1)) return success();
-  return bad(fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()),
-                         x.size(1)));
+  return bad(
+      fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()), x.size(1)));
 }
 
 // [c] as [1, c, 1, ..], to broadcast against x.

@@ -9,7 +9,7 @@ namespace rille::tensor {
 namespace {
 
 struct Term {
-  std::string letters;                 // one for each dimension
+  std::string letters;  // one for each dimension
   Tensor tensor;
 };
 
@@ -20,7 +20,8 @@ struct Equation {
 
 Result<Equation> parse(const std::string& text) {
   std::string plain;
-  for (const char c : text) if (c != ' ') plain += c;
+  for (const char c : text)
+    if (c != ' ') plain += c;
   const auto refuse = [&](const std::string& why) { return bad(fmt::format("einsum: \"{}\": {}", text, why)); };
   const auto arrow = plain.find("->");
   Equation e;
@@ -39,7 +40,8 @@ Result<Equation> parse(const std::string& text) {
     }
   }
   if (arrow == std::string::npos) {
-    for (const auto& [c, times] : seen) if (times == 1) e.out += c;    // in the order of the alphabet
+    for (const auto& [c, times] : seen)
+      if (times == 1) e.out += c;  // in the order of the alphabet
     return e;
   }
   e.out = plain.substr(arrow + 2);
@@ -100,7 +102,8 @@ std::int64_t product(const Term& t, const std::string& letters) {
 Result<Term> contract(const Term& a, const Term& b, const std::string& wanted) {
   std::string batch, inner, mine, yours;
   for (const char c : a.letters) (!has(b.letters, c) ? mine : has(wanted, c) ? batch : inner) += c;
-  for (const char c : b.letters) if (!has(a.letters, c)) yours += c;
+  for (const char c : b.letters)
+    if (!has(a.letters, c)) yours += c;
   const auto n = product(a, batch), k = product(a, inner);
   RILLE_TRY(const auto x, ordered(a, batch + mine + inner));
   RILLE_TRY(const auto y, ordered(b, batch + inner + yours));

@@ -88,8 +88,8 @@ Result<Tensor> logical(const char* op, Result<Tensor> (*bitwise)(const Tensor&, 
 
 }  // namespace
 
-#define RILLE_BINARY(name, types)                                                                     \
-  Result<Tensor> name(const Tensor& a, const Tensor& b) { return binary(OpId::name, types, a, b); }  \
+#define RILLE_BINARY(name, types)                                                                   \
+  Result<Tensor> name(const Tensor& a, const Tensor& b) { return binary(OpId::name, types, a, b); } \
   Result<Tensor> name(const Tensor& a, double b) { return with_number(OpId::name, types, a, b); }
 RILLE_BINARY(add, Types::numbers)
 RILLE_BINARY(sub, Types::numbers)
@@ -181,7 +181,7 @@ Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<d
   if (!low && !high) return bad("clamp: neither a lower nor an upper bound");
   const double l = low.value_or(-HUGE_VAL), h = high.value_or(HUGE_VAL);
   if (!(l <= h)) return bad(fmt::format("clamp: from {} to {}: the lower bound is above the upper one", l, h));
-  if (!is_floating(a.dtype())) {       // whole numbers have no infinite bounds
+  if (!is_floating(a.dtype())) {  // whole numbers have no infinite bounds
     Tensor t = a;
     if (low) { RILLE_TRY(t, maximum(t, *low)); }
     return high ? minimum(t, *high) : Result<Tensor>(t);
@@ -240,9 +240,8 @@ Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b) 
   RILLE_CHECK(need("where", a));
   RILLE_CHECK(need("where", b));
   if (condition.dtype() != DType::boolean) {
-    return bad(
-        fmt::format("where: a condition of {}{}", name_of(condition.dtype()), to_string(condition.shape())),
-        "compare first: x:gt(0)");
+    return bad(fmt::format("where: a condition of {}{}", name_of(condition.dtype()), to_string(condition.shape())),
+               "compare first: x:gt(0)");
   }
   RILLE_TRY(const auto ab, broadcast("where", a.shape(), b.shape()));
   RILLE_TRY(const auto shape, broadcast("where", condition.shape(), ab));

@@ -38,7 +38,8 @@ Result<void> need_complex(const char* op, const Tensor& a, int dimensions) {
   RILLE_CHECK(need_float(op, a));
   if (a.rank() > dimensions && a.size(-1) == 2) return success();
   return bad(fmt::format("{}: {}: want complex numbers, a last dimension of 2 after {}", op, to_string(a.shape()),
-                         dimensions == 1 ? "[.., n]" : "[.., m, n]"), "x:rfft() takes real numbers");
+                         dimensions == 1 ? "[.., n]" : "[.., m, n]"),
+             "x:rfft() takes real numbers");
 }
 
 Result<Tensor> between_complex(const char* op, const Tensor& a, int dimensions, bool inverse, Norm norm) {
@@ -68,8 +69,8 @@ Result<Tensor> from_spectrum(const char* op, const Tensor& a, int dimensions, st
   RILLE_CHECK(need_complex(op, a, dimensions));
   const auto n = size > 0 ? size : 2 * (a.size(-2) - 1), rows = dimensions == 2 ? a.size(-3) : 1;
   if (n < 1 || n / 2 + 1 != a.size(-2)) {
-    return bad(fmt::format("{}: {} to {} numbers: they come from {} bins, not {}", op, to_string(a.shape()),
-                           n, n / 2 + 1, a.size(-2)));
+    return bad(fmt::format("{}: {} to {} numbers: they come from {} bins, not {}", op, to_string(a.shape()), n,
+                           n / 2 + 1, a.size(-2)));
   }
   RILLE_CHECK(need_sizes(op, a, rows, n));
   RILLE_TRY(const auto x, contiguous(a));

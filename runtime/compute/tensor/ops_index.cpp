@@ -59,8 +59,8 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index) {
   RILLE_TRY(const auto numbers, numbers_of("index_select", a, index));
   RILLE_TRY(const int d, normal_dim("index_select", dim, a.rank()));
   if (index.rank() != 1) {
-    return bad(fmt::format("index_select: {} by numbers of {}: want a list", to_string(a.shape()),
-                           to_string(index.shape())));
+    return bad(
+        fmt::format("index_select: {} by numbers of {}: want a list", to_string(a.shape()), to_string(index.shape())));
   }
   RILLE_TRY(const auto whole, contiguous(a));
   Dims shape = a.shape();
@@ -84,7 +84,8 @@ Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Te
   RILLE_CHECK(numbers_of(op, a, index));
   RILLE_CHECK(need_same_dtype(op, a, src));
   Dims along_it = src.shape();
-  for (int k = 0; k < along_it.n; ++k) if (k != d) along_it[k] = 1;
+  for (int k = 0; k < along_it.n; ++k)
+    if (k != d) along_it[k] = 1;
   RILLE_TRY(const auto shaped, view(index, along_it));
   RILLE_TRY(const auto each, expand(shaped, src.shape()));
   return scatter(a, d, each, src, add);
@@ -181,8 +182,8 @@ Result<Tensor> stack(const std::vector<Tensor>& parts, int dim) {
   for (const auto& p : parts) {
     RILLE_CHECK(need("stack", p));
     if (!(p.shape() == parts[0].shape())) {
-      return bad(fmt::format("stack: {} and {}: want the same shape", to_string(parts[0].shape()),
-                             to_string(p.shape())));
+      return bad(
+          fmt::format("stack: {} and {}: want the same shape", to_string(parts[0].shape()), to_string(p.shape())));
     }
     RILLE_TRY(auto one, unsqueeze(p, dim));
     wide.push_back(std::move(one));
@@ -195,8 +196,7 @@ Result<Tensor> flatten(const Tensor& a, int first, int last) {
   if (a.rank() == 0) return view(a, dims_of({1}));
   RILLE_TRY(const int from, normal_dim("flatten", first, a.rank()));
   RILLE_TRY(const int to, normal_dim("flatten", last, a.rank()));
-  if (to < from)
-    return bad(fmt::format("flatten: dimensions {} to {} of {}", from + 1, to + 1, to_string(a.shape())));
+  if (to < from) return bad(fmt::format("flatten: dimensions {} to {} of {}", from + 1, to + 1, to_string(a.shape())));
   Dims shape;
   for (int i = 0; i < a.rank(); ++i) {
     if (i <= from || i > to) shape.push(a.shape()[i]);

@@ -8,8 +8,8 @@ namespace {
 Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need_float_beside(op, a, b));
   if (a.shape() == b.shape()) return success();
-  return bad(fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()),
-                         to_string(b.shape())));
+  return bad(
+      fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()), to_string(b.shape())));
 }
 
 Result<Tensor> reduced(const Tensor& losses, Reduce how) {
@@ -68,8 +68,8 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   Dims rows = logs.shape();
   rows.n = std::max(0, rows.n - 1);
   if (logs.rank() == 0 || !(rows == labels.shape()) || !is_integer(labels.dtype())) {
-    return bad(fmt::format("{}: {} with labels {}{}: want [.., c] with whole numbers [..]", op,
-                           to_string(logs.shape()), name_of(labels.dtype()), to_string(labels.shape())));
+    return bad(fmt::format("{}: {} with labels {}{}: want [.., c] with whole numbers [..]", op, to_string(logs.shape()),
+                           name_of(labels.dtype()), to_string(labels.shape())));
   }
   const std::int64_t classes = logs.size(-1);
   if (how.weight && !(how.weight.shape() == dims_of({classes}) && is_floating(how.weight.dtype()))) {
@@ -95,9 +95,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   }
   if (how.label_smoothing > 0) {  // a part of the truth is every class's
     RILLE_TRY(auto all, wide(logs));
-    if (how.weight) {
-      RILLE_TRY(all, mul(all, weights));
-    }
+    if (how.weight) { RILLE_TRY(all, mul(all, weights)); }
     RILLE_TRY(const auto summed, sum(all, {-1}));
     RILLE_TRY(const auto others, mul(summed, how.label_smoothing / double(classes)));
     RILLE_TRY(const auto own, mul(losses, 1 - how.label_smoothing));
@@ -107,9 +105,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   if (how.reduce == Reduce::none) return neg(losses);
   RILLE_TRY(const auto total, sum(losses));
   if (how.reduce == Reduce::sum) return neg(total);
-  if (!how.weight) {
-    RILLE_TRY(shares, logical_not(ignored));
-  }
+  if (!how.weight) { RILLE_TRY(shares, logical_not(ignored)); }
   RILLE_TRY(const auto count, sum(shares));
   RILLE_TRY(const auto each, div(total, count));
   return neg(each);

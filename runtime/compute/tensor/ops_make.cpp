@@ -1,7 +1,7 @@
+#include <xxhash.h>
+
 #include <cmath>
 #include <cstring>
-
-#include <xxhash.h>
 
 #include "runtime/compute/device/owner.hpp"
 #include "runtime/compute/tensor/check.hpp"
@@ -75,8 +75,7 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
     return bad(fmt::format("arange: from {} to {} by {}", start, end, step));
   }
-  if (dtype == DType::boolean)
-    return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
+  if (dtype == DType::boolean) return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
   const double n = std::ceil((end - start) / step);
   kernels::Attrs attrs;
   attrs.f[0] = start;
@@ -107,8 +106,8 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   RILLE_TRY(const auto checked, make_dims(sizes));
   Tensor t = make_tensor(g, dtype, checked);
   if (t.size_bytes() != bytes) {
-    return bad(fmt::format("{} bytes for {}{}, which has {}", bytes, name_of(dtype), to_string(checked),
-                           t.size_bytes()));
+    return bad(
+        fmt::format("{} bytes for {}{}, which has {}", bytes, name_of(dtype), to_string(checked), t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
   const device::OwnedBy owner(storage.owner ? storage.owner.load() : "data from the host");
@@ -117,7 +116,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   auto& impl = g.impl();
   if (impl.trace) {
     storage.constant = true;
-    storage.trace = 0;               // it outlives the trace, as part of the plan
+    storage.trace = 0;  // it outlives the trace, as part of the plan
   }
   if (impl.notebook) impl.notebook->seed_constant(t.impl()->storage, XXH3_64bits(data, bytes));
   return t;
@@ -135,14 +134,17 @@ Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std:
     }
   };
   switch (dtype) {
-    case DType::boolean: for (std::size_t i = 0; i < numbers.size(); ++i) bytes[i] = std::byte(numbers[i] != 0); break;
+    case DType::boolean:
+      for (std::size_t i = 0; i < numbers.size(); ++i) bytes[i] = std::byte(numbers[i] != 0);
+      break;
     case DType::u8: put(std::uint8_t{}); break;
     case DType::i32: put(std::int32_t{}); break;
     case DType::i64: put(std::int64_t{}); break;
     case DType::f32: put(float{}); break;
     case DType::f64: put(double{}); break;
     case DType::i8: put(std::int8_t{}); break;
-    case DType::f16: case DType::bf16: {
+    case DType::f16:
+    case DType::bf16: {
       RILLE_TRY(const auto wide, from_numbers(g, shape, DType::f32, numbers));
       return cast(wide, dtype);
     }

@@ -54,7 +54,8 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
   RILLE_TRY(const auto wide_b, expand(b, sb));
   // A broadcast batch has a stride of 0, which oneDNN does not take: copied. (Rare: batches meet batches.)
   const auto plain = [](const Tensor& t) -> Result<Tensor> {
-    for (int i = 0; i < t.rank() - 2; ++i) if (t.strides()[i] == 0 && t.shape()[i] > 1) return clone(t);
+    for (int i = 0; i < t.rank() - 2; ++i)
+      if (t.strides()[i] == 0 && t.shape()[i] > 1) return clone(t);
     return matrix_operand(t);
   };
   RILLE_TRY(const auto x, plain(wide_a));
@@ -106,8 +107,7 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
   if (weight.rank() != 2 || x.rank() < 1) return shapes_differ("linear", x, weight, "the weight is [out, in]");
   const auto in = weight.shape()[1], out = weight.shape()[0];
   if (x.size(-1) != in)
-    return shapes_differ("linear", x, weight,
-                         fmt::format("inner dimensions {} and {} differ", x.size(-1), in));
+    return shapes_differ("linear", x, weight, fmt::format("inner dimensions {} and {} differ", x.size(-1), in));
   if (bias) {
     RILLE_CHECK(need_same_dtype("linear", weight, bias));
     if (bias.rank() != 1 || bias.size(0) != out)
@@ -126,10 +126,9 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
     RILLE_TRY(const auto b, contiguous(bias));
     inputs.push_back(b);
   }
-  RILLE_TRY(const auto y, apply_one(OpId::linear, product_attrs(x), inputs,
-                                    {x.dtype(), dims_of({rows.size(0), out})}));
+  RILLE_TRY(const auto y, apply_one(OpId::linear, product_attrs(x), inputs, {x.dtype(), dims_of({rows.size(0), out})}));
   RILLE_TRY(const auto result, view(y, shape));
-  return bias && !in ? add(result, bias) : Result<Tensor>(result);   // products of nothing leave the bias out
+  return bias && !in ? add(result, bias) : Result<Tensor>(result);  // products of nothing leave the bias out
 }
 
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, bool causal,
@@ -143,8 +142,8 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
                     q.size(0) == v.size(0) && q.size(1) == k.size(1) && q.size(1) == v.size(1) &&
                     k.size(2) == v.size(2) && q.size(3) == k.size(3);
   if (!fits || q.count() == 0 || v.count() == 0 || (causal && q.size(2) > k.size(2))) {
-    return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}",
-                           op, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
+    return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}", op,
+                           to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
                            causal ? ", t <= s when causal" : ""));
   }
   const auto rows = [](const Tensor& t) {
@@ -221,8 +220,8 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   Dims rows = logits.shape();
   rows.n = std::max(0, rows.n - 1);
   if (logits.rank() == 0 || !(rows == labels.shape()) || logits.size(-1) == 0) {
-    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]",
-                           to_string(logits.shape()), to_string(labels.shape())));
+    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]", to_string(logits.shape()),
+                           to_string(labels.shape())));
   }
   RILLE_TRY(const auto x, contiguous(logits));
   RILLE_TRY(const auto y, contiguous(labels));
@@ -231,7 +230,7 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   attrs.i[0] = ignore_index;
   attrs.f[0] = label_smoothing;
   const DType wide = stats_type(x.dtype());
-  rows.push(2);                                   // the parts of its log-sum-exp
+  rows.push(2);  // the parts of its log-sum-exp
   RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
   return std::move(out[0]);
 }

@@ -10,9 +10,9 @@ namespace {
 // The input with the reduced dimensions last (a view), and the shape of the result.
 struct Reduction {
   Tensor moved;
-  Dims outer, kept;                    // without and with the reduced dimensions as 1
-  kernels::Attrs attrs;                // i[0]: how many are reduced
-  std::int64_t reduced = 1;            // elements of each
+  Dims outer, kept;          // without and with the reduced dimensions as 1
+  kernels::Attrs attrs;      // i[0]: how many are reduced
+  std::int64_t reduced = 1;  // elements of each
 };
 
 Result<Reduction> plan_reduction(const char* op, const Tensor& a, const std::vector<int>& dims) {
@@ -69,9 +69,8 @@ Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
 
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction("sum", a, dims));
-  return finish(
-      apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r,
-      keepdim);
+  return finish(apply_one(OpId::sum, r.attrs, {r.moved}, {is_floating(a.dtype()) ? a.dtype() : DType::i64, r.outer}), r,
+                keepdim);
 }
 
 namespace {
@@ -172,7 +171,8 @@ Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double co
   const double n = double(reduced_count(x, dims)) - correction;
   if (!(n > 0)) {
     return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
-                           to_string(a.shape()), correction), "x:var(dims, { correction = 0 }) divides by the count");
+                           to_string(a.shape()), correction),
+               "x:var(dims, { correction = 0 }) divides by the count");
   }
   RILLE_TRY(const auto away, sub(x, m));
   RILLE_TRY(const auto squares, square(away));
@@ -201,8 +201,9 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
   if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
   RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
   Tensor powers;
-  if (p == 2) { RILLE_TRY(powers, square(x)); }
-  else {
+  if (p == 2) {
+    RILLE_TRY(powers, square(x));
+  } else {
     RILLE_TRY(const auto sizes, abs(x));
     RILLE_TRY(powers, pow(sizes, p));
   }
@@ -214,7 +215,7 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, as_float("logsumexp", a));
   RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
-  if (plan.reduced == 0) {                         // there is no largest; the logarithm of 0
+  if (plan.reduced == 0) {  // there is no largest; the logarithm of 0
     RILLE_TRY(const auto none, sum(x, dims, keepdim));
     return log(none);
   }

@@ -12,14 +12,14 @@ Result<Dims> full_shape(const char* op, const Tensor& a, const Dims& wanted) {
   for (int i = 0; i < shape.n; ++i) {
     if (shape[i] == -1 && open < 0) open = i;
     else if (shape[i] < 0)
-      return bad(fmt::format("{}: {} to {}: sizes are positive; one may be -1", op, to_string(a.shape()),
-                             to_string(wanted)));
+      return bad(
+          fmt::format("{}: {} to {}: sizes are positive; one may be -1", op, to_string(a.shape()), to_string(wanted)));
     else known *= shape[i];
   }
   if (open >= 0) shape[open] = known ? a.count() / known : 0;
   if (shape.count() != a.count()) {
-    return bad(fmt::format("{}: {} to {}: {} elements do not fit", op, to_string(a.shape()),
-                           to_string(wanted), a.count()));
+    return bad(
+        fmt::format("{}: {} to {}: {} elements do not fit", op, to_string(a.shape()), to_string(wanted), a.count()));
   }
   return shape;
 }
@@ -33,7 +33,8 @@ Result<Tensor> view(const Tensor& a, const Dims& wanted) {
   const auto strides = view_strides(a.shape(), a.strides(), shape);
   if (!strides) {
     return bad(fmt::format("view: {} with strides {} cannot be seen as {} without a copy", to_string(a.shape()),
-                           to_string(a.strides()), to_string(shape)), "use reshape");
+                           to_string(a.strides()), to_string(shape)),
+               "use reshape");
   }
   return attach_view(OpId::reshape, {}, a, make_window(a, 0, shape, *strides));
 }
@@ -60,7 +61,7 @@ Result<Tensor> permute(const Tensor& a, const Dims& order) {
     seen |= 1u << d;
   }
   if (order.n != a.rank() || seen != (1u << a.rank()) - 1) {
-    Dims told = order;                               // they count from 1 there
+    Dims told = order;  // they count from 1 there
     for (int i = 0; i < told.n; ++i) told[i] += told[i] >= 0;
     return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(told), a.rank(),
                            to_string(a.shape())),
@@ -83,8 +84,8 @@ Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t
   RILLE_TRY(const int d, normal_dim("narrow", dim, a.rank()));
   const std::int64_t size = a.shape()[d], from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from + length > size) {
-    return bad(fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim,
-                           to_string(a.shape())));
+    return bad(
+        fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim, to_string(a.shape())));
   }
   if (length == size) return a;
   Dims shape = a.shape();
@@ -145,7 +146,8 @@ Result<Tensor> squeeze(const Tensor& a, int dim) {
   RILLE_TRY(const int d, normal_dim("squeeze", dim, a.rank()));
   if (a.shape()[d] != 1) return a;
   Dims shape;
-  for (int i = 0; i < a.rank(); ++i) if (i != d) shape.push(a.shape()[i]);
+  for (int i = 0; i < a.rank(); ++i)
+    if (i != d) shape.push(a.shape()[i]);
   return view(a, shape);
 }
 
@@ -201,8 +203,8 @@ Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
     Dims expected = shape;
     expected[d] = 0;
     if (!(rest == expected)) {
-      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ",
-                             to_string(parts[0].shape()), to_string(p.shape()), d + 1));
+      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ", to_string(parts[0].shape()),
+                             to_string(p.shape()), d + 1));
     }
     shape[d] += p.shape()[d];
     grad = grad || p.requires_grad();

@@ -7,13 +7,14 @@
 
 namespace rille::tensor {
 
-kernels::Attrs fill_attrs(double value);   // ops_make.cpp
+kernels::Attrs fill_attrs(double value);  // ops_make.cpp
 
 namespace {
 
 // Whether an element of it stands for several.
 bool repeats(const Window& w) {
-  for (int d = 0; d < w.shape.n; ++d) if (w.shape[d] > 1 && w.strides[d] == 0) return w.shape.count() > 0;
+  for (int d = 0; d < w.shape.n; ++d)
+    if (w.shape[d] > 1 && w.strides[d] == 0) return w.shape.count() > 0;
   return false;
 }
 
@@ -38,11 +39,11 @@ Result<Tensor> unharmed(const Tensor& a, const Tensor& x) {
 Result<void> may_write(const char* op, const Tensor& a) {
   RILLE_CHECK(need(op, a));
   if (!a.graph().grad_enabled() || !a.requires_grad()) return success();
-  return make_error(ErrorKind::state,
-                    fmt::format("{}: {} {} is written while gradients are recorded", op,
-                                a.is_leaf() ? "a leaf that requires grad," : "a result with history,",
-                                to_string(a.shape())),
-                    "write inside no_grad, or use the form that makes a new tensor");
+  return make_error(
+      ErrorKind::state,
+      fmt::format("{}: {} {} is written while gradients are recorded", op,
+                  a.is_leaf() ? "a leaf that requires grad," : "a result with history,", to_string(a.shape())),
+      "write inside no_grad, or use the form that makes a new tensor");
 }
 
 // To write what each element was makes no sense where several are one. One value for all of them does.

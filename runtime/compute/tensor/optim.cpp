@@ -1,10 +1,10 @@
 #include "runtime/compute/tensor/optim.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/owner.hpp"
 #include "runtime/compute/tensor/owner.hpp"
@@ -43,9 +43,9 @@ bool fraction(double b) { return b >= 0 && b < 1; }
 struct Check {
   Result<void> operator()(const Adam& o) const {
     if (fraction(o.beta1) && fraction(o.beta2) && o.eps >= 0) return success();
-    return out_of_range(o.decoupled ? "adamw" : "adam",
-                        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1,
-                                    o.beta2, o.eps));
+    return out_of_range(
+        o.decoupled ? "adamw" : "adam",
+        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1, o.beta2, o.eps));
   }
   Result<void> operator()(const Sgd& o) const {
     if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
@@ -58,8 +58,8 @@ struct Check {
   Result<void> operator()(const Muon& o) const {
     if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
     return out_of_range("muon", fmt::format("momentum {}, steps {}, precision {}: momentum lies in [0, 1), from 1 to "
-                                            "100 steps are made, in a floating type", o.momentum, o.steps,
-                                            name_of(o.precision)));
+                                            "100 steps are made, in a floating type",
+                                            o.momentum, o.steps, name_of(o.precision)));
   }
 };
 
@@ -71,7 +71,8 @@ Result<void> check_rate(double lr) {
 
 // Of none of them: nothing would be learned, in silence.
 Result<void> need_gradients(const std::vector<Tensor>& parameters) {
-  for (const auto& p : parameters) if (p.grad()) return success();
+  for (const auto& p : parameters)
+    if (p.grad()) return success();
   return make_error(ErrorKind::state,
                     fmt::format("opt:step: none of the {} parameters has a gradient", parameters.size()),
                     "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
@@ -99,8 +100,8 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     RILLE_CHECK(std::visit(Check{}, group.update));
     RILLE_CHECK(check_rate(group.lr));
     if (!(group.weight_decay >= 0) || std::isinf(group.weight_decay))
-      return make_error(ErrorKind::invalid, fmt::format("optimiser: weight_decay = {}: want 0 or more",
-                                                        group.weight_decay));
+      return make_error(ErrorKind::invalid,
+                        fmt::format("optimiser: weight_decay = {}: want 0 or more", group.weight_decay));
     if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
   }
   if (!first || !*first) return make_error(ErrorKind::invalid, "optimiser: no parameters");
@@ -216,7 +217,8 @@ Result<void> Optimizer::unscale() {
   RILLE_CHECK(widen_grads());
   std::vector<Tensor> out{odd_};
   for (auto& group : groups_)
-    for (auto& slot : group.slots) if (const Tensor grad = slot.parameter.grad()) out.push_back(grad);
+    for (auto& slot : group.slots)
+      if (const Tensor grad = slot.parameter.grad()) out.push_back(grad);
   RILLE_CHECK(record(step_.graph(), OpId::grad_unscale, {}, {scale_}, out, true));
   scaled_ = Scaled::gradients;
   return success();
@@ -298,7 +300,8 @@ void Optimizer::zero_grad() {
 }
 
 void Optimizer::clear_grads() {
-  for (auto& group : groups_) for (auto& slot : group.slots) set_leaf_grad(slot.parameter.impl(), {});
+  for (auto& group : groups_)
+    for (auto& slot : group.slots) set_leaf_grad(slot.parameter.impl(), {});
 }
 
 Result<void> Optimizer::set_lr(double lr) {
@@ -315,7 +318,8 @@ Result<void> Optimizer::set_lr(std::size_t group, double lr) {
 
 std::vector<Tensor> Optimizer::parameters() const {
   std::vector<Tensor> all;
-  for (const auto& group : groups_) for (const auto& slot : group.slots) all.push_back(slot.parameter);
+  for (const auto& group : groups_)
+    for (const auto& slot : group.slots) all.push_back(slot.parameter);
   return all;
 }
 

@@ -21,9 +21,17 @@
 namespace rille::tensor {
 
 // Kingma and Ba 2015, in PyTorch's order of operations. decoupled: decay as in AdamW (Loshchilov and Hutter 2019).
-struct Adam { double beta1 = 0.9, beta2 = 0.999, eps = 1e-8; bool decoupled = true; };
-struct Sgd { double momentum = 0; bool nesterov = false; };
-struct Lion { double beta1 = 0.9, beta2 = 0.99; };   // Chen et al. 2023; decoupled decay
+struct Adam {
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool decoupled = true;
+};
+struct Sgd {
+  double momentum = 0;
+  bool nesterov = false;
+};
+struct Lion {
+  double beta1 = 0.9, beta2 = 0.99;
+};  // Chen et al. 2023; decoupled decay
 // Jordan et al. 2024: the momentum of a matrix, made orthogonal by Newton-Schulz steps; decoupled decay. For matrices;
 // further dimensions are taken as one. The update is scaled by sqrt(max(1, rows / columns)), or, with match_rms, by
 // 0.2 sqrt(max(rows, columns)), which goes with AdamW's rates (Liu et al. 2025).
@@ -31,7 +39,7 @@ struct Muon {
   double momentum = 0.95;
   bool nesterov = true, match_rms = false;
   int steps = 5;
-  DType precision = DType::bf16;                     // of the products; f64 parameters keep theirs
+  DType precision = DType::bf16;  // of the products; f64 parameters keep theirs
 };
 using Update = std::variant<Adam, Sgd, Lion, Muon>;
 
@@ -43,7 +51,10 @@ struct ParameterGroup {
   Update update = Adam{};
 };
 
-struct LossScaleOptions { double initial = 65536, growth = 2, backoff = 0.5; std::int64_t interval = 2000; };
+struct LossScaleOptions {
+  double initial = 65536, growth = 2, backoff = 0.5;
+  std::int64_t interval = 2000;
+};
 
 class Optimizer {
  public:
@@ -73,11 +84,16 @@ class Optimizer {
 
  private:
   struct Slot {
-    Tensor parameter, master, m, v;                  // master: the parameter itself unless that is a half type
-    std::int64_t counter = 0;                        // its place in steps_; 0: its rule does not count
+    Tensor parameter, master, m, v;  // master: the parameter itself unless that is a half type
+    std::int64_t counter = 0;        // its place in steps_; 0: its rule does not count
   };
-  struct Group { std::vector<Slot> slots; Tensor lr; double proportion = 1, weight_decay = 0; Update update; };
-  struct Ready {                                     // what one group updates in this step
+  struct Group {
+    std::vector<Slot> slots;
+    Tensor lr;
+    double proportion = 1, weight_decay = 0;
+    Update update;
+  };
+  struct Ready {  // what one group updates in this step
     std::vector<Tensor> grads, p, m, v;
     std::vector<std::int64_t> counters;
   };
@@ -95,12 +111,12 @@ class Optimizer {
 
   // i64: first the updates made, then those of each parameter that Adam corrects by them: of one that gets its first
   // gradient late they are fewer. In one memory, so that one operation counts them.
-  Tensor steps_, step_;                              // step_: the first of them, 0-d
-  std::int64_t counters_ = 1;                        // of steps_, taken
+  Tensor steps_, step_;        // step_: the first of them, 0-d
+  std::int64_t counters_ = 1;  // of steps_, taken
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, Tensor>> state_;
   std::optional<LossScaleOptions> scaling_;
-  Tensor scale_, good_, odd_;                        // odd: a gradient of this step was not finite
+  Tensor scale_, good_, odd_;  // odd: a gradient of this step was not finite
   enum class Scaled : std::uint8_t { no, loss, gradients } scaled_ = Scaled::no;
 };
 

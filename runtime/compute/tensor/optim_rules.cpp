@@ -1,7 +1,7 @@
 // What each rule of the optimisers records for one group.
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 #include "runtime/compute/tensor/optim.hpp"
 #include "runtime/compute/tensor/record.hpp"
@@ -63,8 +63,8 @@ Result<void> Optimizer::apply(const Group& group, const Ready& r, const Muon& ho
     const double rows = double(u.size(0)), columns = double(u.size(1));
     RILLE_TRY(u, orthogonal(u, how.steps, u.dtype() == DType::f64 ? DType::f64 : how.precision));
     RILLE_TRY(u, cast(u, r.p[i].dtype()));
-    RILLE_TRY(u, mul(u, how.match_rms ? 0.2 * std::sqrt(std::max(rows, columns))
-                                      : std::sqrt(std::max(1.0, rows / columns))));
+    RILLE_TRY(
+        u, mul(u, how.match_rms ? 0.2 * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns))));
     RILLE_TRY(u, contiguous(u));
     RILLE_TRY(u, reshape(u, shape));
     turned.push_back(std::move(u));
@@ -80,11 +80,9 @@ Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision) {
   if (matrix.rank() != 2)
     return make_error(ErrorKind::invalid, fmt::format("orthogonal: {} is no matrix", to_string(matrix.shape())));
   NoGrad guard(matrix.graph());
-  const bool tall = matrix.size(0) > matrix.size(1);   // the smaller square is multiplied
+  const bool tall = matrix.size(0) > matrix.size(1);  // the smaller square is multiplied
   Tensor x = matrix;
-  if (tall) {
-    RILLE_TRY(x, transpose(x, 0, 1));
-  }
+  if (tall) { RILLE_TRY(x, transpose(x, 0, 1)); }
   RILLE_TRY(const auto squares, mul(x, x));
   RILLE_TRY(const auto total, sum(squares));
   RILLE_TRY(const auto root, sqrt(total));
@@ -102,17 +100,13 @@ Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision) {
     RILLE_TRY(const auto kept, mul(x, a));
     RILLE_TRY(x, add(kept, moved));
   }
-  if (tall) {
-    RILLE_TRY(x, transpose(x, 0, 1));
-  }
+  if (tall) { RILLE_TRY(x, transpose(x, 0, 1)); }
   return x;
 }
 
 Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Tensor>& values, double decay,
                       const Tensor& steps) {
-  const auto refuse = [](std::string why) {
-    return make_error(ErrorKind::invalid, "average: " + std::move(why));
-  };
+  const auto refuse = [](std::string why) { return make_error(ErrorKind::invalid, "average: " + std::move(why)); };
   if (averages.empty() || averages.size() != values.size())
     return refuse(fmt::format("{} averages of {} values", averages.size(), values.size()));
   if (!(decay >= 0 && decay < 1)) return refuse(fmt::format("a decay of {}: it lies in [0, 1)", decay));

@@ -13,20 +13,26 @@ constexpr std::size_t marks_max = 16;
 // f(storage, writes) for all that an operation uses; a compiled function's own memory is nobody else's.
 template <class F>
 Result<void> each_use(const Node& node, const F& f) {
-  for (const auto& in : node.in) if (in.storage) RILLE_CHECK(f(*in.storage, false));
-  for (const auto& out : node.out) if (const auto s = out.storage.lock()) RILLE_CHECK(f(*s, true));
+  for (const auto& in : node.in)
+    if (in.storage) RILLE_CHECK(f(*in.storage, false));
+  for (const auto& out : node.out)
+    if (const auto s = out.storage.lock()) RILLE_CHECK(f(*s, true));
   if (!node.replay) return success();
   for (const auto& in : node.replay->inputs) RILLE_CHECK(f(*in.storage, true));
-  for (const auto& a : node.replay->plan->anchors) if (a.storage) RILLE_CHECK(f(*a.storage, false));
+  for (const auto& a : node.replay->plan->anchors)
+    if (a.storage) RILLE_CHECK(f(*a.storage, false));
   for (const auto& s : node.replay->plan->written) RILLE_CHECK(f(*s, true));
-  for (const auto& weak : node.replay->outputs) if (const auto s = weak.lock()) RILLE_CHECK(f(*s, true));
+  for (const auto& weak : node.replay->outputs)
+    if (const auto s = weak.lock()) RILLE_CHECK(f(*s, true));
   return success();
 }
 
 }  // namespace
 
 void Orders::look_ahead(const std::deque<std::shared_ptr<Node>>& nodes) {
-  struct Last { Node *written = nullptr, *used = nullptr; };
+  struct Last {
+    Node *written = nullptr, *used = nullptr;
+  };
   std::unordered_map<const Storage*, Last> last;
   std::unordered_map<const Node*, std::size_t> place;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -49,13 +55,13 @@ void Orders::look_ahead(const std::deque<std::shared_ptr<Node>>& nodes) {
   // What was given before this job, and what was copied in meanwhile.
   Line& own = lines_[0];
   start_ = ++own.given;
-  mark(own, nullptr).ok();                         // if it fails, so does whoever needs it
+  mark(own, nullptr).ok();  // if it fails, so does whoever needs it
 }
 
 Result<void> Orders::mark(Line& line, device::Stream* stream) {
   if (!line.marks.empty() && line.marks.back().number == line.given) return success();
   std::shared_ptr<device::Event> event;
-  if (line.marks.size() >= marks_max) {            // who waits for it already waits for what it was
+  if (line.marks.size() >= marks_max) {  // who waits for it already waits for what it was
     event = std::move(line.marks.front().event);
     line.marks.pop_front();
   } else if (spare_) {
@@ -71,13 +77,13 @@ Result<void> Orders::mark(Line& line, device::Stream* stream) {
 Result<void> Orders::wait(std::uint64_t who, device::Stream* stream, const Turn& turn) {
   if (turn.number == 0 || turn.order == who) return success();
   const auto found = lines_.find(turn.order);
-  if (found == lines_.end()) return success();     // nothing of it is left
+  if (found == lines_.end()) return success();  // nothing of it is left
   Line& on = found->second;
   auto& known = lines_[who].behind[turn.order];
   if (on.done >= turn.number || known >= turn.number) return success();
   const auto reaches = [&turn](const Mark& m) { return m.number >= turn.number; };
   auto at = std::find_if(on.marks.begin(), on.marks.end(), reaches);
-  if (at == on.marks.end()) {                      // the device's own order is not marked everywhere
+  if (at == on.marks.end()) {  // the device's own order is not marked everywhere
     RILLE_CHECK(mark(on, nullptr));
     at = on.marks.end() - 1;
   }
@@ -91,14 +97,15 @@ Result<void> Orders::before(const Node& node, const std::shared_ptr<device::Stre
   if (stream) {
     Line& line = lines_[who];
     line.stream = stream;
-    if (!spare_ && line.marks.size() < marks_max) {   // what has run must be marked: so the event is made before
+    if (!spare_ && line.marks.size() < marks_max) {  // what has run must be marked: so the event is made before
       RILLE_TRY(spare_, executor_.make_event(false));
     }
   }
   const auto others = [&](Storage& s, bool writes) -> Result<void> {
     if (!s.turns) return wait(who, stream.get(), {0, start_});
     RILLE_CHECK(wait(who, stream.get(), s.turns->written));
-    if (writes) for (const auto& turn : s.turns->read) RILLE_CHECK(wait(who, stream.get(), turn));
+    if (writes)
+      for (const auto& turn : s.turns->read) RILLE_CHECK(wait(who, stream.get(), turn));
     return success();
   };
   RILLE_CHECK(each_use(node, others));
@@ -117,7 +124,8 @@ void Orders::note(Storage& storage, const Turn& turn, bool writes) {
     turns.read.clear();
     return;
   }
-  for (auto& t : turns.read) if (t.order == turn.order) return void(t.number = turn.number);
+  for (auto& t : turns.read)
+    if (t.order == turn.order) return void(t.number = turn.number);
   turns.read.push_back(turn);
 }
 
@@ -167,7 +175,7 @@ bool Orders::passed(std::uint64_t order, std::uint64_t number) {
 }
 
 void Orders::end_of_job() {
-  mark(lines_[0], nullptr).ok();                   // as good a place as any to wait for
+  mark(lines_[0], nullptr).ok();  // as good a place as any to wait for
   for (auto& [order, line] : lines_) {
     if (order == 0 || line.done == line.given) continue;
     for (const auto& m : line.marks) {
@@ -185,7 +193,8 @@ void Orders::end_of_job() {
 void Orders::forget_ended() {
   for (auto line = lines_.begin(); line != lines_.end();) {
     const bool ended = line->first && line->second.stream.expired() && line->second.done == line->second.given;
-    if (ended) for (auto& [order, other] : lines_) other.behind.erase(line->first);
+    if (ended)
+      for (auto& [order, other] : lines_) other.behind.erase(line->first);
     line = ended ? lines_.erase(line) : std::next(line);
   }
 }

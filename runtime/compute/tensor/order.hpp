@@ -27,7 +27,7 @@ struct Turn {
 
 struct Turns {
   Turn written;
-  std::vector<Turn> read;                          // since; the last one of each order
+  std::vector<Turn> read;  // since; the last one of each order
 };
 
 class Orders {
@@ -57,9 +57,9 @@ class Orders {
   };
   struct Line {
     std::weak_ptr<device::Stream> stream;
-    std::uint64_t given = 0, done = 0;             // done: as far as somebody has looked
-    std::deque<Mark> marks;                        // the last few
-    std::unordered_map<std::uint64_t, std::uint64_t> behind;   // how far it has waited for the other orders
+    std::uint64_t given = 0, done = 0;                        // done: as far as somebody has looked
+    std::deque<Mark> marks;                                   // the last few
+    std::unordered_map<std::uint64_t, std::uint64_t> behind;  // how far it has waited for the other orders
   };
   struct Held {
     device::Buffer memory;
@@ -72,9 +72,9 @@ class Orders {
   bool passed(std::uint64_t order, std::uint64_t number);
   void forget_ended();
 
-  device::Executor& executor_;                     // of the graph's device, which outlives this
-  std::map<std::uint64_t, Line> lines_;            // lines_[0]: the device's own order
-  std::uint64_t start_ = 0;                        // of the job, in the device's own order: behind all uploads
+  device::Executor& executor_;           // of the graph's device, which outlives this
+  std::map<std::uint64_t, Line> lines_;  // lines_[0]: the device's own order
+  std::uint64_t start_ = 0;              // of the job, in the device's own order: behind all uploads
   std::shared_ptr<device::Event> spare_;
   std::map<std::pair<const void*, std::uint64_t>, Held> held_;
 };

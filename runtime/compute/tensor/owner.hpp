@@ -15,8 +15,8 @@ namespace rille::tensor {
 inline constexpr char of_gradients[] = "gradients";
 inline constexpr char of_activations[] = "activations kept for backward";
 
-void own(const Tensor& t, const char* owner);           // a literal or interned(), as of OwnedBy
-void own_unowned(const Tensor& t, const char* owner);   // where nobody has been named
+void own(const Tensor& t, const char* owner);          // a literal or interned(), as of OwnedBy
+void own_unowned(const Tensor& t, const char* owner);  // where nobody has been named
 // Whose a copy of it is: that of a parameter is one, too, that of a gradient is not. Null: nobody's.
 const char* owner_of_copy(const Tensor& t);
 // "what at train.lua:12", or only "what" where no script runs.

@@ -5,7 +5,8 @@
 namespace rille::tensor {
 
 bool by_rows(const Op& op) {
-  for (const OpId id : {OpId::dropout, OpId::embedding_add}) if (&op == &op_of(id)) return false;
+  for (const OpId id : {OpId::dropout, OpId::embedding_add})
+    if (&op == &op_of(id)) return false;
   for (const OpId id : {OpId::lt, OpId::le, OpId::gt, OpId::ge, OpId::eq, OpId::ne, OpId::where, OpId::cast})
     if (&op == &op_of(id)) return true;
   return op.in_place;
@@ -47,7 +48,8 @@ class Sharing {
     for (const auto& node : nodes) {
       auto now = redirected(node);
       if (!shared(*now)) out.push_back(std::move(now));
-      for (const auto& o : node->out) if (o.update) ++version_[id_of(o)];
+      for (const auto& o : node->out)
+        if (o.update) ++version_[id_of(o)];
     }
     return out;
   }
@@ -115,7 +117,8 @@ Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary) {
       return nullptr;
     const auto& made = out[writer->second];
     if (!made || made->op != &op_of(OpId::embedding_grad)) return nullptr;
-    for (const auto& read : made->in) if (uses.updated.contains(read.storage->id)) return nullptr;
+    for (const auto& read : made->in)
+      if (uses.updated.contains(read.storage->id)) return nullptr;
     return made;
   };
   for (auto& node : out) {

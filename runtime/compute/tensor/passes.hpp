@@ -28,7 +28,8 @@ struct Uses {
 
   explicit Uses(const Nodes& nodes) {
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      for (const auto& in : nodes[i]->in) if (in.storage) ++readers[in.storage->id];
+      for (const auto& in : nodes[i]->in)
+        if (in.storage) ++readers[in.storage->id];
       for (const auto& out : nodes[i]->out) {
         ++writers[id_of(out)];
         writer[id_of(out)] = i;

@@ -1,11 +1,11 @@
 // Makes a plan of a trace: removes operations whose results nobody sees, lets an element-wise result take the
 // memory of an input that ends there, and gives every other temporary a place in one arena, by lifetime:
 // largest first, each at the lowest place that is free while it lives.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <unordered_set>
-
-#include <fmt/format.h>
 
 #include "runtime/compute/device/owner.hpp"
 #include "runtime/compute/tensor/collective.hpp"
@@ -22,7 +22,7 @@ using StorageIds = std::unordered_set<std::uint64_t>;
 
 struct Temporary {
   std::size_t bytes = 0, first = 0, last = 0, offset = 0;
-  std::uint64_t owner = 0;             // whose memory it takes; itself, mostly
+  std::uint64_t owner = 0;  // whose memory it takes; itself, mostly
 };
 
 class Planner {
@@ -97,16 +97,16 @@ class Planner {
         const auto id = id_of(out);
         const auto kind = notebook_.place_of(id).kind;
         if (kind == Place::Kind::constant) {
-          return make_error(
-              ErrorKind::invalid,
-              fmt::format("{} writes host data given inside a compiled function", nodes_[i]->op->name),
-              "write to a clone() of it");
+          return make_error(ErrorKind::invalid,
+                            fmt::format("{} writes host data given inside a compiled function", nodes_[i]->op->name),
+                            "write to a clone() of it");
         }
         if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
         matters = matters || kind != Place::Kind::born || wanted.contains(id);
       }
       if (!matters) continue;
-      for (const auto& in : nodes_[i]->in) if (in.storage) wanted.insert(in.storage->id);
+      for (const auto& in : nodes_[i]->in)
+        if (in.storage) wanted.insert(in.storage->id);
       live_.push_back(nodes_[i]);
     }
     std::reverse(live_.begin(), live_.end());
@@ -125,7 +125,8 @@ class Planner {
 
   void measure_lifetimes() {
     for (std::size_t i = 0; i < live_.size(); ++i) {
-      for (const auto& in : live_[i]->in) if (in.storage) touch(in.storage->id, in.storage->bytes, i);
+      for (const auto& in : live_[i]->in)
+        if (in.storage) touch(in.storage->id, in.storage->bytes, i);
       for (const auto& out : live_[i]->out) touch(id_of(out), out.bytes, i);
     }
   }
@@ -151,8 +152,8 @@ class Planner {
     if (out == temporaries_.end() || out->second.first != i || !whole(made.window, made.window, made.bytes)) return;
     for (const auto& in : node.in) {
       if (!in.storage) continue;
-      if (group && !static_cast<const FusedGroup&>(*node.payload)
-                        .may_share(int(&in - node.in.data()), int(node.in.size()), k))
+      if (group &&
+          !static_cast<const FusedGroup&>(*node.payload).may_share(int(&in - node.in.data()), int(node.in.size()), k))
         continue;
       const auto source = temporaries_.find(in.storage->id);
       if (source == temporaries_.end() || source->first == out->first || source->second.bytes != out->second.bytes)
@@ -173,10 +174,11 @@ class Planner {
 
   void place() {
     std::vector<std::uint64_t> owners;
-    for (const auto id : order_) if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
+    for (const auto id : order_)
+      if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
     std::stable_sort(owners.begin(), owners.end(),
                      [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
-    std::vector<const Temporary*> placed;   // by offset
+    std::vector<const Temporary*> placed;  // by offset
     for (const auto id : owners) {
       auto& t = temporaries_.at(id);
       const std::size_t bytes = (t.bytes + 63) / 64 * 64;
@@ -188,9 +190,9 @@ class Planner {
       }
       t.offset = at;
       plan_->arena_bytes = std::max(plan_->arena_bytes, at + bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), &t,
-                                     [](auto* a, auto* b) { return a->offset < b->offset; }),
-                    &t);
+      placed.insert(
+          std::upper_bound(placed.begin(), placed.end(), &t, [](auto* a, auto* b) { return a->offset < b->offset; }),
+          &t);
     }
   }
 
@@ -217,8 +219,7 @@ class Planner {
     Profile profile;
     for (const auto& c : plan_->calls) {
       const auto* views = plan_->views.data() + c.first_view;
-      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr,
-                               c.payload.get()};
+      const kernels::Call call{views, c.n_in, views + c.n_in, c.n_out, &c.attrs, {}, nullptr, nullptr, c.payload.get()};
       profile.add(*c.op, call, 0);
     }
     plan_->costs = profile.rows();
@@ -235,10 +236,10 @@ class Planner {
   const std::vector<Tensor>& results_;
   PlanOptions options_;
   const char* results_owner_ = "results of a compiled function";
-  std::vector<std::shared_ptr<Storage>> made_;                  // by passes
+  std::vector<std::shared_ptr<Storage>> made_;  // by passes
   StorageIds made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
-  std::unordered_map<std::uint64_t, std::size_t> outputs_;      // storage -> number
+  std::unordered_map<std::uint64_t, std::size_t> outputs_;  // storage -> number
   Nodes nodes_;
   Nodes live_;
   std::unordered_map<std::uint64_t, Temporary> temporaries_;
@@ -253,7 +254,8 @@ Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vec
 }
 
 std::shared_ptr<const Error> operand_error(const Replay& replay) {
-  for (const auto& in : replay.inputs) if (in.storage->error) return in.storage->error;
+  for (const auto& in : replay.inputs)
+    if (in.storage->error) return in.storage->error;
   for (const auto& anchor : replay.plan->anchors)
     if (anchor.storage && anchor.storage->error) return anchor.storage->error;
   return nullptr;
@@ -267,7 +269,8 @@ void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr
   };
   for (const auto& p : replay.plan->patches)
     if (p.slot.kind == Slot::Kind::input && wrote(p.view)) replay.inputs[p.slot.number].storage->error = error;
-  for (const auto& a : replay.plan->anchors) if (a.storage && wrote(a.view)) a.storage->error = error;
+  for (const auto& a : replay.plan->anchors)
+    if (a.storage && wrote(a.view)) a.storage->error = error;
 }
 
 Result<void> anchor_views(Plan& plan, device::Device& device) {
@@ -292,7 +295,8 @@ Result<void> anchor_views(Plan& plan, device::Device& device) {
 Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
   Plan& plan = *replay.plan;
   const auto fail = [&](const std::shared_ptr<const Error>& error) {
-    for (const auto& weak : replay.outputs) if (const auto storage = weak.lock()) storage->error = error;
+    for (const auto& weak : replay.outputs)
+      if (const auto storage = weak.lock()) storage->error = error;
     return success();
   };
   if (const auto error = operand_error(replay)) return fail(error);

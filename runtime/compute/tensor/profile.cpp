@@ -102,7 +102,8 @@ void Profile::settle(const std::vector<device::Traced>& records) {
   const auto call_of = [&](const device::Traced& r) {
     return r.call && r.call <= call_rows_.size() ? &call_rows_[r.call - 1] : nullptr;
   };
-  for (const auto& r : records) if (auto* call = call_of(r)) ++call->records;
+  for (const auto& r : records)
+    if (auto* call = call_of(r)) ++call->records;
   std::set<std::string> partly;
   for (const auto& r : records) {
     KernelRow& kernel = kernels[r.name];

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/call.hpp"
-#include "runtime/core/base/result.hpp"
 #include "runtime/compute/tensor/table.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::device {
 class Executor;
@@ -28,23 +28,23 @@ struct Cost {
 Cost cost_of(const Op& op, const kernels::Call& call);
 
 struct ProfileRow {
-  std::string name, shape;             // of the operation; of its operands, "256x768, 2304x768 -> 256x2304"
+  std::string name, shape;  // of the operation; of its operands, "256x768, 2304x768 -> 256x2304"
   std::int64_t calls = 0, ns = 0;
-  Cost cost;                           // of all calls
+  Cost cost;  // of all calls
 };
 
 // A kernel, or a way of copying, as the device's records name it.
 struct KernelRow {
-  std::string name, operations;        // "add, mul": whose it was; "" nobody's: uploads
+  std::string name, operations;  // "add, mul": whose it was; "" nobody's: uploads
   std::int64_t calls = 0, ns = 0;
-  Cost cost;                           // of copies; of kernels where each was all of its operation, else zeros
+  Cost cost;  // of copies; of kernels where each was all of its operation, else zeros
 };
 
 struct ProfileReport {
   std::vector<ProfileRow> rows;
-  std::vector<KernelRow> kernels;      // the longest first
-  std::string timed_by;                // "clock", "cupti", "events"
-  std::string why;                     // events: why there are no records
+  std::vector<KernelRow> kernels;  // the longest first
+  std::string timed_by;            // "clock", "cupti", "events"
+  std::string why;                 // events: why there are no records
 };
 
 class Profile {
@@ -68,7 +68,7 @@ class Profile {
     Cost cost;
     std::size_t records = 0;
   };
-  std::vector<CallRow> call_rows_;     // of each traced call
+  std::vector<CallRow> call_rows_;  // of each traced call
   ProfileReport report_;
 };
 

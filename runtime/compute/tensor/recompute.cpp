@@ -21,8 +21,10 @@ class Recomputing {
               std::vector<std::shared_ptr<Storage>>& made)
       : nodes_(nodes), temporary_(temporary), level_(level), made_(made), uses_(nodes), before_(nodes.size()) {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      for (const auto& in : nodes_[i]->in) if (in.storage) add(readers_[in.storage->id], i);
-      for (const auto& out : nodes_[i]->out) if (out.update) updates_[id_of(out)].push_back(i);
+      for (const auto& in : nodes_[i]->in)
+        if (in.storage) add(readers_[in.storage->id], i);
+      for (const auto& out : nodes_[i]->out)
+        if (out.update) updates_[id_of(out)].push_back(i);
     }
   }
 
@@ -44,7 +46,8 @@ class Recomputing {
   void consider(std::size_t i) {
     const Node& node = *nodes_[i];
     if (node.payload || node.out.empty() || !cheap(*node.op, level_) || draws(*node.op)) return;
-    for (const auto& out : node.out) if (out.update) return;
+    for (const auto& out : node.out)
+      if (out.update) return;
     const auto id = id_of(node.out[0]);
     if (!temporary_(id) || !uses_.written_once(id)) return;
     const auto late = late_reader(i, readers_[id]);
@@ -68,8 +71,8 @@ class Recomputing {
       if (!in.storage) return true;
       const auto id = in.storage->id;
       const auto changed = updates_.find(id);
-      if (changed != updates_.end() && std::any_of(changed->second.begin(), changed->second.end(),
-                                                   [&](std::size_t u) { return u > i && u < late; }))
+      if (changed != updates_.end() &&
+          std::any_of(changed->second.begin(), changed->second.end(), [&](std::size_t u) { return u > i && u < late; }))
         return false;
       return !temporary_(id) || last_use(id) >= late;
     });
@@ -118,7 +121,7 @@ class Recomputing {
 
   static constexpr std::size_t none = ~std::size_t(0);
   struct Again {
-    std::size_t from = 0;              // the operation before which it is made
+    std::size_t from = 0;  // the operation before which it is made
     std::shared_ptr<Storage> storage;
   };
   const Nodes& nodes_;

@@ -45,8 +45,8 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   }
   if (impl.storage->trace != 0 && impl.storage->trace != g.impl().trace) {
     return make_error(ErrorKind::state,
-                      fmt::format("{}: a {} tensor made inside a compiled function is used outside it",
-                                  op_of(op).name, to_string(t.shape())),
+                      fmt::format("{}: a {} tensor made inside a compiled function is used outside it", op_of(op).name,
+                                  to_string(t.shape())),
                       "return it from the function");
   }
   return success();
@@ -76,14 +76,18 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
 // A compiled function's arguments that it comes to by another handle, too.
 void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
   auto* const notebook = g.impl().notebook;
-  if (notebook) for (const auto& t : tensors) if (t) notebook->reach(t);
+  if (notebook)
+    for (const auto& t : tensors)
+      if (t) notebook->reach(t);
 }
 
 // Those that it reads.
 void note_read(Graph& g, const std::vector<Tensor>& tensors) {
   note_reached(g, tensors);
   auto* const notebook = g.impl().notebook;
-  if (notebook) for (const auto& t : tensors) if (t) notebook->watch(t);
+  if (notebook)
+    for (const auto& t : tensors)
+      if (t) notebook->watch(t);
 }
 
 // One of several that are updated together may be let go of before the next update reads it.
@@ -99,7 +103,8 @@ Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vecto
   if (impl.check_numbers) node->where = impl.backward_of.empty() ? g.where() : impl.backward_of;
   if (impl.notebook) impl.notebook->operation(node, impl.trace != 0);
   node->once = impl.notebook != nullptr;
-  if (update) for (const auto& t : out) ++t.impl()->storage->version;
+  if (update)
+    for (const auto& t : out) ++t.impl()->storage->version;
   if (impl.trace) return success();
   if (update && out.size() > 1 && !node->payload) hold(impl, node, out);
   for (const auto& t : out) t.impl()->storage->writers.push_back(node);
@@ -111,7 +116,8 @@ Result<void> enter(Graph& g, const std::shared_ptr<Node>& node, const std::vecto
 Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                          const std::vector<Tensor>& out, bool update, const kernels::RandomKey* key,
                          kernels::RandomKey* used) {
-  for (const auto& t : in) if (t) RILLE_CHECK(check_operand(g, op, t));
+  for (const auto& t : in)
+    if (t) RILLE_CHECK(check_operand(g, op, t));
   for (const auto& t : out) RILLE_CHECK(check_operand(g, op, t));
   RILLE_CHECK(check_known(g, op));
   note_read(g, in);
@@ -159,13 +165,15 @@ std::shared_ptr<GradFn> make_grad_fn(OpId id, const kernels::Attrs& attrs, const
     fn->out_specs.push_back({t.dtype(), t.shape()});
     fn->out.push_back(keep_out ? kept(t, true) : Tensor{});
   }
-  for (const auto* list : {&fn->in, &fn->out}) for (const auto& t : *list) fn->versions.push_back(t ? t.version() : 0);
+  for (const auto* list : {&fn->in, &fn->out})
+    for (const auto& t : *list) fn->versions.push_back(t ? t.version() : 0);
   return fn;
 }
 
 bool wants_grad(Graph& g, const std::vector<Tensor>& in) {
   if (!g.grad_enabled()) return false;
-  for (const auto& t : in) if (t && t.requires_grad()) return true;
+  for (const auto& t : in)
+    if (t && t.requires_grad()) return true;
   return false;
 }
 

@@ -22,34 +22,34 @@
 
 namespace rille::tensor {
 
-class Orders;                                      // order.hpp
+class Orders;  // order.hpp
 struct Node;
-struct Turns;                                      // order.hpp
+struct Turns;  // order.hpp
 
 struct Storage {
   std::uint64_t id = 0;
   std::size_t bytes = 0;
-  std::uint64_t version = 0;                       // writes after the first
-  std::uint64_t trace = 0;                         // the trace it was born in; 0: none
-  bool constant = false;                           // host data given inside a compiled function
-  std::atomic<const char*> owner{nullptr};         // whose memory it is to be (owner.hpp); the lane reads it
-  std::vector<std::shared_ptr<Node>> writers;      // pending
+  std::uint64_t version = 0;                   // writes after the first
+  std::uint64_t trace = 0;                     // the trace it was born in; 0: none
+  bool constant = false;                       // host data given inside a compiled function
+  std::atomic<const char*> owner{nullptr};     // whose memory it is to be (owner.hpp); the lane reads it
+  std::vector<std::shared_ptr<Node>> writers;  // pending
   device::Buffer buffer;
-  std::shared_ptr<const Error> error;              // why it has no value
-  std::shared_ptr<Turns> turns;                    // the lane's, where launches are on streams
-  bool freed = false;                              // by the script, through one of its handles
+  std::shared_ptr<const Error> error;  // why it has no value
+  std::shared_ptr<Turns> turns;        // the lane's, where launches are on streams
+  bool freed = false;                  // by the script, through one of its handles
 };
 
 // A strided window on a storage.
 struct Window {
-  std::int64_t offset = 0;                         // elements
+  std::int64_t offset = 0;  // elements
   DType dtype = DType::f32;
   Dims shape, strides;
   bool operator==(const Window&) const = default;
 };
 
 struct Input {
-  std::shared_ptr<Storage> storage;                // null: left out
+  std::shared_ptr<Storage> storage;  // null: left out
   Window window;
 };
 
@@ -57,27 +57,27 @@ struct Output {
   std::weak_ptr<Storage> storage;
   std::size_t bytes = 0;
   Window window;
-  bool update = false;                             // reads what it writes; the storage existed before
+  bool update = false;  // reads what it writes; the storage existed before
 };
 
-struct Replay;                                     // compile.cpp: a plan with its arguments
+struct Replay;  // compile.cpp: a plan with its arguments
 
 struct Node {
-  const Op* op = nullptr;                          // null: a replay
+  const Op* op = nullptr;  // null: a replay
   kernels::Attrs attrs;
   kernels::RandomKey random;
-  std::shared_ptr<const kernels::Payload> payload; // a launch's; then the node is never removed
+  std::shared_ptr<const kernels::Payload> payload;  // a launch's; then the node is never removed
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
-  std::string where;                               // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
-  bool once = false;                               // of a compiled function's first call: the next one has an arena
-  bool marked = false;                             // a stream is going to wait for it (order.hpp)
-  std::shared_ptr<device::Stream> stream;          // a launch's; null: the device's own order
+  std::string where;                       // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
+  bool once = false;                       // of a compiled function's first call: the next one has an arena
+  bool marked = false;                     // a stream is going to wait for it (order.hpp)
+  std::shared_ptr<device::Stream> stream;  // a launch's; null: the device's own order
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  ~Node();                                         // flat: a chain of ten thousand does not recurse
+  ~Node();  // flat: a chain of ten thousand does not recurse
 };
 
 struct GradFn;
@@ -89,25 +89,25 @@ struct TensorImpl {
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<GradFn> grad_fn;
-  int output = 0;                                  // which output of grad_fn
-  std::uint64_t argument = 0;                      // of that call of a compiled function, or a window of one
+  int output = 0;              // which output of grad_fn
+  std::uint64_t argument = 0;  // of that call of a compiled function, or a window of one
 };
 
 // What is on the lane's side: the operations sent and not yet run, in order.
 struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
-  std::shared_ptr<const Error> first_error;        // not yet reported
-  std::unique_ptr<Profile> profile;                // while one is asked for
-  std::string first_infinity;                      // while numbers are checked: where one came from
-  void (*instead)(const Op&, const kernels::Call&) = nullptr;   // tests: runs operations in place of their kernels
-  std::shared_ptr<Orders> orders;                  // null: nothing was launched on a stream
+  std::shared_ptr<const Error> first_error;                    // not yet reported
+  std::unique_ptr<Profile> profile;                            // while one is asked for
+  std::string first_infinity;                                  // while numbers are checked: where one came from
+  void (*instead)(const Op&, const kernels::Call&) = nullptr;  // tests: runs operations in place of their kernels
+  std::shared_ptr<Orders> orders;                              // null: nothing was launched on a stream
   // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
   // any other: its outputs bear the error, the rest goes on.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
   void call(const Op& op, const kernels::Call& call);
   // The same on another device: memory, or the device's own errors.
   Result<void> call_on(device::Executor& executor, const Op& op, const kernels::Call& call);
-  Orders& ordered(device::Executor& executor);     // makes them
+  Orders& ordered(device::Executor& executor);  // makes them
 
  private:
   Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
@@ -117,21 +117,21 @@ struct LaneQueue {
 // What a kernel said in Call::error: the message, then in a line of its own the hint.
 Error kernel_error(std::string_view text);
 
-class Notebook;                                    // compile.cpp: listens to what is recorded
+class Notebook;  // compile.cpp: listens to what is recorded
 
 struct Graph::Impl {
   std::vector<std::weak_ptr<Node>> pending;
-  std::vector<std::shared_ptr<Node>> launches;     // of pending, those that run also when nobody asks
+  std::vector<std::shared_ptr<Node>> launches;  // of pending, those that run also when nobody asks
   std::shared_ptr<LaneQueue> queue = std::make_shared<LaneQueue>();
   std::uint64_t next_storage = 1, next_grad = 1, next_trace = 1;
-  std::uint64_t trace = 0;                         // not 0: operations go to the notebook and not to `pending`
-  Notebook* notebook = nullptr;                    // while a compiled function is called
+  std::uint64_t trace = 0;       // not 0: operations go to the notebook and not to `pending`
+  Notebook* notebook = nullptr;  // while a compiled function is called
   std::uint32_t dead_traces = 0;
-  std::uint64_t marks = 0;                         // counts changes of requires_grad, and tensors freed by the script
+  std::uint64_t marks = 0;  // counts changes of requires_grad, and tensors freed by the script
   bool check_numbers = false;
-  bool streams = false;                            // of pending, some are on streams
-  bool streamed = false;                           // some were
-  std::string backward_of;                         // while checking: the operation whose gradient is recorded
+  bool streams = false;     // of pending, some are on streams
+  bool streamed = false;    // some were
+  std::string backward_of;  // while checking: the operation whose gradient is recorded
 };
 
 // The outputs that an operation asks for.
@@ -165,24 +165,24 @@ Tensor attach_view(OpId op, const kernels::Attrs& attrs, const Tensor& in, const
 
 // -- gradients (autograd.cpp)
 struct Edge {
-  std::shared_ptr<GradFn> fn;                      // who made this input, or
+  std::shared_ptr<GradFn> fn;  // who made this input, or
   int output = 0;
-  std::shared_ptr<TensorImpl> leaf;                // the leaf that it is, or neither: needs no gradient
+  std::shared_ptr<TensorImpl> leaf;  // the leaf that it is, or neither: needs no gradient
 };
 
 struct GradFn {
   const Op* op = nullptr;
-  std::uint64_t order = 0;                         // inputs' functions have smaller ones
+  std::uint64_t order = 0;  // inputs' functions have smaller ones
   kernels::Attrs attrs;
   kernels::RandomKey random;
   std::vector<Edge> edges;
-  std::vector<Tensor> in, out;                     // kept values, without history; empty where the rule needs none
-  std::vector<std::uint64_t> versions;             // of in, then out
+  std::vector<Tensor> in, out;          // kept values, without history; empty where the rule needs none
+  std::vector<std::uint64_t> versions;  // of in, then out
   std::vector<Spec> in_specs, out_specs;
   bool released = false;
-  std::string where;                               // while numbers are checked
+  std::string where;  // while numbers are checked
   std::weak_ptr<Graph> owner;
-  Graph& graph() const { return *owner.lock(); }   // alive: backward() holds it
+  Graph& graph() const { return *owner.lock(); }  // alive: backward() holds it
   ~GradFn();
 };
 

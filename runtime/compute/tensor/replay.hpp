@@ -14,7 +14,7 @@ namespace rille::tensor {
 // Where an operand's memory is found at a replay.
 struct Slot {
   enum class Kind : std::uint8_t { none, fixed, input, output } kind = Kind::none;
-  std::size_t number = 0;                          // of the input or output storage
+  std::size_t number = 0;  // of the input or output storage
 };
 
 struct PlanCall {
@@ -22,7 +22,7 @@ struct PlanCall {
   kernels::Attrs attrs;
   std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
-  std::size_t first_view = 0;                      // inputs, then outputs, in Plan::views
+  std::size_t first_view = 0;  // inputs, then outputs, in Plan::views
   int n_in = 0, n_out = 0;
 };
 
@@ -36,13 +36,13 @@ struct Patch {
 // A fixed view: into the arena, or into a storage made outside.
 struct Anchor {
   std::size_t view = 0;
-  std::shared_ptr<Storage> storage;                // null: the arena
+  std::shared_ptr<Storage> storage;  // null: the arena
   std::size_t offset_bytes = 0;
 };
 
 struct PlanOutput {
   Slot slot;
-  std::shared_ptr<Storage> outside;                // an output that is a tensor made outside
+  std::shared_ptr<Storage> outside;  // an output that is a tensor made outside
   Window window;
 };
 
@@ -59,27 +59,27 @@ struct Plan {
   std::vector<kernels::View> views;
   std::vector<Patch> patches;
   std::vector<Anchor> anchors;
-  std::vector<std::shared_ptr<Storage>> written;   // made outside, and written by the plan
+  std::vector<std::shared_ptr<Storage>> written;  // made outside, and written by the plan
   std::vector<PlanOutput> outputs;
-  std::vector<std::size_t> output_bytes;           // of the output storages
-  std::vector<const char*> output_owners;          // of the same
+  std::vector<std::size_t> output_bytes;   // of the output storages
+  std::vector<const char*> output_owners;  // of the same
   std::size_t arena_bytes = 0, temporary_bytes = 0, recorded = 0;
-  std::vector<ProfileRow> costs;                   // of the calls, without times
-  std::uint32_t draws = 0;                         // random operations in the trace
+  std::vector<ProfileRow> costs;  // of the calls, without times
+  std::uint32_t draws = 0;        // random operations in the trace
   const char* arena_owner = "arena of a compiled function";
   std::shared_ptr<CaptureNote> capture_note = std::make_shared<CaptureNote>();
   // The rest is touched on the lane only. The arena is that of all recordings of the function, as large as the largest
   // needs it: one runs at a time, and leaves nothing there.
   std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();
   bool anchored = false;
-  const void* anchored_at = nullptr;               // the arena's memory then
-  std::shared_ptr<PlanOnDevice> on_device;         // replay_device.cpp; the CPU needs none
+  const void* anchored_at = nullptr;        // the arena's memory then
+  std::shared_ptr<PlanOnDevice> on_device;  // replay_device.cpp; the CPU needs none
 };
 
 struct PlanOptions {
   Recompute recompute = Recompute::none;
   bool fuse = true;
-  bool epilogues = false;                          // epilogues.hpp
+  bool epilogues = false;  // epilogues.hpp
 };
 
 // invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.
@@ -88,7 +88,7 @@ Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vec
 
 struct Replay {
   std::shared_ptr<Plan> plan;
-  std::vector<Input> inputs;                       // windows give the offset
+  std::vector<Input> inputs;  // windows give the offset
   std::vector<std::weak_ptr<Storage>> outputs;
   std::uint64_t seed = 0, step = 0;
 };

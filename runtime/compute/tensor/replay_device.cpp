@@ -24,13 +24,13 @@ struct OwnPlace {
 // Calls [from, to) that are captured together.
 struct Stretch {
   std::size_t from = 0, to = 0;
-  bool plain = false;                              // it cannot be captured
+  bool plain = false;  // it cannot be captured
   std::shared_ptr<device::Captured> captured;
 };
 
 struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
-  std::vector<Stretch> stretches;                  // all calls, in their order
+  std::vector<Stretch> stretches;  // all calls, in their order
   bool ran = false;
 };
 
@@ -51,14 +51,13 @@ void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
   mine.inputs.resize(inputs);
   for (const auto bytes : plan.output_bytes) mine.outputs.push_back({{}, 0, std::ptrdiff_t(bytes)});
   std::vector<bool> written(plan.views.size());
-  for (const auto& c : plan.calls)
-    std::fill_n(written.begin() + std::ptrdiff_t(c.first_view) + c.n_in, c.n_out, true);
+  for (const auto& c : plan.calls) std::fill_n(written.begin() + std::ptrdiff_t(c.first_view) + c.n_in, c.n_out, true);
   for (const auto& patch : plan.patches) {
     if (patch.slot.kind != Slot::Kind::input) continue;
     auto& place = mine.inputs[patch.slot.number];
     const auto [low, high] = extent(plan.views[patch.view]);
     if (low == high) continue;
-    const auto at = std::ptrdiff_t(patch.offset_bytes);         // may be negative: two inputs of one storage
+    const auto at = std::ptrdiff_t(patch.offset_bytes);  // may be negative: two inputs of one storage
     const bool fresh = place.from == place.to;
     place.from = fresh ? at + low : std::min(place.from, at + low);
     place.to = fresh ? at + high : std::max(place.to, at + high);
@@ -84,9 +83,7 @@ Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
   mine->stretches = stretches_of(plan);
   const device::OwnedBy owner("inputs and results of a recorded graph");
   for (auto* list : {&mine->inputs, &mine->outputs}) {
-    for (auto& place : *list) {
-      RILLE_TRY(place.memory, device.allocate(place.bytes()));
-    }
+    for (auto& place : *list) { RILLE_TRY(place.memory, device.allocate(place.bytes())); }
   }
   for (const auto& patch : plan.patches) {
     const auto& place = (patch.slot.kind == Slot::Kind::input ? mine->inputs : mine->outputs)[patch.slot.number];
@@ -135,7 +132,7 @@ void note(const Plan& plan, const Error& error) {
 
 Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
                          LaneQueue& queue, const PlanCall*& failed) {
-  const auto run_plainly = [&](const Error& why) { // nothing has run: a driver or a library may refuse to capture
+  const auto run_plainly = [&](const Error& why) {  // nothing has run: a driver or a library may refuse to capture
     stretch.plain = true;
     note(plan, why);
     return run_calls(executor, plan, stretch, replay, queue, failed);
@@ -167,14 +164,15 @@ Result<void> run_plan(device::Executor& executor, const Plan& plan, const Replay
 Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue& queue, device::Device& device) {
   Plan& plan = *replay.plan;
   const auto fail = [&](const std::shared_ptr<const Error>& error) {
-    for (const auto& weak : replay.outputs) if (const auto storage = weak.lock()) storage->error = error;
+    for (const auto& weak : replay.outputs)
+      if (const auto storage = weak.lock()) storage->error = error;
     return success();
   };
   if (const auto error = operand_error(replay)) return fail(error);
   const void* const before = plan.anchored_at;
   RILLE_CHECK(anchor_views(plan, device));
   RILLE_CHECK(settle(plan, replay.inputs.size(), device));
-  if (plan.anchored_at != before)                  // what was captured has the old addresses
+  if (plan.anchored_at != before)  // what was captured has the old addresses
     for (auto& stretch : plan.on_device->stretches) stretch.captured.reset();
   std::vector<device::Buffer> outputs(replay.outputs.size());
   std::vector<std::shared_ptr<Storage>> wanted;
@@ -199,7 +197,8 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
     if (failed) fail_torn(replay, *failed, error);
     return fail(error);
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) if (wanted[i]) wanted[i]->buffer = std::move(outputs[i]);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (wanted[i]) wanted[i]->buffer = std::move(outputs[i]);
   return success();
 }
 

@@ -1,8 +1,8 @@
 #include "runtime/compute/tensor/retrace.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "runtime/compute/tensor/record.hpp"
 
@@ -15,7 +15,10 @@ std::vector<std::string> key_pieces(const std::string& key) {
   std::vector<std::string> out(1);
   bool quoted = false;
   for (std::size_t i = 0; i < key.size(); ++i) {
-    if (key[i] == '|' && !quoted) { out.emplace_back(); continue; }
+    if (key[i] == '|' && !quoted) {
+      out.emplace_back();
+      continue;
+    }
     if (key[i] == '"') quoted = !quoted;
     out.back() += key[i];
     if (key[i] == '\\' && quoted && i + 1 < key.size()) out.back() += key[++i];
@@ -26,9 +29,7 @@ std::vector<std::string> key_pieces(const std::string& key) {
 
 constexpr std::string_view reads = "reads ";
 
-bool is_setting(const std::string& piece) {
-  return piece[0] != '"' && piece.find('=') != std::string::npos;
-}
+bool is_setting(const std::string& piece) { return piece[0] != '"' && piece.find('=') != std::string::npos; }
 
 Signature::Argument tensor_argument(const std::vector<Tensor>& inputs, std::size_t which) {
   const auto& impl = *inputs[which].impl();
@@ -51,7 +52,8 @@ std::string told(const Signature::Argument& a) {
 }
 
 std::string value_of(const std::vector<std::string>& settings, const std::string& name) {
-  for (const auto& s : settings) if (s.starts_with(name)) return s.substr(name.size());
+  for (const auto& s : settings)
+    if (s.starts_with(name)) return s.substr(name.size());
   return "off";
 }
 
@@ -67,8 +69,7 @@ void compare(const Signature::Argument& was, const Signature::Argument& is, std:
   if (!was.plain.empty()) return;
   if (was.shape != is.shape) return became(Cause::shape, told(was), told(is));
   if (was.dtype != is.dtype) return became(Cause::type, told(was), told(is));
-  if (was.strides != is.strides)
-    became(Cause::strides, "strides " + to_string(was.strides), to_string(is.strides));
+  if (was.strides != is.strides) became(Cause::strides, "strides " + to_string(was.strides), to_string(is.strides));
   if (was.shares == is.shares && was.apart == is.apart) return;
   out.push_back({Cause::sharing, fmt::format("argument {}: {}", number,
                                              is.shares < 0 ? "it no longer shares memory with another argument"
@@ -118,9 +119,18 @@ Signature signature_of(const std::vector<Tensor>& inputs, const std::string& key
   if (std::find(pieces.begin(), pieces.end(), "t") == pieces.end())
     while (next < inputs.size()) s.arguments.push_back(tensor_argument(inputs, next++));
   for (const auto& piece : pieces) {
-    if (piece.starts_with(reads)) { s.reads.push_back(piece.substr(reads.size())); continue; }
-    if (is_setting(piece)) { s.settings.push_back(piece); continue; }
-    if (piece == "t" && next < inputs.size()) { s.arguments.push_back(tensor_argument(inputs, next++)); continue; }
+    if (piece.starts_with(reads)) {
+      s.reads.push_back(piece.substr(reads.size()));
+      continue;
+    }
+    if (is_setting(piece)) {
+      s.settings.push_back(piece);
+      continue;
+    }
+    if (piece == "t" && next < inputs.size()) {
+      s.arguments.push_back(tensor_argument(inputs, next++));
+      continue;
+    }
     s.arguments.emplace_back();
     s.arguments.back().plain = piece;
   }
@@ -154,9 +164,8 @@ void Retraces::add(const std::vector<Difference>& why) {
   if (why.size() > 3) text += fmt::format("; and {} more", why.size() - 3);
   latest.push_back({calls, text});
   if (latest.size() > kept) latest.pop_front();
-  const auto avoidable = std::find_if(why.begin(), why.end(), [](const Difference& d) {
-    return d.cause != Cause::part && d.cause != Cause::grad;
-  });
+  const auto avoidable = std::find_if(
+      why.begin(), why.end(), [](const Difference& d) { return d.cause != Cause::part && d.cause != Cause::grad; });
   if (avoidable == why.end() || ++avoidable_ != warn_at) return;
   warning = fmt::format("recorded anew {} times in {} calls; the latest cause is {}: {}", count, calls, text,
                         way_out(avoidable->cause));

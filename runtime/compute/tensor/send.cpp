@@ -33,8 +33,8 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
     if (bytes == 0) return success();
     if (!from->buffer) return make_error(ErrorKind::internal, "a tensor without a value was moved");
     if (queue->orders) RILLE_CHECK(queue->orders->before_read(*from));
-    const auto* const at = static_cast<const std::byte*>(from->buffer.data()) +
-                           std::size_t(w.offset) * rille::size_bytes(w.dtype);
+    const auto* const at =
+        static_cast<const std::byte*>(from->buffer.data()) + std::size_t(w.offset) * rille::size_bytes(w.dtype);
     auto sent = device->send(*other, target, at, bytes);
     if (queue->orders) queue->orders->after_read(*from);
     return sent;

@@ -51,9 +51,9 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
 
 Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
-    return make_error(ErrorKind::invalid,  // counted from 1, as scripts do
-                      fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1,
-                                  rank));
+    return make_error(
+        ErrorKind::invalid,  // counted from 1, as scripts do
+        fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1, rank));
   }
   return dim < 0 ? dim + rank : dim;
 }
@@ -64,10 +64,9 @@ Result<Dims> broadcast(std::string_view op, const Dims& a, const Dims& b) {
   for (int i = 1; i <= out.n; ++i) {
     const std::int64_t x = i <= a.n ? a[a.n - i] : 1, y = i <= b.n ? b[b.n - i] : 1;
     if (x != y && x != 1 && y != 1) {
-      return make_error(
-          ErrorKind::invalid,
-          fmt::format("{}: {} and {}: sizes {} and {} at dimension {} from the end do not broadcast", op,
-                      to_string(a), to_string(b), x, y, i));
+      return make_error(ErrorKind::invalid,
+                        fmt::format("{}: {} and {}: sizes {} and {} at dimension {} from the end do not broadcast", op,
+                                    to_string(a), to_string(b), x, y, i));
     }
     out[out.n - i] = x == 1 ? y : x;
   }
@@ -96,7 +95,7 @@ std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const D
       have = want = 1;
     }
   }
-  for (; w >= 0; --w) out[w] = want * base;   // leading ones
+  for (; w >= 0; --w) out[w] = want * base;  // leading ones
   return out;
 }
 

@@ -17,7 +17,7 @@
 
 namespace rille::tensor {
 
-using StreamPtr = std::shared_ptr<device::Stream>;     // null: the device's own order
+using StreamPtr = std::shared_ptr<device::Stream>;  // null: the device's own order
 
 class Event {
  public:
@@ -32,8 +32,8 @@ class Event {
   device::Event* of_device() const { return event_.get(); }
 
  private:
-  std::shared_ptr<device::Event> event_;               // null: the CPU's
-  mutable std::mutex mutex_;                           // of the rest
+  std::shared_ptr<device::Event> event_;  // null: the CPU's
+  mutable std::mutex mutex_;              // of the rest
   bool reached_ = false;
   std::optional<Error> error_;
   std::int64_t at_ns_ = 0;

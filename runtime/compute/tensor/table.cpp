@@ -25,8 +25,8 @@
 #include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::kernels {
-static void view(const Call&) {}   // stands in the table where there is nothing to run
-}
+static void view(const Call&) {}  // stands in the table where there is nothing to run
+}  // namespace rille::kernels
 
 namespace rille::tensor {
 
@@ -34,9 +34,13 @@ void gradient::none(Backward&) {}
 
 const Op& op_of(OpId id) {
   static const Op table[] = {
-#define RILLE_ROW(name, kernel, rule, keep, in_place) \
-  {#name, &kernels::kernel == &kernels::view ? nullptr : &kernels::kernel, \
-   &gradient::rule == &gradient::none ? nullptr : &gradient::rule, Keep::keep, in_place, #kernel},
+#define RILLE_ROW(name, kernel, rule, keep, in_place)               \
+  {#name,                                                           \
+   &kernels::kernel == &kernels::view ? nullptr : &kernels::kernel, \
+   &gradient::rule == &gradient::none ? nullptr : &gradient::rule,  \
+   Keep::keep,                                                      \
+   in_place,                                                        \
+   #kernel},
       RILLE_OPERATIONS(RILLE_ROW)
 #undef RILLE_ROW
   };

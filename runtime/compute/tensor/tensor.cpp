@@ -27,10 +27,9 @@ std::string Tensor::describe() const {
 
 Result<void> Tensor::set_requires_grad(bool on) {
   if (!is_leaf()) {
-    return make_error(
-        ErrorKind::state,
-        fmt::format("requires_grad of the result of {}: only of leaves", impl_->grad_fn->op->name),
-        "detach() gives a leaf");
+    return make_error(ErrorKind::state,
+                      fmt::format("requires_grad of the result of {}: only of leaves", impl_->grad_fn->op->name),
+                      "detach() gives a leaf");
   }
   if (on && !is_floating(dtype())) {
     return make_error(ErrorKind::state, fmt::format("{} tensors have no gradient", name_of(dtype())), "cast it to f32");

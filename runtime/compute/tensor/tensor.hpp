@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "kernels/call.hpp"
-#include "runtime/core/base/result.hpp"
 #include "runtime/compute/device/device.hpp"
+#include "runtime/core/base/result.hpp"
 
 namespace rille::tensor {
 
@@ -32,27 +32,27 @@ class Tensor {
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
 
   const Dims& shape() const;
-  const Dims& strides() const;          // in elements
+  const Dims& strides() const;  // in elements
   int rank() const { return shape().n; }
-  std::int64_t size(int dim) const;     // dim may be negative; must be in range
+  std::int64_t size(int dim) const;  // dim may be negative; must be in range
   std::int64_t count() const { return shape().count(); }
-  std::size_t size_bytes() const;       // count * element size: what to report to the collector
+  std::size_t size_bytes() const;  // count * element size: what to report to the collector
   DType dtype() const;
   const std::shared_ptr<device::Device>& device() const;
   Graph& graph() const;
   bool is_contiguous() const;
-  bool is_leaf() const;                 // not the result of a recorded operation
+  bool is_leaf() const;  // not the result of a recorded operation
   // "f32[2, 3] cpu, requires grad, pending"; never computes.
   std::string describe() const;
 
   bool requires_grad() const;
   // state: only leaves of a floating type can be told to.
   Result<void> set_requires_grad(bool on);
-  void free();                                   // lets go of it: compiled functions do not go on with it
-  Tensor grad() const;                  // empty when there is none
+  void free();                                // lets go of it: compiled functions do not go on with it
+  Tensor grad() const;                        // empty when there is none
   Result<void> set_grad(const Tensor& grad);  // an empty handle clears; invalid: another shape or type
-  Tensor detach() const;                // the same memory, without history
-  std::uint64_t version() const;        // counts the writes to its memory
+  Tensor detach() const;                      // the same memory, without history
+  std::uint64_t version() const;              // counts the writes to its memory
 
   const std::shared_ptr<TensorImpl>& impl() const { return impl_; }
 
@@ -60,7 +60,7 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-std::string to_string(const Dims& dims);              // "[2, 3]"
+std::string to_string(const Dims& dims);                         // "[2, 3]"
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes);  // invalid: negative, or more than 8 dimensions
 
 }  // namespace rille::tensor

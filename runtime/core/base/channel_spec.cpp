@@ -23,8 +23,7 @@ std::vector<std::string> ChannelSpec::command(const std::vector<std::string>& wo
 }
 
 std::string shell_quote(const std::string& word) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,";
   if (!word.empty() && word.find_first_not_of(plain) == std::string::npos) return word;
   std::string out = "'";
   for (const char c : word) {
@@ -40,13 +39,12 @@ Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
     const Value::Array* prefix = value["argv_prefix"].as_array();
     // An empty list and an empty object look alike to Lua.
     if (!prefix && !(value["argv_prefix"].as_object() && value["argv_prefix"].as_object()->empty()))
-      return make_error(ErrorKind::invalid, "channel: argv_prefix is " + value["argv_prefix"].to_json() +
-                                                ", not a list of words");
+      return make_error(ErrorKind::invalid,
+                        "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", not a list of words");
     for (std::size_t i = 0; prefix && i < prefix->size(); ++i) {
       const std::string* word = (*prefix)[i].as_string();
       if (!word)
-        return make_error(ErrorKind::invalid,
-                          "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", not a word");
+        return make_error(ErrorKind::invalid, "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", not a word");
       out.argv_prefix.push_back(*word);
     }
   }

@@ -35,23 +35,38 @@ ErrorKind error_kind_from(std::string_view name);
 
 struct Error {
   ErrorKind kind = ErrorKind::internal;
-  std::string message;    // what failed, naming the value; one line
-  std::string hint;       // what to do next; may be empty
+  std::string message;  // what failed, naming the value; one line
+  std::string hint;     // what to do next; may be empty
   bool retryable = false;
   std::int64_t retry_after_ms = -1;  // -1: the peer gave none
   std::string provider, operation, code, request_id, resource;
-  int http_status = 0;    // 0: none
+  int http_status = 0;  // 0: none
   std::shared_ptr<const Error> cause;
   std::string traceback;  // the script's frames first
 
   // "kind: message", then the hint on its own line. Never the traceback.
   std::string summary() const;
 
-  Error&& with_hint(std::string text) && { hint = std::move(text); return std::move(*this); }
-  Error&& with_operation(std::string text) && { operation = std::move(text); return std::move(*this); }
-  Error&& with_resource(std::string text) && { resource = std::move(text); return std::move(*this); }
-  Error&& with_cause(Error e) && { cause = std::make_shared<const Error>(std::move(e)); return std::move(*this); }
-  Error&& with_retry() && { retryable = true; return std::move(*this); }
+  Error&& with_hint(std::string text) && {
+    hint = std::move(text);
+    return std::move(*this);
+  }
+  Error&& with_operation(std::string text) && {
+    operation = std::move(text);
+    return std::move(*this);
+  }
+  Error&& with_resource(std::string text) && {
+    resource = std::move(text);
+    return std::move(*this);
+  }
+  Error&& with_cause(Error e) && {
+    cause = std::make_shared<const Error>(std::move(e));
+    return std::move(*this);
+  }
+  Error&& with_retry() && {
+    retryable = true;
+    return std::move(*this);
+  }
 };
 
 inline Error make_error(ErrorKind kind, std::string message, std::string hint = {}) {

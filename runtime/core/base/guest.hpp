@@ -11,8 +11,8 @@
 
 namespace rille {
 
-using FiberId = std::uint64_t;       // unique in one run; 1 is the main fiber
-using FunctionRef = std::uint64_t;   // a guest's function; the guest says what it means
+using FiberId = std::uint64_t;      // unique in one run; 1 is the main fiber
+using FunctionRef = std::uint64_t;  // a guest's function; the guest says what it means
 
 class Guest {
  public:

@@ -87,8 +87,8 @@ std::string new_run_id(std::int64_t wall_us) {
   time_t seconds = wall_us / 1'000'000;
   tm t{};
   gmtime_r(&seconds, &t);
-  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}-{}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday,
-                     t.tm_hour, t.tm_min, t.tm_sec, tail);
+  return fmt::format("{:04}{:02}{:02}-{:02}{:02}{:02}-{}", t.tm_year + 1900, t.tm_mon + 1, t.tm_mday, t.tm_hour,
+                     t.tm_min, t.tm_sec, tail);
 }
 
 std::string random_hex(std::size_t n) {

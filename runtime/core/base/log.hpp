@@ -16,7 +16,9 @@ class Log {
   using Sink = std::function<void(LogLevel, std::string_view line)>;
   Log() = default;
   explicit Log(Sink sink, LogLevel least = LogLevel::info) : sink_(std::move(sink)), least_(least) {}
-  void write(LogLevel level, std::string_view line) const { if (sink_ && level >= least_) sink_(level, line); }
+  void write(LogLevel level, std::string_view line) const {
+    if (sink_ && level >= least_) sink_(level, line);
+  }
   void debug(std::string_view line) const { write(LogLevel::debug, line); }
   void info(std::string_view line) const { write(LogLevel::info, line); }
   void warn(std::string_view line) const { write(LogLevel::warn, line); }

@@ -3,18 +3,17 @@
 namespace rille {
 
 namespace {
-constexpr std::pair<const char*, std::string NoticeSpec::*> texts[] = {
-    {"url", &NoticeSpec::url},
-    {"header", &NoticeSpec::header},
-    {"value", &NoticeSpec::value},
-    {"token_url", &NoticeSpec::token_url},
-    {"lasts_header", &NoticeSpec::lasts_header},
-    {"token_header", &NoticeSpec::token_header},
-    {"field", &NoticeSpec::field},
-    {"list", &NoticeSpec::list},
-    {"kind_field", &NoticeSpec::kind_field},
-    {"kind", &NoticeSpec::kind},
-    {"begins", &NoticeSpec::begins}};
+constexpr std::pair<const char*, std::string NoticeSpec::*> texts[] = {{"url", &NoticeSpec::url},
+                                                                       {"header", &NoticeSpec::header},
+                                                                       {"value", &NoticeSpec::value},
+                                                                       {"token_url", &NoticeSpec::token_url},
+                                                                       {"lasts_header", &NoticeSpec::lasts_header},
+                                                                       {"token_header", &NoticeSpec::token_header},
+                                                                       {"field", &NoticeSpec::field},
+                                                                       {"list", &NoticeSpec::list},
+                                                                       {"kind_field", &NoticeSpec::kind_field},
+                                                                       {"kind", &NoticeSpec::kind},
+                                                                       {"begins", &NoticeSpec::begins}};
 }  // namespace
 
 Value NoticeSpec::to_value() const {

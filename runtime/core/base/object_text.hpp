@@ -14,7 +14,7 @@ namespace rille {
 class ObjectText {
  public:
   ObjectText() {
-    text_.reserve(480);                // of a request; the others are shorter
+    text_.reserve(480);  // of a request; the others are shorter
     text_ = '{';
   }
 

@@ -20,7 +20,10 @@ struct ErrorBox {
   explicit ErrorBox(Error e) : error(std::make_unique<Error>(std::move(e))) {}
   ErrorBox(const ErrorBox& o) : error(o.error ? std::make_unique<Error>(*o.error) : nullptr) {}
   ErrorBox(ErrorBox&&) noexcept = default;
-  ErrorBox& operator=(ErrorBox o) noexcept { error = std::move(o.error); return *this; }
+  ErrorBox& operator=(ErrorBox o) noexcept {
+    error = std::move(o.error);
+    return *this;
+  }
 };
 }  // namespace detail
 
@@ -28,21 +31,39 @@ template <class T = void>
 class [[nodiscard]] Result {
  public:
   using value_type = T;
-  Result(T value) : value_(std::move(value)) {}                                   // NOLINT: implicit by design
-  Result(Error error) : error_(std::move(error)) {}      // NOLINT
+  Result(T value) : value_(std::move(value)) {}      // NOLINT: implicit by design
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT
   bool ok() const { return !error_.error; }
   explicit operator bool() const { return ok(); }
-  T& value() & { assert(ok()); return *value_; }
-  const T& value() const& { assert(ok()); return *value_; }
-  T&& value() && { assert(ok()); return std::move(*value_); }
+  T& value() & {
+    assert(ok());
+    return *value_;
+  }
+  const T& value() const& {
+    assert(ok());
+    return *value_;
+  }
+  T&& value() && {
+    assert(ok());
+    return std::move(*value_);
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  Error& error() & { assert(!ok()); return *error_.error; }
-  const Error& error() const& { assert(!ok()); return *error_.error; }
-  Error&& error() && { assert(!ok()); return std::move(*error_.error); }
+  Error& error() & {
+    assert(!ok());
+    return *error_.error;
+  }
+  const Error& error() const& {
+    assert(!ok());
+    return *error_.error;
+  }
+  Error&& error() && {
+    assert(!ok());
+    return std::move(*error_.error);
+  }
 
  private:
   std::optional<T> value_;
@@ -54,12 +75,21 @@ class [[nodiscard]] Result<void> {
  public:
   using value_type = void;
   Result() = default;
-  Result(Error error) : error_(std::move(error)) {}      // NOLINT
+  Result(Error error) : error_(std::move(error)) {}  // NOLINT
   bool ok() const { return !error_.error; }
   explicit operator bool() const { return ok(); }
-  Error& error() & { assert(!ok()); return *error_.error; }
-  const Error& error() const& { assert(!ok()); return *error_.error; }
-  Error&& error() && { assert(!ok()); return std::move(*error_.error); }
+  Error& error() & {
+    assert(!ok());
+    return *error_.error;
+  }
+  const Error& error() const& {
+    assert(!ok());
+    return *error_.error;
+  }
+  Error&& error() && {
+    assert(!ok());
+    return std::move(*error_.error);
+  }
 
  private:
   detail::ErrorBox error_;
@@ -79,11 +109,11 @@ inline Result<void> success() { return {}; }
 #define RILLE_TRY(decl, ...) RILLE_TRY_(return, RILLE_CONCAT(rille_try_, __LINE__), decl, __VA_ARGS__)
 #define RILLE_CO_TRY(decl, ...) RILLE_TRY_(co_return, RILLE_CONCAT(rille_try_, __LINE__), decl, __VA_ARGS__)
 // RILLE_CHECK(expression): go on, or return the error.
-#define RILLE_CHECK(...)                                                     \
-  do {                                                                       \
+#define RILLE_CHECK(...)                                                                          \
+  do {                                                                                            \
     if (auto rille_check_ = (__VA_ARGS__); !rille_check_) return std::move(rille_check_).error(); \
   } while (false)
-#define RILLE_CO_CHECK(...)                                                  \
-  do {                                                                       \
+#define RILLE_CO_CHECK(...)                                                                          \
+  do {                                                                                               \
     if (auto rille_check_ = (__VA_ARGS__); !rille_check_) co_return std::move(rille_check_).error(); \
   } while (false)

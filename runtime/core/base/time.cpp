@@ -1,7 +1,6 @@
 #include "runtime/core/base/time.hpp"
 
 #include <fmt/format.h>
-
 #include <time.h>
 
 #include <algorithm>
@@ -28,7 +27,10 @@ class SystemClock final : public Clock {
   }
 };
 
-struct Unit { std::string_view name; double ms; };
+struct Unit {
+  std::string_view name;
+  double ms;
+};
 constexpr Unit units[] = {{"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"min", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}, {"", 1e3}};
 
 Error bad_duration(std::string_view text) {

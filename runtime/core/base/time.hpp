@@ -13,7 +13,7 @@ namespace rille {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual std::int64_t wall_us() const = 0;       // microseconds since 1970-01-01 UTC
+  virtual std::int64_t wall_us() const = 0;  // microseconds since 1970-01-01 UTC
   virtual std::int64_t monotonic_ns() const = 0;
 };
 

@@ -10,10 +10,24 @@
 namespace rille {
 
 Result<std::int64_t> parse_size_bytes(std::string_view text) {
-  struct Unit { std::string_view name; double bytes; };
-  static constexpr Unit units[] = {{"", 1}, {"b", 1}, {"k", 1e3}, {"kb", 1e3}, {"m", 1e6}, {"mb", 1e6}, {"g", 1e9},
-                                   {"gb", 1e9}, {"t", 1e12}, {"tb", 1e12}, {"kib", 1024.}, {"mib", 1048576.},
-                                   {"gib", 1073741824.}, {"tib", 1099511627776.}};
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr Unit units[] = {{"", 1},
+                                   {"b", 1},
+                                   {"k", 1e3},
+                                   {"kb", 1e3},
+                                   {"m", 1e6},
+                                   {"mb", 1e6},
+                                   {"g", 1e9},
+                                   {"gb", 1e9},
+                                   {"t", 1e12},
+                                   {"tb", 1e12},
+                                   {"kib", 1024.},
+                                   {"mib", 1048576.},
+                                   {"gib", 1073741824.},
+                                   {"tib", 1099511627776.}};
   Error bad = make_error(ErrorKind::invalid, fmt::format("'{}' is not a size", text),
                          "write a number and a unit: 512MB, 80GB or 64GiB");
   double number = 0;
@@ -53,8 +67,9 @@ std::string format_dollars(Micros micros) {
 
 std::string format_money(Micros micros, std::string_view currency) {
   const std::string dollars = format_dollars(micros);
-  return currency == "USD" ? dollars : fmt::format("{}{} {}", micros < 0 ? "-" : "", dollars.substr(micros < 0 ? 2 : 1),
-                                                   currency);
+  return currency == "USD"
+             ? dollars
+             : fmt::format("{}{} {}", micros < 0 ? "-" : "", dollars.substr(micros < 0 ? 2 : 1), currency);
 }
 
 Micros cost_micros(Micros price_micros_per_hour, std::int64_t ms) {

@@ -23,21 +23,23 @@ class Value {
   using Array = std::vector<Value>;
   using Object = std::map<std::string, Value, std::less<>>;
   using Pairs = std::vector<std::pair<Value, Value>>;  // keys: number or boolean or string; sorted by the writer
-  struct Map { Pairs pairs; };
+  struct Map {
+    Pairs pairs;
+  };
 
   Value() = default;
-  Value(std::nullptr_t) {}                                      // NOLINT: implicit by design, as in a literal
-  Value(bool b) : data_(b) {}                                   // NOLINT
-  Value(double n) : data_(n) {}                                 // NOLINT
-  Value(int n) : data_(static_cast<double>(n)) {}               // NOLINT
-  Value(std::int64_t n) : data_(static_cast<double>(n)) {}      // NOLINT
-  Value(std::uint64_t n) : data_(static_cast<double>(n)) {}     // NOLINT
-  Value(std::string s) : data_(std::move(s)) {}                 // NOLINT
-  Value(std::string_view s) : data_(std::string(s)) {}          // NOLINT
-  Value(const char* s) : data_(std::string(s)) {}               // NOLINT
-  Value(Array a) : data_(std::move(a)) {}                       // NOLINT
-  Value(Object o) : data_(std::move(o)) {}                      // NOLINT
-  Value(Map m) : data_(std::move(m)) {}                         // NOLINT
+  Value(std::nullptr_t) {}                                   // NOLINT: implicit by design, as in a literal
+  Value(bool b) : data_(b) {}                                // NOLINT
+  Value(double n) : data_(n) {}                              // NOLINT
+  Value(int n) : data_(static_cast<double>(n)) {}            // NOLINT
+  Value(std::int64_t n) : data_(static_cast<double>(n)) {}   // NOLINT
+  Value(std::uint64_t n) : data_(static_cast<double>(n)) {}  // NOLINT
+  Value(std::string s) : data_(std::move(s)) {}              // NOLINT
+  Value(std::string_view s) : data_(std::string(s)) {}       // NOLINT
+  Value(const char* s) : data_(std::string(s)) {}            // NOLINT
+  Value(Array a) : data_(std::move(a)) {}                    // NOLINT
+  Value(Object o) : data_(std::move(o)) {}                   // NOLINT
+  Value(Map m) : data_(std::move(m)) {}                      // NOLINT
 
   bool is_null() const { return data_.index() == 0; }
   const bool* as_bool() const { return std::get_if<bool>(&data_); }
@@ -59,8 +61,8 @@ class Value {
   std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
   bool boolean(std::string_view key, bool otherwise = false) const;
 
-  std::string to_json() const;                 // canonical
-  std::string to_json_pretty() const;          // for people; same escapes
+  std::string to_json() const;                            // canonical
+  std::string to_json_pretty() const;                     // for people; same escapes
   static Result<Value> from_json(std::string_view text);  // invalid: names the offset; depth limit 128
 
   friend bool operator==(const Value& a, const Value& b) { return a.to_json() == b.to_json(); }

@@ -41,10 +41,8 @@ bool is_whole(double n) {  // and exact, and not -0
 template <class Writer>
 void write_number(Writer& out, double n) {
   if (std::isfinite(n)) {
-    if (is_whole(n))
-      out.Int64(static_cast<std::int64_t>(n));
-    else
-      out.Double(n);
+    if (is_whole(n)) out.Int64(static_cast<std::int64_t>(n));
+    else out.Double(n);
     return;
   }
   out.StartObject();
@@ -139,21 +137,32 @@ Result<Value> unescape(Value::Object object) {
 }
 
 struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
-  struct Frame { bool object; Value::Array array; Value::Object members; std::string key; };
+  struct Frame {
+    bool object;
+    Value::Array array;
+    Value::Object members;
+    std::string key;
+  };
   std::vector<Frame> stack;
   Value root;
   std::string failure;
-  bool plain = false;                          // keys are not escapes
+  bool plain = false;  // keys are not escapes
 
   bool put(Value v) {
-    if (stack.empty()) { root = std::move(v); return true; }
+    if (stack.empty()) {
+      root = std::move(v);
+      return true;
+    }
     Frame& top = stack.back();
     if (top.object) top.members.insert_or_assign(std::move(top.key), std::move(v));
     else top.array.push_back(std::move(v));
     return true;
   }
   bool open(bool object) {
-    if (stack.size() >= depth_max) { failure = "nested deeper than 128 levels"; return false; }
+    if (stack.size() >= depth_max) {
+      failure = "nested deeper than 128 levels";
+      return false;
+    }
     stack.push_back(Frame{object, {}, {}, {}});
     return true;
   }
@@ -165,7 +174,10 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   bool Uint64(std::uint64_t n) { return put(n); }
   bool Double(double n) { return put(n); }
   bool String(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
-  bool Key(const char* s, rapidjson::SizeType n, bool) { stack.back().key.assign(s, n); return true; }
+  bool Key(const char* s, rapidjson::SizeType n, bool) {
+    stack.back().key.assign(s, n);
+    return true;
+  }
   bool StartObject() { return open(true); }
   bool StartArray() { return open(false); }
   bool EndArray(rapidjson::SizeType) {
@@ -176,7 +188,10 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   bool EndObject(rapidjson::SizeType) {
     Value::Object members = std::move(stack.back().members);
     Result<Value> v = plain ? Result<Value>(std::move(members)) : unescape(std::move(members));
-    if (!v) { failure = v.error().message; return false; }
+    if (!v) {
+      failure = v.error().message;
+      return false;
+    }
     stack.pop_back();
     return put(std::move(v).value());
   }
@@ -187,8 +202,8 @@ Result<Value> read(std::string_view text, bool plain) {
   rapidjson::Reader reader;
   Builder builder;
   builder.plain = plain;
-  constexpr unsigned flags = rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag |
-                             rapidjson::kParseValidateEncodingFlag;
+  constexpr unsigned flags =
+      rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
   if (!reader.Parse<flags>(stream, builder)) {
     std::string why =
         builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;

@@ -25,7 +25,9 @@ class CancelToken {
 
    private:
     friend class CancelToken;
-    struct Slot { std::function<void(const Error&)> callback; };
+    struct Slot {
+      std::function<void(const Error&)> callback;
+    };
     std::shared_ptr<Slot> slot_;
   };
 

@@ -30,8 +30,8 @@ Task<void> listen(std::shared_ptr<State> s, Stream* from, std::string& into, Can
   while (true) {
     const auto n = co_await from->read(block.data(), block.size(), token);
     if (!n || *n == 0) break;
-    into.append(block, 0, std::min(*n, s->options.output_bytes_max - std::min(into.size(),
-                                                                             s->options.output_bytes_max)));
+    into.append(block, 0,
+                std::min(*n, s->options.output_bytes_max - std::min(into.size(), s->options.output_bytes_max)));
   }
   closed(*s);
 }

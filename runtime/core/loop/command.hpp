@@ -17,8 +17,8 @@ struct CommandOptions {
   std::string input;                                     // its standard input
   std::string input_file;                                // or that of this file
   std::function<void(std::int64_t sent_bytes)> progress;
-  std::int64_t timeout_ms = 60'000;                      // 0: none
-  std::size_t output_bytes_max = 16 << 20;               // of each stream; more is thrown away
+  std::int64_t timeout_ms = 60'000;         // 0: none
+  std::size_t output_bytes_max = 16 << 20;  // of each stream; more is thrown away
 };
 
 struct CommandResult {

@@ -4,7 +4,7 @@
 
 namespace rille {
 
-void keep_no_core();       // of this process, from now on; for main programs, before they start threads
-void restore_core_limit(); // in a child, between vfork and exec: system calls only
+void keep_no_core();        // of this process, from now on; for main programs, before they start threads
+void restore_core_limit();  // in a child, between vfork and exec: system calls only
 
 }  // namespace rille

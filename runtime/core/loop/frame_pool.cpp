@@ -11,7 +11,7 @@ constexpr std::size_t classes = 0;
 #else
 constexpr std::size_t classes = 32;
 #endif
-constexpr std::size_t step_bytes = 64;   // a class holds sizes up to a multiple of this
+constexpr std::size_t step_bytes = 64;  // a class holds sizes up to a multiple of this
 constexpr int kept_max = 256;
 
 struct Free {
@@ -64,7 +64,7 @@ void* allocate_frame(std::size_t size) {
     --p->kept[c];
     return frame;
   }
-  return ::operator new(c * step_bytes);
+  return ::operator new(c* step_bytes);
 }
 
 void free_frame(void* frame, std::size_t size) noexcept {

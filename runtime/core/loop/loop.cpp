@@ -14,7 +14,7 @@ namespace rille {
 namespace {
 constexpr std::int64_t look_ns = 100'000;  // then I/O has its chance
 constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
-constexpr std::int64_t many = 16;          // posts that are expected
+constexpr std::int64_t many = 16;  // posts that are expected
 constexpr int vain_looks_max = 8;
 }  // namespace
 
@@ -42,7 +42,9 @@ struct Loop::Spawned {
       delete self;
     });
   }
-  ~Spawned() { if (root) root.destroy(); }
+  ~Spawned() {
+    if (root) root.destroy();
+  }
 };
 
 Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
@@ -103,7 +105,7 @@ void Loop::post_from_thread(std::function<void()> fn) {
     std::lock_guard lock(mutex_);
     from_threads_.push_back(std::move(fn));
     if (looks_out_.exchange(false, std::memory_order_release)) return;
-    if (from_threads_.size() > 1) return;             // who posted the first wakes it
+    if (from_threads_.size() > 1) return;  // who posted the first wakes it
     waking_.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t one = 1;
@@ -217,7 +219,7 @@ int Loop::poll_timeout_ms() {
 struct Timer::Handle {
   uv_timer_t timer{};
   std::function<void()> fn;
-  VirtualTime* time = nullptr;         // then the uv_timer_t is not used
+  VirtualTime* time = nullptr;  // then the uv_timer_t is not used
   VirtualTime::Key key;
 };
 
@@ -225,17 +227,21 @@ Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(ne
   if (VirtualTime* time = loop.virtual_time()) {
     handle_->time = time;
     // Moved out first: the callback may destroy its Timer.
-    handle_->key = time->add(ms, [h = handle_] { if (auto call = std::move(h->fn)) call(); });
+    handle_->key = time->add(ms, [h = handle_] {
+      if (auto call = std::move(h->fn)) call();
+    });
     return;
   }
   uv_timer_init(loop.uv(), &handle_->timer);
   handle_->timer.data = handle_;
   uv_update_time(loop.uv());
-  uv_timer_start(&handle_->timer, [](uv_timer_t* t) {
-                   auto call = std::move(static_cast<Handle*>(t->data)->fn);
-                   if (call) call();
-                 },
-                 static_cast<std::uint64_t>(std::max<std::int64_t>(0, ms)), 0);
+  uv_timer_start(
+      &handle_->timer,
+      [](uv_timer_t* t) {
+        auto call = std::move(static_cast<Handle*>(t->data)->fn);
+        if (call) call();
+      },
+      static_cast<std::uint64_t>(std::max<std::int64_t>(0, ms)), 0);
 }
 
 Timer::~Timer() {

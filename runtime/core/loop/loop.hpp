@@ -37,7 +37,9 @@ class Loop {
 
   // Runs `fn` on the loop thread at the next drain, in order.
   void post(std::function<void()> fn);
-  void post(std::coroutine_handle<> waiter) { post([waiter] { waiter.resume(); }); }
+  void post(std::coroutine_handle<> waiter) {
+    post([waiter] { waiter.resume(); });
+  }
   void post_from_thread(std::function<void()> fn);  // any thread; wakes the loop
   // A thread will post something that the loop's own handles do not tell of: virtual time waits for it.
   void expect() { ++expected_; }
@@ -75,16 +77,16 @@ class Loop {
   std::int64_t jobs_ = 0;
   uv_loop_t uv_{};
   bool initialized_ = false;
-  int wake_fd_ = -1;           // a thread's post counts it up, where the loop may sleep
+  int wake_fd_ = -1;  // a thread's post counts it up, where the loop may sleep
   uv_poll_t wake_{};
   uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block
   std::deque<std::function<void()>> ready_;
   std::mutex mutex_;  // guards what follows
   std::vector<std::function<void()>> from_threads_;
-  std::atomic<bool> looks_out_{false};        // the loop looks for a post: no need to wake it
-  std::atomic<int> waking_{0};                // threads between a post and their last touch of the loop
-  std::int64_t looked_ns_ = 0;                // the loop's, as the next: since it began to look, or found a post
-  int looks_in_vain_ = 0, looks_later_ = 0;   // in a row; turns until it looks again
+  std::atomic<bool> looks_out_{false};       // the loop looks for a post: no need to wake it
+  std::atomic<int> waking_{0};               // threads between a post and their last touch of the loop
+  std::int64_t looked_ns_ = 0;               // the loop's, as the next: since it began to look, or found a post
+  int looks_in_vain_ = 0, looks_later_ = 0;  // in a row; turns until it looks again
   std::unordered_set<Spawned*> spawned_;
 };
 
@@ -100,7 +102,9 @@ class Future {
     state_->value.emplace(std::move(value));
     if (state_->waiter) {
       // The state keeps the waiter's handle until it runs, so that a destroyed waiter is forgotten.
-      state_->loop.post([state = state_] { if (auto h = std::exchange(state->waiter, {})) h.resume(); });
+      state_->loop.post([state = state_] {
+        if (auto h = std::exchange(state->waiter, {})) h.resume();
+      });
     }
   }
   auto operator co_await() const {
@@ -109,7 +113,9 @@ class Future {
       bool await_ready() const noexcept { return state->value.has_value(); }
       void await_suspend(std::coroutine_handle<> h) noexcept { state->waiter = h; }
       T await_resume() { return std::move(*state->value); }
-      ~Awaiter() { if (state) state->waiter = {}; }
+      ~Awaiter() {
+        if (state) state->waiter = {};
+      }
     };
     return Awaiter{state_};
   }
@@ -161,7 +167,10 @@ T run_blocking(Loop& loop, Task<T> task) {
   std::optional<T> out;
   bool done = false;
   auto outer = [](Task<T> inner, std::optional<T>& result, bool& flag) -> Task<void> {
-    struct Flag { bool& f; ~Flag() { f = true; } } at_end{flag};
+    struct Flag {
+      bool& f;
+      ~Flag() { f = true; }
+    } at_end{flag};
     result.emplace(co_await std::move(inner));
   };
   loop.spawn(outer(std::move(task), out, done));

@@ -25,8 +25,7 @@ NoSigpipe::~NoSigpipe() {
   sigset_t pipe = pipe_only();
   timespec zero{};
   if (!was_pending_ && !sigismember(&before_, SIGPIPE))
-    while (sigtimedwait(&pipe, nullptr, &zero) < 0 && errno == EINTR) {
-    }
+    while (sigtimedwait(&pipe, nullptr, &zero) < 0 && errno == EINTR) {}
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   errno = saved;
 }

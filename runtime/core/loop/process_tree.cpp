@@ -57,8 +57,7 @@ bool has_entry(pid_t pid, const std::string& entry) {
   if (entry.empty()) return false;
   std::string text = slurp("/proc/" + std::to_string(pid) + "/environ");
   for (std::size_t at = text.find(entry); at != std::string::npos; at = text.find(entry, at + 1))
-    if ((at == 0 || text[at - 1] == '\0') &&
-        (at + entry.size() == text.size() || text[at + entry.size()] == '\0'))
+    if ((at == 0 || text[at - 1] == '\0') && (at + entry.size() == text.size() || text[at + entry.size()] == '\0'))
       return true;
   return false;
 }

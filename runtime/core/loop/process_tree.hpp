@@ -20,14 +20,14 @@ std::optional<std::uint64_t> process_start_time(pid_t pid);
 
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start_time = 0;   // as process_start_time gives it
+  std::uint64_t start_time = 0;  // as process_start_time gives it
   bool operator==(const ProcessId&) const = default;
 };
 
 struct ProcessMatch {
-  std::vector<pid_t> roots;       // these and all beneath them
-  std::string environment_entry;  // "NAME=value": all that were started with it; "" for none
-  bool roots_too = true;          // false: only what is beneath the roots
+  std::vector<pid_t> roots;           // these and all beneath them
+  std::string environment_entry;      // "NAME=value": all that were started with it; "" for none
+  bool roots_too = true;              // false: only what is beneath the roots
   std::vector<ProcessId> known = {};  // these, as long as they are the same processes, and all beneath them
 };
 

@@ -47,7 +47,7 @@ std::string find_program(const std::string& name, const std::vector<std::string>
   for (std::size_t begin = 0; begin <= path.size();) {
     std::size_t end = std::min(path.find(':', begin), path.size());
     std::string found = path.substr(begin, end - begin) + "/" + name;
-    struct stat st{};
+    struct stat st {};
     if (stat(found.c_str(), &st) == 0 && S_ISREG(st.st_mode) && access(found.c_str(), X_OK) == 0) return found;
     begin = end + 1;
   }
@@ -58,9 +58,9 @@ struct Plan {
   const char* program;
   char *const *argv, *const *env;
   const Spawn* what;
-  int* moved;      // room for as many numbers as `files`
+  int* moved;  // room for as many numbers as `files`
   pid_t parent;
-  int report[2];   // a pipe: the child's errno, or its end once it has become the program
+  int report[2];  // a pipe: the child's errno, or its end once it has become the program
 };
 
 constexpr int moved_from = 10;  // above the numbers that children are given
@@ -77,8 +77,7 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   int report = plan.report[1];
   auto fail = [&report] {
     int failed = errno ? errno : EINVAL;
-    while (write(report, &failed, sizeof failed) < 0 && errno == EINTR) {
-    }
+    while (write(report, &failed, sizeof failed) < 0 && errno == EINTR) {}
     _exit(127);
   };
   const Spawn& what = *plan.what;
@@ -115,8 +114,7 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
 int wait_for_exec(const Plan& plan) {
   int failed = 0;
   ssize_t n;
-  while ((n = read(plan.report[0], &failed, sizeof failed)) < 0 && errno == EINTR) {
-  }
+  while ((n = read(plan.report[0], &failed, sizeof failed)) < 0 && errno == EINTR) {}
   return n == sizeof failed ? failed : 0;
 }
 
@@ -150,8 +148,10 @@ Result<pid_t> spawn(const Spawn& what) {
 }
 
 Error stolen_child(pid_t pid) {
-  return make_error(ErrorKind::state, "how process " + std::to_string(pid) + " has ended is not known: this program "
-                                      "ignores SIGCHLD, or has waited for a child that is not its own",
+  return make_error(ErrorKind::state,
+                    "how process " + std::to_string(pid) +
+                        " has ended is not known: this program "
+                        "ignores SIGCHLD, or has waited for a child that is not its own",
                     "leave SIGCHLD at its default, or wait for children by their ids");
 }
 

@@ -15,13 +15,13 @@
 namespace rille {
 
 struct Spawn {
-  std::vector<std::string> argv;                          // argv[0] is looked up in the PATH that it gets
-  std::vector<std::pair<std::string, std::string>> env;   // added to our environment, replacing what has the name
-  std::vector<std::string> without;                       // names in our environment that do not go along
-  std::string directory;                                  // "" = ours
-  std::vector<std::pair<int, int>> files;                 // a descriptor of ours, and its number in the child
-  bool session = false;                                   // its own session
-  bool die_with_us = false;                               // the kernel kills it when the thread that starts it ends
+  std::vector<std::string> argv;                         // argv[0] is looked up in the PATH that it gets
+  std::vector<std::pair<std::string, std::string>> env;  // added to our environment, replacing what has the name
+  std::vector<std::string> without;                      // names in our environment that do not go along
+  std::string directory;                                 // "" = ours
+  std::vector<std::pair<int, int>> files;                // a descriptor of ours, and its number in the child
+  bool session = false;                                  // its own session
+  bool die_with_us = false;                              // the kernel kills it when the thread that starts it ends
 };
 
 // The child's id; the caller waits for it. invalid: argv is empty. io, with code "errno N": the program or the

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Stream>> Stream::adopt(Loop& loop, int fd) {
   int flags = fcntl(fd, F_GETFL);
   if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
     return errno_error("open stream", std::to_string(fd), errno);
-  struct stat st{};
+  struct stat st {};
   fstat(fd, &st);
   std::unique_ptr<Stream> stream(new Stream(loop, fd, S_ISSOCK(st.st_mode)));
   auto* poll = new uv_poll_t;
@@ -119,8 +119,8 @@ Async<std::size_t> Stream::read(char* out, std::size_t size, CancelToken token) 
 
 Async<> Stream::write(std::string_view bytes, CancelToken token) {
   while (!bytes.empty()) {
-    ssize_t n = socket_ ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL)
-                        : write_quietly(fd_, bytes.data(), bytes.size());
+    ssize_t n =
+        socket_ ? send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) : write_quietly(fd_, bytes.data(), bytes.size());
     if (n >= 0) {
       bytes.remove_prefix(static_cast<std::size_t>(n));
     } else if (would_block(errno)) {

@@ -22,8 +22,13 @@ struct Fd {
   Fd() = default;
   explicit Fd(int v) : value(v) {}
   Fd(Fd&& o) noexcept : value(std::exchange(o.value, -1)) {}
-  Fd& operator=(Fd&& o) noexcept { std::swap(value, o.value); return *this; }
-  ~Fd() { if (value >= 0) close(value); }
+  Fd& operator=(Fd&& o) noexcept {
+    std::swap(value, o.value);
+    return *this;
+  }
+  ~Fd() {
+    if (value >= 0) close(value);
+  }
   int release() { return std::exchange(value, -1); }
 };
 
@@ -35,8 +40,7 @@ Result<> prepare(Spawn& program, Output how, int target, const std::string& path
   Fd fd;
   if (how == Output::stream) {
     int pair[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-      return errno_error("open", "socket pair", errno);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno_error("open", "socket pair", errno);
     mine = Fd(pair[0]);
     fd = Fd(pair[1]);
   } else {
@@ -79,9 +83,7 @@ Result<std::unique_ptr<Subprocess>> Subprocess::start(Loop& loop, const Subproce
   });
   std::unique_ptr<Stream>* streams[3] = {&child->in_, &child->out_, &child->err_};
   for (int i = 0; i < 3; ++i)
-    if (mine[i].value >= 0) {
-      RILLE_TRY(*streams[i], Stream::adopt(loop, mine[i].release()));
-    }
+    if (mine[i].value >= 0) { RILLE_TRY(*streams[i], Stream::adopt(loop, mine[i].release())); }
   return child;
 }
 

@@ -17,21 +17,21 @@
 namespace rille {
 
 struct SubprocessOptions {
-  std::vector<std::string> argv;                              // argv[0] is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> env;       // added to the inherited environment
-  std::vector<std::string> without;                           // names that are not inherited
-  std::string directory;                                      // "" = ours
-  bool detached = false;                                      // own session
-  bool kill_on_drop = false;                                  // SIGKILL when the Subprocess is destroyed
+  std::vector<std::string> argv;                         // argv[0] is looked up in PATH
+  std::vector<std::pair<std::string, std::string>> env;  // added to the inherited environment
+  std::vector<std::string> without;                      // names that are not inherited
+  std::string directory;                                 // "" = ours
+  bool detached = false;                                 // own session
+  bool kill_on_drop = false;                             // SIGKILL when the Subprocess is destroyed
   enum class Output { stream, null, inherit, file };
-  Output in = Output::null;                                   // stream, null or inherit
+  Output in = Output::null;  // stream, null or inherit
   Output out = Output::null;
   Output err = Output::inherit;
-  std::string out_path, err_path;                             // for Output::file; opened for appending
+  std::string out_path, err_path;  // for Output::file; opened for appending
 };
 
 struct ExitStatus {
-  int code = 0;    // exit code when signal is 0
+  int code = 0;  // exit code when signal is 0
   int signal = 0;
   std::string text() const;  // "exit code 3", "signal 9 (Killed)"
 };

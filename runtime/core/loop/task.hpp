@@ -35,7 +35,9 @@ struct PromiseBase : PooledFrame {
   struct FinalAwaiter {
     bool await_ready() noexcept { return false; }
     template <class P>
-    std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) noexcept { return h.promise().continuation; }
+    std::coroutine_handle<> await_suspend(std::coroutine_handle<P> h) noexcept {
+      return h.promise().continuation;
+    }
     void await_resume() noexcept {}
   };
   std::suspend_always initial_suspend() noexcept { return {}; }
@@ -48,7 +50,9 @@ struct Promise : PromiseBase {
   std::optional<T> value;
   Task<T> get_return_object();
   template <class U>
-  void return_value(U&& v) { value.emplace(std::forward<U>(v)); }
+  void return_value(U&& v) {
+    value.emplace(std::forward<U>(v));
+  }
   T take() {
     if (exception) std::rethrow_exception(exception);
     return std::move(*value);
@@ -59,7 +63,9 @@ template <>
 struct Promise<void> : PromiseBase {
   Task<void> get_return_object();
   void return_void() {}
-  void take() { if (exception) std::rethrow_exception(exception); }
+  void take() {
+    if (exception) std::rethrow_exception(exception);
+  }
 };
 
 }  // namespace detail
@@ -74,7 +80,10 @@ class [[nodiscard]] Task {
   explicit Task(Handle h) : handle_(h) {}
   Task(Task&& o) noexcept : handle_(std::exchange(o.handle_, {})) {}
   Task& operator=(Task&& o) noexcept {
-    if (this != &o) { reset(); handle_ = std::exchange(o.handle_, {}); }
+    if (this != &o) {
+      reset();
+      handle_ = std::exchange(o.handle_, {});
+    }
     return *this;
   }
   Task(const Task&) = delete;
@@ -96,13 +105,17 @@ class [[nodiscard]] Task {
   }
 
  private:
-  void reset() { if (handle_) std::exchange(handle_, {}).destroy(); }
+  void reset() {
+    if (handle_) std::exchange(handle_, {}).destroy();
+  }
   Handle handle_;
 };
 
 namespace detail {
 template <class T>
-Task<T> Promise<T>::get_return_object() { return Task<T>(std::coroutine_handle<Promise<T>>::from_promise(*this)); }
+Task<T> Promise<T>::get_return_object() {
+  return Task<T>(std::coroutine_handle<Promise<T>>::from_promise(*this));
+}
 inline Task<void> Promise<void>::get_return_object() {
   return Task<void>(std::coroutine_handle<Promise<void>>::from_promise(*this));
 }

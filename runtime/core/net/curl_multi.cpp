@@ -34,8 +34,7 @@ CurlMulti::~CurlMulti() {
     curl().multi_cleanup(multi_);  // closes idle connections, which calls on_socket
   }
   uv_timer_stop(timer_);
-  uv_close(reinterpret_cast<uv_handle_t*>(timer_),
-           [](uv_handle_t* h) { delete reinterpret_cast<uv_timer_t*>(h); });
+  uv_close(reinterpret_cast<uv_handle_t*>(timer_), [](uv_handle_t* h) { delete reinterpret_cast<uv_timer_t*>(h); });
 }
 
 CURLMcode CurlMulti::add(CURL* easy, CurlExchange& exchange) {
@@ -71,9 +70,9 @@ int CurlMulti::on_socket(CURL*, curl_socket_t fd, int what, void* self, void* kn
   int events = ((what & CURL_POLL_IN) ? UV_READABLE : 0) | ((what & CURL_POLL_OUT) ? UV_WRITABLE : 0);
   uv_poll_start(&socket->poll, events, [](uv_poll_t* poll, int status, int ready) {
     auto* s = static_cast<Socket*>(poll->data);
-    int flags = status < 0 ? CURL_CSELECT_ERR
-                           : ((ready & UV_READABLE) ? CURL_CSELECT_IN : 0) |
-                                 ((ready & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
+    int flags = status < 0
+                    ? CURL_CSELECT_ERR
+                    : ((ready & UV_READABLE) ? CURL_CSELECT_IN : 0) | ((ready & UV_WRITABLE) ? CURL_CSELECT_OUT : 0);
     s->multi->act(s->fd, flags);
   });
   return 0;

@@ -38,7 +38,7 @@ class CurlMulti {
   void finish_all_done();
 
   Loop& loop_;
-  CURLM* multi_ = nullptr;       // null: libcurl is missing
+  CURLM* multi_ = nullptr;  // null: libcurl is missing
   uv_timer_t* timer_;
 };
 

@@ -24,8 +24,7 @@ Url resolve(const std::string& base, const std::string& reference) {
   std::unique_ptr<CURLU, void (*)(CURLU*)> handle(curl().url(), curl().url_cleanup);
   Url out;
   if (curl().url_set(handle.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK) return out;
-  if (!reference.empty() && curl().url_set(handle.get(), CURLUPART_URL, reference.c_str(), 0) != CURLUE_OK)
-    return out;
+  if (!reference.empty() && curl().url_set(handle.get(), CURLUPART_URL, reference.c_str(), 0) != CURLUE_OK) return out;
   auto part = [&](CURLUPart which) {
     char* text = nullptr;
     curl().url_get(handle.get(), which, &text, CURLU_DEFAULT_PORT);
@@ -44,8 +43,7 @@ bool is_redirect(const HttpRequest& request, const HttpResponse& response) {
 }
 
 Error redirect_error(const HttpRequest& request, const std::string& why) {
-  return make_error(ErrorKind::network,
-                    fmt::format("{} {}: {}", request.method, redact_url(request.url), why))
+  return make_error(ErrorKind::network, fmt::format("{} {}: {}", request.method, redact_url(request.url), why))
       .with_operation("http");
 }
 
@@ -53,13 +51,12 @@ Error redirect_error(const HttpRequest& request, const std::string& why) {
 Result<> follow(HttpRequest& request, const HttpResponse& response) {
   Url from = resolve(request.url, ""), to = resolve(request.url, response.header("location"));
   if (to.scheme != "http" && to.scheme != "https")
-    return redirect_error(request, fmt::format("redirected to '{}', which is no web address",
-                                               redact_url(response.header("location"))));
+    return redirect_error(
+        request, fmt::format("redirected to '{}', which is no web address", redact_url(response.header("location"))));
   if (from.scheme == "https" && to.scheme == "http")
     return redirect_error(request, "redirected from https to plain http: " + redact_url(to.text))
         .with_hint("name the https address itself, or the http one if it is to be trusted");
-  if (!from.same_origin(to))
-    std::erase_if(request.headers, [](const auto& h) { return is_secret_header(h.first); });
+  if (!from.same_origin(to)) std::erase_if(request.headers, [](const auto& h) { return is_secret_header(h.first); });
   request.url = to.text;
   return success();
 }
@@ -76,8 +73,7 @@ std::string HttpResponse::header(std::string_view lower_case_name) const {
   return {};
 }
 
-HttpClient::HttpClient(Loop& loop, HttpOptions options)
-    : core_(std::make_shared<Core>(loop, std::move(options))) {}
+HttpClient::HttpClient(Loop& loop, HttpOptions options) : core_(std::make_shared<Core>(loop, std::move(options))) {}
 HttpClient::~HttpClient() = default;
 Loop& HttpClient::loop() { return core_->loop(); }
 
@@ -103,17 +99,15 @@ Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest 
 }
 
 // The wait before the next attempt; -1: there is to be none.
-std::int64_t HttpClient::wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome,
-                                          int attempts, const Result<HttpResponse>& answer) {
+std::int64_t HttpClient::wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome, int attempts,
+                                          const Result<HttpResponse>& answer) {
   if (attempts >= request.retry.attempts || outcome.delivered || outcome.final) return -1;
   bool again = answer ? is_transient(answer->status) && is_idempotent(request) : answer.error().retryable;
   if (!again) return -1;
-  std::int64_t asked =
-      answer ? parse_retry_after_ms(answer->header("retry-after"), core.loop().clock().wall_us()) : -1;
+  std::int64_t asked = answer ? parse_retry_after_ms(answer->header("retry-after"), core.loop().clock().wall_us()) : -1;
   if (asked > request.retry.retry_after_max_ms) return -1;
   std::int64_t most = std::min(request.retry.cap_ms, request.retry.base_ms << std::min(attempts - 1, 20));
-  auto jitter =
-      static_cast<std::int64_t>(core.random(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 0)) + 1));
+  auto jitter = static_cast<std::int64_t>(core.random(static_cast<std::uint64_t>(std::max<std::int64_t>(most, 0)) + 1));
   return std::max(asked, jitter);
 }
 
@@ -126,10 +120,8 @@ Async<HttpResponse> HttpClient::send(HttpRequest request, CancelToken token) {
     answer.emplace(co_await attempt(core, request, token, outcome));
     std::int64_t wait_ms = wait_before_next(*core, request, outcome, attempts, *answer);
     if (wait_ms < 0) {
-      if (*answer)
-        (*answer)->attempts = attempts;
-      else if (attempts > 1)
-        answer->error().message += fmt::format(" (after {} attempts)", attempts);
+      if (*answer) (*answer)->attempts = attempts;
+      else if (attempts > 1) answer->error().message += fmt::format(" (after {} attempts)", attempts);
       co_return std::move(*answer);
     }
     std::string why = *answer ? fmt::format("status {}", (*answer)->status) : answer->error().message;
@@ -173,17 +165,13 @@ static std::string first_words(const HttpRequest& request, std::string body) {
 
 Error status_error(const HttpRequest& request, const HttpResponse& response) {
   int status = response.status;
-  ErrorKind kind = status >= 500   ? ErrorKind::network
-                   : status >= 400 ? ErrorKind::invalid
-                                   : ErrorKind::internal;
+  ErrorKind kind = status >= 500 ? ErrorKind::network : status >= 400 ? ErrorKind::invalid : ErrorKind::internal;
   std::string hint;
   if (status == 401 || status == 403)
     kind = ErrorKind::auth, hint = "check the credentials and what they are allowed to do";
   if (status == 408 || status == 504) kind = ErrorKind::timeout;
-  if (status == 429)
-    kind = ErrorKind::quota, hint = "the server limits how often it is asked; wait and try again";
-  if (status == 404 || status == 410)
-    kind = ErrorKind::state, hint = "check the address: the server has nothing there";
+  if (status == 429) kind = ErrorKind::quota, hint = "the server limits how often it is asked; wait and try again";
+  if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the address: the server has nothing there";
   if (status == 409 || status == 412) kind = ErrorKind::state;
   if (status == 407) kind = ErrorKind::auth, hint = "check the credentials of the proxy";
   // A page for a browser says nothing that the status does not say.

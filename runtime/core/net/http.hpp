@@ -111,8 +111,8 @@ class HttpClient {
   class Transfer;
   static Async<HttpResponse> attempt(std::shared_ptr<Core> core, HttpRequest request, CancelToken token,
                                      Outcome& outcome);
-  static std::int64_t wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome,
-                                       int attempts, const Result<HttpResponse>& answer);
+  static std::int64_t wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome, int attempts,
+                                       const Result<HttpResponse>& answer);
   std::shared_ptr<Core> core_;
 };
 

@@ -7,8 +7,7 @@
 namespace rille::net {
 
 HttpClient::Core::Core(Loop& loop, HttpOptions options)
-    : multi(loop, options.connections_max, options.connections_per_host_max),
-      options_(std::move(options)),
+    : multi(loop, options.connections_max, options.connections_per_host_max), options_(std::move(options)),
       random_state_(options_.jitter_seed) {
   if (!random_state_) random_state_ = std::stoull(random_hex(7), nullptr, 16) + 1;
 }

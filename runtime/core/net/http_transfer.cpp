@@ -21,8 +21,7 @@ constexpr std::int64_t refusal_bytes_max = 1 << 20;  // of a body that is no suc
 constexpr int ticks_per_stall = 4;
 
 bool has_control(std::string_view s) {
-  return std::any_of(s.begin(), s.end(),
-                     [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
+  return std::any_of(s.begin(), s.end(), [](unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7f; });
 }
 
 std::string_view trim(std::string_view s) {
@@ -39,11 +38,7 @@ bool is_idempotent(const HttpRequest& r) {
 }
 
 HttpClient::Transfer::Transfer(std::shared_ptr<Core> core, const HttpRequest& request, Outcome& outcome)
-    : core_(std::move(core)),
-      request_(request),
-      outcome_(outcome),
-      easy_(curl().easy_init()),
-      done_(core_->loop()) {}
+    : core_(std::move(core)), request_(request), outcome_(outcome), easy_(curl().easy_init()), done_(core_->loop()) {}
 
 HttpClient::Transfer::~Transfer() {
   if (added_) core_->multi.remove(easy_);
@@ -53,8 +48,8 @@ HttpClient::Transfer::~Transfer() {
 }
 
 Error HttpClient::Transfer::failure(ErrorKind kind, const std::string& what, std::string hint) {
-  Error e = make_error(kind, fmt::format("{} {}: {}", request_.method, redact_url(request_.url), what),
-                       std::move(hint));
+  Error e =
+      make_error(kind, fmt::format("{} {}: {}", request_.method, redact_url(request_.url), what), std::move(hint));
   e.operation = "http";
   return e;
 }
@@ -102,21 +97,20 @@ bool HttpClient::Transfer::check(Result<> of_caller) {
 
 // Looks four times per limit whether any byte has moved, so that a stall is seen within 1.25 limits.
 void HttpClient::Transfer::watch_for_stall() {
-  stall_.emplace(
-      core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
-        curl_off_t down = 0, up = 0;
-        long head = 0;
-        curl().easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
-        curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
-        curl().easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
-        std::int64_t moved = down + up + head;
-        still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
-        moved_before_ = moved;
-        if (still_ticks_ < ticks_per_stall) return watch_for_stall();
-        Error e = failure(ErrorKind::timeout, fmt::format("no byte has moved for {}",
-                                                          format_duration_ms(request_.stall_timeout_ms)));
-        fail(std::move(e).with_retry());
-      });
+  stall_.emplace(core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
+    curl_off_t down = 0, up = 0;
+    long head = 0;
+    curl().easy_getinfo(easy_, CURLINFO_SIZE_DOWNLOAD_T, &down);
+    curl().easy_getinfo(easy_, CURLINFO_SIZE_UPLOAD_T, &up);
+    curl().easy_getinfo(easy_, CURLINFO_HEADER_SIZE, &head);
+    std::int64_t moved = down + up + head;
+    still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
+    moved_before_ = moved;
+    if (still_ticks_ < ticks_per_stall) return watch_for_stall();
+    Error e = failure(ErrorKind::timeout,
+                      fmt::format("no byte has moved for {}", format_duration_ms(request_.stall_timeout_ms)));
+    fail(std::move(e).with_retry());
+  });
 }
 
 Result<> HttpClient::Transfer::set_up() {
@@ -144,10 +138,8 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_USERAGENT, "rille");
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout_ms));
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_timeout_ms));
-  if (!request_.sink)
-    set(CURLOPT_ACCEPT_ENCODING, "");  // a file is wanted as it lies there, and in ranges
-  else
-    set(CURLOPT_BUFFERSIZE, 256L << 10);
+  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");  // a file is wanted as it lies there, and in ranges
+  else set(CURLOPT_BUFFERSIZE, 256L << 10);
   // On a kept connection libcurl itself sends a request again when the server hangs up first, whatever the
   // method.
   if (!is_idempotent(request_)) set(CURLOPT_FRESH_CONNECT, 1L);
@@ -178,9 +170,8 @@ Result<> HttpClient::Transfer::set_headers() {
   std::vector<std::string> lines = {"Expect:"};  // no waiting for 100-continue
   for (const auto& [name, value] : request_.headers) {
     if (name.empty() || has_control(name) || has_control(value) || name.find(':') != std::string::npos)
-      return failure(ErrorKind::invalid,
-                     fmt::format("the header '{}' has characters that a header cannot have",
-                                 has_control(name) ? "?" : name));
+      return failure(ErrorKind::invalid, fmt::format("the header '{}' has characters that a header cannot have",
+                                                     has_control(name) ? "?" : name));
     has_type |= lower_case(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
@@ -212,10 +203,8 @@ void HttpClient::Transfer::set_body() {
     set(CURLOPT_POSTFIELDS, request_.body.c_str());
     set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   }
-  if (request_.method == "HEAD")
-    set(CURLOPT_NOBODY, 1L);
-  else
-    set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  if (request_.method == "HEAD") set(CURLOPT_NOBODY, 1L);
+  else set(CURLOPT_CUSTOMREQUEST, request_.method.c_str());
 }
 
 std::size_t HttpClient::Transfer::give_body(char* out, std::size_t room) {
@@ -291,12 +280,8 @@ Error HttpClient::Transfer::curl_error() {
   Error e;
   switch (code_) {
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-      e = failure(ErrorKind::invalid, what), again = false;
-      break;
-    case CURLE_OUT_OF_MEMORY:
-      e = failure(ErrorKind::memory, "out of memory"), again = false;
-      break;
+    case CURLE_UNSUPPORTED_PROTOCOL: e = failure(ErrorKind::invalid, what), again = false; break;
+    case CURLE_OUT_OF_MEMORY: e = failure(ErrorKind::memory, "out of memory"), again = false; break;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
       e = failure(ErrorKind::network, what, "check the name and this machine's network");
@@ -304,20 +289,16 @@ Error HttpClient::Transfer::curl_error() {
     case CURLE_COULDNT_CONNECT:
       e = failure(ErrorKind::network, what, "check that the server is up and a firewall lets it through");
       break;
-    case CURLE_OPERATION_TIMEDOUT:
-      e = failure(ErrorKind::timeout, over_time);
-      break;
+    case CURLE_OPERATION_TIMEDOUT: e = failure(ErrorKind::timeout, over_time); break;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_ISSUER_ERROR:
-      e = failure(
-          ErrorKind::network, "its TLS certificate is refused: " + what,
-          "certificates are always verified; for a private authority set SSL_CERT_FILE to its certificate");
+      e = failure(ErrorKind::network, "its TLS certificate is refused: " + what,
+                  "certificates are always verified; for a private authority set SSL_CERT_FILE to its certificate");
       again = false;
       break;
-    default:
-      e = failure(ErrorKind::network, what);
+    default: e = failure(ErrorKind::network, what);
   }
   e.code = fmt::format("curl {}", static_cast<int>(code_));
   e.retryable = again;
@@ -330,7 +311,7 @@ Error HttpClient::Transfer::curl_error() {
     e.hint = "check the credentials of the proxy";
     e.retryable = false;
   } else if (connected == 0 && !proxy.url.empty() && (e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) &&
-      code_ != CURLE_PEER_FAILED_VERIFICATION) {
+             code_ != CURLE_PEER_FAILED_VERIFICATION) {
     e.message += fmt::format(", by way of the proxy {} that {} names", proxy.url, proxy.variable);
     e.hint = fmt::format("is that proxy right, and up? Unset {}, or name the host in NO_PROXY", proxy.variable);
   }
@@ -343,9 +324,8 @@ void HttpClient::Transfer::log_end() {
   std::string end = stopped_            ? std::string(to_string(stopped_->kind))
                     : code_ != CURLE_OK ? fmt::format("curl {}", static_cast<int>(code_))
                                         : std::to_string(response_.status);
-  core_->options().log.debug(fmt::format("http: {} {} -> {}, {}, {}", request_.method,
-                                         redact_url(request_.url), end, format_size_bytes(body_bytes_),
-                                         format_duration_ms(took_us / 1000)));
+  core_->options().log.debug(fmt::format("http: {} {} -> {}, {}, {}", request_.method, redact_url(request_.url), end,
+                                         format_size_bytes(body_bytes_), format_duration_ms(took_us / 1000)));
 }
 
 }  // namespace rille::net

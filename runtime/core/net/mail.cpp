@@ -67,7 +67,8 @@ std::string compose(const Mail& mail, const std::string& from, std::int64_t wall
   std::string out = fmt::format(
       "Date: {}\r\nFrom: Rille <{}>\r\nTo: {}\r\nSubject: {}\r\nMessage-ID: <{}@rille>\r\nMIME-Version: 1.0\r\n"
       "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\nAuto-Submitted: auto-generated\r\n"
-      "\r\n", date(wall_us), from, to, header_text(one_line(mail.subject)), one_line(mail.id));
+      "\r\n",
+      date(wall_us), from, to, header_text(one_line(mail.subject)), one_line(mail.id));
   for (std::size_t at = 0; at < mail.text.size();) {  // libcurl doubles leading dots
     std::size_t end = std::min(mail.text.find('\n', at), mail.text.size());
     out += mail.text.substr(at, end - at) + "\r\n";
@@ -94,15 +95,13 @@ Result<> check_server(const MailServer& server) {
                       "set RILLE_SMTP_URL, e.g. smtps://user:password@mail.example.org");
   bool plain = server.url.starts_with("smtp://"), known = plain || server.url.starts_with("smtps://");
   if (!known || url_part(server.url, CURLUPART_HOST).empty())
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is not the address of a mail server",
-                                                      redact_url(server.url)),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("'{}' is not the address of a mail server", redact_url(server.url)),
                       "smtps://mail.example.org, or smtp://mail.example.org:587");
   return {};
 }
 
-bool is_this_machine(const std::string& host) {
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
-}
+bool is_this_machine(const std::string& host) { return host == "localhost" || host == "127.0.0.1" || host == "[::1]"; }
 
 class Sending final : public CurlExchange {
  public:
@@ -168,8 +167,8 @@ class Sending final : public CurlExchange {
     ErrorKind kind = code_ == CURLE_OPERATION_TIMEDOUT ? ErrorKind::timeout
                      : code_ == CURLE_LOGIN_DENIED     ? ErrorKind::auth
                                                        : ErrorKind::network;
-    Error e = make_error(kind, fmt::format("mail by {}: {}", redact_url(server_.url),
-                                           *words_ ? words_ : curl().easy_strerror(code_)));
+    Error e = make_error(
+        kind, fmt::format("mail by {}: {}", redact_url(server_.url), *words_ ? words_ : curl().easy_strerror(code_)));
     if (code_ == CURLE_USE_SSL_FAILED)
       e.hint = "the server offers no TLS: mail goes out in the clear only to this machine";
     if (code_ == CURLE_LOGIN_DENIED) e.hint = "check the user and password in RILLE_SMTP_URL";

@@ -12,17 +12,17 @@
 namespace rille::net {
 
 struct MailServer {
-  MailServer() = default;              // not an aggregate: see loop/task.hpp
-  std::string url;                     // smtps://mail.example.org, smtp://user:password@host:587; "": there is none
-  std::string from;                    // "": the first that it goes to
-  std::string ca_file;                 // as HttpOptions has it
+  MailServer() = default;  // not an aggregate: see loop/task.hpp
+  std::string url;         // smtps://mail.example.org, smtp://user:password@host:587; "": there is none
+  std::string from;        // "": the first that it goes to
+  std::string ca_file;     // as HttpOptions has it
 };
 
 struct Mail {
   Mail() = default;
   std::vector<std::string> to;
-  std::string subject, text;           // UTF-8
-  std::string id;                      // the same for the same mail, so that a second copy can be known as one
+  std::string subject, text;  // UTF-8
+  std::string id;             // the same for the same mail, so that a second copy can be known as one
 };
 
 // "mailto:a@example.org,b@example.org".

@@ -40,8 +40,8 @@ Proxy proxy_for(std::string_view url) {
   if (url.find("://") == std::string_view::npos || excepted(host_of(url))) return {};
   const bool tls = url.starts_with("https://");
   // HTTP_PROXY is not read: a CGI program's client could set it by a header (httpoxy).
-  for (const char* variable : {tls ? "https_proxy" : "http_proxy", tls ? "HTTPS_PROXY" : "http_proxy", "all_proxy",
-                               "ALL_PROXY"}) {
+  for (const char* variable :
+       {tls ? "https_proxy" : "http_proxy", tls ? "HTTPS_PROXY" : "http_proxy", "all_proxy", "ALL_PROXY"}) {
     const char* value = std::getenv(variable);
     if (!value || !*value) continue;
     const std::string text = value;

@@ -25,8 +25,7 @@ std::string redact_query(std::string_view query) {
     std::size_t equals = item.find('=');
     if (equals != std::string_view::npos && speaks_of_secret(item.substr(0, equals)))
       out.append(item.substr(0, equals)).append("=***");
-    else
-      out.append(item);
+    else out.append(item);
     if (end == std::string_view::npos) return out;
     out += '&';
     query.remove_prefix(end + 1);

@@ -16,7 +16,7 @@ class Apart {
 
  private:
   int left_ = -1;
-  cpu_set_t allowed_{};                // what it had before
+  cpu_set_t allowed_{};  // what it had before
 };
 
 }  // namespace rille::store

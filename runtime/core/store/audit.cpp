@@ -24,8 +24,8 @@ std::string link(std::string_view before, std::string_view run, std::int64_t at_
 
 Result<> append_event(Db& db, std::string_view run, std::int64_t at_us, std::string_view event, std::string_view data) {
   std::string before;
-  RILLE_CHECK(db.query("SELECT hash FROM events ORDER BY id DESC LIMIT 1", {},
-                       [&](const Row& row) { before = row.text(0); }));
+  RILLE_CHECK(
+      db.query("SELECT hash FROM events ORDER BY id DESC LIMIT 1", {}, [&](const Row& row) { before = row.text(0); }));
   std::string hash = link(before, run, at_us, event, data);
   return db.run("INSERT INTO events(run,at_us,event,data,hash) VALUES(?,?,?,?,?)", {run, at_us, event, data, hash});
 }

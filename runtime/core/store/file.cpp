@@ -75,8 +75,7 @@ Result<> FileWriter::write(std::string_view bytes) { return write_all(fd_.get(),
 
 Result<> FileWriter::commit() {
   if (::fdatasync(fd_.get()) != 0) return errno_error("cannot sync", path_, errno);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0)
-    return errno_error("cannot rename into place", path_, errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_error("cannot rename into place", path_, errno);
   fd_ = Fd();
   return sync_directory(parent_path(path_));
 }
@@ -102,8 +101,8 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
     if (got < 0) return errno_error("cannot read", path, errno);
     used += static_cast<std::size_t>(got);
     if (used > limit)
-      return make_error(ErrorKind::io, fmt::format("cannot read '{}': it is larger than the limit of {}",
-                                                   path, format_size_bytes(size_bytes_max)));
+      return make_error(ErrorKind::io, fmt::format("cannot read '{}': it is larger than the limit of {}", path,
+                                                   format_size_bytes(size_bytes_max)));
     if (got == 0) {
       out.resize(used);
       return out;
@@ -150,8 +149,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   return map;
 }
 
-MappedFile::MappedFile(MappedFile&& o) noexcept
-    : data_(std::exchange(o.data_, "")), size_(std::exchange(o.size_, 0)) {}
+MappedFile::MappedFile(MappedFile&& o) noexcept : data_(std::exchange(o.data_, "")), size_(std::exchange(o.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& o) noexcept {
   if (this != &o) {

@@ -16,7 +16,7 @@ namespace rille::store {
 
 namespace {
 
-constexpr int tries_max = 100;                       // of 10 ms: somebody else looks whether it is free
+constexpr int tries_max = 100;  // of 10 ms: somebody else looks whether it is free
 
 struct Claim {
   std::string owner;
@@ -42,7 +42,7 @@ Result<> write_claim(int fd, const Claim& claim, const std::string& path) {
 
 bool others(const Claim& claim, const std::string& owner, std::int64_t now_wall_us) {
   return !claim.owner.empty() && claim.owner != owner && now_wall_us < claim.until_wall_us &&
-         claim.until_wall_us - now_wall_us <= gpu_claim_us;   // else the clock was set back
+         claim.until_wall_us - now_wall_us <= gpu_claim_us;  // else the clock was set back
 }
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
@@ -101,10 +101,10 @@ Result<Fd> GpuClaims::hold(const std::string& uuid, const std::string& owner, st
   }
   const Claim there = read_claim(file.get());
   if (!locked || others(there, owner, now_wall_us)) {
-    Error e = make_error(ErrorKind::capacity,
-                         fmt::format("GPU {} belongs to another machine by now{}", uuid,
-                                     there.owner.empty() ? "" : ", " + there.owner),
-                         "its agent had ended, and another run took the GPU: rent another machine");
+    Error e = make_error(
+        ErrorKind::capacity,
+        fmt::format("GPU {} belongs to another machine by now{}", uuid, there.owner.empty() ? "" : ", " + there.owner),
+        "its agent had ended, and another run took the GPU: rent another machine");
     e.resource = uuid;
     return e;
   }

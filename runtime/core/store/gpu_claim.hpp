@@ -13,7 +13,7 @@
 
 namespace rille::store {
 
-inline constexpr std::int64_t gpu_claim_us = 120'000'000;   // between a claim and its agent
+inline constexpr std::int64_t gpu_claim_us = 120'000'000;  // between a claim and its agent
 
 class GpuClaims {
  public:

@@ -49,8 +49,8 @@ std::optional<std::int64_t> read_notice(const std::string& directory) {
 }
 
 Result<> write_notice(const std::string& directory, std::int64_t deadline_wall_us) {
-  return write_file_atomic(directory + "/" + notice_name,
-                           Value().set("deadline_wall_us", deadline_wall_us).to_json(), 0600);
+  return write_file_atomic(directory + "/" + notice_name, Value().set("deadline_wall_us", deadline_wall_us).to_json(),
+                           0600);
 }
 
 Result<> mark_terminating(const std::string& directory) {

@@ -13,7 +13,7 @@ namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
 constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;  // after the last row
-constexpr std::size_t apart_rows = 8;   // less than these is done before a move is
+constexpr std::size_t apart_rows = 8;                     // less than these is done before a move is
 constexpr std::int64_t log_bytes_kept = 256 << 10;
 constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
 }  // namespace
@@ -224,7 +224,9 @@ bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
 Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   struct Relock {
     std::unique_lock<std::mutex>& lock;
-    ~Relock() { if (!lock) lock.lock(); }
+    ~Relock() {
+      if (!lock) lock.lock();
+    }
   } relock{lock};
   const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(group_us_max);
   std::size_t written = 0;
@@ -283,7 +285,8 @@ Result<> Journal::write_one(Queued& row) {
                                [&](const store::Row& found) { epoch = found.integer(0); }));
     if (epoch != fence.epoch)
       return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another runner", fence.run),
-                        "this process stops here; nothing was written").with_operation("journal");
+                        "this process stops here; nothing was written")
+          .with_operation("journal");
     checked_ = row.fence.get();
   }
   return row.write(*writer_);

@@ -60,14 +60,14 @@ class Journal {
    public:
     explicit Queued(SharedFence f, bool urgent = true) : fence(std::move(f)), urgent_(urgent) {}
     virtual ~Queued() = default;
-    virtual Result<> write(Db& db) = 0;                      // on the writer's thread
+    virtual Result<> write(Db& db) = 0;  // on the writer's thread
     // On the loop's, when durable, with the row itself; never when the loop or the journal ended before.
     virtual void written(std::unique_ptr<Queued> self, Result<> result) = 0;
-    SharedFence fence;                                       // null: unfenced
+    SharedFence fence;  // null: unfenced
 
    private:
     friend class Journal;
-    const bool urgent_;                                      // else only durable with the next commit, and not told
+    const bool urgent_;  // else only durable with the next commit, and not told
     Result<> result_;
   };
   void commit_queued(std::unique_ptr<Queued> row) { push(std::move(row)); }
@@ -103,22 +103,22 @@ class Journal {
   Loop& loop_;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   std::shared_ptr<Db> writer_, reader_;
-  Gate gate_;                          // these three: in memory only
+  Gate gate_;  // these three: in memory only
   std::unique_ptr<Timer> lazily_;
   const bool threaded_;
-  bool turn_posted_ = false;           // the loop's, as the next
-  SharedFence last_fence_;             // of the last write that had one: most writes have the same
-  std::mutex mutex_;                   // guards what follows
+  bool turn_posted_ = false;  // the loop's, as the next
+  SharedFence last_fence_;    // of the last write that had one: most writes have the same
+  std::mutex mutex_;          // guards what follows
   std::condition_variable wake_, idle_;
   Batch queue_;
   bool urgent_ = false, stop_ = false, busy_ = false;
   Waits waits_ = Waits::not_at_all;
   Result<> lazy_failure_;
-  std::atomic<bool> arrived_{false};   // an urgent item since the writer looked last
-  std::atomic<bool> turn_open_{false}; // the loop may queue more in this turn
-  std::atomic<int> loops_cpu_{-1};     // where the loop was when it queued last
-  Apart apart_;                        // the writer's, as the next
-  const Fence* checked_ = nullptr;     // the fence that the open transaction has compared
+  std::atomic<bool> arrived_{false};    // an urgent item since the writer looked last
+  std::atomic<bool> turn_open_{false};  // the loop may queue more in this turn
+  std::atomic<int> loops_cpu_{-1};      // where the loop was when it queued last
+  Apart apart_;                         // the writer's, as the next
+  const Fence* checked_ = nullptr;      // the fence that the open transaction has compared
   std::thread thread_;
 };
 

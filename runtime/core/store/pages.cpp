@@ -1,9 +1,9 @@
 #include "runtime/core/store/pages.hpp"
 
-#include <cstdint>
-
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 namespace rille::store {
 

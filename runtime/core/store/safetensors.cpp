@@ -16,8 +16,7 @@
 
 namespace rille::store {
 
-static_assert(std::endian::native == std::endian::little,
-              "the format is little-endian; so is every host we build for");
+static_assert(std::endian::native == std::endian::little, "the format is little-endian; so is every host we build for");
 
 namespace {
 
@@ -54,8 +53,7 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   std::vector<Planned> out;
   std::set<std::string_view> names;
   for (const TensorSource& t : tensors) {
-    if (t.name == "__metadata__" || !is_utf8(t.name))
-      return bad_tensor(t.name, "the format does not allow that name");
+    if (t.name == "__metadata__" || !is_utf8(t.name)) return bad_tensor(t.name, "the format does not allow that name");
     if (!names.insert(t.name).second) return bad_tensor(t.name, "the name is there twice");
     out.push_back({&t, 0, 0});
   }
@@ -69,8 +67,7 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
     if (!size) return bad_tensor(p.source->name, size.error().message);
     if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "it has no bytes");
     p.begin = at;
-    if (__builtin_add_overflow(at, *size, &at))
-      return bad_tensor(p.source->name, "the file would pass 2^64 bytes");
+    if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would pass 2^64 bytes");
     p.end = at;
   }
   return out;
@@ -152,8 +149,7 @@ Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std
     overflow |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(n), &bits);
   }
   if (overflow) return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits");
-  if (bits % 8)
-    return make_error(ErrorKind::invalid, fmt::format("{} elements do not fill whole bytes", dtype));
+  if (bits % 8) return make_error(ErrorKind::invalid, fmt::format("{} elements do not fill whole bytes", dtype));
   return bits / 8;
 }
 

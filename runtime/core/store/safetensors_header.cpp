@@ -29,9 +29,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
 
   bool Default() { return fail("a value of a type that does not belong there"); }
   bool Int(int n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
-  bool Int64(std::int64_t n) {
-    return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number");
-  }
+  bool Int64(std::int64_t n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
   bool Uint(unsigned n) { return number(n); }
   bool Uint64(std::uint64_t n) { return number(n); }
 
@@ -40,8 +38,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
     if (at_ == At::metadata) return metadata.emplace(key_, value).second || fail("a key that is there twice");
     if (at_ != At::member || key_ != "dtype") return Default();
     tensors.back().dtype = value;
-    return dtype_bits(value) ? true
-                             : fail("the dtype '" + std::string(value) + "', which the format does not have");
+    return dtype_bits(value) ? true : fail("the dtype '" + std::string(value) + "', which the format does not have");
   }
 
   bool Key(const char* s, rapidjson::SizeType size, bool) {
@@ -62,8 +59,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
   }
 
   bool EndObject(rapidjson::SizeType) {
-    if (at_ == At::member &&
-        (members_.size() != 3 || !shape_seen_ || offsets_ != 2 || tensors.back().dtype.empty()))
+    if (at_ == At::member && (members_.size() != 3 || !shape_seen_ || offsets_ != 2 || tensors.back().dtype.empty()))
       return fail("other members than dtype, shape and two data_offsets");
     shape_seen_ = false;
     offsets_ = 0;
@@ -112,8 +108,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
 };
 
 Error fault_in(std::string_view shown, const std::string& fault) {
-  return make_error(ErrorKind::integrity,
-                    fmt::format("'{}' is not a sound safetensors file: {}", shown, fault),
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a sound safetensors file: {}", shown, fault),
                     "it is torn, damaged or of another format; take another copy");
 }
 
@@ -122,16 +117,14 @@ std::string layout_fault(const std::vector<TensorEntry>& tensors, std::uint64_t 
   std::uint64_t at = 0;
   for (const TensorEntry& t : tensors) {
     if (t.begin != at || t.end < t.begin)
-      return fmt::format("tensor '{}' spans bytes {} to {} where {} should begin", t.name, t.begin, t.end,
-                         at);
+      return fmt::format("tensor '{}' spans bytes {} to {} where {} should begin", t.name, t.begin, t.end, at);
     auto size = tensor_bytes(t.dtype, t.shape);
     if (!size) return fmt::format("tensor '{}': {}", t.name, size.error().message);
     if (*size != t.end - t.begin)
       return fmt::format("tensor '{}' has {} bytes where its shape needs {}", t.name, t.end - t.begin, *size);
     at = t.end;
   }
-  if (at != data_bytes)
-    return fmt::format("it holds {} bytes of data where its header names {}", data_bytes, at);
+  if (at != data_bytes) return fmt::format("it holds {} bytes of data where its header names {}", data_bytes, at);
   return {};
 }
 
@@ -139,15 +132,12 @@ std::string layout_fault(const std::vector<TensorEntry>& tensors, std::uint64_t 
 
 Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_view shown) {
   std::uint64_t length = 0;
-  if (file.size() < 8)
-    return fault_in(shown, fmt::format("it has {} bytes, less than the length word", file.size()));
+  if (file.size() < 8) return fault_in(shown, fmt::format("it has {} bytes, less than the length word", file.size()));
   std::memcpy(&length, file.data(), 8);
   if (length > header_bytes_max)
-    return fault_in(
-        shown, fmt::format("its header claims {} bytes, above the limit of {}", length, header_bytes_max));
+    return fault_in(shown, fmt::format("its header claims {} bytes, above the limit of {}", length, header_bytes_max));
   if (length > file.size() - 8)
-    return fault_in(shown,
-                    fmt::format("its header claims {} bytes and the file has {}", length, file.size()));
+    return fault_in(shown, fmt::format("its header claims {} bytes and the file has {}", length, file.size()));
   std::string_view json = file.substr(8, length);
   if (json.empty() || json.front() != '{') return fault_in(shown, "its header does not begin with '{'");
   if (!is_utf8(json)) return fault_in(shown, "its header is not UTF-8");
@@ -160,8 +150,8 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
   if (!handler.fault.empty())
     return fault_in(shown, fmt::format("header entry '{}' has {}", handler.tensor(), handler.fault));
   if (!parsed)
-    return fault_in(shown, fmt::format("header byte {}: {}", parsed.Offset(),
-                                       rapidjson::GetParseError_En(parsed.Code())));
+    return fault_in(shown,
+                    fmt::format("header byte {}: {}", parsed.Offset(), rapidjson::GetParseError_En(parsed.Code())));
 
   SafetensorsHeader out{std::move(handler.tensors), std::move(handler.metadata), 8 + length};
   std::sort(out.tensors.begin(), out.tensors.end(), [](const TensorEntry& a, const TensorEntry& b) {

@@ -1,11 +1,11 @@
 #include "runtime/core/store/sqlite.hpp"
 
-#include "runtime/core/store/sqlite_memory.hpp"
-
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <chrono>
+
+#include "runtime/core/store/sqlite_memory.hpp"
 
 namespace rille::store {
 
@@ -14,7 +14,7 @@ constexpr int busy_ms = 30'000;
 constexpr std::int64_t page_bytes = 4096, frame_bytes = page_bytes + 24, log_bytes_ahead = 2 << 20;
 constexpr const char* hint_of_damage =
     "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
-}
+}  // namespace
 
 void count_no_memory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
 
@@ -30,8 +30,8 @@ Error Db::error(std::string_view doing) const {
   // A header whose format number is none: to SQLite a plain error.
   bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
                  (primary == SQLITE_ERROR && said == "unsupported file format");
-  Error e = make_error(damaged ? ErrorKind::integrity : ErrorKind::io,
-                       fmt::format("cannot {} '{}': {}", doing, path_, said));
+  Error e =
+      make_error(damaged ? ErrorKind::integrity : ErrorKind::io, fmt::format("cannot {} '{}': {}", doing, path_, said));
   e.operation = "journal";
   e.code = fmt::format("sqlite {}", code);
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";
@@ -69,8 +69,9 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
 Result<> Db::start_log() {
   auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
   for (;;) {
-    Result<> r = script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; "
-                      "PRAGMA secure_delete=OFF;");  // nothing in it is a secret, and to overwrite takes time
+    Result<> r = script(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; "
+        "PRAGMA secure_delete=OFF;");  // nothing in it is a secret, and to overwrite takes time
     bool busy = (sqlite3_errcode(db_) & 0xff) == SQLITE_BUSY;
     if (r || !busy || std::chrono::steady_clock::now() > until) return r;
     sqlite3_sleep(5);
@@ -86,8 +87,8 @@ Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<Sq
   auto it = last_ != statements_.end() && last_->first == sql ? last_ : statements_.find(sql);
   if (it == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                           &statement, nullptr) != SQLITE_OK)
+    if (sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement,
+                           nullptr) != SQLITE_OK)
       return error("use");
     it = statements_.emplace(std::string(sql), statement).first;
   }
@@ -106,7 +107,7 @@ Result<sqlite3_stmt*> Db::prepare(std::string_view sql, std::initializer_list<Sq
 
 Result<> Db::query(std::string_view sql, std::initializer_list<SqlValue> values,
                    const std::function<void(const Row&)>& each) {
-  RILLE_TRY(sqlite3_stmt* statement, prepare(sql, values));
+  RILLE_TRY(sqlite3_stmt * statement, prepare(sql, values));
   int rc;
   while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
     if (each) each(Row(statement));
@@ -124,7 +125,8 @@ void Db::watch(std::unique_ptr<Watcher> watcher) {
     static_cast<Watcher*>(self)->changed(table, rowid);
   };
   sqlite3_update_hook(db_, changed, watcher_.get());
-  sqlite3_rollback_hook(db_, [](void* self) { static_cast<Watcher*>(self)->rolled_back(); }, watcher_.get());
+  sqlite3_rollback_hook(
+      db_, [](void* self) { static_cast<Watcher*>(self)->rolled_back(); }, watcher_.get());
 }
 
 void Db::keep_log() {
@@ -155,7 +157,7 @@ bool Db::log_is_short() const { return log_pages_ * frame_bytes + log_bytes_ahea
 
 void Db::lengthen_log() {
   const std::int64_t wanted = log_pages_ * frame_bytes + log_bytes_ahead;
-  log_bytes_ = wanted;                 // also where it cannot be: it is tried once
+  log_bytes_ = wanted;  // also where it cannot be: it is tried once
   sqlite3_busy_timeout(db_, 0);
   const bool alone = sqlite3_exec(db_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
   sqlite3_busy_timeout(db_, busy_ms);

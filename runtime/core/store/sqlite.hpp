@@ -51,7 +51,7 @@ class Db {
   Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
                  const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
-  Result<> check();  // reads all of it; integrity: it is damaged, and where
+  Result<> check();                  // reads all of it; integrity: it is damaged, and where
   // From here on commits leave a long log to move_log(), which writes it into the file: they are answered without it.
   void keep_log();
   std::int64_t log_pages() const { return log_pages_; }
@@ -75,9 +75,9 @@ class Db {
 
   std::string path_;
   sqlite3* db_ = nullptr;
-  std::int64_t log_pages_ = 0;         // after the last commit here, once it is kept
-  bool log_known_ = false;             // that number is all of the log
-  std::int64_t log_bytes_ = 0;         // of its file, at least, as it was lengthened here
+  std::int64_t log_pages_ = 0;  // after the last commit here, once it is kept
+  bool log_known_ = false;      // that number is all of the log
+  std::int64_t log_bytes_ = 0;  // of its file, at least, as it was lengthened here
   std::unique_ptr<Watcher> watcher_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
   decltype(statements_)::iterator last_ = statements_.end();  // the one that was used last, and so often next

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // what a number of Lua can count to
 constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
-constexpr int commit_wait_ms = 5'000;             // for readers of a database that is not in WAL mode
+constexpr int commit_wait_ms = 5'000;  // for readers of a database that is not in WAL mode
 
 constexpr const char* own_business = "the step begins, commits and rolls back by itself, in this one database";
 
@@ -32,8 +32,10 @@ Error Transaction::error(std::string_view doing) const {
                primary == SQLITE_RANGE || primary == SQLITE_AUTH || primary == SQLITE_TOOBIG;
   bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
   bool busy = primary == SQLITE_BUSY || primary == SQLITE_LOCKED;
-  Error e = make_error(damaged ? ErrorKind::integrity : busy ? ErrorKind::state : users ? ErrorKind::invalid
-                                                                                       : ErrorKind::io,
+  Error e = make_error(damaged ? ErrorKind::integrity
+                       : busy  ? ErrorKind::state
+                       : users ? ErrorKind::invalid
+                               : ErrorKind::io,
                        fmt::format("cannot {} in '{}': {}", doing, path_, sqlite3_errmsg(db_)));
   e.code = fmt::format("sqlite {}", code);
   e.retryable = busy;
@@ -82,8 +84,9 @@ Result<> Transaction::look() {
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a journal of Rille's", path_),
                       "name a database of your own; it may be a new file");
   if (record_.token.empty()) return {};
-  RILLE_CHECK(script("CREATE TABLE IF NOT EXISTS rille_steps (token TEXT PRIMARY KEY, run TEXT NOT NULL, "
-                     "step TEXT NOT NULL, result TEXT NOT NULL, at_us INTEGER NOT NULL)"));
+  RILLE_CHECK(
+      script("CREATE TABLE IF NOT EXISTS rille_steps (token TEXT PRIMARY KEY, run TEXT NOT NULL, "
+             "step TEXT NOT NULL, result TEXT NOT NULL, at_us INTEGER NOT NULL)"));
   rows.clear();
   RILLE_CHECK(run("SELECT result FROM rille_steps WHERE token=?", Value(Value::Array{record_.token}), &rows));
   if (rows.empty()) return {};
@@ -126,8 +129,9 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
     else if (s && is_utf8(*s) && s->find('\0') == std::string::npos)
       rc = sqlite3_bind_text64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
     else if (s) rc = sqlite3_bind_blob64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT);
-    else return make_error(ErrorKind::invalid, fmt::format("value {} of the statement is a table", i),
-                           "a database holds nil, booleans, numbers and strings; write JSON yourself");
+    else
+      return make_error(ErrorKind::invalid, fmt::format("value {} of the statement is a table", i),
+                        "a database holds nil, booleans, numbers and strings; write JSON yourself");
     if (rc != SQLITE_OK) return error("use a value");
     return {};
   };
@@ -150,9 +154,10 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
     RILLE_CHECK(one(i, it->second));
   }
   if (used == given) return {};
-  return make_error(ErrorKind::invalid, fmt::format("only {} of the {} values have a place in the statement: {}", used,
-                                                    given, sqlite3_sql(statement)),
-                    "places for named values are written :name");
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("only {} of the {} values have a place in the statement: {}", used, given, sqlite3_sql(statement)),
+      "places for named values are written :name");
 }
 
 Result<Value> Transaction::row(sqlite3_stmt* statement) {
@@ -165,8 +170,8 @@ Result<Value> Transaction::row(sqlite3_stmt* statement) {
       case SQLITE_INTEGER: {
         std::int64_t v = sqlite3_column_int64(statement, c);
         if (v > exact_max || v < -exact_max)
-          return make_error(ErrorKind::invalid, fmt::format("{} = {} is more than a number of Lua can count to", name,
-                                                            v),
+          return make_error(ErrorKind::invalid,
+                            fmt::format("{} = {} is more than a number of Lua can count to", name, v),
                             "select it as text: CAST(... AS TEXT)");
         out.set(name, v);
         break;
@@ -196,7 +201,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
     int rc = sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail);
     if (rc != SQLITE_OK) return error("run the statement");
     rest = tail;
-    if (!statement.s) continue;        // a comment, or white space
+    if (!statement.s) continue;  // a comment, or white space
     if (++statements > 1 && any_values)
       return make_error(ErrorKind::invalid, fmt::format("values were given for more than one statement: {}", sql),
                         "run one statement at a time");
@@ -229,11 +234,11 @@ Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
   Result<> done;
   if (!record_.token.empty()) {
     Value::Array row{record_.token, record_.run, record_.step, result.to_json(), at_us};
-    done = run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)),
-               nullptr);
+    done =
+        run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)), nullptr);
   }
   if (done) done = run("COMMIT", Value(), nullptr);
-  roll_back();                         // what has not been committed
+  roll_back();  // what has not been committed
   return done;
 }
 

@@ -21,7 +21,7 @@ namespace rille::store {
 
 class Transaction {
  public:
-  struct Record {                      // what the row says
+  struct Record {                                        // what the row says
     Record(std::string t, std::string r, std::string s)  // not an aggregate: see loop/task.hpp
         : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
@@ -48,7 +48,7 @@ class Transaction {
 
   // Durable when it returns. Any failure means that nothing of it has happened.
   Result<> commit(const Value& result, std::int64_t at_us);
-  void roll_back();                    // whoever still holds it can do nothing more with it
+  void roll_back();  // whoever still holds it can do nothing more with it
 
  private:
   Transaction(std::string path, Record record) : path_(std::move(path)), record_(std::move(record)) {}
@@ -65,7 +65,7 @@ class Transaction {
   Record record_;
   sqlite3* db_ = nullptr;
   std::optional<Value> found_;
-  bool guarded_ = false;               // the user's statements run
+  bool guarded_ = false;  // the user's statements run
   bool over_ = false;
 };
 

@@ -10,9 +10,9 @@
 namespace rille::telemetry {
 
 struct GpuHere {
-  std::string uuid;                     // "GPU-...", "MIG-...": as CUDA_VISIBLE_DEVICES takes it
-  std::string name;                     // "NVIDIA H200", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
-  std::int64_t memory_bytes = 0;        // 0: it does not tell
+  std::string uuid;               // "GPU-...", "MIG-...": as CUDA_VISIBLE_DEVICES takes it
+  std::string name;               // "NVIDIA H200", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+  std::int64_t memory_bytes = 0;  // 0: it does not tell
 };
 
 // device: there is no NVML here, or it finds no driver. A card that has fallen off its bus is left out.

@@ -46,14 +46,14 @@ Result<const Functions*> load_now() {
   functions->name = reinterpret_cast<decltype(functions->name)>(::dlsym(library, #name));
   RILLE_NVML(RILLE_NVML_LOOK)
 #undef RILLE_NVML_LOOK
-  functions->nvmlErrorString = reinterpret_cast<decltype(functions->nvmlErrorString)>(
-      ::dlsym(library, "nvmlErrorString"));
+  functions->nvmlErrorString =
+      reinterpret_cast<decltype(functions->nvmlErrorString)>(::dlsym(library, "nvmlErrorString"));
   if (!functions->nvmlInit_v2 || !functions->nvmlDeviceGetCount_v2 || !functions->nvmlDeviceGetHandleByIndex_v2 ||
       !functions->nvmlErrorString)
     return make_error(ErrorKind::device, "the NVML library is too old", "update the NVIDIA driver");
   if (const Return code = functions->nvmlInit_v2(); code != success)
     return failure(*functions, "start", code).with_hint("look at nvidia-smi: it asks the same library");
-  return static_cast<const Functions*>(functions.release());   // as the library, for as long as the process
+  return static_cast<const Functions*>(functions.release());  // as the library, for as long as the process
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<const Functions*> load() {
   static std::mutex mutex;
   static const Functions* loaded = nullptr;
   const std::lock_guard lock(mutex);
-  if (!loaded) { RILLE_TRY(loaded, load_now()); }      // a driver may be installed later
+  if (!loaded) { RILLE_TRY(loaded, load_now()); }  // a driver may be installed later
   return loaded;
 }
 

@@ -23,9 +23,16 @@ constexpr Return success = 0, not_supported = 3, no_permission = 4, insufficient
                  gpu_is_lost = 15;
 constexpr Large event_xid = 0x8;
 
-struct Utilization { Count gpu, memory; };
-struct Memory { Large total, free, used; };
-struct Memory2 { Count version; Large total, reserved, free, used; };
+struct Utilization {
+  Count gpu, memory;
+};
+struct Memory {
+  Large total, free, used;
+};
+struct Memory2 {
+  Count version;
+  Large total, reserved, free, used;
+};
 struct PciInfo {
   char legacy[16];
   Count domain, bus, device, device_id, subsystem_id;
@@ -33,7 +40,7 @@ struct PciInfo {
 };
 struct ProcessInfo {
   Count pid;
-  Large used_bytes;                     // ~0: not told
+  Large used_bytes;  // ~0: not told
   Count gpu_instance, compute_instance;
 };
 struct EventData {
@@ -46,7 +53,13 @@ struct FieldValue {
   long long timestamp, latency_us;
   Count value_type;
   Return result;
-  union { double real; Count number; unsigned long word; Large large; long long whole; } value;
+  union {
+    double real;
+    Count number;
+    unsigned long word;
+    Large large;
+    long long whole;
+  } value;
 };
 
 // name, arguments
@@ -79,7 +92,7 @@ struct FieldValue {
   X(nvmlDeviceGetMigDeviceHandleByIndex, (Device, Count, Device*))           \
   X(nvmlEventSetCreate, (EventSet*))                                         \
   X(nvmlDeviceRegisterEvents, (Device, Large, EventSet))                     \
-  X(nvmlEventSetWait_v2, (EventSet, EventData*, Count))                       \
+  X(nvmlEventSetWait_v2, (EventSet, EventData*, Count))                      \
   X(nvmlEventSetFree, (EventSet))
 
 struct Functions {

@@ -18,7 +18,10 @@ constexpr Count core_sensor = 0, sm_clock = 1, memory_clock = 2, pcie_tx = 0, pc
 constexpr Count corrected = 0, uncorrected = 1, since_driver_start = 0;
 constexpr Count memory_temperature_field = 82;
 
-struct Slowdown { Large bit; const char* name; };
+struct Slowdown {
+  Large bit;
+  const char* name;
+};
 constexpr Slowdown slowdowns[] = {{0x2, "application_clocks"}, {0x4, "power_cap"},       {0x8, "hardware"},
                                   {0x10, "sync_boost"},        {0x20, "thermal"},        {0x40, "hardware_thermal"},
                                   {0x80, "power_brake"},       {0x100, "display_clocks"}};
@@ -72,7 +75,8 @@ class Reading {
     Large bits = 0;
     if (!ask(f_.nvmlDeviceGetCurrentClocksThrottleReasons, &bits)) return;
     Value::Array list;
-    for (const auto& s : slowdowns) if (bits & s.bit) list.push_back(s.name);
+    for (const auto& s : slowdowns)
+      if (bits & s.bit) list.push_back(s.name);
     value.set("slowdowns", std::move(list));
   }
 
@@ -92,7 +96,7 @@ class Reading {
     if (!f_.nvmlDeviceGetComputeRunningProcesses_v3 || lost) return;
     Return code;
     while ((code = f_.nvmlDeviceGetComputeRunningProcesses_v3(d_, &n, list.data())) == insufficient_size) {
-      n += 16;                                       // some may come meanwhile
+      n += 16;  // some may come meanwhile
       list.resize(n);
     }
     if (code != success) return;
@@ -181,7 +185,8 @@ Value GpuTelemetry::reading(Device device) {
   Count mig = 0, pending = 0;
   if (r.ask(f_->nvmlDeviceGetMigMode, &mig, &pending) && mig) r.value.set("mig", true);
   Value::Array xids;
-  for (const auto& [on, number] : xids_) if (on == device) xids.push_back(double(number));
+  for (const auto& [on, number] : xids_)
+    if (on == device) xids.push_back(double(number));
   std::erase_if(xids_, [&](const auto& x) { return x.first == device; });
   r.value.set("xids", std::move(xids));
   if (r.lost) r.value.set("lost", true);
@@ -203,8 +208,8 @@ Result<Value::Array> GpuTelemetry::read() {
   for (const auto& [index, device] : all) {
     add(device, fmt::format("{}", index));
     Count most = 0;
-    if (!out.back().boolean("mig") || !f_->nvmlDeviceGetMaxMigDeviceCount ||
-        !f_->nvmlDeviceGetMigDeviceHandleByIndex || f_->nvmlDeviceGetMaxMigDeviceCount(device, &most) != success)
+    if (!out.back().boolean("mig") || !f_->nvmlDeviceGetMaxMigDeviceCount || !f_->nvmlDeviceGetMigDeviceHandleByIndex ||
+        f_->nvmlDeviceGetMaxMigDeviceCount(device, &most) != success)
       continue;
     for (Count k = 0; k < most; ++k) {
       Device part = nullptr;
@@ -246,7 +251,7 @@ Value CpuTelemetry::read() {
   std::string word;
   std::uint64_t all = 0, idle = 0, ticks = 0;
   stat >> word;
-  for (int field = 0; field < 8 && stat >> ticks; ++field) {   // user nice system idle iowait irq softirq steal
+  for (int field = 0; field < 8 && stat >> ticks; ++field) {  // user nice system idle iowait irq softirq steal
     all += ticks;
     if (field == 3 || field == 4) idle += ticks;
   }

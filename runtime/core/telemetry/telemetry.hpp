@@ -34,13 +34,16 @@ class GpuTelemetry {
 
  private:
   explicit GpuTelemetry(const nvml::Functions* f) : f_(f) {}
-  struct Card { unsigned index; nvml::Device device; };  // null: it is lost
+  struct Card {
+    unsigned index;
+    nvml::Device device;
+  };  // null: it is lost
   Result<std::vector<Card>> cards() const;
   Value reading(nvml::Device device);
   void collect_events();
   const nvml::Functions* f_;
   std::shared_ptr<nvmlEventSet_st> events_;
-  std::vector<std::pair<nvml::Device, nvml::Large>> xids_;   // not told yet
+  std::vector<std::pair<nvml::Device, nvml::Large>> xids_;  // not told yet
 };
 
 class CpuTelemetry {
@@ -49,7 +52,7 @@ class CpuTelemetry {
   Value read();
 
  private:
-  std::uint64_t busy_ = 0, all_ = 0;    // ticks at the reading before
+  std::uint64_t busy_ = 0, all_ = 0;  // ticks at the reading before
 };
 
 }  // namespace rille::telemetry

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/workflow/agent/paths.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/loop/process_tree.hpp"
+#include "runtime/workflow/agent/paths.hpp"
 
 namespace rille::agent {
 
@@ -110,9 +110,7 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
   return out;
 }
 
-std::string Call::image() const {
-  return (is_exec() ? record_.spec : record_.spec["payload"]).text("container");
-}
+std::string Call::image() const { return (is_exec() ? record_.spec : record_.spec["payload"]).text("container"); }
 
 // The same in a container. What bears our marks there is found and killed as anything else, where we may see it.
 Result<> Call::contain(WorkerStart& start) {
@@ -162,13 +160,12 @@ Result<> Call::start(CallRecord record, const Value& secrets) {
   }
   pid_ = started->pid;
   if (std::int64_t ms = record_.spec.integer("timeout_ms"); ms > 0)
-    limit_ = std::make_unique<Timer>(site_.loop, ms, [this, ms] {
-      cancel(timed_out(ms), record_.spec.integer("grace_ms", stop_grace_ms));
-    });
+    limit_ = std::make_unique<Timer>(
+        site_.loop, ms, [this, ms] { cancel(timed_out(ms), record_.spec.integer("grace_ms", stop_grace_ms)); });
   stop_output_ = CancelSource();
   output_done_.emplace(site_.loop);
-  site_.children.on_exit(
-      pid_, [self = shared_from_this()](ExitStatus exit) { self->site_.loop.spawn(ended(self, exit)); });
+  site_.children.on_exit(pid_,
+                         [self = shared_from_this()](ExitStatus exit) { self->site_.loop.spawn(ended(self, exit)); });
   RILLE_TRY(auto output, Stream::adopt(site_.loop, started->output.release()));
   site_.loop.spawn(read_output(shared_from_this(), std::move(output)));
   if (started->line.valid()) {
@@ -334,8 +331,7 @@ Value Call::outcome_of(const ExitStatus& exit) {
   }
   if (container_ && exit.code == container_not_started && exit.signal == 0)
     return outcome_to_value(make_error(ErrorKind::config,
-                                       fmt::format("{} could not start the image '{}'", container_->program,
-                                                   image()),
+                                       fmt::format("{} could not start the image '{}'", container_->program, image()),
                                        "its last lines:" + files_.last_lines()));
   if (is_exec()) {
     Value value;

@@ -8,19 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/loop/process_tree.hpp"
 #include "runtime/workflow/agent/call_files.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/container.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
 #include "runtime/workflow/agent/gpu_hold.hpp"
 #include "runtime/workflow/agent/worker_process.hpp"
-#include "runtime/core/loop/process_tree.hpp"
 
 namespace rille::agent {
 
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  struct Site {                      // what all calls of an agent share; outlives them
+  struct Site {  // what all calls of an agent share; outlives them
     Loop& loop;
     const DaemonOptions& options;
     Children& children;
@@ -33,7 +33,7 @@ class Call : public std::enable_shared_from_this<Call> {
   // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
   // done, with that error. Fails only when the disk does.
   Result<> start(CallRecord record, const Value& secrets);  // variables and their values, in no file
-  static constexpr std::int64_t stop_grace_ms = 10'000;  // between asking a worker to end and ending it
+  static constexpr std::int64_t stop_grace_ms = 10'000;     // between asking a worker to end and ending it
   // The first reason is the call's error, unless its worker gives a result all the same.
   void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
   // The machine will be taken away at that time: the worker is told, each time something of it is new. `leave`: another
@@ -58,7 +58,7 @@ class Call : public std::enable_shared_from_this<Call> {
  private:
   Result<WorkerStart> plan(const Value& secrets);
   Result<> contain(WorkerStart& start);
-  std::string image() const;                 // of the container that it wants, or ""
+  std::string image() const;  // of the container that it wants, or ""
   bool is_exec() const { return record_.spec.text("kind") == "exec"; }
   std::string marker() const;
   void bump();
@@ -80,7 +80,7 @@ class Call : public std::enable_shared_from_this<Call> {
   Value progress_, checkpoint_;
   std::int64_t notice_us_ = 0;
   bool leave_ = false;
-  int grown_attempt_ = 0;                    // the attempt in which the checkpoint's step last grew
+  int grown_attempt_ = 0;  // the attempt in which the checkpoint's step last grew
   std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
   std::vector<Future<Result<>>> waiters_;
 
@@ -90,13 +90,13 @@ class Call : public std::enable_shared_from_this<Call> {
   std::shared_ptr<Connection> line_;
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
-  std::unique_ptr<Timer> deadline_;          // of a cancel, or of a worker that gave its result and stays
-  std::unique_ptr<Timer> limit_;             // the call's timeout
+  std::unique_ptr<Timer> deadline_;  // of a cancel, or of a worker that gave its result and stays
+  std::unique_ptr<Timer> limit_;     // the call's timeout
   std::optional<Error> cancel_reason_;
   std::function<void()> when_done_;
   std::optional<Value> outcome_;             // given by the worker
   std::optional<Value> unsaved_outcome_;     // the disk refused it
-  std::vector<ProcessId> beneath_;  // the worker, when it was cancelled: not all need bear our environment
+  std::vector<ProcessId> beneath_;           // the worker, when it was cancelled: not all need bear our environment
   std::optional<NotedContainer> container_;  // that the program runs in
   std::int64_t oom_kills_ = 0;
 };

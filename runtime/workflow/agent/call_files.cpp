@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/workflow/agent/frame.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 
 namespace rille::agent {
 
@@ -74,7 +74,7 @@ Result<> CallFiles::open_log() {
   std::string file = path("log");
   log_ = store::Fd(open(file.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!log_.valid()) return errno_error("open", file, errno);
-  struct stat st{};
+  struct stat st {};
   fstat(log_.get(), &st);
   log_size_ = st.st_size;
   return {};
@@ -96,9 +96,8 @@ Result<> CallFiles::append_log(std::string_view bytes, std::int64_t limit_bytes)
 }
 
 Result<std::string> CallFiles::read_log(std::int64_t offset, std::size_t most) const {
-  std::string out(
-      std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))),
-      '\0');
+  std::string out(std::min<std::size_t>(most, static_cast<std::size_t>(std::max<std::int64_t>(0, log_size_ - offset))),
+                  '\0');
   ssize_t n = pread(log_.get(), out.data(), out.size(), offset);
   if (n < 0) return errno_error("read", path("log"), errno);
   out.resize(static_cast<std::size_t>(n));

@@ -25,15 +25,15 @@ class CallFiles {
   explicit CallFiles(std::string directory) : directory_(std::move(directory)) {}
   const std::string& directory() const { return directory_; }
 
-  Result<CallRecord> load() const;                       // integrity: damaged
+  Result<CallRecord> load() const;  // integrity: damaged
   Result<> save(const CallRecord& record) const;
   // {progress, checkpoint, grown_attempt: in which the checkpoint's step last grew}; null when there are none
   Value events() const;
   Result<> save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const;
   bool has_result() const;
-  Result<Value> result() const;                          // {value} or {error}
+  Result<Value> result() const;  // {value} or {error}
   Result<> save_result(const Value& outcome) const;
-  Result<> remove_result() const;                        // of an attempt that is followed by another
+  Result<> remove_result() const;  // of an attempt that is followed by another
   Result<> remove() const;
 
   Result<> open_log();
@@ -41,7 +41,7 @@ class CallFiles {
   // Beyond the limit one line says so, and the rest is dropped.
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
   Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
-  std::string last_lines() const;                        // at most five, indented
+  std::string last_lines() const;  // at most five, indented
   void close_log() { log_ = store::Fd(); }
 
  private:

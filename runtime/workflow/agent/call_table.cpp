@@ -38,10 +38,9 @@ Result<> CallTable::load() {
 // On the disk before anything acts on it, so that an agent's restart does not let an old runner in again.
 Result<> CallTable::pass_fence(const CallRecord& record) {
   auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
-    return make_error(
-        ErrorKind::state,
-        fmt::format("'{}' comes from {} {}, but the instance has seen {}", record.key, what, given, seen),
-        "another runner has taken over this run; this one must stop");
+    return make_error(ErrorKind::state,
+                      fmt::format("'{}' comes from {} {}, but the instance has seen {}", record.key, what, given, seen),
+                      "another runner has taken over this run; this one must stop");
   };
   if (record.epoch < epoch_) return refuse("epoch", record.epoch, epoch_);
   if (record.generation < generation_) return refuse("generation", record.generation, generation_);

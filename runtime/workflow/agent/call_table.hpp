@@ -32,7 +32,7 @@ class CallTable {
 
   std::size_t running() const { return count(CallState::running); }
   std::size_t unfetched() const { return count(CallState::done); }
-  Value list() const;                                        // {{key, state}..}
+  Value list() const;  // {{key, state}..}
 
  private:
   std::size_t count(CallState state) const;

@@ -119,8 +119,8 @@ Task<void> AgentClient::State::read(Self self) {
     } else if (self->greeted.is_set() && (frame->type == FrameType::response || frame->type == FrameType::event)) {
       self->hear(std::move(*frame));
     } else {
-      why = make_error(ErrorKind::integrity, fmt::format("agent protocol: a frame of type {} out of place",
-                                                         static_cast<int>(frame->type)));
+      why = make_error(ErrorKind::integrity,
+                       fmt::format("agent protocol: a frame of type {} out of place", static_cast<int>(frame->type)));
       self->connection->refuse(why);
       break;
     }
@@ -149,8 +149,8 @@ Task<void> AgentClient::State::read_last_words(Self self, std::shared_ptr<Subpro
   }
 }
 
-Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec channel,
-                                                         ClientOptions options, CancelToken token) {
+Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec channel, ClientOptions options,
+                                                         CancelToken token) {
   if (token.cancelled()) co_return token.reason();
   SubprocessOptions start;
   std::vector<std::string> words = options.agent_argv;
@@ -297,8 +297,8 @@ Async<> AgentClient::cancel(std::string call_key, std::string reason, std::int64
 
 Async<Value> AgentClient::describe(CancelToken token) {
   auto run = [](State::Self self, CancelToken cancel) -> Async<Value> {
-    RILLE_CO_TRY(Reply reply, co_await State::request(self, "describe", Value::Object{}, std::string(),
-                                                      std::move(cancel)));
+    RILLE_CO_TRY(Reply reply,
+                 co_await State::request(self, "describe", Value::Object{}, std::string(), std::move(cancel)));
     co_return std::move(reply.value);
   };
   return run(state_, std::move(token));

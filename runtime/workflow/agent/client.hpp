@@ -27,7 +27,7 @@ struct Heartbeat {
 struct ClientOptions {
   // The words before `connect --dir D`, as the instance knows them: {"/usr/bin/rille", "agent"}.
   std::vector<std::string> agent_argv;
-  std::string build;                 // ours; shown to the agent
+  std::string build;  // ours; shown to the agent
   Heartbeat heartbeat;
   // Variables of ours that an agent on this machine, and so all that it starts, does not get.
   std::vector<std::string> withheld;
@@ -35,7 +35,7 @@ struct ClientOptions {
 
 struct AgentInfo {
   std::string build, instance;
-  std::string process;               // random, new with each agent process
+  std::string process;  // random, new with each agent process
   std::int64_t pid = 0, started_wall_us = 0;
 };
 
@@ -43,8 +43,8 @@ enum class CallState { absent, running, done };
 
 struct CallStatus {
   CallState state = CallState::absent;
-  std::optional<Result<Value>> result;   // when done
-  Value progress, checkpoint;            // the last ones, or null; of an absent call too, when its agent died
+  std::optional<Result<Value>> result;  // when done
+  Value progress, checkpoint;           // the last ones, or null; of an absent call too, when its agent died
   std::int64_t log_size_bytes = 0;
   // How often it was started, and how many of the last of these starts brought no checkpoint with a higher `step`.
   int attempt = 0, idle_attempts = 0;
@@ -52,8 +52,8 @@ struct CallStatus {
 
 struct StartRequest {
   std::string call_key;
-  std::int64_t generation = 1;   // of the lease's machine
-  std::int64_t epoch = 0;        // the run's fencing epoch
+  std::int64_t generation = 1;  // of the lease's machine
+  std::int64_t epoch = 0;       // the run's fencing epoch
   // {kind = "exec", argv = {..}, env = {..}} runs a program: the result is {code, signal}.
   // Any other kind is for the worker program, as it is. Of every kind: `timeout_ms` ends an attempt that takes longer,
   // with `timeout`, whoever is connected. `secrets`: names of variables of ours whose values go along and are written
@@ -71,11 +71,11 @@ struct AttachHandlers {
 };
 
 struct FileInfo {
-  std::string path;              // relative to the instance's work directory; for list: to the listed one
+  std::string path;  // relative to the instance's work directory; for list: to the listed one
   bool directory = false;
   std::int64_t size_bytes = 0, modified_wall_us = 0;
   int mode = 0644;
-  std::string sha256;            // of files, when asked for
+  std::string sha256;  // of files, when asked for
 };
 
 struct Transfer {
@@ -95,15 +95,15 @@ class AgentClient {
 
   const AgentInfo& info() const;
   virtual bool broken() const;
-  Async<> wait_broken(CancelToken token = {});   // ends with the error that broke it
+  Async<> wait_broken(CancelToken token = {});  // ends with the error that broke it
 
   // Idempotent: a call that runs or is done is left as it is. state: an older epoch or generation than one seen there.
   virtual Async<CallStatus> start(StartRequest request, CancelToken token = {});
   // Replays the log from `log_offset`, then streams until the call ends: gives done or absent, never running.
   virtual Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
                                    CancelToken token = {});
-  Async<CallStatus> status(std::string call_key, CancelToken token = {});          // as attach, without waiting
-  Async<> acknowledge(std::string call_key, CancelToken token = {});               // forgets a call that is done
+  Async<CallStatus> status(std::string call_key, CancelToken token = {});  // as attach, without waiting
+  Async<> acknowledge(std::string call_key, CancelToken token = {});       // forgets a call that is done
   // Nobody wants these any more: those that run are cancelled, and all are forgotten. Unknown ones are no error.
   virtual Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
   // The machine will be taken away at that time: the call is told, and saves what it can. `leave`: it should then end
@@ -120,14 +120,14 @@ class AgentClient {
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
                               CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
-  Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});   // recursive, sorted
+  Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // recursive, sorted
 
   // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, usage (usage.hpp), ..}
   virtual Async<Value> describe(CancelToken token = {});
-  Async<> shutdown(CancelToken token = {});     // ends the agent and everything beneath it; the directory stays
+  Async<> shutdown(CancelToken token = {});  // ends the agent and everything beneath it; the directory stays
 
  protected:
-  AgentClient() = default;             // without a channel
+  AgentClient() = default;  // without a channel
 
  private:
   struct State;

@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "runtime/workflow/agent/client_state.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/workflow/agent/client_state.hpp"
 
 namespace rille::agent {
 
@@ -73,10 +73,9 @@ Result<> settle(const std::string& part, const std::string& path, const FileInfo
   RILLE_TRY(auto found, store::fingerprint_file(part, true));
   if (found.sha256 != remote.sha256) {
     unlink(part.c_str());
-    return make_error(
-               ErrorKind::integrity,
-               fmt::format("'{}' arrived with SHA-256 {}, not {}", remote.path, found.sha256, remote.sha256),
-               "the file changed while it was fetched, or the channel damaged it; fetch it again")
+    return make_error(ErrorKind::integrity,
+                      fmt::format("'{}' arrived with SHA-256 {}, not {}", remote.path, found.sha256, remote.sha256),
+                      "the file changed while it was fetched, or the channel damaged it; fetch it again")
         .with_retry();
   }
   store::Fd fd(open(part.c_str(), O_RDONLY | O_CLOEXEC));
@@ -88,15 +87,15 @@ Result<> settle(const std::string& part, const std::string& path, const FileInfo
 
 // 0 when there is nothing to go on from; -1 when the file itself is there already.
 std::int64_t reached(const std::string& path, const std::string& part, const FileInfo& remote) {
-  struct stat st{};
+  struct stat st {};
   if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == remote.size_bytes)
     if (auto found = store::fingerprint_file(path, true); found && found->sha256 == remote.sha256) return -1;
   std::int64_t have = stat(part.c_str(), &st) == 0 ? st.st_size : 0;
   return have <= remote.size_bytes ? have : 0;
 }
 
-void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, std::int64_t& done,
-         std::int64_t bytes, bool moved) {
+void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, std::int64_t& done, std::int64_t bytes,
+         bool moved) {
   done += bytes;
   if (moved) sum.moved_bytes += bytes;
   if (progress) progress(done, total);
@@ -115,10 +114,14 @@ struct TicketWindow {
   CancelToken token;
   CancelToken::Registration registration;
   TicketWindow(std::function<void(std::int64_t)> f, CancelToken t) : forget(std::move(f)), token(std::move(t)) {
-    registration = token.on_cancel([this](const Error& why) { for (Open& o : open) o.answer.set(why); });
+    registration = token.on_cancel([this](const Error& why) {
+      for (Open& o : open) o.answer.set(why);
+    });
   }
   TicketWindow(const TicketWindow&) = delete;
-  ~TicketWindow() { for (Open& o : open) forget(o.id); }
+  ~TicketWindow() {
+    for (Open& o : open) forget(o.id);
+  }
   static Async<Reply> first(TicketWindow& self) {
     Open head = self.open.front();
     if (self.token.cancelled()) head.answer.set(self.token.reason());
@@ -133,7 +136,7 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
                                      TransferProgress progress, CancelToken token) {
   auto hash = [local] { return store::fingerprint_file(local, true); };
   RILLE_CO_TRY(auto print, co_await thread_job(self->loop, std::move(hash)));
-  struct stat st{};
+  struct stat st {};
   ::stat(local.c_str(), &st);
   Value header;
   header.set("path", remote)
@@ -227,7 +230,9 @@ Async<Transfer> AgentClient::put(std::string local_path, std::string remote_path
         RILLE_CO_TRY(Reply made, co_await State::request(self, "mkdir", std::move(header), std::string(), cancel));
         continue;
       }
-      TransferProgress part = [&](std::int64_t done, std::int64_t) { if (told) told(before + done, total); };
+      TransferProgress part = [&](std::int64_t done, std::int64_t) {
+        if (told) told(before + done, total);
+      };
       std::string here = file.path.empty() ? local : local + "/" + file.path;
       RILLE_CO_CHECK(co_await State::put_file(self, std::move(here), std::move(there), sum, std::move(part), cancel));
       before += file.size_bytes;
@@ -291,7 +296,9 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
         RILLE_CO_TRY(file, co_await stat_there(self, std::move(there), true, cancel));
       }
       std::int64_t size = file.size_bytes;
-      TransferProgress part = [&](std::int64_t done, std::int64_t) { if (told) told(before + done, total); };
+      TransferProgress part = [&](std::int64_t done, std::int64_t) {
+        if (told) told(before + done, total);
+      };
       RILLE_CO_CHECK(co_await State::get_file(self, std::move(file), std::move(here), sum, std::move(part), cancel));
       before += size;
     }

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/loop/subprocess.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
-#include "runtime/core/loop/subprocess.hpp"
 
 namespace rille::agent {
 
@@ -21,7 +21,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   };
   struct Pending {
     Future<Result<Reply>> answer;
-    const AttachHandlers* handlers = nullptr;   // of an attach; lives in its coroutine
+    const AttachHandlers* handlers = nullptr;  // of an attach; lives in its coroutine
   };
   using Self = std::shared_ptr<State>;
 
@@ -32,7 +32,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::shared_ptr<Subprocess> command;
   std::shared_ptr<Connection> connection;
   AgentInfo info;
-  std::string last_words;                       // of the command's standard error
+  std::string last_words;  // of the command's standard error
   std::map<std::int64_t, Pending> pending;
   std::int64_t next_id = 1;
   std::optional<Error> broken;
@@ -50,10 +50,10 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   void hear(Frame frame);
   void fail(Error error);
 
-  static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum,
-                          TransferProgress progress, CancelToken token);
-  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum,
-                          TransferProgress progress, CancelToken token);
+  static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
+                          CancelToken token);
+  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum, TransferProgress progress,
+                          CancelToken token);
 };
 
 Result<CallStatus> call_status_from(const Value& value);

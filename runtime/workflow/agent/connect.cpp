@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "runtime/workflow/agent/daemon.hpp"
-#include "runtime/workflow/agent/frame.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/agent/daemon.hpp"
+#include "runtime/workflow/agent/frame.hpp"
 
 namespace rille::agent {
 
@@ -111,8 +111,7 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   if (!directory.valid()) {
     Error missing = errno_error("open instance directory", options.directory, errno);
     if (errno == ENOENT)
-      missing.kind = ErrorKind::state,
-      missing.hint = "the instance has been released, or has reached its end";
+      missing.kind = ErrorKind::state, missing.hint = "the instance has been released, or has reached its end";
     co_return missing;
   }
   std::string socket = "/proc/self/fd/" + std::to_string(directory.get()) + "/agent.sock";

@@ -113,11 +113,10 @@ Task<void> Connection::beat(std::shared_ptr<Connection> self, Heartbeat heartbea
   while ((co_await sleep_for(self->loop_, heartbeat.every_ms, self->closed_.token())).ok()) {
     std::int64_t silent_ms = (self->loop_.clock().monotonic_ns() - self->heard_ns_) / 1'000'000;
     if (silent_ms >= heartbeat.silence_ms) {
-      self->close(
-          make_error(ErrorKind::network,
-                     fmt::format("the agent's channel has been silent for {}", format_duration_ms(silent_ms)),
-                     "the call goes on there; connect again")
-              .with_retry());
+      self->close(make_error(ErrorKind::network,
+                             fmt::format("the agent's channel has been silent for {}", format_duration_ms(silent_ms)),
+                             "the call goes on there; connect again")
+                      .with_retry());
       break;
     }
     if (self->queue_.empty() && !self->writing_) self->post(Frame{}).ok();
@@ -134,8 +133,6 @@ void Connection::refuse(const Error& reason) {
   close(reason);
 }
 
-void Connection::close(Error reason) {
-  closed_.cancel(std::move(reason));
-}
+void Connection::close(Error reason) { closed_.cancel(std::move(reason)); }
 
 }  // namespace rille::agent

@@ -8,9 +8,9 @@
 #include <deque>
 #include <memory>
 
+#include "runtime/core/loop/stream.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/agent/frame.hpp"
-#include "runtime/core/loop/stream.hpp"
 
 namespace rille::agent {
 
@@ -36,7 +36,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool closed() const { return closed_.cancelled(); }
   CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
   std::size_t queued_bytes() const { return queued_bytes_; }
-  std::int64_t heard_ns() const { return heard_ns_; }           // when the peer last said anything, by the loop's clock
+  std::int64_t heard_ns() const { return heard_ns_; }  // when the peer last said anything, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
       : loop_(loop), in_(in), out_(out), owner_(std::move(owner)) {}
@@ -48,7 +48,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   static Task<void> write_all(std::shared_ptr<Connection> self);
   static Task<void> close_after_last_word(std::shared_ptr<Connection> self);
-  Result<> open() const;                 // or why nothing can be sent
+  Result<> open() const;  // or why nothing can be sent
   static Task<void> beat(std::shared_ptr<Connection> self, Heartbeat heartbeat);
   void enqueue(std::string bytes, std::optional<Future<Result<>>> done);
 
@@ -56,7 +56,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Stream &in_, &out_;
   std::shared_ptr<void> owner_;
   CancelSource closed_;
-  std::optional<Error> deaf_;            // why writing failed: the peer no longer listens
+  std::optional<Error> deaf_;  // why writing failed: the peer no longer listens
   FrameParser parser_;
   std::deque<Outgoing> queue_;
   std::size_t queued_bytes_ = 0;

@@ -50,9 +50,7 @@ void add_gpus(const ContainerEngine& engine, const std::string& gpus, std::vecto
   for (const std::string& one : split(gpus, ',')) out.insert(out.end(), {"--device", "nvidia.com/gpu=" + one});
 }
 
-std::string file_of(const std::string& instance, const std::string& name) {
-  return instance + "/containers/" + name;
-}
+std::string file_of(const std::string& instance, const std::string& name) { return instance + "/containers/" + name; }
 
 }  // namespace
 
@@ -66,8 +64,8 @@ Result<ContainerEngine> find_container_engine() {
 
 std::vector<std::string> container_command(const ContainerEngine& engine, const ContainerStart& start) {
   const std::string work = start.instance + "/work";
-  std::vector<std::string> out{engine.program, "run", "--rm", "--name", start.name, "--network", "host", "--ipc",
-                               "host"};
+  std::vector<std::string> out{engine.program, "run",  "--rm",  "--name", start.name,
+                               "--network",    "host", "--ipc", "host"};
   if (start.input) out.push_back("-i");
   add_gpus(engine, start.gpus, out);
   // What it writes shall be ours to remove. Under podman without root the container's root is this user already.

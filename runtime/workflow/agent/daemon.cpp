@@ -14,6 +14,10 @@
 #include <set>
 #include <utility>
 
+#include "runtime/core/base/id.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/loop/process_tree.hpp"
+#include "runtime/core/store/instance_dir.hpp"
 #include "runtime/workflow/agent/call_table.hpp"
 #include "runtime/workflow/agent/container.hpp"
 #include "runtime/workflow/agent/dead_man.hpp"
@@ -22,10 +26,6 @@
 #include "runtime/workflow/agent/session.hpp"
 #include "runtime/workflow/agent/starter.hpp"
 #include "runtime/workflow/agent/usage.hpp"
-#include "runtime/core/base/id.hpp"
-#include "runtime/core/base/time.hpp"
-#include "runtime/core/loop/process_tree.hpp"
-#include "runtime/core/store/instance_dir.hpp"
 
 namespace rille::agent {
 
@@ -59,8 +59,9 @@ class Daemon {
   // With the lock held: from here on this agent is the instance's only one.
   Result<> open_up() {
     RILLE_TRY(auto file, store::read_machine(options_.directory));
-    if (file) { RILLE_TRY(machine_, InstanceFile::from_value(*file)); }
-    else machine_.orphan_after_ms = 0;  // nobody said how this machine ends
+    if (file) {
+      RILLE_TRY(machine_, InstanceFile::from_value(*file));
+    } else machine_.orphan_after_ms = 0;  // nobody said how this machine ends
     if (machine_.terminating)
       return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
     RILLE_CHECK(gpus_.take(file ? *file : Value(), options_.directory, loop_.clock().wall_us()));
@@ -117,8 +118,8 @@ class Daemon {
   Result<> listen() {
     directory_ = store::Fd(open(options_.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!directory_.valid()) return errno_error("open", options_.directory, errno);
-    RILLE_TRY(listener_, Listener::listen_unix(
-                             loop_, "/proc/self/fd/" + std::to_string(directory_.get()) + "/agent.sock"));
+    RILLE_TRY(listener_,
+              Listener::listen_unix(loop_, "/proc/self/fd/" + std::to_string(directory_.get()) + "/agent.sock"));
     return {};
   }
 
@@ -133,8 +134,8 @@ class Daemon {
       }
       auto session = std::make_shared<Session>(*self.host_, std::move(*stream));
       if (self.sessions_.size() >= sessions_max) {
-        session->close(make_error(ErrorKind::state, "the agent has " + std::to_string(sessions_max) +
-                                                        " channels already (sessions_max)")
+        session->close(make_error(ErrorKind::state,
+                                  "the agent has " + std::to_string(sessions_max) + " channels already (sessions_max)")
                            .with_retry());
         continue;
       }
@@ -169,7 +170,8 @@ class Daemon {
         self.calls_->notice(**notice);
         break;  // one deadline, not two in turn
       }
-      struct stat there{}, held{};
+      struct stat there {
+      }, held{};
       fstat(self.lock_.get(), &held);
       if (stat(self.lock_path_.c_str(), &there) < 0 || there.st_ino != held.st_ino) self.end(End::asked);
     }
@@ -180,8 +182,10 @@ class Daemon {
 
   Error farewell(End how) const {
     if (how == End::idle) {
-      Error e = make_error(ErrorKind::state, "the instance was idle for " + format_duration_ms(machine_.idle_after_ms) +
-                                                 " and has removed itself", "idle_after of rille.rent says how long");
+      Error e = make_error(
+          ErrorKind::state,
+          "the instance was idle for " + format_duration_ms(machine_.idle_after_ms) + " and has removed itself",
+          "idle_after of rille.rent says how long");
       e.code = "idle";
       return e;
     }
@@ -230,8 +234,8 @@ class Daemon {
     std::error_code failed;
     for (const auto& entry : std::filesystem::directory_iterator("/dev", failed)) {
       const std::string name = entry.path().filename();
-      const bool nvidia = name.starts_with("nvidia") && name.size() > 6 &&
-                          name.find_first_not_of("0123456789", 6) == std::string::npos;
+      const bool nvidia =
+          name.starts_with("nvidia") && name.size() > 6 && name.find_first_not_of("0123456789", 6) == std::string::npos;
       const bool of_all = name == "kfd" || name == "dxg";
       count += nvidia || of_all;
       each = each && !of_all;
@@ -246,7 +250,7 @@ class Daemon {
     if (getloadavg(load, 3) == 3) v.set("load", Value::Array{load[0], load[1], load[2]});
     v.set("cores", static_cast<std::int64_t>(sysconf(_SC_NPROCESSORS_ONLN)));
     v.set("memory_free_bytes", static_cast<std::int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE));
-    struct statvfs disk{};
+    struct statvfs disk {};
     if (statvfs(options_.directory.c_str(), &disk) == 0)
       v.set("disk_free_bytes", static_cast<std::int64_t>(disk.f_bavail) * static_cast<std::int64_t>(disk.f_frsize));
     v.set("channels", static_cast<std::int64_t>(sessions_.size())).set("expires_wall_us", machine_.expires_wall_us);
@@ -260,7 +264,7 @@ class Daemon {
   InstanceFile machine_;
   std::optional<DeadMan> dead_man_;
   std::optional<Usage> usage_;
-  bool used_ = false;                  // since the dead man has looked
+  bool used_ = false;  // since the dead man has looked
   std::string lock_path_, process_;
   GpuHold gpus_;
   std::int64_t started_us_ = 0;

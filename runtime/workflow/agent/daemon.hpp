@@ -25,9 +25,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/workflow/agent/client.hpp"
 #include "runtime/core/base/log.hpp"
 #include "runtime/core/loop/loop.hpp"
+#include "runtime/workflow/agent/client.hpp"
 
 namespace rille::agent {
 
@@ -36,8 +36,8 @@ struct DaemonOptions {
   // The words before `--dir D --call KEY`: {"/usr/bin/rille", "agent", "worker"}.
   std::vector<std::string> worker_argv;
   std::string build;
-  std::int64_t log_bytes_max = 64 << 20;    // per call
-  std::int64_t tick_ms = 1000;              // how often the dead man looks at the clock, and for a notice
+  std::int64_t log_bytes_max = 64 << 20;  // per call
+  std::int64_t tick_ms = 1000;            // how often the dead man looks at the clock, and for a notice
   Heartbeat heartbeat;
 };
 
@@ -48,8 +48,8 @@ Async<int> run_daemon(Loop& loop, DaemonOptions options);
 
 struct KeeperOptions {
   std::string directory;
-  std::vector<std::string> daemon_argv;     // the words before `--dir D`: {"/usr/bin/rille", "agent", "daemon"}
-  std::int64_t tick_ms = 1000;              // how often it writes down what runs beneath it
+  std::vector<std::string> daemon_argv;  // the words before `--dir D`: {"/usr/bin/rille", "agent", "daemon"}
+  std::int64_t tick_ms = 1000;           // how often it writes down what runs beneath it
 };
 
 // Owns the process. Ends what an earlier agent left, then runs the daemon, whose "ready", "taken" or error goes to the
@@ -59,7 +59,7 @@ Async<int> run_keeper(Loop& loop, KeeperOptions options);
 
 struct ConnectOptions {
   std::string directory;
-  std::vector<std::string> keeper_argv;     // the words before `--dir D`: {"/usr/bin/rille", "agent", "keeper"}
+  std::vector<std::string> keeper_argv;  // the words before `--dir D`: {"/usr/bin/rille", "agent", "keeper"}
 };
 
 // Starts an agent for the directory unless one is alive, then carries bytes between standard input/output and its

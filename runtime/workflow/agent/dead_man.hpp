@@ -15,9 +15,9 @@ class DeadMan {
 
   struct Now {
     std::int64_t wall_us = 0;
-    bool busy = false;        // a runner is connected, or a call runs
-    bool unfetched = false;   // a result waits
-    bool used = false;        // a call runs or has begun, files were moved, or the machine is busy (usage.hpp)
+    bool busy = false;       // a runner is connected, or a call runs
+    bool unfetched = false;  // a result waits
+    bool used = false;       // a call runs or has begun, files were moved, or the machine is busy (usage.hpp)
   };
   enum class Verdict { live, expired, orphaned, idle };
 

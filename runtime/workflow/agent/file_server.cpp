@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "runtime/workflow/agent/frame.hpp"
-#include "runtime/workflow/agent/paths.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/paths.hpp"
 
 namespace rille::agent {
 
@@ -31,8 +31,8 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   RILLE_TRY(t.path, inside(root, t.shown));
   t.sha256 = header.text("sha256");
   t.size = header.integer("size", -1);
-  if (t.path == root || t.sha256.size() != 64 ||
-      t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos || t.size < 0)
+  if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos ||
+      t.size < 0)
     return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, its size and its SHA-256 are wanted");
   std::size_t slash = t.path.rfind('/');
   t.part = t.path.substr(0, slash + 1) + "." + t.path.substr(slash + 1) + ".part-" + t.sha256.substr(0, 16);
@@ -89,7 +89,7 @@ Result<Reply> FileServer::handle(const std::string& op, const Value& header, con
 
 Result<Reply> FileServer::begin(const Value& header) const {
   RILLE_TRY(Target t, target_of(root_, header));
-  struct stat st{};
+  struct stat st {};
   if (::stat(t.path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == t.size) {
     RILLE_TRY(auto found, store::fingerprint_file(t.path, true));
     if (found.sha256 == t.sha256) {
@@ -126,16 +126,16 @@ Result<Reply> FileServer::get(const Value& header) const {
   RILLE_TRY(std::string path, inside(root_, shown));
   std::int64_t offset = header.integer("offset", -1), length = header.integer("length", -1);
   if (offset < 0 || length < 0 || length > static_cast<std::int64_t>(chunk_bytes))
-    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)",
-                                                      shown, length, offset, chunk_bytes));
+    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)", shown,
+                                                      length, offset, chunk_bytes));
   store::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("get", shown, errno);
   Reply reply;
   reply.body.resize(static_cast<std::size_t>(length));
   std::size_t done = 0;
   while (done < reply.body.size()) {
-    ssize_t n = pread(fd.get(), reply.body.data() + done, reply.body.size() - done,
-                      offset + static_cast<std::int64_t>(done));
+    ssize_t n =
+        pread(fd.get(), reply.body.data() + done, reply.body.size() - done, offset + static_cast<std::int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_error("get", shown, errno);
     if (n == 0) break;
@@ -149,7 +149,7 @@ Result<Reply> FileServer::get(const Value& header) const {
 Result<Reply> FileServer::stat(const Value& header) const {
   std::string shown = header.text("path");
   RILLE_TRY(std::string path, inside(root_, shown));
-  struct stat st{};
+  struct stat st {};
   if (::stat(path.c_str(), &st) < 0) return errno_error("stat", shown, errno);
   Reply reply;
   reply.value = describe_file(st);
@@ -169,7 +169,7 @@ Result<Reply> FileServer::list(const Value& header) const {
   fs::recursive_directory_iterator it(path + "/", error), end;
   for (; !error && it != end; it.increment(error)) {
     if (is_leftover(it->path().filename())) continue;
-    struct stat st{};
+    struct stat st {};
     // A link to a directory may lead in a circle; a link to a file is as good as the file.
     if (::stat(it->path().c_str(), &st) < 0 || (it->is_symlink() && S_ISDIR(st.st_mode))) continue;
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) continue;
@@ -177,10 +177,9 @@ Result<Reply> FileServer::list(const Value& header) const {
     entry.set("path", it->path().string().substr(path.size() + 1));
     entries.push_back(std::move(entry));
     if (entries.size() > list_entries_max)
-      return make_error(
-          ErrorKind::invalid,
-          fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
-          "pack it into an archive on the instance, or name a part of it");
+      return make_error(ErrorKind::invalid,
+                        fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
+                        "pack it into an archive on the instance, or name a part of it");
   }
   if (error) return errno_error("list", shown, error.value());
   std::sort(entries.begin(), entries.end(),

@@ -24,11 +24,11 @@ class FileServer {
   Result<Reply> handle(const std::string& op, const Value& header, const std::string& body) const;
 
  private:
-  Result<Reply> begin(const Value& header) const;    // {path, size, sha256} -> {have} or {offset}
+  Result<Reply> begin(const Value& header) const;                         // {path, size, sha256} -> {have} or {offset}
   Result<Reply> put(const Value& header, const std::string& body) const;  // {.., offset, mode} -> {offset}
-  Result<Reply> get(const Value& header) const;      // {path, offset, length} -> bytes
-  Result<Reply> stat(const Value& header) const;     // {path, digest}
-  Result<Reply> list(const Value& header) const;     // {path} -> {entries}
+  Result<Reply> get(const Value& header) const;                           // {path, offset, length} -> bytes
+  Result<Reply> stat(const Value& header) const;                          // {path, digest}
+  Result<Reply> list(const Value& header) const;                          // {path} -> {entries}
   Result<Reply> make_directory(const Value& header) const;
   std::string root_;
 };

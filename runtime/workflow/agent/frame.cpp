@@ -53,8 +53,8 @@ Result<std::optional<Frame>> FrameParser::next() {
     // Length and type are judged at once, so that a stranger's bytes are refused before they are waited for.
     std::size_t length = get_u32(p);
     if (length < 5 || length > frame_bytes_max)
-      return fail(fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length,
-                              frame_bytes_max));
+      return fail(
+          fmt::format("a frame of {} bytes (at least 5, at most {}, frame_bytes_max)", length, frame_bytes_max));
     if (have >= 5 && (p[4] < 1 || p[4] > static_cast<char>(FrameType::error)))
       return fail(fmt::format("a frame of unknown type {}", static_cast<unsigned char>(p[4])));
     if (have >= 4 + length) {

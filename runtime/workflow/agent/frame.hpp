@@ -18,7 +18,7 @@ inline constexpr std::size_t frame_bytes_max = 16u << 20;
 // What a result, progress or checkpoint may take, so that any frame that carries them stays below the limit.
 inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
 inline constexpr std::size_t event_bytes_max = 256u << 10;
-inline constexpr std::size_t chunk_bytes = 1u << 20;   // of files
+inline constexpr std::size_t chunk_bytes = 1u << 20;  // of files
 
 enum class FrameType : std::uint8_t {
   hello = 1,     // first, both ways: {protocol, build, ..}

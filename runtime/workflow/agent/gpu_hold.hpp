@@ -17,7 +17,7 @@ class GpuHold {
   Result<> take(const Value& machine, const std::string& directory, std::int64_t now_wall_us);
   // Null: the machine does not say which are its own.
   std::optional<std::int64_t> count() const;
-  const std::optional<std::string>& visible() const { return visible_; }   // CUDA_VISIBLE_DEVICES of its workers
+  const std::optional<std::string>& visible() const { return visible_; }  // CUDA_VISIBLE_DEVICES of its workers
 
  private:
   std::optional<std::string> visible_;

@@ -65,8 +65,7 @@ std::string archive_here(const InstallOptions& options) {
   if (!options.archive.empty()) return options.archive;
   if (const char* named = std::getenv("RILLE_BUNDLE"); named && *named) return named;
   std::error_code ignored;
-  for (const fs::directory_entry& file :
-       fs::directory_iterator(fs::path(options.self_exe).parent_path(), ignored)) {
+  for (const fs::directory_entry& file : fs::directory_iterator(fs::path(options.self_exe).parent_path(), ignored)) {
     const std::string name = file.path().filename();
     if (name.starts_with("rille-") && name.ends_with("-linux-x86_64.tar.gz")) return file.path();
   }
@@ -122,8 +121,10 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
   if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
   if (there.status.code == wrong_build)
-    co_return make_error(ErrorKind::config, fmt::format("the bundle '{}' is of another build than this program, or "
-                                                        "does not run on the instance", archive),
+    co_return make_error(ErrorKind::config,
+                         fmt::format("the bundle '{}' is of another build than this program, or "
+                                     "does not run on the instance",
+                                     archive),
                          there.last_words().empty() ? "make it anew: cmake --build build/release --target bundle"
                                                     : "it said: " + there.last_words());
   co_return failed(there, channel, "bringing Rille to the instance");

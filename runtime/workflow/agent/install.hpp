@@ -19,8 +19,8 @@ struct InstallOptions {
   std::string self_exe;  // this program, as this machine names it
   // What `rille agent install` says there: the build and its CUDA kernels. "": the build alone.
   std::string identity;
-  std::string archive;   // a bundle of this build; "": the one that find_archive finds
-  std::string cache;     // where this program's own bundle may be packed once, to be sent
+  std::string archive;  // a bundle of this build; "": the one that find_archive finds
+  std::string cache;    // where this program's own bundle may be packed once, to be sent
   std::function<void(std::int64_t sent_bytes, std::int64_t total_bytes)> progress;
 };
 

@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "runtime/workflow/agent/container.hpp"
-#include "runtime/workflow/agent/daemon.hpp"
-#include "runtime/workflow/agent/starter.hpp"
 #include "runtime/core/loop/process_tree.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/instance_dir.hpp"
+#include "runtime/workflow/agent/container.hpp"
+#include "runtime/workflow/agent/daemon.hpp"
+#include "runtime/workflow/agent/starter.hpp"
 
 namespace rille::agent {
 
@@ -42,8 +42,7 @@ class Keeper {
     RILLE_TRY(bool agent_lives, is_locked(options_.directory + "/" + store::agent_lock_name));
     if (agent_lives) return false;  // its keeper was killed
     RILLE_TRY(std::string before, store::read_file(path_, 16 << 20));
-    ProcessMatch left{{}, std::string(instance_environment) + "=" + options_.directory, true,
-                      decode_processes(before)};
+    ProcessMatch left{{}, std::string(instance_environment) + "=" + options_.directory, true, decode_processes(before)};
     RILLE_CHECK(kill_processes(left, 10'000));
     RILLE_CHECK(end_containers(options_.directory));
     prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -1,9 +1,9 @@
 #include <memory>
 
-#include "runtime/workflow/agent/notice.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/net/http.hpp"
+#include "runtime/workflow/agent/notice.hpp"
 
 namespace rille::agent {
 
@@ -57,7 +57,7 @@ struct Asking {
   net::HttpClient http;
   bool busy = false;
   std::int64_t next_ns = 0;
-  Maybe told;                           // what was said once stands
+  Maybe told;  // what was said once stands
 
   net::HttpRequest request(const char* method, const std::string& url) const {
     net::HttpRequest out;

@@ -18,8 +18,7 @@ Frame event_frame(std::int64_t id, const char* event) {
 }  // namespace
 
 Session::Session(Host& host, std::unique_ptr<Stream> stream)
-    : host_(host),
-      connection_(Connection::over(host.loop, std::move(stream))),
+    : host_(host), connection_(Connection::over(host.loop, std::move(stream))),
       files_(host.options.directory + "/work") {}
 
 Async<> Session::greet() {
@@ -127,8 +126,8 @@ Result<Reply> Session::start(const Value& header) {
 void Session::attach(std::int64_t id, const Value& header) {
   auto reply = [&](Result<Reply> r) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(r))); };
   if (attaches_.size() >= attaches_max || attaches_.count(id))
-    return reply(make_error(ErrorKind::state,
-                            fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
+    return reply(
+        make_error(ErrorKind::state, fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
   std::int64_t offset = header.integer("offset");
   if (offset < 0) return reply(make_error(ErrorKind::invalid, fmt::format("attach at log offset {}", offset)));
   auto call = host_.calls.find(header.text("call"));

@@ -14,14 +14,14 @@
 
 namespace rille::agent {
 
-struct Host {                      // what a session needs of its agent; outlives the sessions
+struct Host {  // what a session needs of its agent; outlives the sessions
   Loop& loop;
   const DaemonOptions& options;
   CallTable& calls;
-  std::function<Value()> hello;    // instance, process, pid, started_wall_us
+  std::function<Value()> hello;  // instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
-  std::function<void()> used;      // a request that is more than a question
+  std::function<void()> used;  // a request that is more than a question
 };
 
 class Session : public std::enable_shared_from_this<Session> {

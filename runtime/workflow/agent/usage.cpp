@@ -10,9 +10,9 @@ constexpr std::int64_t reading_every_us = 1'000'000;
 
 struct Usage::Gpus {
   std::optional<telemetry::GpuTelemetry> cards;
-  bool none = false;                    // no driver
+  bool none = false;  // no driver
   bool reading = false;
-  std::optional<double> busy;           // the last
+  std::optional<double> busy;  // the last
 
   Result<double> read() {
     if (!cards) {
@@ -36,7 +36,7 @@ Task<void> Usage::read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus) {
 
 void Usage::look(std::int64_t wall_us) {
   while (!readings_.empty() && (wall_us - readings_.front().at_us > window_us || wall_us < readings_.back().at_us))
-    readings_.pop_front();              // a clock that was set back begins anew
+    readings_.pop_front();  // a clock that was set back begins anew
   if (!readings_.empty() && wall_us - readings_.back().at_us < reading_every_us) return;
   if (!gpus_->none && !gpus_->reading) loop_.spawn(read_gpus(loop_, gpus_));
   cpu_now_ = cpu_.read();

@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "runtime/core/base/value.hpp"
-#include "runtime/core/telemetry/telemetry.hpp"
 #include "runtime/core/loop/loop.hpp"
+#include "runtime/core/telemetry/telemetry.hpp"
 
 namespace rille::agent {
 
@@ -28,7 +28,7 @@ class Usage {
   Value to_value() const;
 
  private:
-  struct Gpus;                          // outlives a reading that does not come back
+  struct Gpus;  // outlives a reading that does not come back
   static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus);
   struct Reading {
     std::int64_t at_us;
@@ -39,7 +39,7 @@ class Usage {
   telemetry::CpuTelemetry cpu_;
   Value cpu_now_;
   std::shared_ptr<Gpus> gpus_;
-  std::deque<Reading> readings_;        // of the window
+  std::deque<Reading> readings_;  // of the window
 };
 
 }  // namespace rille::agent

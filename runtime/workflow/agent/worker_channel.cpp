@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-#include "runtime/workflow/agent/call.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/workflow/agent/call.hpp"
 
 namespace rille::agent {
 
@@ -33,8 +33,7 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
       if (event == "stored") self->stored.set(success());
       if (event == "preempting")
         self->preempting = {frame->header.integer("deadline_wall_us"), frame->header.boolean("leave")};
-      if (event == "cancel")
-        self->cancelled.cancel(error_from_value(frame->header["reason"]));
+      if (event == "cancel") self->cancelled.cancel(error_from_value(frame->header["reason"]));
     }
     Error gone = make_error(ErrorKind::state, "the agent has ended");
     self->cancelled.cancel(gone);
@@ -63,16 +62,16 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
     std::size_t size = value.to_json().size();
     if (size <= event_bytes_max) return value;
     Value out;
-    out.set("error", fmt::format("a {} of {} is over the limit of {} (event_bytes_max)", name,
-                                 format_size_bytes(static_cast<std::int64_t>(size)),
-                                 format_size_bytes(event_bytes_max)));
+    out.set("error",
+            fmt::format("a {} of {} is over the limit of {} (event_bytes_max)", name,
+                        format_size_bytes(static_cast<std::int64_t>(size)), format_size_bytes(event_bytes_max)));
     return out;
   }
 };
 
-Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::string directory,
-                                                           std::string call_key, int fd) {
-  struct stat st{};
+Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::string directory, std::string call_key,
+                                                           int fd) {
+  struct stat st {};
   if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
     return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd),
                       "workers are started by `rille agent`");
@@ -136,12 +135,11 @@ Async<> WorkerChannel::finish(Result<Value> result) {
     Value value = outcome_to_value(outcome);
     std::size_t size = value.to_json().size();
     if (size > result_bytes_max)
-      value =
-          outcome_to_value(make_error(ErrorKind::invalid,
-                                      fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
-                                                  format_size_bytes(static_cast<std::int64_t>(size)),
-                                                  format_size_bytes(result_bytes_max)),
-                                      "write it to a file and fetch that with box:get"));
+      value = outcome_to_value(make_error(
+          ErrorKind::invalid,
+          fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
+                      format_size_bytes(static_cast<std::int64_t>(size)), format_size_bytes(result_bytes_max)),
+          "write it to a file and fetch that with box:get"));
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "result").set("outcome", std::move(value));

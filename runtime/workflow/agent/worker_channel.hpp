@@ -24,11 +24,11 @@ class WorkerChannel {
   static Result<std::unique_ptr<WorkerChannel>> open_standard(Loop& loop, std::string directory, std::string call_key);
   ~WorkerChannel();
 
-  const Value& spec() const;                    // as given to start
+  const Value& spec() const;  // as given to start
   const std::string& call_key() const;
-  const std::string& directory() const;         // D
-  int attempt() const;                          // 1, and one more each time the call was started again
-  Value last_checkpoint() const;                // what an earlier attempt published last, or null
+  const std::string& directory() const;  // D
+  int attempt() const;                   // 1, and one more each time the call was started again
+  Value last_checkpoint() const;         // what an earlier attempt published last, or null
 
   // Queued and sent as the line allows. Of progress only the newest waits; checkpoints are never left out.
   void progress(Value value);

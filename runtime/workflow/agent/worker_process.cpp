@@ -25,7 +25,8 @@ Result<StartedWorker> start_worker(const WorkerStart& start) {
   Spawn program{start.argv, start.env, {}, start.directory, {}, true, true};
   const bool standard = start.line && start.standard;
   program.files = {{standard ? line_theirs.get() : null.get(), 0},
-                   {standard ? line_theirs.get() : output_out.get(), 1}, {output_out.get(), 2}};
+                   {standard ? line_theirs.get() : output_out.get(), 1},
+                   {output_out.get(), 2}};
   if (start.line && !standard) program.files.emplace_back(line_theirs.get(), 3);
   StartedWorker out;
   RILLE_TRY(out.pid, spawn(program));
@@ -86,8 +87,7 @@ Result<> Children::end_all(const std::string& environment_entry) {
   waiting_.clear();
   ProcessMatch match{{getpid()}, environment_entry, false};
   RILLE_CHECK(kill_processes(match, 10'000));
-  while (waitpid(-1, nullptr, WNOHANG) > 0) {
-  }
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {}
   return {};
 }
 

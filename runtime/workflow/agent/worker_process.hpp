@@ -20,8 +20,8 @@
 namespace rille::agent {
 
 struct WorkerStart {
-  std::vector<std::string> argv;                          // argv[0] is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> env;   // added to ours
+  std::vector<std::string> argv;                         // argv[0] is looked up in PATH
+  std::vector<std::pair<std::string, std::string>> env;  // added to ours
   std::string directory;
   bool line = false;
   bool standard = false;  // the line is its standard input and output, for a container has no descriptor 3
@@ -29,7 +29,7 @@ struct WorkerStart {
 
 struct StartedWorker {
   pid_t pid = 0;
-  store::Fd output, line;                                 // our ends
+  store::Fd output, line;  // our ends
 };
 
 // io (code "errno 2" when there is no such program or directory).

@@ -6,19 +6,19 @@
 #include <cstdlib>
 
 #include "runtime/core/base/id.hpp"
-#include "runtime/workflow/engine/alert_address.hpp"
 #include "runtime/core/net/redact.hpp"
 #include "runtime/core/store/audit.hpp"
+#include "runtime/workflow/engine/alert_address.hpp"
 
 namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t hold_us = 90'000'000;          // for whoever is telling it; then it may be told by another
+constexpr std::int64_t hold_us = 90'000'000;  // for whoever is telling it; then it may be told by another
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 1'800'000'000;
 constexpr std::int64_t give_up_after_us = 86'400'000'000;
 
-constexpr const char* by_name = "env:";               // the rest names the variable that has the address
+constexpr const char* by_name = "env:";  // the rest names the variable that has the address
 
 bool by_mail(const std::string& url) { return url.starts_with("mailto:"); }
 
@@ -129,14 +129,16 @@ Result<bool> Alerts::any_due() const {
 Async<std::optional<Alerts::Due>> Alerts::take() {
   auto due = std::make_shared<std::optional<Due>>();
   store::Journal::Write write = [due, now = now_us()](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.query("SELECT key,run,url,body,created_us,tries FROM alerts WHERE told_us IS NULL AND next_us<=? "
-                         "ORDER BY created_us LIMIT 1", {now}, [&](const store::Row& row) {
-                           Due d;
-                           d.key = row.text(0), d.run = row.text(1), d.url = row.text(2);
-                           d.created_us = row.integer(4), d.tries = row.integer(5);
-                           if (Result<Value> body = Value::from_json(row.text(3))) d.body = std::move(*body);
-                           *due = std::move(d);
-                         }));
+    RILLE_CHECK(
+        db.query("SELECT key,run,url,body,created_us,tries FROM alerts WHERE told_us IS NULL AND next_us<=? "
+                 "ORDER BY created_us LIMIT 1",
+                 {now}, [&](const store::Row& row) {
+                   Due d;
+                   d.key = row.text(0), d.run = row.text(1), d.url = row.text(2);
+                   d.created_us = row.integer(4), d.tries = row.integer(5);
+                   if (Result<Value> body = Value::from_json(row.text(3))) d.body = std::move(*body);
+                   *due = std::move(d);
+                 }));
     if (!*due) return {};
     return db.run("UPDATE alerts SET tries=tries+1, next_us=? WHERE key=?", {now + hold_us, (**due).key});
   };
@@ -163,7 +165,7 @@ Async<> Alerts::tell(const Due& due) {
   request.headers = {{"content-type", "application/json"}, {"idempotency-key", due.key}};
   request.body = body.to_json();
   request.total_timeout_ms = 30'000;
-  request.retry.attempts = 1;          // the row keeps count
+  request.retry.attempts = 1;  // the row keeps count
   const Result<net::HttpResponse> answer = co_await http_->send(request, closed_.token());
   if (!answer) co_return without_address(answer.error(), url);
   if (answer->ok()) co_return success();
@@ -217,7 +219,9 @@ Task<void> Alerts::work(Alerts* self) {
 // As long as this process is there, it need not wait for another.
 void Alerts::come_back() {
   std::int64_t next_us = -1;
-  auto read = [&](const store::Row& row) { if (!row.null(0)) next_us = row.integer(0); };
+  auto read = [&](const store::Row& row) {
+    if (!row.null(0)) next_us = row.integer(0);
+  };
   Result<> looked = journal_.reader().query("SELECT min(next_us) FROM alerts WHERE told_us IS NULL", {}, read);
   if (!looked || next_us < 0) return;
   std::int64_t ms = std::max<std::int64_t>((next_us - now_us()) / 1000 + 1, 100);

@@ -17,16 +17,16 @@
 namespace rille::engine {
 
 struct Alert {
-  Alert() = default;                   // not an aggregate: see loop/task.hpp
-  std::string key;                     // one per key, ever
-  std::string run, url;                // url: http(s)://.. or mailto:a@b,c@d
-  Value body;                          // POSTed as JSON; mail says `message` and the rest below it
+  Alert() = default;     // not an aggregate: see loop/task.hpp
+  std::string key;       // one per key, ever
+  std::string run, url;  // url: http(s)://.. or mailto:a@b,c@d
+  Value body;            // POSTed as JSON; mail says `message` and the rest below it
 };
 
 class Alerts {
  public:
   Alerts(Loop& loop, store::Journal& journal, net::MailServer mail);
-  ~Alerts();                           // what is under way is left for later
+  ~Alerts();  // what is under way is left for later
   Alerts(const Alerts&) = delete;
 
   // invalid: neither a web address nor one for mail.
@@ -36,7 +36,7 @@ class Alerts {
   Result<bool> any_due() const;
   // Tells what is due, and waits for what is being told already. What fails is tried again later, for a day.
   Async<> deliver();
-  void deliver_soon();                 // the same, and nobody waits
+  void deliver_soon();  // the same, and nobody waits
 
  private:
   struct Due {
@@ -59,7 +59,7 @@ class Alerts {
   CancelSource closed_;
   bool working_ = false;
   std::unique_ptr<Timer> again_;
-  Result<> failure_;                   // of the journal, in the last round
+  Result<> failure_;  // of the journal, in the last round
   std::vector<Future<bool>> waiters_;
 };
 

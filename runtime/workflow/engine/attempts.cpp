@@ -25,8 +25,8 @@ Error with_code(Error e, const char* code) {
 }
 
 Error too_long(const StepState& step, const char* what, std::int64_t ms) {
-  return with_code(make_error(ErrorKind::timeout, fmt::format("step '{}' {} {}", step.slot.operation.name, what,
-                                                              format_duration_ms(ms))),
+  return with_code(make_error(ErrorKind::timeout,
+                              fmt::format("step '{}' {} {}", step.slot.operation.name, what, format_duration_ms(ms))),
                    "step_timeout");
 }
 
@@ -48,19 +48,19 @@ Result<> RunImpl::take_over(StepState& step) {
     slot.next_us = 0;
     return {};
   }
-  if (slot.next_us) return {};         // between two attempts
+  if (slot.next_us) return {};  // between two attempts
   bool once = step.options.effect == Effect::once;
   if (once && !step.options.probes) return uncertain(slot);
   if (step.options.crashes_max < 0 || !config_.died) return {};
   std::int64_t crashes = slot.progress.integer("crashes") + 1;
   slot.progress.set("crashes", crashes);
-  if (!once) slot.attempt += 1;        // there, the probe says whether there will be another
+  if (!once) slot.attempt += 1;  // there, the probe says whether there will be another
   if (crashes > step.options.crashes_max)
-    return with_code(make_error(ErrorKind::state,
-                                fmt::format("step '{}' has taken the process down {} times", slot.operation.name,
-                                            crashes),
-                                "look at what its body does there; `crashes_max` says how often it may"),
-                     "step_poisoned");
+    return with_code(
+        make_error(ErrorKind::state,
+                   fmt::format("step '{}' has taken the process down {} times", slot.operation.name, crashes),
+                   "look at what its body does there; `crashes_max` says how often it may"),
+        "step_poisoned");
   if (!once && step.options.retry.counts_crashes && attempts_used(step) > step.options.retry.attempts_max)
     return with_code(make_error(ErrorKind::state,
                                 fmt::format("step '{}' has used up its {} attempts; the process died in the last one",
@@ -136,7 +136,9 @@ void RunImpl::watch(std::uint64_t entry) {
   if (left < 0) return;
   // Not from inside of the timer that this replaces.
   it->second.limit = std::make_unique<Timer>(loop_, left, [this, entry, alive = alive_] {
-    loop_.post([this, entry, alive] { if (*alive) watch(entry); });
+    loop_.post([this, entry, alive] {
+      if (*alive) watch(entry);
+    });
   });
 }
 
@@ -163,8 +165,8 @@ std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const 
   if (used >= retry.attempts_max) return std::nullopt;
   double full = std::min<double>(static_cast<double>(retry.cap_ms),
                                  static_cast<double>(retry.initial_ms) * std::pow(retry.factor, used - 1));
-  std::uint64_t dice = std::stoull(
-      derive_hex({"retry", config_.id, step.slot.key, std::to_string(step.slot.attempt)}, 12), nullptr, 16);
+  std::uint64_t dice =
+      std::stoull(derive_hex({"retry", config_.id, step.slot.key, std::to_string(step.slot.attempt)}, 12), nullptr, 16);
   auto delay = static_cast<std::int64_t>(full * (static_cast<double>(dice) / static_cast<double>(1ULL << 48)));
   if (failure.retry_after_ms > delay) delay = std::min<std::int64_t>(failure.retry_after_ms, retry.cap_ms);
   std::int64_t elapsed_ms = (now_us() - step.since_us) / 1000 + delay;
@@ -224,7 +226,9 @@ Async<> RunImpl::hold(FiberRecord& f) {
 
 // A paused run begins nothing, and stops once the last body has ended, and its outcome is on the way to the disk.
 void RunImpl::suspend_when_calm() {
-  loop_.post([this, alive = alive_] { if (*alive) suspend_now(); });
+  loop_.post([this, alive = alive_] {
+    if (*alive) suspend_now();
+  });
 }
 
 void RunImpl::suspend_now() {
@@ -234,7 +238,8 @@ void RunImpl::suspend_now() {
       [run = config_.id, at = now_us()](store::Db& db) {
         return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, run});
       },
-      fence_, [this, alive = alive_](Result<> written) {
+      fence_,
+      [this, alive = alive_](Result<> written) {
         if (!*alive) return;
         // Not even this, so the run is found interrupted.
         if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
@@ -246,13 +251,15 @@ void RunImpl::watch_deadline() {
   if (!config_.deadline_us || cancel_reason_ || planned_cancel_) return;
   if (!deadline_) deadline_.emplace(loop_.clock(), config_.deadline_us);
   if (deadline_->over()) {
-    Error why = make_error(ErrorKind::timeout,
-                           fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
+    Error why =
+        make_error(ErrorKind::timeout, fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
     return cancel(with_code(std::move(why), "run_deadline"));
   }
   std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);
   deadline_timer_ = std::make_unique<Timer>(loop_, look_ms, [this, alive = alive_] {
-    loop_.post([this, alive] { if (*alive) watch_deadline(); });
+    loop_.post([this, alive] {
+      if (*alive) watch_deadline();
+    });
   });
 }
 

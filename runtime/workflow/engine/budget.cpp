@@ -33,8 +33,8 @@ Result<> check_words(const Value& options) {
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: a text is wanted", key, options[key].to_json()));
   const double* alert = options["alert"].as_number();
   if (!options["alert"].is_null() && (!alert || !(*alert > 0 && *alert <= 1)))
-    return make_error(ErrorKind::invalid, fmt::format("alert = {}: a share of the limit is wanted, up to 1",
-                                                      options["alert"].to_json()),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("alert = {}: a share of the limit is wanted, up to 1", options["alert"].to_json()),
                       "alert = 0.8 warns when 80 % are spent or reserved");
   if (options["limit"].is_null() && options["month"].is_null() && options["tag"].is_null())
     return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative",
@@ -62,9 +62,10 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
       [run = config_.id, limit, month, tag = options.text("tag"), url = alert_url_,
        at = now_us()](store::Db& db) -> Result<> {
         RILLE_CHECK(keep_alert_address(db, run, url, at));
-        return db.run("UPDATE runs SET budget_micros=COALESCE(?,budget_micros), month_micros=COALESCE(?,month_micros), "
-                      "tag=CASE WHEN ?='' THEN tag ELSE ? END WHERE id=?",
-                      {or_null(limit), or_null(month), tag, tag, run});
+        return db.run(
+            "UPDATE runs SET budget_micros=COALESCE(?,budget_micros), month_micros=COALESCE(?,month_micros), "
+            "tag=CASE WHEN ?='' THEN tag ELSE ? END WHERE id=?",
+            {or_null(limit), or_null(month), tag, tag, run});
       },
       fence());
   return journal_->flush();
@@ -74,9 +75,11 @@ void RunImpl::limit(const RunLimits& limits) {
   limits_ = limits;
   if (limits.spend_micros < 0 || !journal_) return;
   // A lower budget of the script, set before a resume, stays.
-  journal_->enqueue([run = config_.id, most = limits.spend_micros](store::Db& db) {
-    return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
-  }, fence());
+  journal_->enqueue(
+      [run = config_.id, most = limits.spend_micros](store::Db& db) {
+        return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
+      },
+      fence());
 }
 
 namespace {
@@ -89,7 +92,7 @@ Alert alert_of(const lease::Money& m, const std::string& run, std::string url, s
   out.url = std::move(url);
   out.body.set("event", "budget").set("run", run).set("scope", m.scope);
   out.body.set("message", fmt::format("{} of {} of {} are spent or reserved", format_dollars(m.spent + m.reserved),
-                                    m.name, format_dollars(m.limit)));
+                                      m.name, format_dollars(m.limit)));
   out.body.set("limit_micros", m.limit).set("spent_micros", m.spent).set("reserved_micros", m.reserved);
   return out;
 }
@@ -125,7 +128,9 @@ void RunImpl::alert_budgets() {
   journal_->commit_then(std::move(take), nullptr, [this, due, alive = alive_](Result<> taken) {
     if (!*alive || !taken) return;
     for (const Alert& told : *due)
-      event("warning", Value().set("what", "budget").set("scope", told.body.text("scope"))
+      event("warning", Value()
+                           .set("what", "budget")
+                           .set("scope", told.body.text("scope"))
                            .set("message", told.body.text("message")));
     Alerts* alerts = config_.engine ? config_.engine->alerts() : nullptr;
     if (alerts && !due->empty()) alerts->deliver_soon();

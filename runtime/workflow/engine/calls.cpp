@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "runtime/workflow/agent/install.hpp"
 #include "runtime/core/base/id.hpp"
+#include "runtime/workflow/agent/install.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/simulation.hpp"
@@ -154,9 +154,7 @@ Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine mach
   agent::ClientOptions options;
   options.agent_argv = {self_exe_, "agent"};
   options.withheld = provider::secret_variables();
-  if (!machine.channel.argv_prefix.empty()) {
-    RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token));
-  }
+  if (!machine.channel.argv_prefix.empty()) { RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token)); }
   co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
 }
 
@@ -165,9 +163,9 @@ void Calls::use(const std::string& lease_id, int more) {
   const bool before = users > 0;
   users += more;
   if (before == (users > 0)) return;
-  run_.journal_->enqueue([lease_id, busy = !before, at = run_.now_us()](store::Db& db) {
-    return lease::record_busy(db, lease_id, busy, at);
-  }, run_.fence());
+  run_.journal_->enqueue([lease_id, busy = !before,
+                          at = run_.now_us()](store::Db& db) { return lease::record_busy(db, lease_id, busy, at); },
+                         run_.fence());
 }
 
 // The end of a call that was started again and again: what its last attempt said, and how often there was one.
@@ -254,7 +252,10 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     if (l->generation != request.generation) {  // the first machine that this process sees, or another
       if (request.generation) {
-        run_.event("call_moved", Value().set("call", spec.name).set("lease", lease_id).set("generation", l->generation)
+        run_.event("call_moved", Value()
+                                     .set("call", spec.name)
+                                     .set("lease", lease_id)
+                                     .set("generation", l->generation)
                                      .set("from_checkpoint", !keeper->latest.is_null()));
         offset = breaks = 0;
         postponed.until_us = request.after_attempt = 0;
@@ -276,8 +277,11 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       RILLE_CO_TRY(l, leases_->find(lease_id));
       if (agent->broken() || l->generation != request.generation) continue;
       request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
-      run_.event("call_restarted", Value().set("call", spec.name).set("why", "its machine was not taken away")
-                                       .set("from_checkpoint", true).set("attempt", attached->attempt + 1)
+      run_.event("call_restarted", Value()
+                                       .set("call", spec.name)
+                                       .set("why", "its machine was not taken away")
+                                       .set("from_checkpoint", true)
+                                       .set("attempt", attached->attempt + 1)
                                        .set("delay_ms", 0));
       RILLE_CO_CHECK(co_await agent->start(request, token));
       continue;
@@ -308,7 +312,9 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
           postponed.until_us =
               now_us + 1000 * restart_delay_ms(request.call_key, attached->attempt, attached->idle_attempts);
         postponed.record(postponed.until_us);
-        run_.event("call_restarted", Value().set("call", spec.name).set("why", why.message)
+        run_.event("call_restarted", Value()
+                                         .set("call", spec.name)
+                                         .set("why", why.message)
                                          .set("from_checkpoint", !keeper->latest.is_null())
                                          .set("attempt", attached->attempt + 1)
                                          .set("delay_ms", (postponed.until_us - now_us) / 1000));

@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
+#include "runtime/core/net/http.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
-#include "runtime/core/net/http.hpp"
 
 namespace rille::engine {
 
@@ -26,10 +26,10 @@ class Calls {
   Calls(RunImpl& run, lease::Manager* leases, std::string self_exe);
   ~Calls();
 
-  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options,
-                           std::int64_t leases_max, CancelToken token);
+  Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, std::int64_t leases_max,
+                           CancelToken token);
   Async<> release(std::string lease_id);
-  Async<> release_run();               // everything the run holds that is not detached
+  Async<> release_run();  // everything the run holds that is not detached
   Result<LeaseView> view(const std::string& lease_id) const;
 
   // When a call that died starts again, in wall time: as recorded (0: not), and how to record it.
@@ -72,8 +72,8 @@ class Calls {
   // fetched beside its place (the agent's side checks every digest) and renamed. The call's result counts without it,
   // so a failure is only told, and only for the last. keeping.cpp
   struct Keeper {
-    std::string lease, key;              // key: the call's, for its agent
-    std::string folder;                  // beneath the home's checkpoints/, the call's own: others may run beside it
+    std::string lease, key;  // key: the call's, for its agent
+    std::string folder;      // beneath the home's checkpoints/, the call's own: others may run beside it
     std::int64_t generation = 0;
     Value latest;
     std::int64_t kept_step = -1;
@@ -90,7 +90,7 @@ class Calls {
   Async<std::shared_ptr<agent::AgentClient>> reach(lease::Lease lease, CancelToken token);
   Async<std::shared_ptr<agent::AgentClient>> reached(lease::Lease lease, std::int64_t not_yet_us,
                                                      std::unique_ptr<agent::AgentClient> made);
-  Async<> await_start(Reaching& reaching);   // a little; fails where it takes too long
+  Async<> await_start(Reaching& reaching);  // a little; fails where it takes too long
   bool patient(const Reaching& reaching, const Error& why) const;
   void tell_starting(const Reaching& reaching, const std::string& why);
   std::map<std::string, std::int64_t> told_starting_us_;  // by lease: when its user last heard of it
@@ -105,7 +105,10 @@ class Calls {
   Async<> resize_alone(std::string lease_id, Value options, CancelToken token);
   Async<> end_resize(std::string lease_id, CancelToken token);  // that was begun, by whomever
   Async<bool> stood_still(std::string lease_id, std::int64_t before, CancelToken token);
-  struct Setup { std::int64_t n = 0; std::string spec; };
+  struct Setup {
+    std::int64_t n = 0;
+    std::string spec;
+  };
   Result<std::vector<Setup>> owed_setups(const std::string& lease_id, std::int64_t generation) const;
   Async<> set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                  CancelToken token);
@@ -119,7 +122,7 @@ class Calls {
   struct Notice {
     std::int64_t generation = 0, deadline_us = 0;
   };
-  struct Working {                       // a call under way, by its key on the agent
+  struct Working {  // a call under way, by its key on the agent
     std::shared_ptr<agent::AgentClient> agent;
     std::int64_t generation = 0;
     bool may_leave = false, left = false;  // its checkpoints are kept here; it has ended, to go on elsewhere
@@ -141,11 +144,11 @@ class Calls {
   Task<void> follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent);
   std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
   // expiry.cpp
-  struct Hold {                          // of a lease, until it is released
+  struct Hold {                              // of a lease, until it is released
     std::optional<std::int64_t> expires_us;  // none: it need not be ended here, or is being ended
     std::int64_t orphan_ms = 0, met_us = 0;  // met: its agent
     bool meeting = false;
-    CancelSource over;                   // of what works there
+    CancelSource over;  // of what works there
   };
   void keep_time();
   void look_around();
@@ -157,7 +160,7 @@ class Calls {
   std::int64_t beat_us_ = 0;           // the run's last sign of life
   std::unique_ptr<Timer> clock_;
   std::map<std::string, Notice> notices_;
-  std::map<std::string, std::int64_t> watched_;  // lease -> generation
+  std::map<std::string, std::int64_t> watched_;                     // lease -> generation
   std::set<std::pair<std::string, std::int64_t>> looked_for_gpus_;  // leases and generations
   std::map<std::string, std::map<std::string, Working>> working_;
   void record_kept(const Keeper& keeper, const Value& published, std::string here);
@@ -190,10 +193,10 @@ class Calls {
   lease::Manager* leases_;
   std::string self_exe_;
   std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
-  std::unique_ptr<net::HttpClient> http_;  // made when the first URL is staged
+  std::unique_ptr<net::HttpClient> http_;                      // made when the first URL is staged
   std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
   std::map<std::string, std::map<std::string, std::string>> unwanted_;  // lease -> call key on the agent -> reason
-  std::set<std::string> settling_;         // leases with a settle() under way
+  std::set<std::string> settling_;                                      // leases with a settle() under way
   CancelSource closed_;
 };
 

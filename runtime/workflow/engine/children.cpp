@@ -25,8 +25,7 @@ std::string child_id(const std::string& parent, const std::string& script, const
 
 Result<> check_id(const std::string& id) {
   bool good = !id.empty() && id.size() <= id_chars_max && id.front() != '.' && id != "last";
-  for (char c : id)
-    good = good && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.');
+  for (char c : id) good = good && (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.');
   if (good) return {};
   return make_error(ErrorKind::invalid, fmt::format("'{}' cannot be the id of a run", id),
                     fmt::format("use up to {} letters, digits, dots and dashes", id_chars_max));
@@ -39,8 +38,8 @@ Result<Value> outcome_of(RunRow row) {
 
 Error failed_child(const std::string& id, const std::string& script, Error why) {
   Error e = why;
-  e.message = fmt::format("run {} of '{}' failed: {}", id, std::filesystem::path(script).filename().string(),
-                          why.message);
+  e.message =
+      fmt::format("run {} of '{}' failed: {}", id, std::filesystem::path(script).filename().string(), why.message);
   e.resource = id;
   e.traceback.clear();
   e.cause = std::make_shared<const Error>(std::move(why));
@@ -72,8 +71,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
     RILLE_CO_TRY(const bool live, co_await release_gate(f));
     if (!live || divergence_) co_return why;
     Result<> ended = co_await config_.engine->end_child(child, config_.hooks.children, why);
-    if (!ended)
-      event("warning", Value().set("what", "the end of run " + child).set("message", ended.error().message));
+    if (!ended) event("warning", Value().set("what", "the end of run " + child).set("message", ended.error().message));
     co_return why;
   }
   Slot slot = std::move(*admitted);
@@ -106,9 +104,9 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
     RILLE_CO_TRY(std::optional<RunRow> row, exactly(spec.id));
     if (row && row->state == "removed") co_return refuse_ended(*row).error();
     if (row && (row->script != spec.script || row->args.to_json() != spec.args.to_json())) {
-      Error e = make_error(ErrorKind::state,
-                           fmt::format("run {} exists, with another script or other arguments", spec.id),
-                           fmt::format("see it with `rille show {}`; choose another id", spec.id));
+      Error e =
+          make_error(ErrorKind::state, fmt::format("run {} exists, with another script or other arguments", spec.id),
+                     fmt::format("see it with `rille show {}`; choose another id", spec.id));
       co_return e;
     }
     if (row && !refuse_ended(*row)) co_return outcome_of(std::move(*row));
@@ -151,8 +149,7 @@ Async<> Engine::end_child(std::string id, std::shared_ptr<ChildPrograms> program
 }
 
 Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
-                                   std::shared_ptr<ChildPrograms> programs, CancelToken token,
-                                   Paused paused) {
+                                   std::shared_ptr<ChildPrograms> programs, CancelToken token, Paused paused) {
   Result<std::unique_ptr<Program>> program = programs->load(*run, script);
   if (!program) {
     Error e = std::move(program).error();

@@ -27,9 +27,8 @@ Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
   std::string message =
       same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})",
                               slot.fiber->path, op.kind, op.name, op.source, e.source)
-                : fmt::format(
-                      "{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
-                      slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
+                : fmt::format("{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
+                              slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
   return make_error(
       ErrorKind::divergence, message,
       "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
@@ -210,8 +209,8 @@ QueuedEntry& RunImpl::row_of(Slot& slot) const {
 store::Journal::Write RunImpl::start_write(Slot& slot) const {
   row_of(slot).wanted = slot.attempt;
   std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
-  return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us, progress = std::move(progress)](
-             store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
+  return [row = slot.row, attempt = slot.attempt, next_us = slot.next_us,
+          progress = std::move(progress)](store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
 }
 
 // Durable within milliseconds.
@@ -222,9 +221,9 @@ void RunImpl::record_start(Slot& slot) {
 Error RunImpl::unrecorded(const Error& why) const {
   std::string remedy = why.hint.empty() ? "mend the cause" : why.hint;
   if (remedy.starts_with("free some space")) remedy = remedy.substr(0, remedy.find(','));
-  Error e = make_error(why.kind, fmt::format("run {} stops here: its record cannot be written: {}", config_.id,
-                                             why.message),
-                       fmt::format("{}; then: rille resume {}. What was recorded is not lost", remedy, config_.id));
+  Error e =
+      make_error(why.kind, fmt::format("run {} stops here: its record cannot be written: {}", config_.id, why.message),
+                 fmt::format("{}; then: rille resume {}. What was recorded is not lost", remedy, config_.id));
   e.code = "run_paused";
   e.resource = config_.id;
   e.cause = std::make_shared<const Error>(why);
@@ -253,11 +252,10 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   if (outcome) row.value = outcome->to_json();
   if (row.value.size() > store::blob_bytes_max)
     outcome = make_error(ErrorKind::invalid,
-                         fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept",
-                                     slot.operation.kind, slot.operation.name, row.value.size() >> 20),
+                         fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept", slot.operation.kind,
+                                     slot.operation.name, row.value.size() >> 20),
                          "write it to a file and return the file's name");
-  else if (row.value.size() > store::inline_bytes_max)
-    row.blobs = config_.blobs;
+  else if (row.value.size() > store::inline_bytes_max) row.blobs = config_.blobs;
   if (!outcome) row.error = error_to_value(outcome.error()).to_json();
   row.attempt = slot.attempt;
   row.ended_us = now_us();
@@ -354,8 +352,8 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
         RILLE_CHECK(db.run("UPDATE inbox SET taken_by=? WHERE run=? AND name=? AND message_id=? AND taken_by IS NULL",
                            {key, run, name, message_id}));
         if (db.changes() == 1) return {};
-        return make_error(ErrorKind::state, fmt::format("message {} of signal '{}' has been taken by another reader",
-                                                        message_id, name));
+        return make_error(ErrorKind::state,
+                          fmt::format("message {} of signal '{}' has been taken by another reader", message_id, name));
       };
       if (config_.mode != Mode::durable) {
         Result<> taken = co_await journal_->commit(take, fence());

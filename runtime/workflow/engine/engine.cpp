@@ -15,9 +15,9 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/run_state.hpp"
+#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/simulation.hpp"
-#include "runtime/core/net/redact.hpp"
 #include "runtime/workflow/provider/catalogue/cache.hpp"
 #include "runtime/workflow/provider/local/local.hpp"
 #include "runtime/workflow/provider/providers.hpp"
@@ -69,7 +69,7 @@ std::string_view mode_name(Mode mode) { return mode == Mode::session ? "session"
 
 // SQLite's locks and WAL need a local disk (sqlite.org/wal.html).
 Result<> refuse_network_disk(const std::string& home) {
-  struct statfs fs{};
+  struct statfs fs {};
   if (statfs(home.c_str(), &fs) != 0) return errno_error("look at", home, errno);
   constexpr long nfs = 0x6969, smb2 = 0xFE534D42, cifs = 0xFF534D42;
   auto type = static_cast<unsigned long>(fs.f_type);
@@ -187,11 +187,12 @@ Result<> Engine::refuse_ended(const RunRow& row) {
   if (row.state == "removed")
     return make_error(ErrorKind::state, fmt::format("run {} has been removed: only what it cost is kept", row.id),
                       fmt::format("see `rille cost {}`", row.id));
-  return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
-                    fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
-                                "--from KEY`", row.id) +
-                        (row.mode == "durable" ? fmt::format(", or start a new one with `rille run {}`", row.script)
-                                               : ""));
+  return make_error(
+      ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
+      fmt::format("see it with `rille show {0}`; go on from one of its entries with `rille fork {0} "
+                  "--from KEY`",
+                  row.id) +
+          (row.mode == "durable" ? fmt::format(", or start a new one with `rille run {}`", row.script) : ""));
 }
 
 Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
@@ -225,8 +226,8 @@ Async<std::unique_ptr<Run>> Engine::resume_with(std::string id, std::string scri
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks, std::string edited) {
-  RILLE_CO_TRY(RunLock lock, simulation_ ? RunLock::take(simulation_->held, row.id)
-                                         : RunLock::take(run_home(row.id), row.id));
+  RILLE_CO_TRY(RunLock lock,
+               simulation_ ? RunLock::take(simulation_->held, row.id) : RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
   auto host = std::make_shared<std::string>(host_name());
@@ -270,13 +271,9 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   config.engine = this;
   config.edited = std::move(edited);
   config.seed = row.seed;
-  if (config.mode == Mode::durable) {
-    RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id));
-  }
+  if (config.mode == Mode::durable) { RILLE_CO_TRY(config.number, run_number(journal_->reader(), row.id)); }
   Replay replay;
-  if (!fresh) {
-    RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id, blobs_.get()));
-  }
+  if (!fresh) { RILLE_CO_TRY(replay, Replay::load(journal_->reader(), row.id, blobs_.get())); }
   co_return std::unique_ptr<Run>(
       new RunImpl(loop_, std::move(config), journal_.get(), leases_.get(), std::move(replay)));
 }
@@ -378,7 +375,7 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
 }
 
 Async<> Engine::fail(std::string id, Error why) {
-  if (of_journal(why)) {               // which says nothing of the script
+  if (of_journal(why)) {  // which says nothing of the script
     store::Journal::Write write = [id, at = loop_.clock().wall_us()](store::Db& db) {
       return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, id});
     };
@@ -397,7 +394,8 @@ Result<> Engine::suspend(Run& run) {
   journal_->enqueue([id = run.id(), now](store::Db& db) {  // with the runs that it waits for
     return db.run(
         "WITH RECURSIVE these(id) AS (SELECT ?2 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
-        "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'", {now, id});
+        "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'",
+        {now, id});
   });
   return journal_->flush();
 }
@@ -422,7 +420,8 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
     }
     RILLE_CO_CHECK(journal_->reader().query(  // and what it waited for: the runs that its script has started
         "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
-        "SELECT id FROM these", {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));
+        "SELECT id FROM these",
+        {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));
   }
   if (spec.in_background) {
     RILLE_CO_TRY(bool open, leases_->any_open());

@@ -7,42 +7,42 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/store/blobs.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "runtime/workflow/engine/alerts.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/provider/provider.hpp"
-#include "runtime/core/store/blobs.hpp"
-#include "runtime/core/store/journal.hpp"
 
 namespace rille::engine {
 
 struct Simulation;
 
 struct EngineOptions {
-  lease::GpuUse gpu_use;               // what this build can compute on; null: no GPU is refused
-  std::function<std::string()> install_identity;   // agent::InstallOptions::identity; null: the build alone
-  std::string home;        // RILLE_HOME; made when missing (mode 0700)
-  std::string self_exe;    // the `rille` command, for agents on this machine
+  lease::GpuUse gpu_use;                          // what this build can compute on; null: no GPU is refused
+  std::function<std::string()> install_identity;  // agent::InstallOptions::identity; null: the build alone
+  std::string home;                               // RILLE_HOME; made when missing (mode 0700)
+  std::string self_exe;                           // the `rille` command, for agents on this machine
   std::string providers_file;  // the settings of providers (provider/providers.hpp); "": `local` alone
-  net::MailServer mail;    // for alerts by e-mail
+  net::MailServer mail;        // for alerts by e-mail
 };
 
 struct RunSpec {
-  std::string script;      // absolute path, or a name such as "-e" or "repl"
+  std::string script;  // absolute path, or a name such as "-e" or "repl"
   Mode mode = Mode::durable;
-  Value args;              // the run's input
-  std::string id;          // "" = make one
-  std::string parent;      // the run whose script starts it; "": none
-  std::string tag;         // whose budget it shares; "" = its parent's, or none
+  Value args;                    // the run's input
+  std::string id;                // "" = make one
+  std::string parent;            // the run whose script starts it; "": none
+  std::string tag;               // whose budget it shares; "" = its parent's, or none
   std::int64_t deadline_ms = 0;  // from now on; then it is cancelled, with `timeout`. 0: none
 };
 
 struct ReapSpec {
-  ReapSpec() = default;    // not an aggregate: see loop/task.hpp
+  ReapSpec() = default;  // not an aggregate: see loop/task.hpp
   bool in_background = false;
-  bool only_due = false;   // rows whose time has come; asks no provider about anything else
-  std::string now;         // a run whose leases end at once, though they would be held for its resumption
-  std::string unknown;     // a machine that ends although it is in no journal here
+  bool only_due = false;  // rows whose time has come; asks no provider about anything else
+  std::string now;        // a run whose leases end at once, though they would be held for its resumption
+  std::string unknown;    // a machine that ends although it is in no journal here
 };
 
 // A place in a record, from which on it is left out.
@@ -61,9 +61,9 @@ struct RunRow {
   std::optional<Error> error;
   std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
-  std::string seed;                    // the run whose random numbers these are: a fork's are its origin's
-  std::int64_t deadline_us = 0;        // 0: none
-  Value shown_args() const;  // without the secrets of URLs
+  std::string seed;              // the run whose random numbers these are: a fork's are its origin's
+  std::int64_t deadline_us = 0;  // 0: none
+  Value shown_args() const;      // without the secrets of URLs
   Value to_value() const;
 };
 
@@ -100,11 +100,11 @@ class Engine {
   // Newest first; those that scripts have started only when asked for.
   Result<std::vector<RunRow>> runs(int limit, bool with_children = false) const;
   Result<std::vector<RunRow>> children(const std::string& run) const;  // that this run's script has started
-  Result<RunRow> run(const std::string& id) const;             // by id, beginning or "last"
+  Result<RunRow> run(const std::string& id) const;                     // by id, beginning or "last"
   Result<std::vector<Value>> entries(const std::string& run) const;
   // The audit trail: of one run, or of all ("").
   Result<std::vector<Value>> events(const std::string& run) const;
-  bool alive(const std::string& run) const;                    // a runner holds it now
+  bool alive(const std::string& run) const;  // a runner holds it now
   Async<> signal(std::string run, std::string name, Value payload);
   // Ends a run that no process runs without its script: gives back what its rows say it holds, trying again for some
   // seconds. state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
@@ -115,8 +115,8 @@ class Engine {
   // process; then its outcome is waited for. state: the id is another run's, of another script or arguments.
   // `paused`: its parent stops with it, when it is told that the child is paused, and returns when it is cancelled.
   using Paused = std::function<Async<>(Error)>;
-  Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs,
-                         CancelToken token, Paused paused);
+  Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs, CancelToken token,
+                         Paused paused);
   // One that an earlier process began for a fiber that is cancelled now: it is resumed, and cancelled where it stands.
   Async<> end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why);
   // Ends a run whose script could not be loaded: nothing of it has begun.
@@ -126,7 +126,7 @@ class Engine {
 
   lease::Manager& leases() { return *leases_; }
   Pools& pools() { return *pools_; }
-  Alerts* alerts() { return alerts_.get(); }                // null: simulated, nobody is told
+  Alerts* alerts() { return alerts_.get(); }  // null: simulated, nobody is told
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }

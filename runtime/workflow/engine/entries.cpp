@@ -34,8 +34,8 @@ std::string key_of(const EntryRow& row) { return row.fiber + "/" + row.name + "#
 
 Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   std::int64_t number = 0;
-  RILLE_CHECK(db.query("SELECT number FROM runs WHERE id=?", {run},
-                       [&](const store::Row& row) { number = row.integer(0); }));
+  RILLE_CHECK(
+      db.query("SELECT number FROM runs WHERE id=?", {run}, [&](const store::Row& row) { number = row.integer(0); }));
   if (!number) return make_error(ErrorKind::state, fmt::format("the journal has no run '{}'", run));
   return number;
 }
@@ -54,8 +54,7 @@ Result<> write_begun(store::Db& db, QueuedEntry& r, std::int64_t attempt, std::i
 }
 
 Result<> write_completed(store::Db& db, const QueuedEntry& r) {
-  if (r.written)
-    RILLE_CHECK(db.run("DELETE FROM begun WHERE run=? AND fiber=? AND pos=?", {r.run, r.fiber, r.pos}));
+  if (r.written) RILLE_CHECK(db.run("DELETE FROM begun WHERE run=? AND fiber=? AND pos=?", {r.run, r.fiber, r.pos}));
   bool failed = !r.error.empty();
   if (r.blobs) {
     RILLE_TRY(std::string blob, r.blobs->put(r.value));
@@ -85,7 +84,8 @@ Result<> read_entries(store::Db& db, const std::string& run, const store::Blobs*
   RILLE_TRY(std::int64_t number, run_number(db, run));
   Result<> failure;
   RILLE_CHECK(db.query(fmt::format("SELECT {},ended_us,value,error,id,blob FROM entries WHERE id>=? AND id<? "
-                                   "ORDER BY id", common),
+                                   "ORDER BY id",
+                                   common),
                        {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
                          Entry e;
                          read_common(row, e);

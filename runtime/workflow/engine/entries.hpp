@@ -18,7 +18,7 @@ namespace rille::engine {
 
 // What is known of an operation from its beginning on.
 struct EntryRow {
-  std::int64_t run = 0;                // runs.number
+  std::int64_t run = 0;  // runs.number
   std::string fiber, kind, name, args_sha256, source;
   std::int64_t pos = 0, occurrence = 1, attempt = 1, next_us = 0, started_us = 0;
 };
@@ -36,8 +36,8 @@ struct QueuedEntry : EntryRow {
 struct Entry : EntryRow {
   std::int64_t seq = -1, ended_us = 0;
   Value value;
-  std::string blob;                    // the name of a value that was not read; "" otherwise
-  Value progress;                      // of a step that has not completed: see steps.cpp
+  std::string blob;  // the name of a value that was not read; "" otherwise
+  Value progress;    // of a step that has not completed: see steps.cpp
   std::optional<Error> error;
   bool completed() const { return seq >= 0; }
 };

@@ -1,13 +1,14 @@
 // The end of a lease's time while its run is being run: whoever holds it ends it then, for not every machine ends
 // itself, and on some clouds nobody else does. The reaper leaves a run that is alive to its runner. Recorded as every
 // end: by the lease's row, and by the errors of what was at work there.
+#include "runtime/workflow/lease/expiry.hpp"
+
 #include <algorithm>
 #include <utility>
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/lease/expiry.hpp"
 
 namespace rille::engine {
 
@@ -61,9 +62,11 @@ void Calls::look_around() {
   for (const std::string& lease : unmet) run_.loop().spawn(meet(lease));
   if (!run_.config_.simulation && now_us - beat_us_ >= beat_us) {
     beat_us_ = now_us;
-    run_.journal_->enqueue([run = run_.id(), now_us](store::Db& db) {
-      return db.run("UPDATE runs SET updated_us=? WHERE id=?", {now_us, run});
-    }, run_.fence());
+    run_.journal_->enqueue(
+        [run = run_.id(), now_us](store::Db& db) {
+          return db.run("UPDATE runs SET updated_us=? WHERE id=?", {now_us, run});
+        },
+        run_.fence());
   }
   keep_time();
 }
@@ -89,8 +92,11 @@ Task<void> Calls::end_in_time(std::string lease_id) {
     }
     if (row && attempt == 0) {
       Error why = lease::ttl_over(**row);
-      run_.event("expired", Value().set("lease", lease_id).set("name", (*row)->name)
-                                .set("generation", (*row)->generation).set("reason", "ttl")
+      run_.event("expired", Value()
+                                .set("lease", lease_id)
+                                .set("name", (*row)->name)
+                                .set("generation", (*row)->generation)
+                                .set("reason", "ttl")
                                 .set("message", why.message));
       holds_[lease_id].over.cancel(std::move(why));
     }
@@ -99,7 +105,8 @@ Task<void> Calls::end_in_time(std::string lease_id) {
     else ended = row.error();
     if (!*alive || ended) co_return;
     if (attempt == 0)
-      run_.event("warning", Value().set("what", "a lease whose ttl is over could not be released; it is tried again")
+      run_.event("warning", Value()
+                                .set("what", "a lease whose ttl is over could not be released; it is tried again")
                                 .set("message", ended.error().message));
     Result<> slept = co_await sleep_for(run_.loop(), again_ms(attempt), closed);
     if (!slept || !*alive) co_return;

@@ -23,8 +23,8 @@ ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId o
   s.owner = owner;
   // Work begun while a scope unwinds (a defer that opens a scope) is not cancelled with what is being unwound.
   bool sheltered = parent && parent->shielded;
-  s.source = parent && !sheltered ? std::make_unique<CancelSource>(parent->source->token())
-                                  : std::make_unique<CancelSource>();
+  s.source =
+      parent && !sheltered ? std::make_unique<CancelSource>(parent->source->token()) : std::make_unique<CancelSource>();
   s.interrupt = s.source->token().on_cancel([this, owner](const Error& why) {
     // Operations end by their tokens; this reaches code that runs without suspending.
     scheduler_.ready([this, owner, why] {
@@ -225,8 +225,8 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   if (f.result && !cancelled(id) && config_.mode == Mode::durable)
     if (const Entry* missed = replay_.beyond(f.path, f.next_pos)) {
       Error e = make_error(ErrorKind::divergence,
-                           fmt::format("{} ended, but its record goes on with {} '{}' ({})", f.path,
-                                       missed->kind, missed->name, missed->source),
+                           fmt::format("{} ended, but its record goes on with {} '{}' ({})", f.path, missed->kind,
+                                       missed->name, missed->source),
                            "resume with the pinned script, or start a new run");
       diverge(e);
     }

@@ -26,7 +26,8 @@ std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
       seen.count ? "a card or its driver has failed: rent another; gpu_check = false only warns"
                  : fmt::format("its image has no driver for them: name one that has, as \"image\" in the settings of "
                                "{}; or install one in a call with setup = true, which comes before this look; "
-                               "gpu_check = false only warns", lease.provider));
+                               "gpu_check = false only warns",
+                               lease.provider));
   e.code = "gpus_missing";
   e.provider = lease.provider;
   e.resource = lease.id;
@@ -44,8 +45,9 @@ Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient>
   std::optional<Error> missing = gpus_missing(l, seen);
   if (!missing) co_return success();
   if (!l.options.boolean("gpu_check", true)) {
-    run_.event("warning", Value().set("what", missing->message)
-                              .set("message", "what uses a GPU there fails, or runs on the processor"));
+    run_.event(
+        "warning",
+        Value().set("what", missing->message).set("message", "what uses a GPU there fails, or runs on the processor"));
     co_return success();
   }
   const Result<> released = co_await release(l.id);

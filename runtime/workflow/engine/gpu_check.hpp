@@ -12,7 +12,7 @@ namespace rille::engine {
 // As the agent tells: device files. AMD's driver and WSL's have one for all cards.
 struct GpusSeen {
   std::int64_t count = 0;
-  bool each = true;                    // one for each card
+  bool each = true;  // one for each card
 };
 
 // Null: it shows them. device, code gpus_missing: names the machine, the offer, and what was seen. Fewer than there

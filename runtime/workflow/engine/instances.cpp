@@ -279,8 +279,8 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   std::string key = next_key(f, spec.name);
   const Entry* before = replay_.find(f.path, f.next_pos);
   bool begun = before && !before->completed();  // by a process before this one
-  Result<Slot> admitted = co_await admit(id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name,
-                                                       std::move(identity), std::move(source)});
+  Result<Slot> admitted = co_await admit(
+      id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)});
   if (!admitted) {
     // That it has begun is written a moment after it has; so the agent is told in any case, when it is talked to.
     if (const Error* why = cancelled(id)) calls_->forget(lease_id, key, why->message, begun);

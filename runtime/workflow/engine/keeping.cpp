@@ -5,9 +5,9 @@
 #include <cctype>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/loop/thread_job.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/core/loop/thread_job.hpp"
 
 namespace rille::engine {
 
@@ -56,11 +56,15 @@ void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
 }
 
 void Calls::record_kept(const Keeper& keeper, const Value& published, std::string here) {
-  run_.journal_->enqueue([k = keeper, step = published.integer("step"), there = published.text("directory"),
-                          here = std::move(here), event = published.to_json()](store::Db& db) {
-    return db.run("INSERT OR REPLACE INTO checkpoints(lease,call,generation,step,there,here,event) "
-                  "VALUES(?,?,?,?,?,?,?)", {k.lease, k.key, k.generation, step, there, here, event});
-  }, run_.fence());
+  run_.journal_->enqueue(
+      [k = keeper, step = published.integer("step"), there = published.text("directory"), here = std::move(here),
+       event = published.to_json()](store::Db& db) {
+        return db.run(
+            "INSERT OR REPLACE INTO checkpoints(lease,call,generation,step,there,here,event) "
+            "VALUES(?,?,?,?,?,?,?)",
+            {k.lease, k.key, k.generation, step, there, here, event});
+      },
+      run_.fence());
 }
 
 // Before a call begins on a machine that has never seen it. What was kept of it on an earlier machine goes where it
@@ -68,20 +72,21 @@ void Calls::record_kept(const Keeper& keeper, const Value& published, std::strin
 Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   std::int64_t generation = 0, step = -1;
   std::string there, here, event;
-  RILLE_CO_CHECK(run_.journal_->reader().query(
-      "SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? AND call=?", {keeper->lease, keeper->key},
-      [&](const store::Row& row) {
-        generation = row.integer(0);
-        step = row.integer(1);
-        there = row.text(2);
-        here = row.text(3);
-        event = row.text(4);
-      }));
+  RILLE_CO_CHECK(
+      run_.journal_->reader().query("SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? AND call=?",
+                                    {keeper->lease, keeper->key}, [&](const store::Row& row) {
+                                      generation = row.integer(0);
+                                      step = row.integer(1);
+                                      there = row.text(2);
+                                      here = row.text(3);
+                                      event = row.text(4);
+                                    }));
   if (there.empty() || generation >= keeper->generation) co_return success();
   std::error_code ec;
   if (!std::filesystem::is_directory(here, ec)) {
-    run_.event("warning", Value().set("what", "a kept checkpoint is not there any more: the call begins anew")
-                              .set("message", here));
+    run_.event(
+        "warning",
+        Value().set("what", "a kept checkpoint is not there any more: the call begins anew").set("message", here));
     co_return success();
   }
   Result<agent::Transfer> moved = co_await agent->put(here, there, nullptr, token);
@@ -89,8 +94,8 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   keeper->kept_step = step;
   if (keeper->latest.is_null())
     if (Result<Value> known = Value::from_json(event)) keeper->latest = std::move(*known);
-  run_.event("checkpoint_restored", Value().set("directory", here).set("step", step)
-                                        .set("generation", keeper->generation));
+  run_.event("checkpoint_restored",
+             Value().set("directory", here).set("step", step).set("generation", keeper->generation));
   co_return success();
 }
 
@@ -98,12 +103,13 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
 // copy here. Nothing when that is not what is asked for.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
-  RILLE_CO_CHECK(run_.journal_->reader().query(
-      "SELECT there,here FROM checkpoints WHERE lease=? ORDER BY generation,step", {lease_id},
-      [&](const store::Row& row) {
-        std::filesystem::path there = row.text(0), wanted = from;
-        if (wanted == there || wanted == there.parent_path() / "latest") here = row.text(1);
-      }));
+  RILLE_CO_CHECK(
+      run_.journal_->reader().query("SELECT there,here FROM checkpoints WHERE lease=? ORDER BY generation,step",
+                                    {lease_id}, [&](const store::Row& row) {
+                                      std::filesystem::path there = row.text(0), wanted = from;
+                                      if (wanted == there || wanted == there.parent_path() / "latest")
+                                        here = row.text(1);
+                                    }));
   if (here.empty()) co_return std::optional<Value>();
   std::function<Result<Value>()> copy = [here, to]() -> Result<Value> {
     namespace fs = std::filesystem;

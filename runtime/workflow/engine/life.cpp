@@ -5,22 +5,18 @@
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/lease/manager.hpp"
-#include "runtime/core/store/audit.hpp"
 
 namespace rille::engine {
 
 RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay)
-    : loop_(loop),
-      config_(std::move(config)),
-      journal_(journal),
-      fence_(std::make_shared<const store::Fence>(config_.id, config_.epoch)),
-      leases_(leases),
-      replay_(std::move(replay)),
-      scheduler_(loop) {
+    : loop_(loop), config_(std::move(config)), journal_(journal),
+      fence_(std::make_shared<const store::Fence>(config_.id, config_.epoch)), leases_(leases),
+      replay_(std::move(replay)), scheduler_(loop) {
   next_seq_ = replay_.last_seq() + 1;
   planned_cancel_ = replay_.cancel();
   edited_ = !config_.edited.empty();
@@ -64,11 +60,13 @@ void RunImpl::pin_edited() {
   told.set("script", config_.edited);
   for (const auto& [module, source] : pinned_) told.set(module, sha256_hex(source));
   event("code", std::move(told));
-  journal_->enqueue([run = config_.id, script = config_.edited, modules](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.run("DELETE FROM sources WHERE run=?", {run}));
-    for (const auto& [module, source] : *modules) RILLE_CHECK(pin(db, run, module, source));
-    return db.run("UPDATE runs SET script=? WHERE id=?", {script, run});
-  }, fence());
+  journal_->enqueue(
+      [run = config_.id, script = config_.edited, modules](store::Db& db) -> Result<> {
+        RILLE_CHECK(db.run("DELETE FROM sources WHERE run=?", {run}));
+        for (const auto& [module, source] : *modules) RILLE_CHECK(pin(db, run, module, source));
+        return db.run("UPDATE runs SET script=? WHERE id=?", {script, run});
+      },
+      fence());
 }
 
 Result<std::string> RunImpl::pinned(const std::string& module, const std::function<Result<std::string>()>& load) {
@@ -76,9 +74,12 @@ Result<std::string> RunImpl::pinned(const std::string& module, const std::functi
   std::string source;
   bool found = false;
   if (journal_ && !edited_) {
-    RILLE_CHECK(journal_->reader().query(
-        "SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?", {config_.id, module},
-        [&](const store::Row& row) { source = row.text(0); found = true; }));
+    RILLE_CHECK(
+        journal_->reader().query("SELECT content FROM sources JOIN blobs USING (sha256) WHERE run=? AND module=?",
+                                 {config_.id, module}, [&](const store::Row& row) {
+                                   source = row.text(0);
+                                   found = true;
+                                 }));
   }
   if (!found) {
     RILLE_TRY(source, load());
@@ -118,12 +119,12 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
 // Cleanup belongs to the engine: what the run still holds is released here, by the rows alone.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
-  std::string state = result                                        ? "done"
-                      : divergence_                                 ? "diverged"
-                      : result.error().kind == ErrorKind::cancelled ? "cancelled"
-                      : result.error().code == "run_deadline"       ? "cancelled"
+  std::string state = result                                         ? "done"
+                      : divergence_                                  ? "diverged"
+                      : result.error().kind == ErrorKind::cancelled  ? "cancelled"
+                      : result.error().code == "run_deadline"        ? "cancelled"
                       : cancel_reason_ && of_journal(result.error()) ? "cancelled"
-                                                                    : "failed";
+                                                                     : "failed";
   Result<> released;
   // A diverged run keeps what it holds until a person decides, which a cancel is.
   if (leases_ && (!divergence_ || cancel_reason_)) {
@@ -143,11 +144,11 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   else (*row)[2] = error_to_value(result.error()).to_json();
   std::int64_t at = now_us();
   store::Journal::Write write = [run = config_.id, row, at](store::Db& db) -> Result<> {
-        const auto& r = *row;
-        RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {run}));
-        return db.run("UPDATE runs SET state=?, result=?, error=?, updated_us=?, ended_us=?, pid=0 WHERE id=?",
-                      {r[0], r[1].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[1])),
-                       r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});
+    const auto& r = *row;
+    RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {run}));
+    return db.run("UPDATE runs SET state=?, result=?, error=?, updated_us=?, ended_us=?, pid=0 WHERE id=?",
+                  {r[0], r[1].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[1])),
+                   r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});
   };
   Result<> written;
   if (config_.mode == Mode::session) journal_->enqueue(std::move(write), fence());  // durable when the journal closes

@@ -33,9 +33,9 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
   if (l && l->request.idle_after_ms > 0)
     return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l->name, l->state),
                       fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
-                                  "with another", format_duration_ms(l->request.idle_after_ms)));
-  return make_error(ErrorKind::state,
-                    fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
+                                  "with another",
+                                  format_duration_ms(l->request.idle_after_ms)));
+  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
                     "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
 }
 
@@ -97,8 +97,8 @@ Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelTok
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);
-  bool gone = machine && (machine->state == provider::MachineState::gone ||
-                          machine->state == provider::MachineState::terminating);
+  bool gone = machine &&
+              (machine->state == provider::MachineState::gone || machine->state == provider::MachineState::terminating);
   if (gone) clients_.erase(lease_id);
   co_return gone;
 }
@@ -152,16 +152,16 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
     Error e = moved.error();
     if (token.cancelled()) co_return token.reason();
     if (e.kind != ErrorKind::capacity && !e.retryable) co_return e;
-    std::int64_t ms = std::max<std::int64_t>(e.retry_after_ms, std::min(first_wait_ms << std::min(waits, 8),
-                                                                        longest_wait_ms));
+    std::int64_t ms =
+        std::max<std::int64_t>(e.retry_after_ms, std::min(first_wait_ms << std::min(waits, 8), longest_wait_ms));
     run_.event("replace_waits", Value().set("lease", lease_id).set("message", e.message).set("delay_ms", ms));
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
   }
   run_.alert_budgets();
   if (in_use_[lease_id] > 0)
-    run_.journal_->enqueue([lease_id, at = run_.now_us()](store::Db& db) {
-      return lease::record_busy(db, lease_id, true, at);
-    }, run_.fence());
+    run_.journal_->enqueue(
+        [lease_id, at = run_.now_us()](store::Db& db) { return lease::record_busy(db, lease_id, true, at); },
+        run_.fence());
   co_return success();
 }
 
@@ -193,20 +193,23 @@ Value Calls::setup_of(const CallSpec& spec) {
 store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec,
                                          std::int64_t generation) const {
   return [lease_id, spec = spec.to_json(), generation, run = run_.config_.number](store::Db& db) -> Result<> {
-    return db.run("INSERT INTO setups(lease,n,spec,generation,entry) "
-                  "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3,"
-                  "COALESCE((SELECT MAX(id) FROM entries WHERE id>=?4 AND id<?5),0))",
-                  {lease_id, spec, generation, entry_id(run, 0), entry_id(run + 1, 0)});
+    return db.run(
+        "INSERT INTO setups(lease,n,spec,generation,entry) "
+        "VALUES(?1,(SELECT COALESCE(MAX(n),0)+1 FROM setups WHERE lease=?1),?2,?3,"
+        "COALESCE((SELECT MAX(id) FROM entries WHERE id>=?4 AND id<?5),0))",
+        {lease_id, spec, generation, entry_id(run, 0), entry_id(run + 1, 0)});
   };
 }
 
 // In order; twice the same is once, at the later place.
 Result<std::vector<Calls::Setup>> Calls::owed_setups(const std::string& lease_id, std::int64_t generation) const {
   std::vector<Setup> out;
-  RILLE_CHECK(run_.journal_->reader().query(
-      "SELECT n,spec FROM setups AS s WHERE lease=?1 AND generation<?2 "
-      "AND n=(SELECT MAX(n) FROM setups WHERE lease=?1 AND spec=s.spec) ORDER BY n",
-      {lease_id, generation}, [&](const store::Row& row) { out.push_back({row.integer(0), row.text(1)}); }));
+  RILLE_CHECK(
+      run_.journal_->reader().query("SELECT n,spec FROM setups AS s WHERE lease=?1 AND generation<?2 "
+                                    "AND n=(SELECT MAX(n) FROM setups WHERE lease=?1 AND spec=s.spec) ORDER BY n",
+                                    {lease_id, generation}, [&](const store::Row& row) {
+                                      out.push_back({row.integer(0), row.text(1)});
+                                    }));
   return out;
 }
 
@@ -238,7 +241,9 @@ Async<> Calls::set_up_alone(std::string lease_id, std::int64_t generation, std::
 Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
                           std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   const bool files = spec.text("what") == "stage";
-  run_.event("set_up_again", Value().set("lease", lease_id).set("generation", generation)
+  run_.event("set_up_again", Value()
+                                 .set("lease", lease_id)
+                                 .set("generation", generation)
                                  .set("what", files ? "stage " + spec.text("to") : spec.text("name")));
   if (!files) co_return co_await set_up_call(lease_id, n, generation, std::move(spec), std::move(agent), token);
   std::string local = spec.text("from");

@@ -17,7 +17,7 @@ class Measuring {
  public:
   // workload: its name, where the loop tells none.
   Measuring(std::string home, std::string run, std::string workload);
-  ~Measuring();                        // keeps what is left; a failure of that is not told
+  ~Measuring();  // keeps what is left; a failure of that is not told
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 

@@ -39,11 +39,15 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
   if (generation < known.generation || (generation == known.generation && deadline_us == known.deadline_us)) return;
   known.generation = generation;
   known.deadline_us = deadline_us;
-  run_.journal_->enqueue([lease_id, generation, deadline_us](store::Db& db) {
-    return db.run("INSERT OR REPLACE INTO notices(lease,generation,deadline_us) VALUES(?,?,?)",
-                  {lease_id, generation, deadline_us});
-  }, run_.fence());
-  run_.event("preempting", Value().set("lease", lease_id).set("name", (*l)->name)
+  run_.journal_->enqueue(
+      [lease_id, generation, deadline_us](store::Db& db) {
+        return db.run("INSERT OR REPLACE INTO notices(lease,generation,deadline_us) VALUES(?,?,?)",
+                      {lease_id, generation, deadline_us});
+      },
+      run_.fence());
+  run_.event("preempting", Value()
+                               .set("lease", lease_id)
+                               .set("name", (*l)->name)
                                .set("generation", generation)
                                .set("deadline", static_cast<double>(deadline_us) / 1e6));
   tell_working(lease_id, generation);
@@ -107,8 +111,8 @@ bool Calls::has_left(const agent::CallStatus& status) {
 // The call has ended to go on elsewhere. Its last checkpoint is brought here as long as there is a chance, then the
 // lease moves. When others still work there past the deadline, the machine stays and this gives back without a move:
 // the call begins again where it is.
-Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent,
-                                 Value saved, CancelToken token) {
+Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
+                                 CancelToken token) {
   const std::string lease_id = keeper->lease;
   const std::int64_t generation = keeper->generation, until_us = deadline_us(lease_id, generation);
   if (saved.integer("step", -1) > keeper->latest.integer("step", -1)) keeper->latest = std::move(saved);
@@ -125,8 +129,11 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
   }
   const bool kept = keeper->kept_step >= step && keeper->warning.empty();
   working_[lease_id][keeper->key].left = true;
-  run_.event("call_left", Value().set("lease", lease_id).set("generation", generation)
-                              .set("step", keeper->latest["step"]).set("kept", kept));
+  run_.event("call_left", Value()
+                              .set("lease", lease_id)
+                              .set("generation", generation)
+                              .set("step", keeper->latest["step"])
+                              .set("kept", kept));
   while (others_work(lease_id, generation)) {
     if (run_.now_us() >= until_us + overdue_us) co_return success();
     RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
@@ -142,9 +149,8 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
 bool Calls::others_work(const std::string& lease_id, std::int64_t generation) const {
   auto it = working_.find(lease_id);
   if (it == working_.end()) return false;
-  return std::any_of(it->second.begin(), it->second.end(), [&](const auto& one) {
-    return one.second.generation == generation && !one.second.left;
-  });
+  return std::any_of(it->second.begin(), it->second.end(),
+                     [&](const auto& one) { return one.second.generation == generation && !one.second.left; });
 }
 
 // For the script: what is known, or what the provider says now. A provider that is out of order says nothing.

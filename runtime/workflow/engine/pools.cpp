@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/engine.hpp"
+#include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {
 
@@ -20,9 +20,7 @@ struct Holder {
 
 }  // namespace
 
-Value PoolSpec::to_value() const {
-  return Value().set("slots", slots).set("rate", rate).set("per_ms", per_ms);
-}
+Value PoolSpec::to_value() const { return Value().set("slots", slots).set("rate", rate).set("per_ms", per_ms); }
 
 // In line, from the first attempt to the grant.
 struct Pools::Waiter {
@@ -37,7 +35,7 @@ struct Pools::Waiter {
   bool first() const { return pools.waiting_.at(name).front() == this; }
   Pools& pools;
   std::string name;
-  std::optional<CancelSource> rest;    // ends its pause
+  std::optional<CancelSource> rest;  // ends its pause
 };
 
 void Pools::wake_next(const std::string& pool) {
@@ -65,11 +63,10 @@ Async<> Pools::acquire(PoolSpec pool, std::string key, store::Fence run, CancelT
 
 Async<Pools::Answer> Pools::attempt(PoolSpec pool, std::string key, store::Fence run) {
   std::vector<Holder> dead;
-  RILLE_CO_CHECK(journal_.reader().query(
-      "SELECT DISTINCT run,epoch FROM permits WHERE pool=? AND run<>?", {pool.name, run.run},
-      [&](const store::Row& row) {
-        if (!alive_(row.text(0))) dead.push_back({row.text(0), row.integer(1)});
-      }));
+  RILLE_CO_CHECK(journal_.reader().query("SELECT DISTINCT run,epoch FROM permits WHERE pool=? AND run<>?",
+                                         {pool.name, run.run}, [&](const store::Row& row) {
+                                           if (!alive_(row.text(0))) dead.push_back({row.text(0), row.integer(1)});
+                                         }));
   auto answer = std::make_shared<Answer>();
   const std::int64_t now = loop_.clock().wall_us();
   store::Journal::Write write = [pool, key, run, dead, answer, now](store::Db& db) -> Result<> {

@@ -16,18 +16,17 @@
 namespace rille::engine {
 
 struct PoolSpec {
-  PoolSpec() = default;                // not an aggregate: see loop/task.hpp
+  PoolSpec() = default;  // not an aggregate: see loop/task.hpp
   std::string name;
-  std::int64_t slots = 0;              // permits held at a time; 0: any number
-  std::int64_t rate = 0, per_ms = 0;   // permits given in that time; 0: any number
+  std::int64_t slots = 0;             // permits held at a time; 0: any number
+  std::int64_t rate = 0, per_ms = 0;  // permits given in that time; 0: any number
   Value to_value() const;
 };
 
 class Pools {
  public:
   using Alive = std::function<bool(const std::string& run)>;
-  Pools(Loop& loop, store::Journal& journal, Alive alive)
-      : loop_(loop), journal_(journal), alive_(std::move(alive)) {}
+  Pools(Loop& loop, store::Journal& journal, Alive alive) : loop_(loop), journal_(journal), alive_(std::move(alive)) {}
 
   // Waits for a permit, first come, first served within this process. The same key of the same run gets the one that
   // it holds.
@@ -38,7 +37,7 @@ class Pools {
   struct Waiter;
   struct Answer {
     bool granted = false;
-    std::int64_t not_before_us = 0;    // the rate's word; 0: a slot is wanted
+    std::int64_t not_before_us = 0;  // the rate's word; 0: a slot is wanted
   };
   Async<Answer> attempt(PoolSpec pool, std::string key, store::Fence run);
   void wake_next(const std::string& pool);

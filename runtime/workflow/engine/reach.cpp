@@ -20,8 +20,8 @@ namespace {
 
 using provider::MachineState;
 
-constexpr std::int64_t boot_max_ms = 20 * 60'000;     // pending, from its rent on
-constexpr std::int64_t unreachable_ms = 300'000;      // live: for one that has never answered, or may be replaced
+constexpr std::int64_t boot_max_ms = 20 * 60'000;  // pending, from its rent on
+constexpr std::int64_t unreachable_ms = 300'000;   // live: for one that has never answered, or may be replaced
 constexpr std::int64_t first_look_ms = 200, longest_look_ms = 5'000;
 constexpr std::int64_t told_after_ms = 20'000, told_every_ms = 30'000;
 
@@ -53,11 +53,11 @@ Error is_gone(const lease::Lease& l) {
 struct Calls::Reaching {
   lease::Lease lease;
   CancelToken token;
-  bool fresh = false;                  // it has never answered
-  std::int64_t since_us = 0;           // of the wait: a fresh machine's since it was rented
-  std::int64_t up_us = 0;              // no longer than since then it is known to be live
-  std::int64_t not_yet_us = 0;         // it did not run then, says its provider
-  int looks = 0;                       // that found it pending
+  bool fresh = false;           // it has never answered
+  std::int64_t since_us = 0;    // of the wait: a fresh machine's since it was rented
+  std::int64_t up_us = 0;       // no longer than since then it is known to be live
+  std::int64_t not_yet_us = 0;  // it did not run then, says its provider
+  int looks = 0;                // that found it pending
   provider::Machine machine;
 
   bool hopeless() const { return machine.details.boolean("hopeless"); }  // says its provider
@@ -76,10 +76,10 @@ struct Calls::Reaching {
   Error unanswering(Error last, std::int64_t waited_ms) const {
     const std::string words = words_of(machine);
     Error e = last;
-    e.message = fmt::format("the machine of '{}' ({}) {} for {}, although {} says {}{}{}; at last: {}", lease.name,
-                            lease.machine_id, fresh ? "has never answered" : "has not answered",
-                            whole_seconds(waited_ms), lease.provider, to_string(machine.state),
-                            words.empty() ? "" : ": ", words, last.message);
+    e.message =
+        fmt::format("the machine of '{}' ({}) {} for {}, although {} says {}{}{}; at last: {}", lease.name,
+                    lease.machine_id, fresh ? "has never answered" : "has not answered", whole_seconds(waited_ms),
+                    lease.provider, to_string(machine.state), words.empty() ? "" : ": ", words, last.message);
     e.code = "agent_unreachable";
     return std::move(e).with_cause(std::move(last));
   }
@@ -91,9 +91,12 @@ void Calls::tell_starting(const Reaching& r, const std::string& why) {
   std::int64_t& told_us = told_starting_us_[r.lease.id];
   if (now - r.since_us < told_after_ms * 1000 || now - told_us < told_every_ms * 1000) return;
   told_us = now;
-  run_.event("starting", Value().set("lease", r.lease.id).set("name", r.lease.name)
+  run_.event("starting", Value()
+                             .set("lease", r.lease.id)
+                             .set("name", r.lease.name)
                              .set("state", std::string(to_string(r.machine.state)))
-                             .set("waited_ms", (now - r.since_us) / 1000).set("message", why));
+                             .set("waited_ms", (now - r.since_us) / 1000)
+                             .set("message", why));
 }
 
 Async<> Calls::await_start(Reaching& r) {
@@ -121,10 +124,12 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
   clients_[l.id] = shared;
   if (l.request.idle_after_ms > 0 && !run_.config_.simulation) run_.loop().spawn(follow(l.id, l.generation, shared));
   const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
-  run_.journal_->enqueue([id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
-    if (running_us) RILLE_CHECK(lease::record_running(db, id, running_us));
-    return lease::record_ready(db, id, at);
-  }, run_.fence());
+  run_.journal_->enqueue(
+      [id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
+        if (running_us) RILLE_CHECK(lease::record_running(db, id, running_us));
+        return lease::record_ready(db, id, at);
+      },
+      run_.fence());
   (void)co_await tell_unwanted(l.id, shared);
   co_return shared;
 }

@@ -1,14 +1,15 @@
 // A run that nobody wants to see any more: its record and its files go. What it has cost does not: the rows of its
 // leases, which month and tag budgets add up, and the audit trail, whose hashes would break.
+#include "runtime/workflow/engine/remove.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <vector>
 
 #include "runtime/core/base/run_state.hpp"
-#include "runtime/workflow/engine/entries.hpp"
-#include "runtime/workflow/engine/remove.hpp"
 #include "runtime/core/store/blobs.hpp"
+#include "runtime/workflow/engine/entries.hpp"
 
 namespace rille::engine {
 
@@ -19,7 +20,8 @@ Result<std::vector<std::string>> with_children(store::Db& db, const std::string&
   std::vector<std::string> out;
   RILLE_CHECK(db.query(
       "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
-      "SELECT id FROM these", {run}, [&](const store::Row& row) { out.push_back(row.text(0)); }));
+      "SELECT id FROM these",
+      {run}, [&](const store::Row& row) { out.push_back(row.text(0)); }));
   return out;
 }
 
@@ -59,8 +61,8 @@ Result<> sweep(store::Db& db, const std::string& home) {
   RILLE_CHECK(db.run("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM sources)"));
   return store::Blobs(home + "/blobs").sweep([&](const std::string& name) -> Result<bool> {
     bool named = false;
-    RILLE_CHECK(db.query("SELECT 1 FROM entries WHERE blob=? LIMIT 1", {name},
-                         [&](const store::Row&) { named = true; }));
+    RILLE_CHECK(
+        db.query("SELECT 1 FROM entries WHERE blob=? LIMIT 1", {name}, [&](const store::Row&) { named = true; }));
     return named;
   });
 }
@@ -73,8 +75,8 @@ Async<> remove_run(Engine& engine, std::string id) {
     co_return make_error(ErrorKind::state, fmt::format("run {} has been removed already", row.id),
                          fmt::format("what it cost is kept: rille cost {}", row.id));
   if (!row.parent.empty())
-    co_return make_error(ErrorKind::state, fmt::format("run {} was started by {}, which goes with it", row.id,
-                                                       row.parent),
+    co_return make_error(ErrorKind::state,
+                         fmt::format("run {} was started by {}, which goes with it", row.id, row.parent),
                          fmt::format("name that one: rille rm {}", row.parent));
   auto gone = std::make_shared<std::vector<std::string>>();
   store::Journal::Write write = [gone, run = row.id](store::Db& db) -> Result<> {

@@ -13,7 +13,7 @@ namespace rille::engine {
 // A cancel of the whole run takes effect after the delivery of one completion and before the next, which is recorded
 // before anything follows from it: a resumed run unwinds from the same place.
 struct PlannedCancel {
-  std::int64_t after = 0;              // seq of the last completion that came before it; -1: before the run's start
+  std::int64_t after = 0;  // seq of the last completion that came before it; -1: before the run's start
   Error reason;
   bool recorded = false;
 };

@@ -10,10 +10,10 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/entries.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
-#include "runtime/core/store/audit.hpp"
 
 namespace rille::engine {
 
@@ -22,7 +22,7 @@ namespace {
 // As much of an entry as a cut needs.
 struct Mark {
   std::int64_t seq = 0, started_us = 0, ended_us = 0;
-  std::string key, source, lease;      // lease: of a rent that came to something, the id of its row
+  std::string key, source, lease;  // lease: of a rent that came to something, the id of its row
 };
 
 // A fork that has rented anew has rows of its own; those of its other leases are its origin's, as the record says.
@@ -34,38 +34,35 @@ Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& re
 
 Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::int64_t number) {
   std::vector<Mark> out;
-  RILLE_CHECK(db.query(
-      "SELECT id-?1, started_us, ended_us, fiber||'/'||name||'#'||occurrence, source, "
-      "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
-      {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
-        Mark m;
-        m.seq = row.integer(0);
-        m.started_us = row.integer(1);
-        m.ended_us = row.integer(2);
-        m.key = row.text(3);
-        m.source = row.text(4);
-        if (!row.null(5))
-          if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
-        out.push_back(std::move(m));
-      }));
+  RILLE_CHECK(
+      db.query("SELECT id-?1, started_us, ended_us, fiber||'/'||name||'#'||occurrence, source, "
+               "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
+               {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
+                 Mark m;
+                 m.seq = row.integer(0);
+                 m.started_us = row.integer(1);
+                 m.ended_us = row.integer(2);
+                 m.key = row.text(3);
+                 m.source = row.text(4);
+                 if (!row.null(5))
+                   if (Result<Value> v = Value::from_json(row.text(5))) m.lease = v->text("lease");
+                 out.push_back(std::move(m));
+               }));
   for (Mark& m : out)
-    if (!m.lease.empty()) {
-      RILLE_TRY(m.lease, row_of(db, run, m, m.lease));
-    }
+    if (!m.lease.empty()) { RILLE_TRY(m.lease, row_of(db, run, m, m.lease)); }
   return out;
 }
 
 // What has begun and not completed has a key, too: it comes after everything.
 Result<std::optional<Mark>> begun_mark(store::Db& db, std::int64_t number, const std::string& key) {
   std::optional<Mark> out;
-  RILLE_CHECK(db.query(
-      "SELECT source FROM begun WHERE run=? AND fiber||'/'||name||'#'||occurrence=?", {number, key},
-      [&](const store::Row& row) {
-        out.emplace();
-        out->seq = out->started_us = out->ended_us = std::numeric_limits<std::int64_t>::max();
-        out->key = key;
-        out->source = row.text(0);
-      }));
+  RILLE_CHECK(db.query("SELECT source FROM begun WHERE run=? AND fiber||'/'||name||'#'||occurrence=?", {number, key},
+                       [&](const store::Row& row) {
+                         out.emplace();
+                         out->seq = out->started_us = out->ended_us = std::numeric_limits<std::int64_t>::max();
+                         out->key = key;
+                         out->source = row.text(0);
+                       }));
   return out;
 }
 
@@ -78,10 +75,10 @@ Result<std::map<std::string, Machine>> machines_of(store::Db& db, const std::vec
   std::map<std::string, Machine> out;
   for (const Mark& m : marks)
     if (!m.lease.empty())
-      RILLE_CHECK(db.query("SELECT name,state,released_us FROM leases WHERE id=?", {m.lease},
-                           [&](const store::Row& row) {
-                             out[m.lease] = {row.text(0), row.text(1), row.integer(2)};
-                           }));
+      RILLE_CHECK(
+          db.query("SELECT name,state,released_us FROM leases WHERE id=?", {m.lease}, [&](const store::Row& row) {
+            out[m.lease] = {row.text(0), row.text(1), row.integer(2)};
+          }));
   return out;
 }
 
@@ -101,16 +98,20 @@ constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
 Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, std::int64_t cut_id,
                     std::int64_t now_us) {
   std::string own = lease::Manager::lease_id(fork, rent.key);
-  RILLE_CHECK(db.run(
-      "INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,"
-      "created_us,expires_us,released_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
-      "SELECT ?1,?2,name,scope,0,provider,'released','','',price_micros_per_hour,?3,?3+expires_us-created_us,"
-      "?3,cap_micros_per_hour,disk_micros_per_hour,0,'forked from '||run FROM leases WHERE id=?4",
-      {own, fork, now_us, rent.lease}));
-  RILLE_CHECK(db.run("INSERT INTO requests(lease,request,options) SELECT last_insert_rowid(),request,options "
-                     "FROM requests WHERE lease=(SELECT number FROM leases WHERE id=?)", {rent.lease}));
-  return db.run("INSERT INTO setups(lease,n,spec,generation,entry) SELECT ?1,n,spec,0,0 FROM setups "
-                "WHERE lease=?2 AND entry<?3", {own, rent.lease, cut_id});
+  RILLE_CHECK(
+      db.run("INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,"
+             "created_us,expires_us,released_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,replacing) "
+             "SELECT ?1,?2,name,scope,0,provider,'released','','',price_micros_per_hour,?3,?3+expires_us-created_us,"
+             "?3,cap_micros_per_hour,disk_micros_per_hour,0,'forked from '||run FROM leases WHERE id=?4",
+             {own, fork, now_us, rent.lease}));
+  RILLE_CHECK(
+      db.run("INSERT INTO requests(lease,request,options) SELECT last_insert_rowid(),request,options "
+             "FROM requests WHERE lease=(SELECT number FROM leases WHERE id=?)",
+             {rent.lease}));
+  return db.run(
+      "INSERT INTO setups(lease,n,spec,generation,entry) SELECT ?1,n,spec,0,0 FROM setups "
+      "WHERE lease=?2 AND entry<?3",
+      {own, rent.lease, cut_id});
 }
 
 }  // namespace
@@ -182,10 +183,10 @@ Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
   std::string seed = from.seed.empty() ? from.id : from.seed;
   store::Journal::Write write = [place, now, seed, forked = cut.run, old = from.id,
                                  at = cut.key](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.run(
-        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed,"
-        "tag) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag FROM runs WHERE id=?5",
-        {forked, now, old + " " + at, seed, old}));
+    RILLE_CHECK(
+        db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,forked_from,seed,"
+               "tag) SELECT ?1,script,mode,'suspended',1,args,?2,?2,host,0,?3,?4,tag FROM runs WHERE id=?5",
+               {forked, now, old + " " + at, seed, old}));
     RILLE_CHECK(db.run("INSERT INTO sources(run,module,sha256) SELECT ?1,module,sha256 FROM sources WHERE run=?2",
                        {forked, old}));
     RILLE_TRY(std::int64_t number, run_number(db, forked));
@@ -210,16 +211,16 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
                      const std::string& key) {
   std::int64_t end = entry_id(number + 1, 0);
   // What was under way at that moment has its rows from then: attempts, ends of pauses, uncertainty.
-  RILLE_CHECK(db.run(
-      "DELETE FROM begun WHERE run=?1 AND (fiber||'/'||name||'#'||occurrence=?4 "
-      "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
-      "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
-      {number, from, end, key}));
+  RILLE_CHECK(
+      db.run("DELETE FROM begun WHERE run=?1 AND (fiber||'/'||name||'#'||occurrence=?4 "
+             "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
+             "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
+             {number, from, end, key}));
   // Messages that are taken again.
-  RILLE_CHECK(db.run(
-      "UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
-      "(SELECT fiber||'/'||name||'#'||occurrence FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
-      {run, from, end}));
+  RILLE_CHECK(
+      db.run("UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
+             "(SELECT fiber||'/'||name||'#'||occurrence FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
+             {run, from, end}));
   // Leases that are rented again: their rows go on with the next generation.
   RILLE_CHECK(db.run(
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
@@ -259,9 +260,9 @@ Async<Cut> Engine::invalidate(std::string id, std::string key) {
 Result<std::string> Engine::failed_at(const std::string& id) const {
   RILLE_TRY(RunRow row, run(id));
   if (!row.error || row.state == "diverged" || row.error->kind == ErrorKind::cancelled)
-    return make_error(ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
-                      fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`",
-                                  row.id));
+    return make_error(
+        ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
+        fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`", row.id));
   // A program that ends with another code than 0 has a result; what was made of it is the error.
   const bool by_exit = row.error->code.starts_with("exit ");
   std::string key;
@@ -270,11 +271,12 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
     if (failed || (by_exit && e.kind == "exec" && e.name == row.error->operation)) key = key_of(e);
   }));
   if (!key.empty()) return key;
-  return make_error(ErrorKind::state,
-                    fmt::format("run {} failed in the script itself, not in a step or call: {}", row.id,
-                                row.error->message),
-                    fmt::format("go back to before it with `rille invalidate {0} KEY`, then "
-                                "`rille resume {0} --with NEW.lua`; the keys: `rille show {0}`", row.id));
+  return make_error(
+      ErrorKind::state,
+      fmt::format("run {} failed in the script itself, not in a step or call: {}", row.id, row.error->message),
+      fmt::format("go back to before it with `rille invalidate {0} KEY`, then "
+                  "`rille resume {0} --with NEW.lua`; the keys: `rille show {0}`",
+                  row.id));
 }
 
 }  // namespace rille::engine

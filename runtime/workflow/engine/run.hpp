@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "runtime/core/base/guest.hpp"
+#include "runtime/core/loop/loop.hpp"
 #include "runtime/workflow/engine/pools.hpp"
 #include "runtime/workflow/engine/step.hpp"
-#include "runtime/core/loop/loop.hpp"
 
 namespace rille::engine {
 
@@ -35,13 +35,13 @@ struct Operation {
   Operation(std::string k, std::string n, Value a, std::string s)
       : kind(std::move(k)), name(std::move(n)), args(std::move(a)), source(std::move(s)) {}
   std::string kind, name;
-  Value args;               // hashed into the entry; a change is divergence
-  std::string source;       // "train.lua:12", for messages
+  Value args;          // hashed into the entry; a change is divergence
+  std::string source;  // "train.lua:12", for messages
 };
 
 // What a script sees of a lease. A lease is logical: the name is its identity, generations are machines behind it.
 struct LeaseView {
-  std::string id;                      // unique; derived from run and name
+  std::string id;  // unique; derived from run and name
   std::string name, provider, state, machine_id, region, gpu;
   int gpu_count = 0, generation = 1, vcpus = 0;
   std::int64_t memory_bytes = 0, price_micros_per_hour = 0, created_wall_us = 0, expires_wall_us = 0, spent_micros = 0;
@@ -54,29 +54,29 @@ struct LeaseView {
 // A function or a program to run on an instance.
 struct CallSpec {
   std::string name;
-  Value payload;                       // kind "lua": what the host's shipping made; kind "exec": {argv, env, ...}
-  std::string kind = "lua";            // or "exec"
-  bool keep_checkpoints = false;       // checkpoint = rille.home: copy what the call publishes to the run's home
-  bool setup = false;                  // also on each further machine of its lease, before anything else runs there
-  std::int64_t timeout_ms = 0;         // 0: none
+  Value payload;                  // kind "lua": what the host's shipping made; kind "exec": {argv, env, ...}
+  std::string kind = "lua";       // or "exec"
+  bool keep_checkpoints = false;  // checkpoint = rille.home: copy what the call publishes to the run's home
+  bool setup = false;             // also on each further machine of its lease, before anything else runs there
+  std::int64_t timeout_ms = 0;    // 0: none
   // what the args hash covers besides the name (source place, args); never bytecode
   std::string identity;
-  Value sim;                           // how it goes on a simulated machine; see sim_agents.hpp
+  Value sim;  // how it goes on a simulated machine; see sim_agents.hpp
 };
 
 // A run that a script starts and waits for.
 struct ChildSpec {
-  ChildSpec() = default;               // not an aggregate: see loop/task.hpp
-  std::string script;                  // a file, as seen from the folder of the parent's script
+  ChildSpec() = default;  // not an aggregate: see loop/task.hpp
+  std::string script;     // a file, as seen from the folder of the parent's script
   Value args;
-  std::string id;                      // of whoever asks first; the others get its outcome. "" = made from the parent's
+  std::string id;  // of whoever asks first; the others get its outcome. "" = made from the parent's
 };
 
 // What the host program allows a run, whatever its script says. -1: no limit.
 struct RunLimits {
   RunLimits() = default;
-  std::int64_t spend_micros = -1;      // the highest budget that rille.budget may set
-  std::int64_t leases_max = -1;        // held at a time
+  std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
+  std::int64_t leases_max = -1;    // held at a time
 };
 
 class Run;
@@ -100,10 +100,10 @@ class ChildPrograms {
 
 // What the edge is told. All optional; called on the loop thread.
 struct RunHooks {
-  std::function<void(std::string_view text)> print;        // output of the script and of its calls, as it was written
-  std::function<void(const Value& progress)> progress;     // {what, done, total, unit, loss, rate, seconds_left, ...}
-  std::function<void(const Value& event)> event;           // {event, ...}: rent, live, released, step, retry, warning
-  std::shared_ptr<ChildPrograms> children;                 // null: this run cannot start others
+  std::function<void(std::string_view text)> print;     // output of the script and of its calls, as it was written
+  std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
+  std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
+  std::shared_ptr<ChildPrograms> children;              // null: this run cannot start others
 };
 
 class Run : public FiberSink {
@@ -114,7 +114,7 @@ class Run : public FiberSink {
   virtual const RunHooks& hooks() const = 0;
   // <RILLE_HOME>/runs/<id>, made on demand; for ephemeral runs the working directory.
   virtual std::string home() const = 0;
-  virtual Value args() const = 0;      // the run's input, as given by --x and `args`
+  virtual Value args() const = 0;  // the run's input, as given by --x and `args`
 
   // Before execute.
   virtual void limit(const RunLimits&) {}
@@ -131,11 +131,11 @@ class Run : public FiberSink {
   virtual std::int64_t look_at_clock() = 0;
 
   // --- what a guest asks about a fiber
-  virtual const Error* cancelled(FiberId fiber) const = 0;   // why it must unwind now, or null
+  virtual const Error* cancelled(FiberId fiber) const = 0;  // why it must unwind now, or null
   // Whether what happens now happened before, in the record: output of the script was shown then.
   virtual bool replaying() const = 0;
-  virtual std::uint64_t seed(FiberId fiber) const = 0;       // from run id and fiber path
-  virtual std::string path(FiberId fiber) const = 0;         // "main/worker#1"
+  virtual std::uint64_t seed(FiberId fiber) const = 0;  // from run id and fiber path
+  virtual std::string path(FiberId fiber) const = 0;    // "main/worker#1"
   // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
 
@@ -181,11 +181,11 @@ class Run : public FiberSink {
   virtual bool plain_begin(FiberId, std::string_view /*name*/, std::string_view /*source*/, std::uint64_t& /*seed*/) {
     return false;
   }
-  virtual void plain_waits(FiberId) {}   // the body suspends: that it has begun is recorded
+  virtual void plain_waits(FiberId) {}  // the body suspends: that it has begun is recorded
   virtual bool plain_end(FiberId, const Value& /*result*/) { return false; }
   virtual StepTicket plain_ticket(FiberId) { return {}; }
   virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
-  virtual Async<double> now(FiberId fiber, std::string source) = 0;               // seconds since 1970, UTC
+  virtual Async<double> now(FiberId fiber, std::string source) = 0;  // seconds since 1970, UTC
   // Whether code that this marker guards is this run's: true, and recorded, unless the run came past this place before
   // the marker was put there.
   virtual Async<bool> patched(FiberId fiber, std::string name, std::string source) = 0;
@@ -218,10 +218,10 @@ class Run : public FiberSink {
   }
   virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
   virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;
-  virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to,
-                             Value options, std::string source) = 0;
-  virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to,
-                           Value options, std::string source) = 0;
+  virtual Async<Value> stage(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                             std::string source) = 0;
+  virtual Async<Value> get(FiberId fiber, std::string lease_id, std::string from, std::string to, Value options,
+                           std::string source) = 0;
 
   // A permit of a pool, for the time until pool_leave, which wants what this gives.
   virtual Async<std::string> pool_enter(FiberId fiber, PoolSpec pool, std::string source) = 0;

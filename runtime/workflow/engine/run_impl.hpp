@@ -9,17 +9,17 @@
 #include <unordered_map>
 
 #include "runtime/core/base/deadline.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "runtime/workflow/engine/machines.hpp"
 #include "runtime/workflow/engine/replay.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
 #include "runtime/workflow/engine/scheduler.hpp"
-#include "runtime/core/store/journal.hpp"
 
 namespace rille::lease {
 class Manager;
 struct Money;
-}
+}  // namespace rille::lease
 
 namespace rille::engine {
 
@@ -33,18 +33,18 @@ constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a"; 
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
-  std::int64_t number = 0;             // in its fiber; 0: the fiber's own
+  std::int64_t number = 0;  // in its fiber; 0: the fiber's own
   ScopeRecord* parent = nullptr;
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;
-  bool transparent = false;            // an entry at the prompt: owns nothing
-  bool releases = false;               // what it holds is being released, or was
-  bool shielded = false;               // unwinding: cancellation has been delivered, cleanup is not disturbed by it
-  std::set<FiberId> children;          // fibers spawned in it that have not ended
-  std::vector<std::string> leases;     // in the order of renting
-  std::optional<Error> failure;        // the first error of a child
-  std::vector<Wake<bool>> settled;     // wait for `children` to be empty
-  std::vector<FiberId> failed;         // its ended children that failures_ remembers
+  bool transparent = false;         // an entry at the prompt: owns nothing
+  bool releases = false;            // what it holds is being released, or was
+  bool shielded = false;            // unwinding: cancellation has been delivered, cleanup is not disturbed by it
+  std::set<FiberId> children;       // fibers spawned in it that have not ended
+  std::vector<std::string> leases;  // in the order of renting
+  std::optional<Error> failure;     // the first error of a child
+  std::vector<Wake<bool>> settled;  // wait for `children` to be empty
+  std::vector<FiberId> failed;      // its ended children that failures_ remembers
   CancelToken::Registration interrupt;
 };
 
@@ -52,8 +52,8 @@ struct ScopeRecord {
 struct PlainStep {
   std::string name, source;
   std::int64_t pos = 0, occurrence = 0, started_us = 0;
-  std::int64_t seq = 0;                // of the outcome that the fiber waits for; 0: none
-  std::uint64_t ticket = 0;            // the step's entry once it has left the short way
+  std::int64_t seq = 0;      // of the outcome that the fiber waits for; 0: none
+  std::uint64_t ticket = 0;  // the step's entry once it has left the short way
 };
 
 // A permit that the record says the fiber has, and that it takes again when it goes live.
@@ -67,7 +67,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
   std::string path;
   ScopeRecord* root = nullptr;
-  ScopeRecord* scope = nullptr;        // innermost
+  ScopeRecord* scope = nullptr;  // innermost
   std::int64_t next_pos = 0, scopes = 0;
   mutable std::optional<std::uint64_t> seed;  // derived once
   // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
@@ -75,7 +75,7 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
   PlainStep plain;
   mutable std::optional<std::uint64_t> plain_seed;  // of its steps, as far as they share it
-  int waiting = 0;                     // in a wait of the engine that only replay or other fibers can end
+  int waiting = 0;                                  // in a wait of the engine that only replay or other fibers can end
   bool body_done = false, ended = false;
   std::vector<OwedPermit> owed;
   Result<Value> result = Value();
@@ -98,10 +98,10 @@ struct Slot {
   Operation operation;
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
-  bool begun = false;                  // found in the record, begun and not completed
-  Value progress;                      // of a step: goes into the row with each start
+  bool begun = false;  // found in the record, begun and not completed
+  Value progress;      // of a step: goes into the row with each start
   std::optional<Result<Value>> recorded;
-  std::shared_ptr<QueuedEntry> row;    // once one has been queued or read
+  std::shared_ptr<QueuedEntry> row;  // once one has been queued or read
 };
 
 // A step between its begin and its end.
@@ -109,15 +109,15 @@ struct StepState {
   Slot slot;
   StepOptions options;
   FiberId fiber = 0;
-  std::int64_t since_us = 0;           // the beginning of the first attempt of this set
-  bool runs = false;                   // the body does
+  std::int64_t since_us = 0;  // the beginning of the first attempt of this set
+  bool runs = false;          // the body does
   // Of a body whose time is limited: its scope, when to cancel it by the monotonic clock, and that this has happened.
   ScopeId scope = 0;
   std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 for none
   std::unique_ptr<Timer> limit;
   std::optional<Error> late;
-  std::int64_t heartbeat_us = 0;       // when the last one was written
-  bool heartbeat_waits = false;        // a newer one, for this:
+  std::int64_t heartbeat_us = 0;  // when the last one was written
+  bool heartbeat_waits = false;   // a newer one, for this:
   std::unique_ptr<Timer> heartbeat;
 };
 
@@ -136,18 +136,18 @@ struct RunConfig {
   Mode mode = Mode::durable;
   Value args;
   RunHooks hooks;
-  std::int64_t epoch = 1, number = 0;  // as in the run's row; number: durable runs only
-  std::int64_t deadline_us = 0;        // wall time; 0: none
+  std::int64_t epoch = 1, number = 0;         // as in the run's row; number: durable runs only
+  std::int64_t deadline_us = 0;               // wall time; 0: none
   std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
-  bool died = true;                    // the process that ran it before, if any: it has not suspended it
+  bool died = true;                           // the process that ran it before, if any: it has not suspended it
   std::string self_exe;
   std::function<std::string()> install_identity;
-  Simulation* simulation = nullptr;    // the world it is rehearsed in; null: the real one
+  Simulation* simulation = nullptr;        // the world it is rehearsed in; null: the real one
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
-  RunLock lock;                        // held while the run is
-  class Engine* engine = nullptr;      // null: ephemeral
-  std::string edited;                  // the script that it goes on with instead of the pinned one
-  std::string seed;                    // whose random numbers: "" = its own
+  RunLock lock;                            // held while the run is
+  class Engine* engine = nullptr;          // null: ephemeral
+  std::string edited;                      // the script that it goes on with instead of the pinned one
+  std::string seed;                        // whose random numbers: "" = its own
 };
 
 class RunImpl final : public Run, public Machines {
@@ -316,9 +316,9 @@ class RunImpl final : public Run, public Machines {
 
   Loop& loop_;
   RunConfig config_;
-  store::Journal* journal_;            // null: ephemeral
+  store::Journal* journal_;  // null: ephemeral
   store::Journal::SharedFence fence_;
-  lease::Manager* leases_;             // null: ephemeral
+  lease::Manager* leases_;  // null: ephemeral
   Replay replay_;
   Scheduler scheduler_;
   std::int64_t next_seq_ = 1;
@@ -326,39 +326,39 @@ class RunImpl final : public Run, public Machines {
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
   std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // that have not ended, and the main fiber
-  std::map<FiberId, Error> failures_;                 // of ended fibers, until the scope they were spawned in is left
+  std::map<FiberId, Error> failures_;  // of ended fibers, until the scope they were spawned in is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
-  std::map<std::int64_t, Wake<Result<>>> turns_;      // recorded completions that a fiber waits for, by seq
-  std::set<std::int64_t> passed_;                     // admitted, but cancelled before their turn
-  std::set<std::string> unwound_;                     // paths of fibers that ended by an error or a cancel
-  std::vector<Wake<Result<>>> gate_;                  // waits for the replay to be over
-  std::map<FiberId, Wake<Result<bool>>> patches_;     // markers that may be older than the record
-  std::vector<Wake<bool>> release_gates_;             // the same for releases; false: the record went on past this one
-  std::int64_t delivered_ = 0;                        // seq of the last completion that fibers have seen
+  std::map<std::int64_t, Wake<Result<>>> turns_;   // recorded completions that a fiber waits for, by seq
+  std::set<std::int64_t> passed_;                  // admitted, but cancelled before their turn
+  std::set<std::string> unwound_;                  // paths of fibers that ended by an error or a cancel
+  std::vector<Wake<Result<>>> gate_;               // waits for the replay to be over
+  std::map<FiberId, Wake<Result<bool>>> patches_;  // markers that may be older than the record
+  std::vector<Wake<bool>> release_gates_;          // the same for releases; false: the record went on past this one
+  std::int64_t delivered_ = 0;                     // seq of the last completion that fibers have seen
   std::optional<PlannedCancel> planned_cancel_;
   std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // that cancel is due since then, and nobody comes to rest
   std::map<std::uint64_t, StepState> steps_;
-  int bodies_ = 0;                                    // that run, or are about to
-  std::optional<Error> paused_;                       // nothing begins any more: the run is suspended once it is calm
+  int bodies_ = 0;               // that run, or are about to
+  std::optional<Error> paused_;  // nothing begins any more: the run is suspended once it is calm
   bool suspended_ = false;
-  std::vector<Wake<Result<>>> held_;                  // what would begin
-  std::optional<Wake<bool>> ended_;                   // the main fiber has ended, or the run is suspended
-  std::set<std::string> hinted_;                      // queries for offers that found nothing, as JSON
-  std::map<std::string, std::string> recorded_as_;    // of a fork: its leases, as the record of its origin names them
+  std::vector<Wake<Result<>>> held_;                // what would begin
+  std::optional<Wake<bool>> ended_;                 // the main fiber has ended, or the run is suspended
+  std::set<std::string> hinted_;                    // queries for offers that found nothing, as JSON
+  std::map<std::string, std::string> recorded_as_;  // of a fork: its leases, as the record of its origin names them
   std::unique_ptr<Timer> deadline_timer_;
-  std::optional<Deadline> deadline_;                  // of the run, since it was first looked at
+  std::optional<Deadline> deadline_;  // of the run, since it was first looked at
   std::uint64_t next_step_ = 1;
   std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
-  std::size_t plain_next_ = 0;                        // of plain_ready_: the one that is delivered next
-  std::set<std::string> taking_;                      // ids of messages whose taking is being committed
+  std::size_t plain_next_ = 0;    // of plain_ready_: the one that is delivered next
+  std::set<std::string> taking_;  // ids of messages whose taking is being committed
   std::map<std::string, std::string> pinned_;
-  bool edited_ = false;                // what is pinned from here on replaces what the journal has
-  bool followed_ = true;               // false: the edited sources are not pinned before the record has been followed
+  bool edited_ = false;   // what is pinned from here on replaces what the journal has
+  bool followed_ = true;  // false: the edited sources are not pinned before the record has been followed
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;
   std::string alert_url_;
-  double alert_share_ = 0;             // of the budget, at which to warn; 0: never, or warned already
+  double alert_share_ = 0;  // of the budget, at which to warn; 0: never, or warned already
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -12,7 +12,7 @@ namespace rille::engine {
 
 class RunLock {
  public:
-  RunLock() = default;                 // holds nothing
+  RunLock() = default;  // holds nothing
   RunLock(RunLock&& o) noexcept : fd_(std::exchange(o.fd_, -1)), held_(std::exchange(o.held_, nullptr)), run_(o.run_) {}
   RunLock& operator=(RunLock&& o) noexcept {
     std::swap(fd_, o.fd_);

@@ -5,7 +5,9 @@ namespace rille::engine {
 void Scheduler::schedule() {
   if (scheduled_) return;
   scheduled_ = true;
-  loop_.post([this, alive = alive_] { if (*alive) pump(); });
+  loop_.post([this, alive = alive_] {
+    if (*alive) pump();
+  });
 }
 
 namespace {
@@ -16,7 +18,9 @@ void Scheduler::pump() {
   auto alive = alive_;
   for (int calls = 0; !ready_.empty() || !deliveries_.empty(); ++calls) {
     if (calls == turn_calls_max) {  // fibers that keep each other busy must not starve the loop's I/O and timers
-      loop_.post([this, alive] { if (*alive) pump(); });
+      loop_.post([this, alive] {
+        if (*alive) pump();
+      });
       return;
     }
     auto& queue = ready_.empty() ? deliveries_ : ready_;

@@ -19,12 +19,20 @@ class Scheduler {
   explicit Scheduler(Loop& loop) : loop_(loop) {}
   ~Scheduler() { *alive_ = false; }
 
-  void ready(std::function<void()> fn) { ready_.push_back(std::move(fn)); schedule(); }
-  void deliver(std::function<void()> fn) { deliveries_.push_back(std::move(fn)); schedule(); }
+  void ready(std::function<void()> fn) {
+    ready_.push_back(std::move(fn));
+    schedule();
+  }
+  void deliver(std::function<void()> fn) {
+    deliveries_.push_back(std::move(fn));
+    schedule();
+  }
   // Called whenever what was woken has run until it waits again; may queue more.
   void on_quiet(std::function<void()> fn) { quiet_ = std::move(fn); }
   // Asks for on_quiet, also of a fiber that something outside of the scheduler woke.
-  void poke() { if (!scheduled_) ready([] {}); }
+  void poke() {
+    if (!scheduled_) ready([] {});
+  }
   Loop& loop() { return loop_; }
 
  private:
@@ -62,7 +70,9 @@ class Wake {
       bool await_ready() const noexcept { return state->value.has_value(); }
       void await_suspend(std::coroutine_handle<> h) noexcept { state->waiter = h; }
       T await_resume() { return std::move(*state->value); }
-      ~Awaiter() { if (state) state->waiter = {}; }
+      ~Awaiter() {
+        if (state) state->waiter = {};
+      }
     };
     return Awaiter{state_};
   }
@@ -73,7 +83,9 @@ class Wake {
     std::optional<T> value;
     std::coroutine_handle<> waiter;
   };
-  static void resume(State& state) { if (auto h = std::exchange(state.waiter, {})) h.resume(); }
+  static void resume(State& state) {
+    if (auto h = std::exchange(state.waiter, {})) h.resume();
+  }
   std::shared_ptr<State> state_;
 };
 

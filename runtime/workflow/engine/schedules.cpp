@@ -14,8 +14,8 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t late_us = 60'000'000;   // more than this, and an instant was missed
-constexpr std::size_t ticks_max = 100;         // of one schedule in one look
+constexpr std::int64_t late_us = 60'000'000;  // more than this, and an instant was missed
+constexpr std::size_t ticks_max = 100;        // of one schedule in one look
 
 Result<> check(const Schedule& s) {
   bool good = !s.name.empty() && s.name.size() <= 60 && std::isalnum(static_cast<unsigned char>(s.name[0]));
@@ -67,9 +67,10 @@ Async<> Schedules::add(Schedule schedule) {
   s->created_us = s->after_us = now_us();
   store::Journal::Write write = [s](store::Db& db) -> Result<> {
     std::string args = s->args.to_json();
-    RILLE_CHECK(db.run("INSERT OR IGNORE INTO schedules(name,timing,script,args,tag,missed,overlap,created_us,after_us)"
-                       " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?8)",
-                       {s->name, s->when, s->script, args, s->tag, s->missed, s->overlap, s->created_us}));
+    RILLE_CHECK(
+        db.run("INSERT OR IGNORE INTO schedules(name,timing,script,args,tag,missed,overlap,created_us,after_us)"
+               " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?8)",
+               {s->name, s->when, s->script, args, s->tag, s->missed, s->overlap, s->created_us}));
     if (db.changes() == 1) return {};
     return make_error(ErrorKind::state, fmt::format("there is a schedule '{}' already", s->name),
                       fmt::format("remove it first: rille schedule remove {}", s->name));
@@ -121,9 +122,10 @@ Result<std::int64_t> Schedules::next_us() const {
 
 Result<bool> Schedules::runs_still(const Schedule& s) const {
   bool runs = false;
-  RILLE_CHECK(journal_.reader().query("SELECT 1 FROM runs LEFT JOIN watched ON run=id WHERE id=? "
-                                      "AND state IN ('running','suspended') AND COALESCE(why,'')=''",
-                                      {s.last_run}, [&](const store::Row&) { runs = true; }));
+  RILLE_CHECK(
+      journal_.reader().query("SELECT 1 FROM runs LEFT JOIN watched ON run=id WHERE id=? "
+                              "AND state IN ('running','suspended') AND COALESCE(why,'')=''",
+                              {s.last_run}, [&](const store::Row&) { runs = true; }));
   return runs;
 }
 
@@ -164,20 +166,22 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
     auto mine = std::make_shared<bool>(false);
     store::Journal::Write write = [tick, schedule, mine, now](store::Db& db) -> Result<> {
       const Schedule& of = *schedule;
-      RILLE_CHECK(db.run("UPDATE schedules SET after_us=?1, last_run=CASE WHEN ?2='' THEN last_run ELSE ?2 END "
-                         "WHERE name=?3 AND after_us=?4 AND created_us=?5",
-                         {tick->due_us, tick->run, of.name, of.after_us, of.created_us}));
+      RILLE_CHECK(
+          db.run("UPDATE schedules SET after_us=?1, last_run=CASE WHEN ?2='' THEN last_run ELSE ?2 END "
+                 "WHERE name=?3 AND after_us=?4 AND created_us=?5",
+                 {tick->due_us, tick->run, of.name, of.after_us, of.created_us}));
       *mine = db.changes() == 1;
       if (!*mine || tick->run.empty()) return {};
       std::string args = of.args.to_json();
-      RILLE_CHECK(db.run("INSERT OR IGNORE INTO runs"
-                         "(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,tag) "
-                         "VALUES(?1,?2,'durable','suspended',0,?3,?4,?4,'',0,?5)",
-                         {tick->run, of.script, args, now, of.tag}));
+      RILLE_CHECK(
+          db.run("INSERT OR IGNORE INTO runs"
+                 "(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,tag) "
+                 "VALUES(?1,?2,'durable','suspended',0,?3,?4,?4,'',0,?5)",
+                 {tick->run, of.script, args, now, of.tag}));
       return db.run("INSERT OR IGNORE INTO watched(run,tries,next_us,seen) VALUES(?,0,0,0)", {tick->run});
     };
     RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
-    if (!*mine) co_return success();   // somebody else has dealt with it, or the schedule was removed
+    if (!*mine) co_return success();  // somebody else has dealt with it, or the schedule was removed
     s.after_us = due[i];
     if (!tick->run.empty()) s.last_run = tick->run;
     bool started = !tick->run.empty();

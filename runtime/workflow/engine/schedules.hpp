@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "runtime/core/base/value.hpp"
-#include "runtime/workflow/engine/timing.hpp"
 #include "runtime/core/store/journal.hpp"
+#include "runtime/workflow/engine/timing.hpp"
 
 namespace rille::engine {
 
 struct Schedule {
-  Schedule() = default;                // not an aggregate: see loop/task.hpp
+  Schedule() = default;  // not an aggregate: see loop/task.hpp
   std::string name, when, script, tag;
   Value args;
-  std::string missed = "one";          // of instants at which nobody looked: "skip", "one" (the last), "all"
+  std::string missed = "one";  // of instants at which nobody looked: "skip", "one" (the last), "all"
   // While its last run has not ended, and is not given up: "skip", "queue" (it waits), "cancel" (so does it), "allow".
   std::string overlap = "skip";
   std::int64_t created_us = 0;
-  std::int64_t after_us = 0;           // instants up to this one have been dealt with
-  std::string last_run;                // "": none yet
+  std::int64_t after_us = 0;  // instants up to this one have been dealt with
+  std::string last_run;       // "": none yet
   Value to_value() const;
 };
 
@@ -38,7 +38,7 @@ class Schedules {
   Schedules(Loop& loop, store::Journal& journal) : loop_(loop), journal_(journal) {}
   // invalid: the name, the timing, a policy. state: there is one of that name.
   Async<> add(Schedule schedule);
-  Async<> remove(std::string name);    // invalid: there is none (did you mean). Its runs stay
+  Async<> remove(std::string name);  // invalid: there is none (did you mean). Its runs stay
   Result<std::vector<Schedule>> all() const;
   // Makes runs of what is due now. In order of schedule and time; an error of one keeps none of the others.
   Async<std::vector<Tick>> look();

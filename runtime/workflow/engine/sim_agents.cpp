@@ -15,16 +15,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t boot_ms = 5'000;               // from a live machine to an agent that answers
-constexpr std::int64_t bytes_per_ms = 100'000;        // 100 MB/s
+constexpr std::int64_t boot_ms = 5'000;         // from a live machine to an agent that answers
+constexpr std::int64_t bytes_per_ms = 100'000;  // 100 MB/s
 constexpr std::int64_t checkpoints_max = 100'000;
 
 Result<std::int64_t> duration_us(const Value& value, const char* what) {
   std::int64_t ms = 0;
   if (const double* seconds = value.as_number()) ms = static_cast<std::int64_t>(*seconds * 1000);
-  else if (const std::string* text = value.as_string()) { RILLE_TRY(ms, parse_duration_ms(*text)); }
-  else return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: a duration is wanted, such as \"3h\"", what,
-                                                         value.to_json()));
+  else if (const std::string* text = value.as_string()) {
+    RILLE_TRY(ms, parse_duration_ms(*text));
+  } else
+    return make_error(ErrorKind::invalid,
+                      fmt::format("sim.{} = {}: a duration is wanted, such as \"3h\"", what, value.to_json()));
   if (ms < 0) return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: it must not be negative", what, ms));
   return ms * 1000;
 }
@@ -235,8 +237,8 @@ class SimAgent final : public agent::AgentClient {
   }
 
   static Error too_long(const SimAgents::Call& call) {
-    return make_error(ErrorKind::timeout, fmt::format("it took longer than {}",
-                                                      format_duration_ms(call.timeout_us / 1000)));
+    return make_error(ErrorKind::timeout,
+                      fmt::format("it took longer than {}", format_duration_ms(call.timeout_us / 1000)));
   }
 
   Async<agent::Transfer> move(std::int64_t bytes, CancelToken token) {
@@ -253,7 +255,7 @@ class SimAgent final : public agent::AgentClient {
   Loop& loop_;
   SimAgents& all_;
   std::string machine_;
-  std::int64_t stopped_us_;            // of the machine, when this connection was made: a later stop breaks it
+  std::int64_t stopped_us_;                   // of the machine, when this connection was made: a later stop breaks it
   std::map<std::string, CancelSource> naps_;  // of attaches, by call
 };
 
@@ -323,7 +325,8 @@ Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) cons
     Error e = make_error(
         ErrorKind::config, fmt::format("nobody knows how long {} '{}' takes", kind, name),
         fmt::format("say it beside it, as in box:{}(\"{}\", {{ sim = {{ duration = \"3h\", result = .. }}, .. }}), or "
-                    "run the script for real once: its record is asked", kind, name));
+                    "run the script for real once: its record is asked",
+                    kind, name));
     e.code = "no_simulation";
     return e;
   }

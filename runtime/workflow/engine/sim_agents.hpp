@@ -11,16 +11,16 @@
 #include <memory>
 #include <string>
 
+#include "runtime/core/store/sqlite.hpp"
 #include "runtime/workflow/agent/client.hpp"
 #include "runtime/workflow/provider/sim/cloud.hpp"
-#include "runtime/core/store/sqlite.hpp"
 
 namespace rille::engine {
 
 // What earlier runs say about an operation.
 struct Learned {
-  std::int64_t duration_ms = 0;        // the median
-  Value result;                        // the last
+  std::int64_t duration_ms = 0;  // the median
+  Value result;                  // the last
 };
 
 // By kind and name, as "call train". Kinds: call exec stage get; of the last two the result tells the size.
@@ -56,11 +56,11 @@ class SimAgents {
   struct Call {
     std::string machine, name;
     std::int64_t generation = 0, epoch = 0, started_us = 0;
-    std::int64_t begun_with_us = 0;    // of the work, done before on other machines
+    std::int64_t begun_with_us = 0;  // of the work, done before on other machines
     std::int64_t work_us = 0, checkpoint_us = 0, timeout_us = 0;
-    std::int64_t told_us = 0;          // work at the last checkpoint that was told
-    std::int64_t noticed_us = 0;       // work at the checkpoint that was made for a notice
-    std::int64_t left_us = 0;          // when it ended, to go on elsewhere; 0: it has not
+    std::int64_t told_us = 0;     // work at the last checkpoint that was told
+    std::int64_t noticed_us = 0;  // work at the checkpoint that was made for a notice
+    std::int64_t left_us = 0;     // when it ended, to go on elsewhere; 0: it has not
     Value result;
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
@@ -73,11 +73,11 @@ class SimAgents {
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false, silent_ = false;
   Gate gate_;
-  std::map<std::string, Call> calls_;          // by call key; of the newest machine
+  std::map<std::string, Call> calls_;  // by call key; of the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
   std::map<std::string, std::map<std::string, std::int64_t>> restored_;  // by machine and call: work in its files
   std::string home_;
-  std::int64_t done_us_ = 0, useful_us_ = 0;   // work of calls that are not in calls_ any more
+  std::int64_t done_us_ = 0, useful_us_ = 0;  // work of calls that are not in calls_ any more
 
   bool stopped(const Call& call) const;
   std::int64_t work_until_end_us(const Call& call) const;

@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "runtime/workflow/engine/sim_agents.hpp"
 #include "runtime/core/loop/virtual_time.hpp"
-#include "runtime/workflow/provider/sim/sim.hpp"
 #include "runtime/core/store/journal.hpp"
+#include "runtime/workflow/engine/sim_agents.hpp"
+#include "runtime/workflow/provider/sim/sim.hpp"
 
 namespace rille::engine {
 

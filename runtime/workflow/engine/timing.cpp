@@ -96,8 +96,7 @@ Result<Timing> Timing::parse(std::string_view text) {
   auto every_ms = words.size() == 1 ? parse_duration_ms(words[0]) : Result<std::int64_t>(-1);
   if (every_ms && *every_ms >= 0) {
     t.every_us_ = *every_ms * 1000 / second_us * second_us;
-    if (t.every_us_ < second_us)
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is less than a second", text));
+    if (t.every_us_ < second_us) return make_error(ErrorKind::invalid, fmt::format("'{}' is less than a second", text));
     return t;
   }
   if (words.size() != fields().size())

@@ -23,12 +23,12 @@ class Timing {
  private:
   bool due_on(std::int64_t day) const;  // since 1970-01-01
 
-  std::int64_t every_us_ = 0;           // 0: by the fields
+  std::int64_t every_us_ = 0;  // 0: by the fields
   std::bitset<60> minutes_;
   std::bitset<24> hours_;
-  std::bitset<32> days_;                // of the month, from 1
-  std::bitset<13> months_;              // from 1
-  std::bitset<8> weekdays_;             // from Sunday, 0
+  std::bitset<32> days_;     // of the month, from 1
+  std::bitset<13> months_;   // from 1
+  std::bitset<8> weekdays_;  // from Sunday, 0
   bool any_day_ = true, any_weekday_ = true;
 };
 

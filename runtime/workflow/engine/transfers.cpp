@@ -6,11 +6,11 @@
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
-#include "runtime/workflow/transfer/stage.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/place_of.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/simulation.hpp"
+#include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::engine {
 
@@ -90,7 +90,8 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   if (kept) co_return std::move(*kept);
   Error e = make_error(ErrorKind::state,
                        fmt::format("'{}' is not on machine {} of this lease: what calls wrote on those before is lost "
-                                   "with them", from, generation),
+                                   "with them",
+                                   from, generation),
                        "get it before the machine can be lost, or write it in a call with setup = true");
   co_return std::move(e).with_cause(moved.error());
 }

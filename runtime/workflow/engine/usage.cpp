@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/engine/calls.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/engine/simulation.hpp"
-#include "runtime/core/loop/together.hpp"
 
 namespace rille::engine {
 
@@ -87,8 +87,8 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   }
   if (!idle_.insert({lease_id, generation}).second) co_return;  // there was another connection
   clients_.erase(lease_id);
-  run_.event("idle", Value().set("lease", lease_id).set("generation", generation)
-                         .set("message", broken.error().message));
+  run_.event("idle",
+             Value().set("lease", lease_id).set("generation", generation).set("message", broken.error().message));
   lease::Manager::Event event = [this, alive](const std::string& e, Value data) {
     if (*alive) run_.event(e, std::move(data));
   };
@@ -101,7 +101,8 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
     leave(lease_id);
     if (ended) co_return;
     if (attempt == 0)
-      run_.event("warning", Value().set("what", "an idle machine could not be released; it is tried again")
+      run_.event("warning", Value()
+                                .set("what", "an idle machine could not be released; it is tried again")
                                 .set("message", ended.error().message));
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(attempt), closed);
     if (!slept || !*alive) co_return;

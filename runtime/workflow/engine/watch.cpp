@@ -18,7 +18,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_again_ns = 60'000'000'000;  // at a run that is left alone
-constexpr std::int64_t watch_again_ms = 60'000;               // after a turn of the reaper that could not ask everybody
+constexpr std::int64_t watch_again_ms = 60'000;         // after a turn of the reaper that could not ask everybody
 constexpr std::int64_t schedule_first_pause_us = 10'000'000, schedule_longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
@@ -42,14 +42,16 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
   alert.body.set("event", "given_up").set("run", run).set("why", why).set("micros_per_hour", per_hour["USD"]);
   if (!lease::only_dollars(per_hour)) alert.body.set("per_hour", lease::to_value(per_hour));
   const std::string rate = lease::to_string(per_hour) + (unknown ? " + ?" : "");
-  alert.body.set("message", fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
-                                        "`rille resume {}` goes on with it, `rille gc --now {}` ends them",
-                                        run, why, held.size() == 1 ? "1 machine" :
-                                        fmt::format("{} machines", held.size()), rate, run, run));
+  alert.body.set(
+      "message",
+      fmt::format("run {} is left alone: {}. It holds {} at {} per hour, for hold_ttl at most; "
+                  "`rille resume {}` goes on with it, `rille gc --now {}` ends them",
+                  run, why, held.size() == 1 ? "1 machine" : fmt::format("{} machines", held.size()), rate, run, run));
   std::vector<std::string> urls;
-  RILLE_CHECK(db.query("SELECT url FROM alerts WHERE key=?1 UNION SELECT alert_url FROM budgets "
-                       "WHERE alert_url<>'' AND (scope='month' OR scope=(SELECT 'tag:'||tag FROM runs WHERE id=?2))",
-                       {alert_address_key(run), run}, [&](const store::Row& row) { urls.push_back(row.text(0)); }));
+  RILLE_CHECK(
+      db.query("SELECT url FROM alerts WHERE key=?1 UNION SELECT alert_url FROM budgets "
+               "WHERE alert_url<>'' AND (scope='month' OR scope=(SELECT 'tag:'||tag FROM runs WHERE id=?2))",
+               {alert_address_key(run), run}, [&](const store::Row& row) { urls.push_back(row.text(0)); }));
   for (const std::string& url : urls) {
     alert.url = url;
     alert.key = fmt::format("given_up:{}:{}:{}", run, now_us, sha256_hex(url).substr(0, 12));
@@ -63,18 +65,19 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
 // A run without a process that is not meant to be without.
 struct Watch::Candidate {
   std::string id, script, why;
-  bool fresh = false;                  // a schedule's, never started
-  bool handed = false;                 // suspended, and handed over since
+  bool fresh = false;   // a schedule's, never started
+  bool handed = false;  // suspended, and handed over since
   std::int64_t tries = 0, next_us = 0, seen = 0, entries = 0, alive_us = 0;
 };
 
 Async<> hand_over(store::Journal& journal, std::string run, std::int64_t now_us) {
   auto taken = std::make_shared<bool>(false);
   store::Journal::Write write = [run, now_us, taken](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
-                       "SELECT id,0,?2,0,'handed over '||epoch FROM runs "
-                       "WHERE id=?1 AND state='suspended' AND mode='durable' AND parent='' AND epoch>0",
-                       {run, now_us}));
+    RILLE_CHECK(
+        db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
+               "SELECT id,0,?2,0,'handed over '||epoch FROM runs "
+               "WHERE id=?1 AND state='suspended' AND mode='durable' AND parent='' AND epoch>0",
+               {run, now_us}));
     *taken = db.changes() == 1;
     return {};
   };
@@ -126,7 +129,7 @@ Async<> Watch::look() {
   if (!ticks) failed("schedules", ticks.error());
   if (ticks)
     for (const Tick& t : *ticks) {
-      if (!t.run.empty()) continue;    // told when it starts
+      if (!t.run.empty()) continue;  // told when it starts
       Value event;
       if (!t.cancel.empty()) {
         if (!world_.alive(t.cancel) || !interrupted_.insert(t.cancel).second) continue;
@@ -206,9 +209,10 @@ Async<> Watch::revive(Candidate c) {
   auto mine = std::make_shared<bool>(false);
   store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine, why,
                                  now = now_us()](store::Db& db) -> Result<> {
-    RILLE_CHECK(db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
-                       "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
-                       {id, tries, next_us, seen, noted}));
+    RILLE_CHECK(
+        db.run("INSERT OR REPLACE INTO watched(run,tries,next_us,seen,why) "
+               "SELECT id,?2,?3,?4,?5 FROM runs WHERE id=?1 AND state IN ('running','suspended')",
+               {id, tries, next_us, seen, noted}));
     *mine = db.changes() == 1;
     if (!*mine) return {};
     if (!why.empty()) return alert_given_up(db, id, why, now);

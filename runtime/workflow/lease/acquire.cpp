@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
 constexpr int create_attempts_max = 5;
-constexpr std::size_t refusals_max = 100;            // offers that one rent tries
+constexpr std::size_t refusals_max = 100;  // offers that one rent tries
 
 using provider::in_time;
 using provider::is_late;
@@ -142,8 +142,7 @@ Async<> Manager::plan(Renting& renting) {
     if (auto why = gpu_unusable(*wish, offer->provider, {offer->gpu, offer->gpu_vendor, offer->gpu_memory_bytes}))
       co_return std::move(*why);
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(offer->provider));
-  RILLE_CO_TRY(const std::string owner,
-               co_await known_owner(*search_->owners, provider, offer->region, renting.token));
+  RILLE_CO_TRY(const std::string owner, co_await known_owner(*search_->owners, provider, offer->region, renting.token));
   const Shared planned = draft(renting, *wish, *offer);
   const std::int64_t teardown_ms = provider->traits().teardown_ms;
   const std::int64_t skew_us = provider::skew_of(provider);
@@ -244,8 +243,8 @@ Async<> Manager::create(Renting& renting) {
       }
       if (ended) RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
       if (ended)  // the machine of this token, which somebody has ended in the meantime
-        made = make_error(ErrorKind::capacity, fmt::format("the machine of '{}' ({}) has ended already", lease.name,
-                                                           made->id));
+        made = make_error(ErrorKind::capacity,
+                          fmt::format("the machine of '{}' ({}) has ended already", lease.name, made->id));
       if (token.cancelled()) co_return token.reason();
       if (!is_definitive(made.error())) {
         unanswered = true;
@@ -265,7 +264,9 @@ Async<> Manager::create(Renting& renting) {
         recent_->add(lease.request.offer, *refusal, now_us());
         attempt = 0;
       }
-      renting.event("refused", error_to_value(*refusal).set("name", lease.name).set("offer", lease.request.offer.id)
+      renting.event("refused", error_to_value(*refusal)
+                                   .set("name", lease.name)
+                                   .set("offer", lease.request.offer.id)
                                    .set("provider", lease.provider));
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/lease/terms.hpp"
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/lease/terms.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
 #include "runtime/workflow/provider/nearest.hpp"
@@ -28,7 +28,7 @@ struct Question : std::enable_shared_from_this<Question> {
   Loop& loop;
   provider::OfferQuery query;
   std::int64_t limit_ms;
-  bool hurries = false;                // whether the last ones are left behind
+  bool hurries = false;  // whether the last ones are left behind
   std::int64_t began_ns = loop.clock().monotonic_ns();
   std::vector<std::shared_ptr<CancelSource>> waiting;
   std::unique_ptr<Timer> timer;
@@ -121,8 +121,8 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
     for (const provider::AskedRegion& region : asked.left_out.unasked)
       rest.push_back(failed_row(asked.provider, *region.problem).set("region", region.region));
     if (const std::int64_t n = asked.left_out.unpriced)
-      rest.push_back(Value().set("provider", asked.provider).set("unpriced", n)
-                         .set("note", provider::unpriced_note(n)));
+      rest.push_back(
+          Value().set("provider", asked.provider).set("unpriced", n).set("note", provider::unpriced_note(n)));
   }
   provider::sort_by_rank(found, terms.query);
   for (const provider::Offer& o : found) all.push_back(provider::ranked_view(o, terms.query));

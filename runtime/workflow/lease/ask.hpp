@@ -7,9 +7,9 @@
 namespace rille::lease {
 
 struct Patience {
-  std::int64_t timeout_ms = 0;     // of each; 0: 30 s, and 10 s or a little more once others have offers
-  bool named = true;               // whether the query's providers are those that the user insists on: 30 s
-  bool others_have_some = false;   // offers that fit, of somebody who is not asked again
+  std::int64_t timeout_ms = 0;    // of each; 0: 30 s, and 10 s or a little more once others have offers
+  bool named = true;              // whether the query's providers are those that the user insists on: 30 s
+  bool others_have_some = false;  // offers that fit, of somebody who is not asked again
 };
 
 // As Manager::ask, which asks so with a Patience that says nothing.

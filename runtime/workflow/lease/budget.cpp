@@ -84,8 +84,10 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked,
 
 // How a price in another currency becomes one that a budget can count.
 std::string say_rate(const provider::Offer& o) {
-  return fmt::format("rates = {{ {0} = dollars for one }}, for all rents \"rates\": {{\"{0}\": ..}} in the providers' "
-                     "settings", o.currency);
+  return fmt::format(
+      "rates = {{ {0} = dollars for one }}, for all rents \"rates\": {{\"{0}\": ..}} in the providers' "
+      "settings",
+      o.currency);
 }
 
 Error no_price(const Lease& l, const Money& m) {
@@ -93,7 +95,10 @@ Error no_price(const Lease& l, const Money& m) {
   const bool machine = l.cap_micros_per_hour < 0, disk = !machine && l.disk_micros_per_hour < 0;
   const bool address = !machine && !disk;  // that alone is missing
   const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour == 0);
-  std::string why = fmt::format("the price {}{}", disk ? "of its disk " : address ? "of its public address " : "",
+  std::string why = fmt::format("the price {}{}",
+                                disk      ? "of its disk "
+                                : address ? "of its public address "
+                                          : "",
                                 said ? "is not known" : fmt::format("is in {}, which is not converted", o.currency));
   const std::string rate = say_rate(o);
   std::string hint = "say " + rate;
@@ -103,8 +108,9 @@ Error no_price(const Lease& l, const Money& m) {
   };
   if (disk && o.disk_micros_per_gb_hour == 0) hint = setting("a gigabyte costs per month", "disk_price", "0.08");
   if (address) hint = setting("one costs per hour", "address_price", "0.005");
-  return make_error(ErrorKind::budget, fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name,
-                                                   m.name, o.id, o.provider, why), hint);
+  return make_error(
+      ErrorKind::budget,
+      fmt::format("'{}' cannot be rented under {}: of offer {} at {} {}", l.name, m.name, o.id, o.provider, why), hint);
 }
 
 }  // namespace
@@ -117,21 +123,22 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
   };
   std::string tag;
   Micros month = -1;
-  bool limits_there = true;            // few homes have one: a statement less for each rent
+  bool limits_there = true;  // few homes have one: a statement less for each rent
   // Its own, and those of the runs that it is a part of.
   for (std::string id = run, parent; out.empty() || !id.empty(); id = std::exchange(parent, "")) {
     Money m;
     m.scope = out.empty() ? "run" : "run:" + id;
     m.name = out.empty() ? "the run's budget" : "the budget of its parent " + id;
-    RILLE_CHECK(db.query("SELECT budget_micros,month_micros,tag,parent,EXISTS(SELECT 1 FROM budgets) FROM runs "
-                         "WHERE id=?", {id},
-                         [&](const store::Row& row) {
-                           if (!row.null(0)) m.limit = row.integer(0);
-                           if (!row.null(1)) month = month < 0 ? row.integer(1) : std::min(month, row.integer(1));
-                           if (out.empty()) tag = row.text(2);
-                           parent = row.text(3);
-                           limits_there = row.integer(4) != 0;
-                         }));
+    RILLE_CHECK(
+        db.query("SELECT budget_micros,month_micros,tag,parent,EXISTS(SELECT 1 FROM budgets) FROM runs "
+                 "WHERE id=?",
+                 {id}, [&](const store::Row& row) {
+                   if (!row.null(0)) m.limit = row.integer(0);
+                   if (!row.null(1)) month = month < 0 ? row.integer(1) : std::min(month, row.integer(1));
+                   if (out.empty()) tag = row.text(2);
+                   parent = row.text(3);
+                   limits_there = row.integer(4) != 0;
+                 }));
     const bool counts = m.limit >= 0 || (out.empty() && own);
     if (counts) RILLE_CHECK(add(m, tally_of_family(id)));
     if (counts || out.empty()) out.push_back(std::move(m));
@@ -167,10 +174,10 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
   for (Money& m : scopes) m.spent += before;
   if (leases_max >= 0 && scopes[0].held >= leases_max)
-    return make_error(ErrorKind::quota,
-                      fmt::format("the run holds {}, and the host program allows {}", counted_leases(scopes[0].held),
-                                  leases_max),
-                      "release one first, or raise the limit leases_max");
+    return make_error(
+        ErrorKind::quota,
+        fmt::format("the run holds {}, and the host program allows {}", counted_leases(scopes[0].held), leases_max),
+        "release one first, or raise the limit leases_max");
   const Money* tightest = nullptr;
   for (const Money& m : scopes)
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
@@ -222,7 +229,8 @@ Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, s
     Error e = make_error(
         ErrorKind::budget,
         fmt::format("making '{}' {} at {} per hour would exceed {} of {}: until its end it may cost {}, and {} are "
-                    "left for it", lease.name, to.offer.id, format_dollars(to.cap_micros_per_hour), tightest->name,
+                    "left for it",
+                    lease.name, to.offer.id, format_dollars(to.cap_micros_per_hour), tightest->name,
                     format_dollars(tightest->limit), format_dollars(asked), format_dollars(left_of(*tightest))),
         "raise the budget, or choose a cheaper type");
     e.code = tightest->scope;

@@ -7,9 +7,9 @@
 #include <optional>
 #include <tuple>
 
+#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/refused.hpp"
-#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
 #include "runtime/workflow/provider/nearest.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
@@ -48,9 +48,8 @@ Async<std::vector<Manager::Asked>> ask_with_owners(Loop& loop, Manager& manager,
   both.push_back({"offers", [&manager, query, answers](CancelToken t) {
                     return ask_into(manager, query, answers, std::move(t));
                   }});
-  both.push_back({"owners", [&loop, all, owners](CancelToken t) {
-                    return learn_owners(loop, all, owners, std::move(t));
-                  }});
+  both.push_back(
+      {"owners", [&loop, all, owners](CancelToken t) { return learn_owners(loop, all, owners, std::move(t)); }});
   (void)co_await together(loop, std::move(both), 0, std::move(token));
   co_return std::move(**answers);
 }
@@ -110,8 +109,8 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
   for (int attempt = 1;; ++attempt) {
     std::optional<Error> failure;
     std::vector<provider::Offer> found;
-    RILLE_CO_TRY(std::vector<Asked> answers, co_await ask_with_owners(loop_, *this, registry_, terms.query,
-                                                                      search_->owners, token));
+    RILLE_CO_TRY(std::vector<Asked> answers,
+                 co_await ask_with_owners(loop_, *this, registry_, terms.query, search_->owners, token));
     for (Asked& asked : answers) {
       if (!asked.offers) failure = asked.offers.error();
       else if (found.empty()) found = std::move(*asked.offers);
@@ -148,7 +147,10 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
     for (const provider::Offer& o : *refused.listed) {
       const Micros price = terms.price_of(o);
       if (price < 0 || !can_be(o)) continue;
-      if (price == 0) { refused.first_micros = 0; break; }  // free, and rented on: whoever names both means it
+      if (price == 0) {
+        refused.first_micros = 0;
+        break;
+      }  // free, and rented on: whoever names both means it
       if (refused.first_micros == 0 || price < refused.first_micros) refused.first_micros = price;
     }
   const std::int64_t now = now_us();
@@ -180,13 +182,12 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
 
 Error Manager::only_dearer(const Terms& terms, const Refused& refused) const {
   const Micros price = terms.price_of(*refused.dearer);
-  Error e = make_error(ErrorKind::capacity,
-                       fmt::format("what is left costs more than twice as much as {} an hour",
-                                   format_dollars(refused.first_micros)),
-                       fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it",
-                                   refused.dearer->id, refused.dearer->provider, format_dollars(price),
-                                   refused.dearer->gpu_count, refused.dearer->gpu,
-                                   std::ceil(static_cast<double>(price) / 1e4) / 100));
+  Error e = make_error(
+      ErrorKind::capacity,
+      fmt::format("what is left costs more than twice as much as {} an hour", format_dollars(refused.first_micros)),
+      fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it", refused.dearer->id,
+                  refused.dearer->provider, format_dollars(price), refused.dearer->gpu_count, refused.dearer->gpu,
+                  std::ceil(static_cast<double>(price) / 1e4) / 100));
   e.code = price_jump;
   return e;
 }

@@ -13,21 +13,22 @@ namespace rille::lease {
 constexpr std::int64_t shortened_us = 1'000'000;  // by less, nobody has shortened it
 
 Error ttl_over(const Lease& l) {
-  Error e = make_error(ErrorKind::state,
-                       fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
-                       "a ttl is of the lease, whatever its machines; rent again with a longer one");
+  Error e =
+      make_error(ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
+                 "a ttl is of the lease, whatever its machines; rent again with a longer one");
   const Result<Terms> terms = read_terms(l.options);
   // Of a first machine it is known how long it could have been; a second's is not lengthened.
   const std::int64_t short_us = terms ? l.created_us + terms->ttl_ms * 1000 - l.expires_us : 0;
   const auto was_ready = [](const Tenure& t) { return t.ready_us != 0; };
-  if (l.detached)
-    e.hint = "box:detach said how long it shall live on";
+  if (l.detached) e.hint = "box:detach said how long it shall live on";
   else if (terms && l.generation == 1 && short_us > shortened_us)
     e.hint = fmt::format("a budget had money for {} of the {} that were asked for: raise it, or rent what costs less",
                          format_duration_ms((l.expires_us - l.created_us) / 1000), format_duration_ms(terms->ttl_ms));
   else if (terms && l.ever_lived() && std::none_of(l.tenures.begin(), l.tenures.end(), was_ready))
-    e.hint = fmt::format("its machine had not come up within {}: a cloud's takes some minutes before it can be used; "
-                         "rent it with a ttl like \"1h\"", format_duration_ms((l.expires_us - l.created_us) / 1000));
+    e.hint = fmt::format(
+        "its machine had not come up within {}: a cloud's takes some minutes before it can be used; "
+        "rent it with a ttl like \"1h\"",
+        format_duration_ms((l.expires_us - l.created_us) / 1000));
   else if (terms)
     e.hint = fmt::format("it was rented for {}: say how long it is needed, as in ttl = \"{}\"",
                          format_duration_ms(terms->ttl_ms), format_duration_ms(terms->ttl_ms * 2));

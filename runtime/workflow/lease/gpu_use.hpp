@@ -12,9 +12,9 @@
 namespace rille::lease {
 
 struct GpuAsked {
-  std::string model, vendor;           // vendor "": unknown
-  std::int64_t memory_bytes = 0;       // 0: unknown
-  bool owned = false;                  // a try costs nothing there: provider::Traits::owned
+  std::string model, vendor;      // vendor "": unknown
+  std::int64_t memory_bytes = 0;  // 0: unknown
+  bool owned = false;             // a try costs nothing there: provider::Traits::owned
 };
 
 // config, code gpu_unusable: why this build cannot use it, and the one command that mends that. Null: it can, or it is

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/core/base/units.hpp"
-#include "runtime/workflow/lease/manager.hpp"
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/provider/price_history.hpp"
 
 namespace rille::lease {
@@ -28,16 +28,17 @@ Result<History> read_history_query(const Value& v) {
   for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string near = did_you_mean(key, known);
-      return make_error(ErrorKind::invalid, fmt::format("price_history has no option '{}'", key),
-                        near.empty() ? fmt::format("options: {}", fmt::join(known, " "))
-                                     : fmt::format("did you mean {}?", near));
+      return make_error(
+          ErrorKind::invalid, fmt::format("price_history has no option '{}'", key),
+          near.empty() ? fmt::format("options: {}", fmt::join(known, " ")) : fmt::format("did you mean {}?", near));
     }
     if (key == "provider") query.set("providers", value);
     else if (key != "since") query.set(key, value);
   }
   if (const double* seconds = v["since"].as_number()) out.since_ms = static_cast<std::int64_t>(*seconds * 1000);
-  else if (const std::string* text = v["since"].as_string()) { RILLE_TRY(out.since_ms, parse_duration_ms(*text)); }
-  else if (!v["since"].is_null())
+  else if (const std::string* text = v["since"].as_string()) {
+    RILLE_TRY(out.since_ms, parse_duration_ms(*text));
+  } else if (!v["since"].is_null())
     return make_error(ErrorKind::invalid, "since = " + v["since"].to_json() + ": a duration is wanted",
                       "since = \"7d\"");
   if (out.since_ms <= 0 || out.since_ms > since_ms_max)

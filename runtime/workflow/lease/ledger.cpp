@@ -24,8 +24,8 @@ Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_
 
 // A machine that became another type is billed as one machine after the other: of which a segment is.
 std::size_t part_of(const Tenure& t, const Segment& s) {
-  return static_cast<std::size_t>(std::count_if(t.restarts.begin(), t.restarts.end(),
-                                                [&s](const Restart& r) { return r.from_us <= s.from_us; }));
+  return static_cast<std::size_t>(
+      std::count_if(t.restarts.begin(), t.restarts.end(), [&s](const Restart& r) { return r.from_us <= s.from_us; }));
 }
 
 // What the machine itself has cost as that one: from when its first price began, until its last one ended.
@@ -116,9 +116,7 @@ void add_to(Amounts& sum, const Amounts& more) {
   for (const auto& [currency, amount] : more) sum[currency] += amount;
 }
 
-bool only_dollars(const Amounts& amounts) {
-  return amounts.empty() || (amounts.size() == 1 && amounts.contains(usd));
-}
+bool only_dollars(const Amounts& amounts) { return amounts.empty() || (amounts.size() == 1 && amounts.contains(usd)); }
 
 std::string to_string(const Amounts& amounts) {
   std::string out;
@@ -217,8 +215,8 @@ std::vector<std::pair<std::string, Amounts>> by_month(const Tenure& tenure, std:
     std::int64_t next = month_start_us(month_start_us(from) + 40 * day_us), to = std::min(next, end);
     Amounts& share = out.emplace_back(month_of(from), Amounts()).second;
     for (const auto& [currency, cost] : costs) {
-      const auto until = to == end ? cost
-                                   : static_cast<Micros>(static_cast<__int128>(cost) * (to - tenure.from_us) / whole);
+      const auto until =
+          to == end ? cost : static_cast<Micros>(static_cast<__int128>(cost) * (to - tenure.from_us) / whole);
       share[currency] = until - std::exchange(given[currency], until);
     }
     if (to == end) return out;

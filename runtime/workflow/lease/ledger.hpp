@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/workflow/provider/types.hpp"
 #include "runtime/core/store/sqlite.hpp"
+#include "runtime/workflow/provider/types.hpp"
 
 namespace rille::lease {
 
@@ -27,16 +27,16 @@ bool only_dollars(const Amounts& amounts);
 struct Price {
   Micros micros = provider::price_unknown;
   std::string currency = "USD";
-  std::string shown() const;                    // "$1.50", "10.00 CNY", "?"
+  std::string shown() const;  // "$1.50", "10.00 CNY", "?"
 };
 // Of an offer: in dollars where they are known, else what its provider asks.
 Price counted(Micros dollars, Micros asked, const provider::Offer& offer);
 
 struct Segment {
-  std::string part;                         // "machine", "disk", or "address"
-  std::int64_t from_us = 0, to_us = 0;      // to_us 0: it goes on
-  Micros micros_per_hour = 0;               // or provider::price_unknown
-  std::optional<Micros> amount;             // as billed, in dollars; then there is one segment only
+  std::string part;                     // "machine", "disk", or "address"
+  std::int64_t from_us = 0, to_us = 0;  // to_us 0: it goes on
+  Micros micros_per_hour = 0;           // or provider::price_unknown
+  std::optional<Micros> amount;         // as billed, in dollars; then there is one segment only
 };
 
 // From when on a machine was billed anew, since it became another type: by units and a minimum of their own.
@@ -52,18 +52,18 @@ struct Tenure {
   std::string provider, region, machine_id;
   provider::Billing billing;
   std::string currency = "USD", disk_currency = "USD";  // of the segments; of an address it is dollars
-  std::int64_t from_us = 0, to_us = 0;      // to_us 0: it lives
-  std::int64_t ready_us = 0;                // could be used from then on; 0: not yet
+  std::int64_t from_us = 0, to_us = 0;                  // to_us 0: it lives
+  std::int64_t ready_us = 0;                            // could be used from then on; 0: not yet
   std::int64_t busy_us = 0, busy_since_us = 0;
   std::vector<Segment> segments;
-  std::vector<Restart> restarts;            // in the order of time; of the segments that begin from then on
+  std::vector<Restart> restarts;  // in the order of time; of the segments that begin from then on
 
   Amounts costs(std::int64_t now_us) const;
-  Micros cost(std::int64_t now_us) const;   // of that the dollars, which are what budgets count
+  Micros cost(std::int64_t now_us) const;  // of that the dollars, which are what budgets count
   const std::string& currency_of(const Segment& segment) const;
-  Price price() const;                      // of the machine, at its last
+  Price price() const;  // of the machine, at its last
   bool reconciled() const { return !segments.empty() && segments.front().amount; }
-  bool unknown() const;                     // a part has no price that is known
+  bool unknown() const;  // a part has no price that is known
   std::int64_t lived_us(std::int64_t now_us) const;
   std::int64_t starting_us(std::int64_t now_us) const;  // until it could be used
   std::int64_t idle_us(std::int64_t now_us) const;      // after that, and nothing ran on it

@@ -22,9 +22,10 @@ Result<std::int64_t> number_of(store::Db& db, const std::string& id) {
 Result<> open_segment(store::Db& db, std::int64_t lease, const Lease& l, const char* part, Micros price,
                       std::int64_t from_us) {
   touch(db, lease);
-  return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
-                "VALUES(?,?,?,?,?,?,'estimate')",
-                {lease, l.generation, l.machine_id, std::string_view(part), from_us, price});
+  return db.run(
+      "INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+      "VALUES(?,?,?,?,?,?,'estimate')",
+      {lease, l.generation, l.machine_id, std::string_view(part), from_us, price});
 }
 
 // What the machine itself costs, and a disk that was ordered with it, of which there is no dollar price.
@@ -60,10 +61,11 @@ Result<Micros> address_micros(store::Db& db, std::int64_t lease, std::int64_t ge
 
 Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::int64_t from_us, bool& begun) {
   const Price machine = machine_price(l), disk = disk_price(l);
-  RILLE_CHECK(db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
-                     "VALUES(?,?,?,?,?,?,?)",
-                     {lease, l.generation, l.machine_id, l.provider, l.request.offer.region,
-                      text_of(l.request.offer.billing, machine.currency, disk.currency), from_us}));
+  RILLE_CHECK(
+      db.run("INSERT OR IGNORE INTO machines(lease,generation,machine_id,provider,region,billing,from_us) "
+             "VALUES(?,?,?,?,?,?,?)",
+             {lease, l.generation, l.machine_id, l.provider, l.request.offer.region,
+              text_of(l.request.offer.billing, machine.currency, disk.currency), from_us}));
   begun = db.changes() == 1;
   if (!begun) return {};
   RILLE_CHECK(open_segment(db, lease, l, "machine", machine.micros, from_us));
@@ -71,10 +73,12 @@ Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::in
   if (disk.micros) RILLE_CHECK(open_segment(db, lease, l, "disk", disk.micros, from_us));
   if (l.has_no_address) return {};
   RILLE_TRY(const Micros address, address_micros(db, lease, l.generation));
-  if (address == 0) return {};         // to look costs a quarter of the copying
-  return db.run("INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
-                "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
-                "generation=?2 AND machine_id=''", {lease, l.generation, l.machine_id});
+  if (address == 0) return {};  // to look costs a quarter of the copying
+  return db.run(
+      "INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+      "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
+      "generation=?2 AND machine_id=''",
+      {lease, l.generation, l.machine_id});
 }
 
 // The provider knows best since when; but not before it was asked, for most tell whole seconds, nor after it answered.
@@ -94,7 +98,7 @@ Result<> write_restarts(store::Db& db, std::int64_t lease, const Lease& l,
   Value::Array restarts;
   if (const Value::Array* known = billing["restarts"].as_array()) restarts = *known;
   change(restarts);
-  touch(db, lease);                    // its cost is another now
+  touch(db, lease);  // its cost is another now
   const std::string changed = billing.set("restarts", std::move(restarts)).to_json();
   return db.run("UPDATE machines SET billing=? WHERE lease=? AND generation=? AND machine_id=?",
                 {changed, lease, l.generation, l.machine_id});
@@ -204,21 +208,25 @@ namespace {
 // rolled back where it fails.
 Result<> end_as_found(store::Db& db, std::int64_t lease, const Lease& l, const Ending& ending) {
   touch(db, lease);
-  RILLE_CHECK(db.run("UPDATE OR FAIL segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 "
-                     "THEN ?2 WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
-                     {lease, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
-  return db.run("UPDATE OR FAIL machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
-                "ELSE ?5 END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) "
-                "END, busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
-                {lease, l.released_us, l.generation, l.machine_id, ending.all_us});
+  RILLE_CHECK(
+      db.run("UPDATE OR FAIL segments SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 "
+             "THEN ?2 WHEN part='machine' THEN ?5 ELSE ?6 END) WHERE lease=?1 AND to_us IS NULL",
+             {lease, l.released_us, l.generation, l.machine_id, ending.machine_us, ending.all_us}));
+  return db.run(
+      "UPDATE OR FAIL machines SET to_us=MAX(from_us,CASE WHEN generation<>?3 OR machine_id<>?4 THEN ?2 "
+      "ELSE ?5 END), busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?2-busy_since_us) "
+      "END, busy_since_us=NULL WHERE lease=?1 AND to_us IS NULL",
+      {lease, l.released_us, l.generation, l.machine_id, ending.all_us});
 }
 
 // Every machine that the lease has had so far is over.
 Result<> end_tenures(store::Db& db, std::int64_t lease, std::int64_t now_us) {
   RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,?) WHERE lease=? AND to_us IS NULL", {now_us, lease}));
-  return db.run("UPDATE machines SET to_us=MAX(from_us,?1), busy_since_us=NULL, "
-                "busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?1-busy_since_us) END "
-                "WHERE lease=?2 AND to_us IS NULL", {now_us, lease});
+  return db.run(
+      "UPDATE machines SET to_us=MAX(from_us,?1), busy_since_us=NULL, "
+      "busy_us=busy_us+CASE WHEN busy_since_us IS NULL THEN 0 ELSE MAX(0,?1-busy_since_us) END "
+      "WHERE lease=?2 AND to_us IS NULL",
+      {now_us, lease});
 }
 
 }  // namespace
@@ -235,10 +243,11 @@ Result<> record_tenure(store::Db& db, const Lease& l, const Ending& ending) {
     return ending.all_us ? end_as_found(db, lease, l, ending) : end_tenures(db, lease, l.released_us);
   if (begun || l.seen.state != "released") return {};
   // A row that was settled too early: it costs on, each part at its last price.
-  RILLE_CHECK(db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
-                     "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
-                     "s.generation=?2 AND s.machine_id=?3 AND s.part=segments.part)",
-                     {lease, l.generation, l.machine_id}));
+  RILLE_CHECK(
+      db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
+             "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
+             "s.generation=?2 AND s.machine_id=?3 AND s.part=segments.part)",
+             {lease, l.generation, l.machine_id}));
   return db.run("UPDATE machines SET to_us=NULL WHERE lease=? AND generation=? AND machine_id=? AND to_us IS NOT NULL",
                 {lease, l.generation, l.machine_id});
 }
@@ -272,21 +281,25 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
     return a.from_us == b.from_us && a.micros_per_hour == b.micros_per_hour;
   };
   if (!std::equal(chain.begin(), chain.end(), known.begin(), known.end(), is_same)) {
-    RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
-                       "from_us>=?", {lease, l.generation, l.machine_id, begin}));
+    RILLE_CHECK(
+        db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
+               "from_us>=?",
+               {lease, l.generation, l.machine_id, begin}));
     for (std::size_t i = 0; i < chain.size(); ++i) {
       RILLE_CHECK(open_segment(db, lease, l, "machine", chain[i].micros_per_hour, chain[i].from_us));
       if (i + 1 == chain.size()) break;
-      RILLE_CHECK(db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND "
-                         "part='machine' AND from_us=?",
-                         {chain[i + 1].from_us, lease, l.generation, l.machine_id, chain[i].from_us}));
+      RILLE_CHECK(
+          db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND "
+                 "part='machine' AND from_us=?",
+                 {chain[i + 1].from_us, lease, l.generation, l.machine_id, chain[i].from_us}));
     }
   }
-  if (currency != "USD") return {};    // that column is of dollars
+  if (currency != "USD") return {};  // that column is of dollars
   const Micros now = chain.back().micros_per_hour;
-  return db.run("UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
-                "AND state IN ('live','releasing') AND price_micros_per_hour<>?1",
-                {now, lease, l.generation, l.machine_id});
+  return db.run(
+      "UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
+      "AND state IN ('live','releasing') AND price_micros_per_hour<>?1",
+      {now, lease, l.generation, l.machine_id});
 }
 
 // Until when it was not usable can no longer be told: from here on it has been since its creation.
@@ -300,23 +313,28 @@ Result<> record_change(store::Db& db, const Lease& l) {
     restarts.push_back(std::move(restart));
   };
   RILLE_CHECK(write_restarts(db, lease, l, add));
-  RILLE_CHECK(db.run("UPDATE machines SET ready_us=from_us WHERE lease=? AND generation=? AND machine_id=? AND "
-                     "ready_us IS NULL", {lease, l.generation, l.machine_id}));
+  RILLE_CHECK(
+      db.run("UPDATE machines SET ready_us=from_us WHERE lease=? AND generation=? AND machine_id=? AND "
+             "ready_us IS NULL",
+             {lease, l.generation, l.machine_id}));
   return open_segment(db, lease, l, "machine", price.micros, to.from_us);
 }
 
 Result<> record_changed(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t now_us) {
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
   touch(db, lease);
-  return db.run("UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
-                "to_us IS NULL AND from_us<?", {now_us, lease, l.generation, l.machine_id, from_us});
+  return db.run(
+      "UPDATE segments SET to_us=? WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND "
+      "to_us IS NULL AND from_us<?",
+      {now_us, lease, l.generation, l.machine_id, from_us});
 }
 
 Result<> record_restarted(store::Db& db, const Lease& l, std::int64_t from_us, std::int64_t since_us) {
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
-  return db.run("UPDATE segments SET from_us=?5 WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND part='machine' "
-                "AND from_us=?4 AND from_us<?5 AND to_us IS NULL",
-                {lease, l.generation, l.machine_id, from_us, since_us});
+  return db.run(
+      "UPDATE segments SET from_us=?5 WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND part='machine' "
+      "AND from_us=?4 AND from_us<?5 AND to_us IS NULL",
+      {lease, l.generation, l.machine_id, from_us, since_us});
 }
 
 Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
@@ -325,17 +343,20 @@ Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
     std::erase_if(restarts, [from_us](const Value& r) { return r.integer("from_us") == from_us; });
   };
   RILLE_CHECK(write_restarts(db, lease, l, remove));
-  return db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
-                "AND amount_micros IS NULL", {lease, l.generation, l.machine_id, from_us});
+  return db.run(
+      "DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=? AND part='machine' AND from_us=? "
+      "AND amount_micros IS NULL",
+      {lease, l.generation, l.machine_id, from_us});
 }
 
 // Under no machine's id until there is one, which then has it from the same instant on.
 Result<> record_address(store::Db& db, const Lease& l, Micros micros_per_hour) {
   if (micros_per_hour == 0) return {};
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
-  return db.run("INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,"
-                "source) VALUES(?1,?2,'','address',?3,?3,?4,'estimate')",
-                {lease, l.generation, l.created_us, micros_per_hour});
+  return db.run(
+      "INSERT OR REPLACE INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,"
+      "source) VALUES(?1,?2,'','address',?3,?3,?4,'estimate')",
+      {lease, l.generation, l.created_us, micros_per_hour});
 }
 
 Result<Micros> address_micros(store::Db& db, const Lease& l) {
@@ -346,16 +367,17 @@ Result<Micros> address_micros(store::Db& db, const Lease& l) {
 Result<> record_running(store::Db& db, const std::string& id, std::int64_t since_us) {
   RILLE_TRY(const std::int64_t lease, number_of(db, id));
   touch(db, lease);
-  return db.run("UPDATE segments SET from_us=?2 WHERE lease=?1 AND part='machine' AND amount_micros IS NULL AND "
-                "from_us<?2 AND (to_us IS NULL OR to_us>?2) AND EXISTS(SELECT 1 FROM machines m WHERE m.lease=?1 AND "
-                "m.generation=segments.generation AND m.machine_id=segments.machine_id AND m.from_us=segments.from_us "
-                "AND m.ready_us IS NULL AND m.to_us IS NULL)", {lease, since_us});
+  return db.run(
+      "UPDATE segments SET from_us=?2 WHERE lease=?1 AND part='machine' AND amount_micros IS NULL AND "
+      "from_us<?2 AND (to_us IS NULL OR to_us>?2) AND EXISTS(SELECT 1 FROM machines m WHERE m.lease=?1 AND "
+      "m.generation=segments.generation AND m.machine_id=segments.machine_id AND m.from_us=segments.from_us "
+      "AND m.ready_us IS NULL AND m.to_us IS NULL)",
+      {lease, since_us});
 }
 
 Result<> record_ready(store::Db& db, const std::string& id, std::int64_t now_us) {
   RILLE_TRY(const std::int64_t lease, number_of(db, id));
-  return db.run("UPDATE machines SET ready_us=? WHERE lease=? AND ready_us IS NULL AND to_us IS NULL",
-                {now_us, lease});
+  return db.run("UPDATE machines SET ready_us=? WHERE lease=? AND ready_us IS NULL AND to_us IS NULL", {now_us, lease});
 }
 
 Result<> record_busy(store::Db& db, const std::string& id, bool busy, std::int64_t now_us) {
@@ -363,36 +385,41 @@ Result<> record_busy(store::Db& db, const std::string& id, bool busy, std::int64
   if (busy)
     return db.run("UPDATE machines SET busy_since_us=? WHERE lease=? AND to_us IS NULL AND busy_since_us IS NULL",
                   {now_us, lease});
-  return db.run("UPDATE machines SET busy_us=busy_us+MAX(0,?-busy_since_us), busy_since_us=NULL "
-                "WHERE lease=? AND to_us IS NULL AND busy_since_us IS NOT NULL", {now_us, lease});
+  return db.run(
+      "UPDATE machines SET busy_us=busy_us+MAX(0,?-busy_since_us), busy_since_us=NULL "
+      "WHERE lease=? AND to_us IS NULL AND busy_since_us IS NOT NULL",
+      {now_us, lease});
 }
 
 Result<> record_bill(store::Db& db, const std::string& provider, const provider::Bill& bill, std::int64_t& settled) {
   std::int64_t lease = 0, generation = 0, from_us = 0, to_us = 0;
-  RILLE_CHECK(db.query("SELECT lease,generation,from_us,to_us FROM machines WHERE provider=? AND machine_id=? AND "
-                       "to_us IS NOT NULL AND EXISTS(SELECT 1 FROM segments s WHERE s.lease=machines.lease AND "
-                       "s.generation=machines.generation AND s.machine_id=machines.machine_id AND s.source='estimate')",
-                       {provider, bill.machine_id}, [&](const store::Row& row) {
-                         lease = row.integer(0);
-                         generation = row.integer(1);
-                         from_us = row.integer(2);
-                         to_us = row.integer(3);
-                       }));
+  RILLE_CHECK(
+      db.query("SELECT lease,generation,from_us,to_us FROM machines WHERE provider=? AND machine_id=? AND "
+               "to_us IS NOT NULL AND EXISTS(SELECT 1 FROM segments s WHERE s.lease=machines.lease AND "
+               "s.generation=machines.generation AND s.machine_id=machines.machine_id AND s.source='estimate')",
+               {provider, bill.machine_id}, [&](const store::Row& row) {
+                 lease = row.integer(0);
+                 generation = row.integer(1);
+                 from_us = row.integer(2);
+                 to_us = row.integer(3);
+               }));
   if (!lease) return {};
   ++settled;
   touch(db, lease);
   RILLE_CHECK(db.run("DELETE FROM segments WHERE lease=? AND generation=? AND machine_id=?",
                      {lease, generation, bill.machine_id}));
-  return db.run("INSERT INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros,"
-                "source) VALUES(?,?,?,'machine',?,?,0,?,'reconciled')",
-                {lease, generation, bill.machine_id, from_us, to_us, bill.micros});
+  return db.run(
+      "INSERT INTO segments(lease,generation,machine_id,part,from_us,to_us,micros_per_hour,amount_micros,"
+      "source) VALUES(?,?,?,'machine',?,?,0,?,'reconciled')",
+      {lease, generation, bill.machine_id, from_us, to_us, bill.micros});
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> unbilled(store::Db& db) {
   std::vector<std::pair<std::string, std::string>> out;
-  RILLE_CHECK(db.query("SELECT DISTINCT m.provider,m.machine_id FROM machines m JOIN segments s USING "
-                       "(lease,generation,machine_id) WHERE m.to_us IS NOT NULL AND s.source='estimate' ORDER BY 1,2",
-                       {}, [&](const store::Row& row) { out.emplace_back(row.text(0), row.text(1)); }));
+  RILLE_CHECK(
+      db.query("SELECT DISTINCT m.provider,m.machine_id FROM machines m JOIN segments s USING "
+               "(lease,generation,machine_id) WHERE m.to_us IS NOT NULL AND s.source='estimate' ORDER BY 1,2",
+               {}, [&](const store::Row& row) { out.emplace_back(row.text(0), row.text(1)); }));
   return out;
 }
 

@@ -118,17 +118,14 @@ Result<std::vector<Lease>> Manager::of_run(const std::string& run) const {
 
 Result<std::vector<Lease>> Manager::all(bool with_released) const {
   return read_leases(journal_.reader(),
-                     with_released ? "ORDER BY created_us" : "WHERE open IS NOT NULL ORDER BY created_us",
-                     {});
+                     with_released ? "ORDER BY created_us" : "WHERE open IS NOT NULL ORDER BY created_us", {});
 }
 
 Result<std::vector<Money>> Manager::money(const std::string& run) const {
   return count_money(journal_.reader(), run, "", loop_.clock().wall_us());
 }
 
-Result<std::vector<Money>> Manager::budgets() const {
-  return count_home(journal_.reader(), loop_.clock().wall_us());
-}
+Result<std::vector<Money>> Manager::budgets() const { return count_home(journal_.reader(), loop_.clock().wall_us()); }
 
 // A machine that came and went unseen, between a create whose answer was lost and the next look: its tag says whose it
 // was.
@@ -192,7 +189,7 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
 // Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  Ending ending;                       // known of one that is over
+  Ending ending;  // known of one that is over
   if (lease->state == "released")
     if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
   store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {

@@ -12,21 +12,21 @@
 #include <vector>
 
 #include "runtime/core/base/log.hpp"
+#include "runtime/core/store/journal.hpp"
 #include "runtime/workflow/lease/gpu_use.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
 #include "runtime/workflow/provider/provider.hpp"
-#include "runtime/core/store/journal.hpp"
 
 namespace rille::lease {
 
 // What a lease's machine is to become, from before its provider is asked until that is over: a part of its row.
 struct Change {
-  Change() = default;                  // not an aggregate: see loop/task.hpp
+  Change() = default;  // not an aggregate: see loop/task.hpp
   provider::Offer offer;
   Micros price_micros_per_hour = 0, cap_micros_per_hour = 0;
-  std::int64_t from_us = 0;            // when both prices began to count
+  std::int64_t from_us = 0;  // when both prices began to count
   Micros reserved_before = 0, reserved_after = 0;
-  Value options;                       // of rent, from then on: enough to rent such a machine again
+  Value options;  // of rent, from then on: enough to rent such a machine again
 
   Value to_value() const;
   static Result<Change> from_value(const Value& value);
@@ -34,25 +34,25 @@ struct Change {
 
 // One row of the table `leases`.
 struct Lease {
-  std::int64_t number = 0;             // of the row; 0: it is not known, or there is none yet
+  std::int64_t number = 0;  // of the row; 0: it is not known, or there is none yet
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
   provider::CreateRequest request;
   std::optional<provider::Machine> machine;
-  std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0,
-               expires_us = 0, released_us = 0;
+  std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0, expires_us = 0,
+               released_us = 0;
   Micros cap_micros_per_hour = 0, disk_micros_per_hour = 0;  // what it may come to cost; an ordered disk
-  Micros reserved_micros = 0;          // for this generation, until its end
-  Value options;                       // of rent: enough to rent again
-  std::string replacing;               // why this generation is given up for another
-  std::optional<Change> change;        // in state `resizing`
+  Micros reserved_micros = 0;                                // for this generation, until its end
+  Value options;                                             // of rent: enough to rent again
+  std::string replacing;                                     // why this generation is given up for another
+  std::optional<Change> change;                              // in state `resizing`
   bool detached = false;
-  bool has_no_address = false;         // that costs: this process has just recorded none
-  std::vector<Tenure> tenures;         // its machines so far; read with the row
-  std::string run_tag;                 // read with the row
-  std::int64_t taken_us = 0;           // when its machine will be taken away, by the notice; read with the row
+  bool has_no_address = false;  // that costs: this process has just recorded none
+  std::vector<Tenure> tenures;  // its machines so far; read with the row
+  std::string run_tag;          // read with the row
+  std::int64_t taken_us = 0;    // when its machine will be taken away, by the notice; read with the row
   // As the row was read: a write holds only against this, so that whoever comes second writes nothing.
   struct Seen {
-    std::string state;                 // "": there was no row
+    std::string state;                       // "": there was no row
     std::int64_t generation = 0, epoch = 0;  // epoch: of the run
   } seen;
 
@@ -62,7 +62,7 @@ struct Lease {
   // What its machines have cost by `now_us`, estimates until reconciled with the provider.
   Micros spent_micros(std::int64_t now_us) const;  // dollars
   Amounts costs(std::int64_t now_us) const;        // and what is in other currencies
-  Price price() const;                 // of an hour of its machine, without the disk
+  Price price() const;                             // of an hour of its machine, without the disk
   // What it may have cost in the end: all of that, and this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
@@ -79,17 +79,17 @@ struct Money {
 struct Terms;
 
 struct Acquire {
-  std::string key;                 // the lease's identity inside its run: fiber path/name#n
+  std::string key;  // the lease's identity inside its run: fiber path/name#n
   std::string name, scope;
-  Value options;                   // of rille.rent: provider gpu count spot max_price ttl region budget ..
-  store::Fence fence;              // whose lease
-  std::int64_t leases_max = -1;    // that the run may hold at a time; -1: any number
+  Value options;                 // of rille.rent: provider gpu count spot max_price ttl region budget ..
+  store::Fence fence;            // whose lease
+  std::int64_t leases_max = -1;  // that the run may hold at a time; -1: any number
 };
 
 struct Replace {
   std::string id, why;
-  std::int64_t generation = 0;     // that was lost: a newer one that lives is the answer
-  Value options;                   // that differ from those of the rent; null: none
+  std::int64_t generation = 0;  // that was lost: a newer one that lives is the answer
+  Value options;                // that differ from those of the rent; null: none
   store::Fence fence;
   std::int64_t leases_max = -1;
 };
@@ -97,9 +97,9 @@ struct Replace {
 struct Resize {
   Resize() = default;
   std::string id;
-  Value options;                   // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
+  Value options;  // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
   store::Fence fence;
-  std::function<Result<>()> may;   // asked again just before the row is written; null: it may
+  std::function<Result<>()> may;  // asked again just before the row is written; null: it may
 };
 
 // What nobody ends now, and when it will end.
@@ -111,19 +111,19 @@ struct Held {
 
 struct ReapReport {
   std::vector<Lease> released, failed;
-  std::vector<Lease> revived;      // machines that lived although their row was settled: ended, or in `failed`, too
-  std::vector<Lease> unknown;      // machines with our tag and no row; left alone
+  std::vector<Lease> revived;  // machines that lived although their row was settled: ended, or in `failed`, too
+  std::vector<Lease> unknown;  // machines with our tag and no row; left alone
   std::vector<Held> held;
-  std::vector<Error> errors;       // providers, and regions of others, that could not be asked
+  std::vector<Error> errors;  // providers, and regions of others, that could not be asked
 };
 
 struct ReapRequest {
-  ReapRequest() = default;         // not an aggregate: see loop/task.hpp
+  ReapRequest() = default;                            // not an aggregate: see loop/task.hpp
   std::function<bool(const std::string& run)> alive;  // whether a runner holds that run now
-  bool in_background = false;      // touches nothing of a run that is alive, not even what has expired
-  bool only_due = false;           // rows whose time has come, and no look at what the providers have besides
-  std::set<std::string> now;       // runs whose leases end at once, unless they are alive
-  std::string unknown;             // a machine with our tag that is in no journal, and ends all the same
+  bool in_background = false;  // touches nothing of a run that is alive, not even what has expired
+  bool only_due = false;       // rows whose time has come, and no look at what the providers have besides
+  std::set<std::string> now;   // runs whose leases end at once, unless they are alive
+  std::string unknown;         // a machine with our tag that is in no journal, and ends all the same
 };
 
 // How the journal accounts for a machine that bears our tag: it is its lease's own; a second one of that; one of an
@@ -141,8 +141,8 @@ struct Survey {
     std::int64_t generation = 0, expires_us = 0;  // by its tag; 0: it is not to be read
   };
   std::vector<Shown> machines;
-  std::vector<Lease> unseen;       // rows that should have a machine which their provider does not show
-  std::vector<Error> errors;       // providers, and regions of others, that could not be asked
+  std::vector<Lease> unseen;  // rows that should have a machine which their provider does not show
+  std::vector<Error> errors;  // providers, and regions of others, that could not be asked
   std::set<std::pair<std::string, std::string>> silent;  // the same, by their names; region "": all of it
 
   void could_not_ask(const std::string& provider, const std::string& region, Error why);
@@ -201,7 +201,7 @@ class Manager {
   // Replaces estimates by what the providers have billed, also for machines that no row has seen; gives how many
   // machines that were.
   Async<std::int64_t> reconcile(CancelToken token);
-  Result<bool> any_open() const;   // one look-up in an index
+  Result<bool> any_open() const;  // one look-up in an index
   // What the provider says of the machine behind a live lease; a price that it names is booked. One that may not show
   // yet is `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
@@ -338,8 +338,8 @@ class Manager {
   provider::Rates rates_;
   provider::DiskPrices disk_prices_;
   GpuUse gpu_use_;
-  std::shared_ptr<Recent> recent_;     // what was refused lately, by whichever lease
-  std::shared_ptr<Search> search_;     // what is being looked for now
+  std::shared_ptr<Recent> recent_;  // what was refused lately, by whichever lease
+  std::shared_ptr<Search> search_;  // what is being looked for now
 };
 
 }  // namespace rille::lease

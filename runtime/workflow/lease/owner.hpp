@@ -26,8 +26,7 @@ Result<> record_owner(store::Db& db, const Lease& lease, const std::string& owne
 // Success: what this provider does not show of the lease is not there. auth, is_other_account: the lease was rented
 // with keys of another account, and nothing is known of its machine. Else it could not be asked whose the keys are.
 // A lease of which nobody knows whose it is passes.
-Async<> check_owner(store::Db& db, provider::Provider* provider, std::shared_ptr<const Lease> lease,
-                    CancelToken token);
+Async<> check_owner(store::Db& db, provider::Provider* provider, std::shared_ptr<const Lease> lease, CancelToken token);
 bool is_other_account(const Error& error);
 
 }  // namespace rille::lease

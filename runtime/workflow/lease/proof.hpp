@@ -17,9 +17,7 @@ class Proof {
       : wall_us_(wall_us),
         monotonic_ns_(clock.monotonic_ns() + std::max<std::int64_t>(wall_us - clock.wall_us(), 0) * 1000) {}
   std::int64_t wall_us() const { return wall_us_; }
-  bool holds(const Clock& clock) const {
-    return clock.wall_us() >= wall_us_ && clock.monotonic_ns() >= monotonic_ns_;
-  }
+  bool holds(const Clock& clock) const { return clock.wall_us() >= wall_us_ && clock.monotonic_ns() >= monotonic_ns_; }
 
  private:
   std::int64_t wall_us_, monotonic_ns_;

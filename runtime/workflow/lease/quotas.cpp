@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/core/base/units.hpp"
-#include "runtime/workflow/lease/manager.hpp"
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/lease/manager.hpp"
 
 namespace rille::lease {
 
@@ -21,9 +21,9 @@ Result<provider::OfferQuery> read_quota_query(const Value& v) {
   for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string near = did_you_mean(key, known);
-      return make_error(ErrorKind::invalid, fmt::format("quotas has no option '{}'", key),
-                        near.empty() ? fmt::format("options: {}", fmt::join(known, " "))
-                                     : fmt::format("did you mean {}?", near));
+      return make_error(
+          ErrorKind::invalid, fmt::format("quotas has no option '{}'", key),
+          near.empty() ? fmt::format("options: {}", fmt::join(known, " ")) : fmt::format("did you mean {}?", near));
     }
     query.set(key == "provider" ? "providers" : key, value);
   }

@@ -3,10 +3,10 @@
 #include <map>
 
 #include "runtime/core/base/run_state.hpp"
+#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
-#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::lease {
@@ -16,9 +16,7 @@ namespace {
 using provider::Machine;
 using provider::MachineState;
 
-bool over(const std::string& run_state) {
-  return run_has_ended(run_state) || run_state == "cleanup";
-}
+bool over(const std::string& run_state) { return run_has_ended(run_state) || run_state == "cleanup"; }
 
 // Stands still until a person decides.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
@@ -64,11 +62,11 @@ Result<std::string> given_up(store::Db& journal, const std::string& run) {
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
   std::int64_t since_us = 0;
-  RILLE_CHECK(journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run},
-                                      [&](const store::Row& row) {
-                                        state = row.text(0);
-                                        since_us = row.integer(1);
-                                      }));
+  RILLE_CHECK(
+      journal_.reader().query("SELECT state,updated_us FROM runs WHERE id=?", {lease.run}, [&](const store::Row& row) {
+        state = row.text(0);
+        since_us = row.integer(1);
+      }));
   const bool expired = now_us() >= lease.expires_us;
   if (request.alive(lease.run) && (request.in_background || !expired)) return std::optional<Held>();
   Held held;

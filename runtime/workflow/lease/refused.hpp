@@ -23,23 +23,23 @@ namespace rille::lease {
 using provider::is_definitive;
 
 inline constexpr const char* price_jump = "price_jump";  // code of the error where only dearer offers are left
-inline constexpr Micros jump_at = 2;   // times the price of the first
+inline constexpr Micros jump_at = 2;                     // times the price of the first
 
 // Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
 // regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
 // that machine was. And the list that they were taken from, which serves for the next one, too.
 struct Manager::Refused {
-  Refused() = default;                 // not an aggregate: see loop/task.hpp
+  Refused() = default;  // not an aggregate: see loop/task.hpp
   struct Block {
     provider::Reach reach;
     provider::Offer offer;
   };
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
-  std::vector<Block> blocks;           // beyond the offer
-  Micros first_micros = 0;             // an hour of what would be taken if none had refused; 0: not known, or free
+  std::vector<Block> blocks;                // beyond the offer
+  Micros first_micros = 0;                  // an hour of what would be taken if none had refused; 0: not known, or free
   const provider::Offer* dearer = nullptr;  // the cheapest of those that are left, where all cost too much more
-  Offers listed;                       // null: not asked for yet
+  Offers listed;                            // null: not asked for yet
   std::int64_t listed_us = 0;
 
   bool any() const {
@@ -90,13 +90,13 @@ struct Manager::Recent {
 
 // One rent, from the wish to the machine: what the coroutines that work on it share, so that their frames are small.
 struct Manager::Renting {
-  Renting() = default;                 // not an aggregate: see loop/task.hpp
+  Renting() = default;  // not an aggregate: see loop/task.hpp
   Acquire request;
-  std::string id;                      // of its lease
+  std::string id;  // of its lease
   Event event;
   CancelToken token;
   Refused refused;
-  Shared lease;                        // its newest generation; null: it has no row
+  Shared lease;  // its newest generation; null: it has no row
 };
 
 // What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer. And
@@ -108,17 +108,17 @@ struct Manager::Search {
   };
   std::map<std::string, std::shared_ptr<Asking>> asking;
   std::string last_options;
-  Wish last;                           // null: none was read
+  Wish last;  // null: none was read
   // What was best in a list for a rent that nobody had refused: of many that ask the same, each takes it.
   struct First {
     Wish wish;
     Offers listed;
     const provider::Offer* best = nullptr;
-    Micros micros = 0;                 // Refused::first_micros
+    Micros micros = 0;  // Refused::first_micros
   } first;
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
-  std::map<std::string, Ending> endings;  // what releases have found out, by lease, until it is written
+  std::map<std::string, Ending> endings;          // what releases have found out, by lease, until it is written
   std::map<std::string, std::set<Place>> places;  // by run: where its machines were asked for, whatever came of it
 };
 

@@ -6,12 +6,12 @@
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/lease/ending.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/refused.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
-#include "runtime/core/store/audit.hpp"
 
 namespace rille::lease {
 
@@ -45,8 +45,10 @@ Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool i
   const std::int64_t ended_us = told_us ? std::clamp(told_us - skew_us, seen->live_us, now) : now;
   store::Journal::Write write = [seen, is_its, ended_us](store::Db& db) -> Result<> {
     if (!is_its) return record_stray(db, *seen, ended_us);
-    RILLE_CHECK(db.run("UPDATE leases SET machine_id=?, live_us=? WHERE id=? AND generation=? AND machine_id IS NULL "
-                       "AND state<>'released'", {seen->machine_id, seen->live_us, seen->id, seen->generation}));
+    RILLE_CHECK(
+        db.run("UPDATE leases SET machine_id=?, live_us=? WHERE id=? AND generation=? AND machine_id IS NULL "
+               "AND state<>'released'",
+               {seen->machine_id, seen->live_us, seen->id, seen->generation}));
     return db.changes() == 1 ? record_tenure(db, *seen) : success();
   };
   (void)co_await journal_.commit(std::move(write));  // its end does not depend on it
@@ -92,8 +94,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
       if (machine->state == MachineState::terminating || (there && stale())) ending = true;
       else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
     }
-    Result<std::vector<Machine>> listed =
-        co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
+    Result<std::vector<Machine>> listed = co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
     if (!listed) trouble = listed.error();
     for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
       if (m.tag != lease.tag) continue;
@@ -266,8 +267,8 @@ Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, cons
 }
 
 Error not_recorded(const Lease& lease, Error e) {
-  e.message = fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name,
-                          e.message);
+  e.message =
+      fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name, e.message);
   e.hint = "free the disk, then `rille gc`: it asks the provider again and corrects the record";
   e.resource = lease.id;
   return e;
@@ -308,8 +309,7 @@ Async<> Manager::end_one(std::string machine, std::string provider_name) {
     Result<Machine> now = co_await provider->describe(machine, {});
     if (accepted && now && (now->state == MachineState::gone || now->state == MachineState::terminating))
       co_return success();
-    if (attempt >= end_attempts_max)
-      co_return !accepted ? accepted.error() : !now ? now.error() : still_there();
+    if (attempt >= end_attempts_max) co_return !accepted ? accepted.error() : !now ? now.error() : still_there();
     RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(100LL << attempt, 5'000)));
   }
 }

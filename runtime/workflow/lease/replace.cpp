@@ -18,10 +18,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr const char* asked_for = "asked for";    // why it is replaced, where nothing is wrong with its machine
-constexpr int brief_max = 5;                      // machines in a row that were lost ..
-constexpr std::int64_t brief_us = 120'000'000;    // .. before they were this old
-constexpr int never_used_max = 3;                 // of such a row: older ones of which none ever answered
+constexpr const char* asked_for = "asked for";  // why it is replaced, where nothing is wrong with its machine
+constexpr int brief_max = 5;                    // machines in a row that were lost ..
+constexpr std::int64_t brief_us = 120'000'000;  // .. before they were this old
+constexpr int never_used_max = 3;               // of such a row: older ones of which none ever answered
 
 Error not_replaceable(const Lease& l) {
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),

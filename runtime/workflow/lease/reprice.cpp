@@ -44,9 +44,9 @@ void Manager::book_price(const Lease& lease, const provider::Machine& seen) {
   const Micros price = terms ? counted_of(lease, *terms, seen.price_micros_per_hour) : provider::price_unknown;
   if (price < 0 || price == before.micros) return;
   const std::vector<PriceStep> steps{{now_us(), price}};
-  journal_.enqueue([of = std::make_shared<const Lease>(lease), steps, in = before.currency](store::Db& db) {
-    return record_prices(db, *of, steps, false, in);
-  }, store::Fence());
+  journal_.enqueue([of = std::make_shared<const Lease>(lease), steps,
+                    in = before.currency](store::Db& db) { return record_prices(db, *of, steps, false, in); },
+                   store::Fence());
 }
 
 Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::Fence fence, CancelToken token) {
@@ -62,8 +62,7 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
     return priced->spot_prices(lease->request.offer, lease->machine_id, since_us, std::move(t));
   };
   const std::string what = "asking " + lease->provider + " for spot prices";
-  const Result<std::vector<provider::PricePoint>> told =
-      co_await with_deadline(loop_, patience_ms, token, what, ask);
+  const Result<std::vector<provider::PricePoint>> told = co_await with_deadline(loop_, patience_ms, token, what, ask);
   if (!told) co_return told.error();
   RILLE_CO_TRY(const Terms terms, terms_of(lease->options));
   std::vector<PriceStep> steps;

@@ -40,9 +40,9 @@ Result<> check_options(const Value& asked) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) {
         const std::string near = did_you_mean(key, all);
-        return make_error(ErrorKind::invalid, fmt::format("resize has no option '{}'", key),
-                          near.empty() ? fmt::format("options: {}", fmt::join(all, " "))
-                                       : fmt::format("did you mean {}?", near));
+        return make_error(
+            ErrorKind::invalid, fmt::format("resize has no option '{}'", key),
+            near.empty() ? fmt::format("options: {}", fmt::join(all, " ")) : fmt::format("did you mean {}?", near));
       }
       if (key == "type" && (!value.as_string() || value.as_string()->empty()))
         return make_error(ErrorKind::invalid, fmt::format("type = {}: a name is wanted", value.to_json()),
@@ -98,8 +98,10 @@ Error no_such_type(const Lease& l, const provider::OfferQuery& query, const std:
   std::string near = type.empty() ? "" : did_you_mean(type, types);
   std::string hint = "see what there is with `rille offers`, in the machine's region";
   if (!near.empty()) hint = fmt::format("did you mean type = \"{}\"?", near);
-  else if (!type.empty()) hint += "; a provider with many types lists the smallest that fit: say gpu, vcpus or memory, "
-                                  "too";
+  else if (!type.empty())
+    hint +=
+        "; a provider with many types lists the smallest that fit: say gpu, vcpus or memory, "
+        "too";
   const std::string gpu = query.count > 0 ? fmt::format("{}:{}", query.gpu, query.count) : query.gpu;
   return make_error(ErrorKind::capacity,
                     fmt::format("{} has nothing for {} = \"{}\" in {}{} that '{}' could become", l.provider,
@@ -151,11 +153,11 @@ Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   auto row = std::make_shared<Lease>(lease), kept = std::make_shared<Lease>();
   store::Journal::Write write = [row, kept, ledger = std::move(ledger)](store::Db& db) -> Result<> {
     Lease l = *row;  // anew each time: the journal may try a write twice
-    RILLE_CHECK(db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number},
-                         [&l](const store::Row& now) {
-                           l.detached = now.integer(0) != 0;
-                           l.expires_us = now.integer(1);
-                         }));
+    RILLE_CHECK(
+        db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number}, [&l](const store::Row& now) {
+          l.detached = now.integer(0) != 0;
+          l.expires_us = now.integer(1);
+        }));
     RILLE_TRY(l.tenures, read_tenures(db, l.number));
     RILLE_CHECK(ledger(db, l));
     RILLE_CHECK(write_lease(db, l));
@@ -282,10 +284,11 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
   lease.error = fmt::format("it was to become {}, and what it is now is not known: {}", becomes, why.message);
   Ledger as_it_is = [](store::Db&, Lease&) -> Result<> { return {}; };
   RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(as_it_is)));
-  Error e = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}): {}", lease.name, lease.machine_id,
-                                                     lease.error),
+  Error e = make_error(ErrorKind::state,
+                       fmt::format("the machine of '{}' ({}): {}", lease.name, lease.machine_id, lease.error),
                        fmt::format("it may stand still and costs money; the next use of it tries again, and `rille "
-                                   "release {}` ends it", lease.id));
+                                   "release {}` ends it",
+                                   lease.id));
   e.resource = lease.id;
   e.provider = lease.provider;
   co_return std::move(e).with_cause(trouble ? std::move(*trouble) : std::move(why));

@@ -78,9 +78,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
     if (!row.null(10)) read(10, provider::Machine::from_value, [&](provider::Machine m) { l.machine = std::move(m); });
   }));
   if (!parsed) return std::move(parsed).error();
-  for (Lease& l : out) {
-    RILLE_TRY(l.tenures, read_tenures(db, l.number));
-  }
+  for (Lease& l : out) { RILLE_TRY(l.tenures, read_tenures(db, l.number)); }
   return out;
 }
 
@@ -90,8 +88,8 @@ Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into) {
       "SELECT l.id,l.run,l.name,'',l.generation,l.provider,l.state,NULL,'',l.tag,NULL,l.machine_id,"
       "l.price_micros_per_hour,l.created_us,l.send_by_us,l.live_us,l.expires_us,l.released_us,l.detached,l.error,"
       "r.epoch,NULL,l.cap_micros_per_hour,l.disk_micros_per_hour,l.reserved_micros,l.replacing,r.tag,NULL,l.number "
-      "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?", {id},
-      [&](const store::Row& row) {
+      "FROM leases l JOIN runs r ON r.id=l.run WHERE l.id=?",
+      {id}, [&](const store::Row& row) {
         found = true;
         read_into(into, row);
       }));
@@ -104,7 +102,9 @@ Result<> check_seen(store::Db& db, const Lease& l) {
   Lease::Seen now;
   RILLE_CHECK(db.query(
       "SELECT leases.state,leases.generation,runs.epoch FROM leases JOIN runs ON runs.id=leases.run WHERE leases.id=?",
-      {l.id}, [&](const store::Row& row) { now = {row.text(0), row.integer(1), row.integer(2)}; }));
+      {l.id}, [&](const store::Row& row) {
+        now = {row.text(0), row.integer(1), row.integer(2)};
+      }));
   if (now.state == l.seen.state && now.generation == l.seen.generation &&
       (now.state.empty() || now.epoch == l.seen.epoch))
     return {};
@@ -212,11 +212,11 @@ Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool f
   static const std::string changes = fmt::format(move, ",open=?15", "");
   const bool was_open = l.seen.state != "released";
   RILLE_TRY(const std::int64_t number, number_of(db, l));
-  RILLE_CHECK(db.run(was_open == l.billable() ? stays : changes,
-                     {number, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state,
-                      or_null(texts.machine), or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us),
-                      l.expires_us, or_null(l.released_us), std::int64_t{l.detached}, or_null(l.error),
-                      or_null(l.replacing), open_of(l)}));
+  RILLE_CHECK(
+      db.run(was_open == l.billable() ? stays : changes,
+             {number, l.seen.state, l.seen.generation, fenced ? store::SqlValue() : l.seen.epoch, l.state,
+              or_null(texts.machine), or_null(l.machine_id), or_null(l.send_by_us), or_null(l.live_us), l.expires_us,
+              or_null(l.released_us), std::int64_t{l.detached}, or_null(l.error), or_null(l.replacing), open_of(l)}));
   if (db.changes() == 1) return {};
   RILLE_CHECK(check_seen(db, l));
   return unwritten(l);
@@ -255,9 +255,10 @@ Result<> write_lease(store::Db& db, const Lease& l, const RowTexts& texts, bool 
 }
 
 Result<> write_switch(store::Db& db, const Lease& lease) {
-  return db.run("UPDATE requests SET request=json_set(request,'$.expires_wall_us',?) "
-                "WHERE lease=(SELECT number FROM leases WHERE id=? AND generation=?)",
-                {lease.request.expires_wall_us, lease.id, lease.generation});
+  return db.run(
+      "UPDATE requests SET request=json_set(request,'$.expires_wall_us',?) "
+      "WHERE lease=(SELECT number FROM leases WHERE id=? AND generation=?)",
+      {lease.request.expires_wall_us, lease.id, lease.generation});
 }
 
 }  // namespace rille::lease

@@ -2,10 +2,10 @@
 // reaper acts upon it.
 #include <fmt/format.h>
 
+#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/rows.hpp"
 #include "runtime/workflow/lease/tag.hpp"
-#include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 
 namespace rille::lease {

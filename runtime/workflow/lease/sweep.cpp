@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "runtime/workflow/lease/refused.hpp"
-#include "runtime/workflow/lease/rows.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/audit.hpp"
+#include "runtime/workflow/lease/refused.hpp"
+#include "runtime/workflow/lease/rows.hpp"
 
 namespace rille::lease {
 
@@ -39,9 +39,11 @@ Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
   RILLE_CHECK(journal_.reader().query(
       "SELECT DISTINCT m.provider,m.region FROM machines m JOIN leases l ON l.number=m.lease WHERE l.run=?", {run},
       [&](const store::Row& row) { out.emplace(row.text(0), row.text(1)); }));
-  RILLE_TRY(const std::vector<Lease> nowhere, read_leases(journal_.reader(),
-      "WHERE run=? AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.lease=leases.number AND "
-      "m.generation=leases.generation)", {run}));
+  RILLE_TRY(const std::vector<Lease> nowhere,
+            read_leases(journal_.reader(),
+                        "WHERE run=? AND NOT EXISTS (SELECT 1 FROM machines m WHERE m.lease=leases.number AND "
+                        "m.generation=leases.generation)",
+                        {run}));
   for (const Lease& lease : nowhere) out.emplace(lease.provider, lease.request.offer.region);
   return out;
 }
@@ -55,9 +57,8 @@ Async<> Manager::sweep(std::string run, Event event) {
   ReapReport report;
   std::vector<Together<bool>> asked;
   for (const Place& place : places)
-    asked.push_back({place.first, [this, place, leases, &report](CancelToken) {
-                       return sweep_place(place, leases, report);
-                     }});
+    asked.push_back(
+        {place.first, [this, place, leases, &report](CancelToken) { return sweep_place(place, leases, report); }});
   const auto done = co_await together(loop_, std::move(asked), 0, {});
   for (const Result<bool>& one : done) RILLE_CO_CHECK(one);
   for (const Lease& stray : report.released) tell(event, "stray", stray);
@@ -100,9 +101,8 @@ void Manager::warn(const Event& event, const std::string& run, const char* what,
   data.set("what", what).set("message", std::move(message));
   if (event) return event("warning", std::move(data));
   auto text = std::make_shared<std::string>(data.set("event", "warning").to_json());
-  journal_.enqueue([text, run, at = now_us()](store::Db& db) {
-    return store::append_event(db, run, at, "warning", *text);
-  });
+  journal_.enqueue(
+      [text, run, at = now_us()](store::Db& db) { return store::append_event(db, run, at, "warning", *text); });
 }
 
 }  // namespace rille::lease

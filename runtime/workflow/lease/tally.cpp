@@ -41,7 +41,7 @@ class Kept final : public store::Watcher {
     Micros reserved = 0;                              // of all within
     std::int64_t until_us = 0;                        // within is true until then
     std::unordered_set<std::string> runs;
-    bool any_run = false;                             // of those that were not released before from_us
+    bool any_run = false;  // of those that were not released before from_us
     std::int64_t from_us = 0;
 
     bool takes(const std::string& run, std::int64_t released_us) const {
@@ -60,10 +60,10 @@ class Kept final : public store::Watcher {
       if (const auto at = within.find(row); at != within.end()) reserved -= at->second, within.erase(at);
     }
   };
-  std::map<std::string, Part> parts;          // by the tallies' keys
-  std::unordered_set<std::int64_t> moved;     // rows since they were counted, or their prices
-  std::int64_t version = 0;                   // of the file, as other processes wrote it
-  bool stale = true;                          // all must be counted again
+  std::map<std::string, Part> parts;       // by the tallies' keys
+  std::unordered_set<std::int64_t> moved;  // rows since they were counted, or their prices
+  std::int64_t version = 0;                // of the file, as other processes wrote it
+  bool stale = true;                       // all must be counted again
 };
 
 Kept* kept_of(store::Db& db) { return dynamic_cast<Kept*>(db.watcher()); }
@@ -111,10 +111,10 @@ Result<> count_anew(store::Db& db, Kept::Part& part, const Tally& t, std::int64_
   part.any_run = t.runs.empty();
   if (!part.any_run)
     RILLE_CHECK(db.query(t.runs, {value}, [&](const store::Row& row) { part.runs.insert(row.text(0)); }));
-  return db.query(fmt::format("SELECT rowid,{},reserved_micros,expires_us FROM leases WHERE {}", within_reservation,
-                              t.leases), {value, std::int64_t{0}, now_us}, [&](const store::Row& row) {
-    part.take(row.integer(0), row.integer(1) != 0, row.integer(2), row.integer(3));
-  });
+  return db.query(
+      fmt::format("SELECT rowid,{},reserved_micros,expires_us FROM leases WHERE {}", within_reservation, t.leases),
+      {value, std::int64_t{0}, now_us},
+      [&](const store::Row& row) { part.take(row.integer(0), row.integer(1) != 0, row.integer(2), row.integer(3)); });
 }
 
 }  // namespace
@@ -123,8 +123,9 @@ Tally tally_of_family(const std::string& run) {
   Tally t;
   t.key = "run:" + run;
   t.text = run;
-  t.runs = "WITH RECURSIVE family(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN family ON "
-           "runs.parent=family.id AND runs.parent<>'') SELECT id FROM family";
+  t.runs =
+      "WITH RECURSIVE family(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN family ON "
+      "runs.parent=family.id AND runs.parent<>'') SELECT id FROM family";
   t.leases = "run IN (" + t.runs + ")";
   return t;
 }
@@ -149,8 +150,9 @@ Tally tally_of_month(std::int64_t now_us) {
 Result<> add_all(store::Db& db, Money& money, const Tally& t, const std::string& but, std::int64_t now_us) {
   const store::SqlValue value = value_of(t);
   RILLE_CHECK(db.query(fmt::format("SELECT COUNT(*),IFNULL(SUM(reserved_micros),0) FROM leases WHERE {} AND id<>?2 AND "
-                                   "{}", t.leases, within_reservation), {value, but, now_us},
-                       [&](const store::Row& row) {
+                                   "{}",
+                                   t.leases, within_reservation),
+                       {value, but, now_us}, [&](const store::Row& row) {
                          money.held += row.integer(0);
                          money.reserved += row.integer(1);
                        }));

@@ -9,10 +9,10 @@ namespace rille::lease {
 
 // Which leases a budget counts.
 struct Tally {
-  std::string key;                     // tells them apart: "run:ID", "tag:NAME", "month:BEGINNING"
-  std::string leases;                  // the condition on their rows, of ?1
-  std::string runs;                    // a query of their runs, of ?1; "": of any
-  std::string text;                    // ?1, or else:
+  std::string key;     // tells them apart: "run:ID", "tag:NAME", "month:BEGINNING"
+  std::string leases;  // the condition on their rows, of ?1
+  std::string runs;    // a query of their runs, of ?1; "": of any
+  std::string text;    // ?1, or else:
   std::int64_t number = 0;
 };
 Tally tally_of_family(const std::string& run);  // of a run and of those that its script has started

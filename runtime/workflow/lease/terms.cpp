@@ -21,7 +21,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   const Value& v = options[key];
   if (v.is_null()) return {};
   if (const double* seconds = v.as_number()) {
-    constexpr double most = 1e12;      // as everywhere
+    constexpr double most = 1e12;  // as everywhere
     if (!(*seconds > 0 && *seconds < most) || std::llround(*seconds * 1000) == 0)
       return make_error(ErrorKind::invalid,
                         fmt::format("{} = {}: a duration must be positive, and end one day", key, *seconds),
@@ -46,10 +46,12 @@ Result<> check_plain(const Value& options, const char* key) {
   constexpr double least = 60;
   const double* n = options[key].as_number();
   if (!n || *n >= least) return {};
-  return make_error(ErrorKind::invalid, fmt::format("{} = {}: a plain number is seconds, and a machine takes longer "
-                                                    "to start", key, *n),
-                    fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"",
-                                key, *n));
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("{} = {}: a plain number is seconds, and a machine takes longer "
+                  "to start",
+                  key, *n),
+      fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"", key, *n));
 }
 
 const std::vector<std::string>& durations() {
@@ -59,8 +61,8 @@ const std::vector<std::string>& durations() {
 
 // That are neither durations nor the offers'.
 const std::vector<std::string>& own() {
-  static const std::vector<std::string> names = {"price", "disk", "unguarded", "on_loss", "idle_below",
-                                                 "gpu_check", "cuda", "cluster"};
+  static const std::vector<std::string> names = {"price",      "disk",      "unguarded", "on_loss",
+                                                 "idle_below", "gpu_check", "cuda",      "cluster"};
   return names;
 }
 
@@ -110,9 +112,9 @@ Error unknown_option(const char* asker, const std::string& key, const std::vecto
   if (auto it = ahead.find(key); it != ahead.end())
     return make_error(ErrorKind::invalid, fmt::format("{} has no option '{}' yet", asker, key), it->second);
   std::string near = did_you_mean(key, all);
-  return make_error(ErrorKind::invalid, fmt::format("{} has no option '{}'", asker, key),
-                    near.empty() ? fmt::format("options: {}", fmt::join(all, " "))
-                                 : fmt::format("did you mean {}?", near));
+  return make_error(
+      ErrorKind::invalid, fmt::format("{} has no option '{}'", asker, key),
+      near.empty() ? fmt::format("options: {}", fmt::join(all, " ")) : fmt::format("did you mean {}?", near));
 }
 
 std::vector<std::string> all_options() {
@@ -154,9 +156,9 @@ Result<Terms> read_terms(const Value& options, const char* asker) {
   RILLE_CHECK(read_duration(options, "hold_ttl", terms.hold_ms));
   for (const char* key : {"ttl", "hold_ttl"}) RILLE_CHECK(check_plain(options, key));
   if (terms.min_ttl_ms > terms.ttl_ms && !options["min_ttl"].is_null())
-    return make_error(ErrorKind::invalid, fmt::format("min_ttl = {} is longer than ttl = {}",
-                                                      format_duration_ms(terms.min_ttl_ms),
-                                                      format_duration_ms(terms.ttl_ms)),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("min_ttl = {} is longer than ttl = {}", format_duration_ms(terms.min_ttl_ms),
+                                  format_duration_ms(terms.ttl_ms)),
                       "min_ttl is what must be left of the time; ttl is all of it");
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
@@ -203,8 +205,7 @@ Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   const std::int64_t gigabytes = (bytes + 999'999'999) / 1'000'000'000;
   if (auto told = disk_prices.find(offer.provider); told != disk_prices.end())
     return static_cast<Micros>(std::ceil(told->second * 1e6 * static_cast<double>(gigabytes) / hours_per_month));
-  if (offer.disk_micros_per_gb_hour > 0)
-    return offer.in_dollars(offer.disk_micros(bytes), query.rates);
+  if (offer.disk_micros_per_gb_hour > 0) return offer.in_dollars(offer.disk_micros(bytes), query.rates);
   return offer.price_micros_per_hour == 0 ? 0 : provider::price_unknown;
 }
 
@@ -230,17 +231,17 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
   const char* more = refused ? " that it would give" : "";
   std::string hint = "see what there is with `rille offers`; gpu = \"any\" also takes this machine's CPU";
   if (terms.query.runnable)
-    hint = "see what there is with `rille offers`; on a machine with GPUs \"any\" is a free one of them, and "
-           "gpu = \"cpu\" its processor";
+    hint =
+        "see what there is with `rille offers`; on a machine with GPUs \"any\" is a free one of them, and "
+        "gpu = \"cpu\" its processor";
   if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
   else if (obstacle) hint = "unguarded = true takes one that nobody ends";
   std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
-  for (const auto& [name, list] : {std::pair("regions", &terms.query.regions),
-                                   std::pair("compliance", &terms.query.compliance)})
+  for (const auto& [name, list] :
+       {std::pair("regions", &terms.query.regions), std::pair("compliance", &terms.query.compliance)})
     if (!list->empty()) wishes += fmt::format(", {} = {}", name, fmt::join(*list, ", "));
-  if (terms.query.gpu_memory_bytes > 0)
-    wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
+  if (terms.query.gpu_memory_bytes > 0) wishes += ", gpu_memory = " + format_size_bytes(terms.query.gpu_memory_bytes);
   if (!terms.query.gpu_vendor.empty()) wishes += ", gpu_vendor = " + terms.query.gpu_vendor;
   if (!terms.query.disk_kind.empty()) wishes += ", disk_kind = " + terms.query.disk_kind;
   if (terms.query.vcpus > 0) wishes += fmt::format(", vcpus = {}", terms.query.vcpus);
@@ -254,8 +255,7 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                         : "";
   return make_error(ErrorKind::capacity,
                     fmt::format("{} has nothing for gpu = \"{}\"{}{}{}{}", where, terms.query.shown_gpu(), wishes, cap,
-                                more,
-                                obstacle ? std::string(" ") + obstacle : std::string()),
+                                more, obstacle ? std::string(" ") + obstacle : std::string()),
                     hint);
 }
 

@@ -20,12 +20,12 @@ struct AskedRegion {
 };
 
 struct Identity {
-  std::string who, account;             // "arn:aws:iam::123456789012:user/rille", "123456789012"; "": it is not told
-  std::string from;                     // where the keys were found, for people: "the environment"
-  std::int64_t key_made_wall_us = 0;    // 0: `age_unknown` says why that is not known
+  std::string who, account;           // "arn:aws:iam::123456789012:user/rille", "123456789012"; "": it is not told
+  std::string from;                   // where the keys were found, for people: "the environment"
+  std::int64_t key_made_wall_us = 0;  // 0: `age_unknown` says why that is not known
   std::string age_unknown;
-  std::int64_t skew_us = 0;             // of the provider's clock, ahead of ours; 0: less than two seconds
-  std::vector<AskedRegion> regions;     // of those that are set up
+  std::int64_t skew_us = 0;          // of the provider's clock, ahead of ours; 0: less than two seconds
+  std::vector<AskedRegion> regions;  // of those that are set up
 
   Value to_value() const;
 };
@@ -33,7 +33,7 @@ struct Identity {
 // How much of something an account may have at a time in a region, in the provider's own words.
 struct Quota {
   std::string region, name;
-  double limit = 0, used = -1;          // used -1: it is not told
+  double limit = 0, used = -1;  // used -1: it is not told
 
   Value to_value() const;
 };

@@ -46,18 +46,18 @@ constexpr GpuFacts table[] = {
     // One of the four on a board: prices, power and memory are a quarter's.
     {"A16", "", "Ampere", 86, 16 * G, 200 * G, 4.5 * T, 9 * T, 17.9 * T, 17.9 * T, 0, 35.9 * T, 0, 62.5, 2021, 900,
      "NVIDIA A16 data sheet"},
-    {"A30", "", "Ampere", 80, 24 * G, 933 * G, 10.3 * T, 82 * T, 165 * T, 165 * T, 0, 330 * T, 200 * G, 165, 2021,
-     4500, "NVIDIA A30 data sheet"},
+    {"A30", "", "Ampere", 80, 24 * G, 933 * G, 10.3 * T, 82 * T, 165 * T, 165 * T, 0, 330 * T, 200 * G, 165, 2021, 4500,
+     "NVIDIA A30 data sheet"},
     {"A40", "", "Ampere", 86, 48 * G, 696 * G, 37.4 * T, 74.8 * T, 149.7 * T, 149.7 * T, 0, 299.3 * T, 112.5 * G, 300,
      2020, 5000, "NVIDIA A40 data sheet"},
     {"A100 80GB", "SXM", "Ampere", 80, 80 * G, 2039 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G, 400,
      2020, 15000, "NVIDIA A100 data sheet"},
-    {"A100 80GB", "PCIe", "Ampere", 80, 80 * G, 1935 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G,
-     300, 2021, 12000, "NVIDIA A100 data sheet"},
+    {"A100 80GB", "PCIe", "Ampere", 80, 80 * G, 1935 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G, 300,
+     2021, 12000, "NVIDIA A100 data sheet"},
     {"A100 40GB", "SXM", "Ampere", 80, 40 * G, 1555 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G, 400,
      2020, 7000, "NVIDIA A100 data sheet"},
-    {"A100 40GB", "PCIe", "Ampere", 80, 40 * G, 1555 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G,
-     250, 2020, 6000, "NVIDIA A100 data sheet"},
+    {"A100 40GB", "PCIe", "Ampere", 80, 40 * G, 1555 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G, 250,
+     2020, 6000, "NVIDIA A100 data sheet"},
     // An A100 and a BlueField-2 on one card.
     {"A100X", "", "Ampere", 80, 80 * G, 2039 * G, 19.9 * T, 159 * T, 318.5 * T, 318.5 * T, 0, 637 * T, 600 * G, 300,
      2021, 0, "its 6912 cores at 1440 MHz, the others by proportion to the A100", false},
@@ -85,8 +85,8 @@ constexpr GpuFacts table[] = {
      700, 2023, 30000, "NVIDIA GH200 data sheet", false},
     {"B200", "", "Blackwell", 100, 180 * G, 8000 * G, 75 * T, 1125 * T, 2250 * T, 2250 * T, 4500 * T, 4500 * T,
      1800 * G, 1000, 2024, 40000, "NVIDIA HGX B200 specifications, an eighth of the board's"},
-    {"B300", "", "Blackwell", 103, 288 * G, 8000 * G, 75 * T, 1125 * T, 2250 * T, 2250 * T, 4500 * T, 125 * T,
-     1800 * G, 1100, 2025, 50000, "NVIDIA HGX B300 specifications, an eighth of the board's", false},
+    {"B300", "", "Blackwell", 103, 288 * G, 8000 * G, 75 * T, 1125 * T, 2250 * T, 2250 * T, 4500 * T, 125 * T, 1800 * G,
+     1100, 2025, 50000, "NVIDIA HGX B300 specifications, an eighth of the board's", false},
     {"GB200", "", "Blackwell", 100, 186 * G, 8000 * G, 80 * T, 1250 * T, 2500 * T, 2500 * T, 5000 * T, 5000 * T,
      1800 * G, 1200, 2024, 60000, "NVIDIA GB200 NVL72 specifications, one of 72", false},
     {"RTX 2080 Ti", "", "Turing", 75, 11 * G, 616 * G, 13.4 * T, 0, 53.8 * T, 0, 0, 215.2 * T, 100 * G, 250, 2018, 350,
@@ -111,16 +111,16 @@ constexpr GpuFacts table[] = {
      0, 360, 2025, 1100, "its 10752 cores at 2617 MHz, the others by proportion to the RTX 5090", false},
     {"RTX 5090", "", "Blackwell", 120, 32 * G, 1792 * G, 104.8 * T, 104.8 * T, 209.5 * T, 209.5 * T, 419 * T, 838 * T,
      0, 575, 2025, 2500, "NVIDIA RTX Blackwell architecture white paper"},
-    {"RTX A4000", "", "Ampere", 86, 16 * G, 448 * G, 19.2 * T, 38.3 * T, 76.7 * T, 76.7 * T, 0, 153.4 * T, 0, 140,
-     2021, 900, "NVIDIA RTX A4000 data sheet"},
-    {"RTX A5000", "", "Ampere", 86, 24 * G, 768 * G, 27.8 * T, 55.6 * T, 111.1 * T, 111.1 * T, 0, 222.2 * T,
-     112.5 * G, 230, 2021, 1800, "NVIDIA RTX A5000 data sheet"},
-    {"RTX A6000", "", "Ampere", 86, 48 * G, 768 * G, 38.7 * T, 77.4 * T, 154.8 * T, 154.8 * T, 0, 309.7 * T,
-     112.5 * G, 300, 2020, 4200, "NVIDIA Ampere GA102 architecture white paper, RTX A6000"},
-    {"RTX 6000 ADA", "", "Ada", 89, 48 * G, 960 * G, 91.1 * T, 182.1 * T, 364.2 * T, 364.2 * T, 728.5 * T, 728.5 * T,
-     0, 300, 2022, 6800, "NVIDIA Ada architecture white paper, RTX 6000"},
-    {"RTX PRO 6000", "", "Blackwell", 120, 96 * G, 1792 * G, 125 * T, 250 * T, 500 * T, 500 * T, 1000 * T, 1000 * T,
-     0, 600, 2025, 8500, "NVIDIA RTX PRO 6000 data sheet: fp32; the others by proportion to its 4000 fp4 TOPS", false},
+    {"RTX A4000", "", "Ampere", 86, 16 * G, 448 * G, 19.2 * T, 38.3 * T, 76.7 * T, 76.7 * T, 0, 153.4 * T, 0, 140, 2021,
+     900, "NVIDIA RTX A4000 data sheet"},
+    {"RTX A5000", "", "Ampere", 86, 24 * G, 768 * G, 27.8 * T, 55.6 * T, 111.1 * T, 111.1 * T, 0, 222.2 * T, 112.5 * G,
+     230, 2021, 1800, "NVIDIA RTX A5000 data sheet"},
+    {"RTX A6000", "", "Ampere", 86, 48 * G, 768 * G, 38.7 * T, 77.4 * T, 154.8 * T, 154.8 * T, 0, 309.7 * T, 112.5 * G,
+     300, 2020, 4200, "NVIDIA Ampere GA102 architecture white paper, RTX A6000"},
+    {"RTX 6000 ADA", "", "Ada", 89, 48 * G, 960 * G, 91.1 * T, 182.1 * T, 364.2 * T, 364.2 * T, 728.5 * T, 728.5 * T, 0,
+     300, 2022, 6800, "NVIDIA Ada architecture white paper, RTX 6000"},
+    {"RTX PRO 6000", "", "Blackwell", 120, 96 * G, 1792 * G, 125 * T, 250 * T, 500 * T, 500 * T, 1000 * T, 1000 * T, 0,
+     600, 2025, 8500, "NVIDIA RTX PRO 6000 data sheet: fp32; the others by proportion to its 4000 fp4 TOPS", false},
 };
 
 // A name as words, its memory apart.
@@ -137,8 +137,8 @@ Words split(std::string_view name) {
       word += c;
       continue;
     }
-    const bool memory = word.size() > 2 && word.ends_with("GB") &&
-                        word.find_first_not_of("0123456789") == word.size() - 2;
+    const bool memory =
+        word.size() > 2 && word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
     if (memory) out.gb = number_at(word);
     else if (!word.empty()) out.words.push_back(word);
     word.clear();

@@ -21,11 +21,11 @@ struct GpuFacts {
   double fp32 = 0, tf32 = 0, fp16 = 0, bf16 = 0, fp8 = 0, int8 = 0;
   double nvlink_bytes_per_s = 0;  // both directions together; 0: it has none
   double power_w = 0;
-  int year = 0;                   // when it could first be had
+  int year = 0;  // when it could first be had
   // Of one, roughly, as of 2025: new, or used where it is no longer made. 0: it is not sold alone.
   double rough_price_dollars = 0;
-  std::string_view source;        // the document that has the rates
-  bool confirmed = true;          // false: from the press or by proportion, and not read in the maker's own document
+  std::string_view source;  // the document that has the rates
+  bool confirmed = true;    // false: from the press or by proportion, and not read in the maker's own document
 };
 
 // Every GPU that is known, those of one model next to each other, the usual one first.

@@ -68,14 +68,14 @@ std::vector<std::string> words_of(std::string_view text) {
 
 // Words that say nothing about the model.
 bool is_filler(const std::string& word) {
-  constexpr std::string_view fillers[] = {"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "SXM", "SXM2", "SXM3", "SXM4", "SXM5",
-                                          "PCIE", "NVL", "HBM2", "HBM2E", "HBM3", "HBM3E", "GPU", "TENSOR", "CORE"};
+  constexpr std::string_view fillers[] = {"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "SXM",    "SXM2",
+                                          "SXM3",   "SXM4",  "SXM5",    "PCIE",   "NVL",    "HBM2",
+                                          "HBM2E",  "HBM3",  "HBM3E",   "GPU",    "TENSOR", "CORE"};
   return std::find(std::begin(fillers), std::end(fillers), word) != std::end(fillers);
 }
 
 bool is_memory(const std::string& word) {
-  return word.size() > 2 && word.ends_with("GB") &&
-         word.find_first_not_of("0123456789") == word.size() - 2;
+  return word.size() > 2 && word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
 }
 
 // What a GPU is sold as having: a card of 80 GB reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
@@ -150,9 +150,8 @@ std::string nearest_gpu(std::string_view asked) {
 bool makes_another_gpu(std::string_view word) {
   constexpr std::string_view others[] = {"TI", "SUPER", "LAPTOP", "MOBILE", "MAX", "D", "MIG", "VGPU"};
   const auto same = [word](std::string_view other) {
-    return std::equal(word.begin(), word.end(), other.begin(), other.end(), [](char a, char b) {
-      return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 32) : a) == b;
-    });
+    return std::equal(word.begin(), word.end(), other.begin(), other.end(),
+                      [](char a, char b) { return (a >= 'a' && a <= 'z' ? static_cast<char>(a - 32) : a) == b; });
   };
   return std::any_of(std::begin(others), std::end(others), same);
 }
@@ -166,9 +165,8 @@ bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_
     if (is_filler(word) || among(has, word)) continue;
     if (!is_memory(word) || !is_size_of(word, memory_bytes)) return false;
   }
-  return std::none_of(has.begin(), has.end(), [&](const std::string& word) {
-    return makes_another_gpu(word) && !among(wanted, word);
-  });
+  return std::none_of(has.begin(), has.end(),
+                      [&](const std::string& word) { return makes_another_gpu(word) && !among(wanted, word); });
 }
 
 }  // namespace rille::provider

@@ -1,10 +1,10 @@
 #include "runtime/workflow/provider/nearest.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
 
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
@@ -47,8 +47,10 @@ std::string price_advice(const OfferQuery& query, const Offers& without, Asker a
                        cap);
   const bool unknown = cheapest.price_micros_per_hour < 0;
   if (unknown && asker == Asker::rent)
-    return fmt::format("{} would fit, but its price is not known: leave max_price out, and say price = dollars per "
-                       "hour", cheapest.id);
+    return fmt::format(
+        "{} would fit, but its price is not known: leave max_price out, and say price = dollars per "
+        "hour",
+        cheapest.id);
   if (unknown) return fmt::format("{} would fit, but its price is not known: leave {} out", cheapest.id, cap);
   const auto& currency = cheapest.currency;
   return fmt::format("{} would fit, but {} is in dollars, and its price in {}: {} says what that is", cheapest.id, cap,
@@ -118,7 +120,8 @@ const Wish wishes[] = {
      [](OfferQuery& q) {
        q.count = 0;
        for (GpuWish& one : q.gpus) one.count = 0;
-     }, count_advice},
+     },
+     count_advice},
     {"gpu_memory", [](const OfferQuery& q) { return q.gpu_memory_bytes > 0; },
      [](OfferQuery& q) { q.gpu_memory_bytes = 0; },
      [](const OfferQuery&, const Offers& without, Asker asker) {
@@ -198,8 +201,10 @@ std::string gpu_hint(const OfferQuery& query, Asker asker) {
   const std::string near = nearest_gpu(query.gpu);
   if (!near.empty()) return fmt::format("did you mean {}?", option("gpu", near, asker));
   if (is_known_gpu(query.gpu)) return "";
-  return fmt::format("nobody here has a GPU called '{}': `rille offers` lists those that there are. A name is a model, "
-                     "with its memory or without: A100, A100-80GB, H100, L4, RTX 4090", query.gpu);
+  return fmt::format(
+      "nobody here has a GPU called '{}': `rille offers` lists those that there are. A name is a model, "
+      "with its memory or without: A100, A100-80GB, H100, L4, RTX 4090",
+      query.gpu);
 }
 
 std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& others, Asker asker) {

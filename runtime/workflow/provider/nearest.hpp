@@ -9,7 +9,7 @@
 
 namespace rille::provider {
 
-enum class Asker : std::uint8_t { offers, rent, command };   // rille.offers, rille.rent, the command line
+enum class Asker : std::uint8_t { offers, rent, command };  // rille.offers, rille.rent, the command line
 
 // Without all that a hint can be about: anywhere, at any price, of any size. Nothing: it asks for none of that.
 std::optional<OfferQuery> loosened(OfferQuery query);

@@ -16,9 +16,8 @@ constexpr Micros not_known = -1;
 using Line = std::vector<std::pair<std::int64_t, Micros>>;  // of one zone: from when on, and how much; in order
 
 Micros at(const Line& line, std::int64_t us) {
-  const auto after = std::upper_bound(line.begin(), line.end(), us, [](std::int64_t t, const auto& p) {
-    return t < p.first;
-  });
+  const auto after =
+      std::upper_bound(line.begin(), line.end(), us, [](std::int64_t t, const auto& p) { return t < p.first; });
   return after == line.begin() ? not_known : std::prev(after)->second;
 }
 
@@ -98,8 +97,7 @@ std::string sparkline(const std::vector<Micros>& samples) {
   for (const Micros s : samples)
     if (s >= 0) least = least < 0 ? s : std::min(least, s), most = std::max(most, s);
   std::string out;
-  for (const Micros s : samples)
-    out += s < 0 ? " " : heights[most == least ? 0 : (s - least) * 7 / (most - least)];
+  for (const Micros s : samples) out += s < 0 ? " " : heights[most == least ? 0 : (s - least) * 7 / (most - least)];
   return out;
 }
 

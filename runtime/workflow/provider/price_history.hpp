@@ -15,8 +15,8 @@ struct TypeHistory {
   int zones = 0, points = 0;
   // Per hour. Over all zones, each price for as long as it stood; `now`: of the cheapest zone.
   Micros lowest = 0, median = 0, highest = 0, now = 0;
-  std::int64_t from_us = 0;             // since when anything is known
-  std::vector<Micros> samples;          // of the cheapest zone, at equal distances until now; -1: nothing is known yet
+  std::int64_t from_us = 0;     // since when anything is known
+  std::vector<Micros> samples;  // of the cheapest zone, at equal distances until now; -1: nothing is known yet
 
   Value to_value() const;
 };

@@ -30,7 +30,7 @@ namespace rille::provider {
 // What was found, and the regions that could not be asked: of those nothing is known.
 struct Listing {
   std::vector<Machine> machines;
-  std::vector<AskedRegion> unasked;     // each with its problem
+  std::vector<AskedRegion> unasked;  // each with its problem
 };
 
 class Provider {
@@ -64,7 +64,7 @@ class Provider {
 // The providers of one runtime, by name. Owns them.
 class Registry {
  public:
-  Result<> add(std::unique_ptr<Provider> provider);    // state: that name is taken
+  Result<> add(std::unique_ptr<Provider> provider);     // state: that name is taken
   Result<Provider*> find(std::string_view name) const;  // invalid: with the nearest name
   std::vector<Provider*> all() const;                   // in the order in which they were added
 

@@ -53,8 +53,7 @@ constexpr char slurm_user[] = "Whoever may submit jobs to the cluster may use it
 constexpr char runpod_key[] =
     "A key that may read and write pods, by REST and by GraphQL: made in RunPod's console, Settings, API keys.";
 constexpr char lambda_key[] = "Lambda's keys may do all that the account may: there is no lesser one.";
-constexpr char vast_key[] =
-    R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
+constexpr char vast_key[] = R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
 constexpr char remote_says[] = "What its own server asks for.";
 
 // A new provider is a row here, and a folder beside this file.
@@ -156,8 +155,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
       continue;
     }
     const Row* row = row_of(name);
-    if (!row)
-      return wrong(fmt::format("there is no provider '{}'", name), hint_for(name));
+    if (!row) return wrong(fmt::format("there is no provider '{}'", name), hint_for(name));
     Result<std::unique_ptr<Provider>> made = row->make({loop, home, config_folder(), part});
     if (!made) {
       Error e = made.error();

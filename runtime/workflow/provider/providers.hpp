@@ -19,9 +19,9 @@ const std::vector<std::string>& provider_names();
 // What each provider is made with.
 struct Setup {
   Loop& loop;
-  std::string home;      // $RILLE_HOME: for what may be lost
-  std::string config;    // this installation's folder: for keys
-  Value settings;        // this provider's part of the file
+  std::string home;    // $RILLE_HOME: for what may be lost
+  std::string config;  // this installation's folder: for keys
+  Value settings;      // this provider's part of the file
 };
 
 // How far a driver has been tried, and the least that its user must be allowed, in the provider's own form: a document

@@ -27,9 +27,9 @@ Error wrong(std::string_view field, const Value& value, std::string_view wanted)
 
 Error unknown_word(std::string_view field, const std::string& word, const std::vector<std::string>& known) {
   const std::string near = did_you_mean(word, known);
-  return make_error(ErrorKind::invalid, fmt::format("{} = \"{}\": nobody knows that", field, word),
-                    near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
-                                 : fmt::format("did you mean '{}'?", near));
+  return make_error(
+      ErrorKind::invalid, fmt::format("{} = \"{}\": nobody knows that", field, word),
+      near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
 Result<int> whole_number(const Value& value, const char* field, int most) {
@@ -217,8 +217,8 @@ Result<AddressPrices> read_address_prices(const Value& value) {
 
 const std::vector<std::string>& OfferQuery::fields() {
   static const std::vector<std::string> names = {
-      "gpu",       "count",        "gpu_memory",   "gpu_vendor", "spot",  "max_price",        "region",
-      "vcpus",     "memory",       "regions",      "disk_kind",  "rates", "tokens_per_second", "providers",
+      "gpu",          "count",      "gpu_memory",   "gpu_vendor", "spot",  "max_price",         "region",
+      "vcpus",        "memory",     "regions",      "disk_kind",  "rates", "tokens_per_second", "providers",
       "interconnect", "compliance", "network_gbps", "rank"};
   return names;
 }
@@ -229,7 +229,7 @@ bool OfferQuery::accepts_no_gpu() const {
 }
 
 bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t memory_bytes) const {
-  constexpr double as_sold = 0.97;     // "24 GB" may have less, once the errors' codes are taken off
+  constexpr double as_sold = 0.97;  // "24 GB" may have less, once the errors' codes are taken off
   const double least = static_cast<double>(gpu_memory_bytes) * as_sold;
   if (gpu_memory_bytes > 0 && static_cast<double>(memory_bytes) < least) return false;
   if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, memory_bytes, gpu);
@@ -276,9 +276,9 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   for (const auto& [key, field] : *object) {
     if (!among(fields(), key)) {
       std::string near = did_you_mean(key, fields());
-      return make_error(ErrorKind::invalid, "there is no option '" + key + "' for offers",
-                        near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", "))
-                                     : "did you mean '" + near + "'?");
+      return make_error(
+          ErrorKind::invalid, "there is no option '" + key + "' for offers",
+          near.empty() ? "there are " + fmt::format("{}", fmt::join(fields(), ", ")) : "did you mean '" + near + "'?");
     }
     RILLE_CHECK(read_field(key, field, out));
   }
@@ -288,7 +288,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   if (const Value& count = value["count"]; !count.is_null()) {
     RILLE_TRY(out.count, whole_number(count, "count", 4096));
   }
-  if (!out.gpus.empty())               // it is of those that say none themselves
+  if (!out.gpus.empty())  // it is of those that say none themselves
     for (GpuWish& one : out.gpus) one.count = one.count > 0 ? one.count : out.count;
   if (!out.gpus.empty()) out.count = 0;
   if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())

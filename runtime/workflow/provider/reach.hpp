@@ -7,10 +7,10 @@
 namespace rille::provider {
 
 enum class Reach {
-  offer,   // this one only
-  larger,  // those of that GPU in that region which are as large or larger: a quota counts vCPUs or GPUs
-  region,  // all that the provider has in that region (a driver knows one zone of each)
-  account, // all that the provider has
+  offer,    // this one only
+  larger,   // those of that GPU in that region which are as large or larger: a quota counts vCPUs or GPUs
+  region,   // all that the provider has in that region (a driver knows one zone of each)
+  account,  // all that the provider has
 };
 
 // Of a create call that was refused for good.

@@ -20,8 +20,8 @@ Result<std::int64_t> read_size(const char* name, const Value& said) {
   }
   Result<std::int64_t> bytes = parse_size_bytes(*text);
   if (bytes && *bytes > 0) return bytes;
-  Error e = bytes ? make_error(ErrorKind::invalid, fmt::format("'{}' is no size", *text), "more than nothing") :
-                    std::move(bytes).error();
+  Error e = bytes ? make_error(ErrorKind::invalid, fmt::format("'{}' is no size", *text), "more than nothing")
+                  : std::move(bytes).error();
   e.message = fmt::format("{}: {}", name, e.message);
   return e;
 }
@@ -56,8 +56,8 @@ Result<> check(const RentOption& option, const Value& said, const OfferQuery& qu
   };
   if (!said.as_string() || said.as_string()->empty()) return wrong("a name is wanted", option.example);
   if (query.providers.size() != 1)
-    return wrong("it is one provider's: say whose", fmt::format("provider = \"..\", one of: {}",
-                                                                 who_understands(option.name)));
+    return wrong("it is one provider's: say whose",
+                 fmt::format("provider = \"..\", one of: {}", who_understands(option.name)));
   if (!understands(query.providers.front(), option.name)) {
     Error e = lacks(query.providers.front(), option.things);
     e.hint = fmt::format("leave {} out; it is for: {}", option.name, who_understands(option.name));

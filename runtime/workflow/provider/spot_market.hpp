@@ -11,10 +11,10 @@ namespace rille::provider {
 
 // How the spot prices of a cloud can be followed.
 struct SpotMarket {
-  bool told = false;                    // they can
-  bool by_zone = false;                 // each zone of a region has its own
-  bool knows_before = false;            // since when a price stands is told, and what was before
-  bool heeds_cap = true;                // a machine never costs more than CreateRequest::cap_micros_per_hour
+  bool told = false;                         // they can
+  bool by_zone = false;                      // each zone of a region has its own
+  bool knows_before = false;                 // since when a price stands is told, and what was before
+  bool heeds_cap = true;                     // a machine never costs more than CreateRequest::cap_micros_per_hour
   std::int64_t lasts_us = 5LL * 60'000'000;  // an answer serves so long
 };
 

@@ -16,9 +16,12 @@ constexpr std::array<std::string_view, 4> dead_men = {"provider", "guest", "cred
 constexpr std::array<std::string_view, 4> states = {"pending", "live", "terminating", "gone"};
 
 // The words and numbers that only some offers have.
-constexpr std::pair<const char*, std::string Offer::*> words[] = {
-    {"gpu_vendor", &Offer::gpu_vendor}, {"interconnect", &Offer::interconnect}, {"rdma", &Offer::rdma},
-    {"disk_kind", &Offer::disk_kind},   {"driver", &Offer::driver},             {"cuda_max", &Offer::cuda_max}};
+constexpr std::pair<const char*, std::string Offer::*> words[] = {{"gpu_vendor", &Offer::gpu_vendor},
+                                                                  {"interconnect", &Offer::interconnect},
+                                                                  {"rdma", &Offer::rdma},
+                                                                  {"disk_kind", &Offer::disk_kind},
+                                                                  {"driver", &Offer::driver},
+                                                                  {"cuda_max", &Offer::cuda_max}};
 
 // As journaled, and as people see them.
 struct Reserved {
@@ -179,11 +182,14 @@ Result<Offer> Offer::from_value(const Value& v) {
 
 Result<Traits> read_traits(const Value& v, Traits otherwise) {
   Traits& t = otherwise;
-  const std::pair<const char*, std::int64_t*> fields[] = {
-      {"token_lifetime_ms", &t.token_lifetime_ms}, {"create_timeout_ms", &t.create_timeout_ms},
-      {"visibility_lag_ms", &t.visibility_lag_ms}, {"billing_unit_s", &t.billing_unit_s},
-      {"billing_minimum_s", &t.billing_minimum_s}, {"look_every_ms", &t.look_every_ms},
-      {"teardown_ms", &t.teardown_ms},             {"spot_notice_s", &t.spot_notice_s}};
+  const std::pair<const char*, std::int64_t*> fields[] = {{"token_lifetime_ms", &t.token_lifetime_ms},
+                                                          {"create_timeout_ms", &t.create_timeout_ms},
+                                                          {"visibility_lag_ms", &t.visibility_lag_ms},
+                                                          {"billing_unit_s", &t.billing_unit_s},
+                                                          {"billing_minimum_s", &t.billing_minimum_s},
+                                                          {"look_every_ms", &t.look_every_ms},
+                                                          {"teardown_ms", &t.teardown_ms},
+                                                          {"spot_notice_s", &t.spot_notice_s}};
   for (const auto& [key, value] : v.as_object() ? *v.as_object() : Value::Object()) {
     const auto named = [&](const auto& f) { return key == f.first; };
     const auto field = std::find_if(std::begin(fields), std::end(fields), named);

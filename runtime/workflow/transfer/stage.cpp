@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "runtime/workflow/transfer/stage_parts.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/net/redact.hpp"
+#include "runtime/workflow/transfer/stage_parts.hpp"
 
 namespace rille::transfer {
 
@@ -104,10 +104,8 @@ Async<Staged> stage_local(Loop& loop, std::string source, std::string destinatio
   RILLE_CO_CHECK(check_ends(source));
   if (fs::is_directory(source, failed)) {
     if (!options.sha256.empty())
-      co_return make_error(ErrorKind::invalid,
-                           fmt::format("'{}' is a directory: sha256 is for single files", source));
-    RILLE_CO_TRY(staged,
-                 co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
+      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is a directory: sha256 is for single files", source));
+    RILLE_CO_TRY(staged, co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
   } else {
     auto size = fs::file_size(source, failed);
     if (!failed) meter.set_total(static_cast<std::int64_t>(size));
@@ -133,8 +131,7 @@ std::string path_of_file_url(std::string_view url) {
   if (!url.starts_with("/")) return {};
   std::string path;
   for (std::size_t i = 0; i < url.size(); ++i) {
-    bool coded =
-        url[i] == '%' && i + 2 < url.size() && hex_digit(url[i + 1]) >= 0 && hex_digit(url[i + 2]) >= 0;
+    bool coded = url[i] == '%' && i + 2 < url.size() && hex_digit(url[i + 1]) >= 0 && hex_digit(url[i + 2]) >= 0;
     path += coded ? static_cast<char>(hex_digit(url[i + 1]) * 16 + hex_digit(url[i + 2])) : url[i];
     if (coded) i += 2;
   }
@@ -168,8 +165,7 @@ Result<> check_ends(const std::string& source) {
   std::error_code failed;
   fs::file_status status = fs::status(source, failed);
   if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status)) return {};
-  return make_error(ErrorKind::invalid,
-                    fmt::format("cannot stage '{}': it is neither a file nor a directory", source),
+  return make_error(ErrorKind::invalid, fmt::format("cannot stage '{}': it is neither a file nor a directory", source),
                     "a pipe or a device has no end to wait for: write what it gives to a file first");
 }
 
@@ -187,8 +183,8 @@ Error wrong_digest(const std::string& source, const std::string& found, const st
                     "the source has changed or is damaged, or the expected digest is of another version");
 }
 
-Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256,
-                                    Meter& meter, CancelToken token) {
+Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
+                                    CancelToken token) {
   // Shared with the thread jobs, which outlive this coroutine when it is dropped.
   RILLE_CO_TRY(std::shared_ptr<Copy> copy, open_copy(from, to));
   for (std::int64_t n = job_bytes; n == job_bytes;) {
@@ -204,19 +200,18 @@ Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to
   co_return print;
 }
 
-Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination,
-                    StageOptions options, CancelToken token) {
+Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
+                    CancelToken token) {
   if (source.empty() || destination.empty())
     co_return make_error(ErrorKind::invalid, "staging needs a source and a destination");
   std::transform(options.sha256.begin(), options.sha256.end(), options.sha256.begin(),
                  [](unsigned char c) { return std::tolower(c); });
-  if (!options.sha256.empty() && (options.sha256.size() != 64 ||
-                                  options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos))
+  if (!options.sha256.empty() &&
+      (options.sha256.size() != 64 || options.sha256.find_first_not_of("0123456789abcdef") != std::string::npos))
     co_return make_error(ErrorKind::invalid,
                          fmt::format("a SHA-256 has 64 hexadecimal digits, not '{}'", options.sha256));
   if (source.starts_with("http://") || source.starts_with("https://"))
-    co_return co_await stage_from_web(client, std::move(source), std::move(destination), std::move(options),
-                                      token);
+    co_return co_await stage_from_web(client, std::move(source), std::move(destination), std::move(options), token);
   if (source.starts_with("file://")) {
     std::string path = path_of_file_url(source);
     if (path.empty())
@@ -226,8 +221,7 @@ Async<Staged> stage(net::HttpClient& client, std::string source, std::string des
     co_return make_error(ErrorKind::invalid, fmt::format("cannot stage from '{}'", net::redact_url(source)),
                          "sources are http://, https://, file:// and paths");
   }
-  co_return co_await stage_local(client.loop(), std::move(source), std::move(destination), std::move(options),
-                                 token);
+  co_return co_await stage_local(client.loop(), std::move(source), std::move(destination), std::move(options), token);
 }
 
 }  // namespace rille::transfer

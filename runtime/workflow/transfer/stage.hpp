@@ -33,13 +33,12 @@ struct StageOptions {
   std::string sha256;           // 64 hexadecimal digits the file must have; "": not checked. Files only.
   std::string cache_directory;  // "": no cache
   std::int64_t cache_bytes_max = std::int64_t{100} << 30;
-  net::Headers headers;  // for the server: credentials
-  int resumes_max = 8;   // times in a row that a cut transfer is taken up again without a byte of progress
+  net::Headers headers;             // for the server: credentials
+  int resumes_max = 8;              // times in a row that a cut transfer is taken up again without a byte of progress
   std::int64_t size_bytes_max = 0;  // of a web file; 0: no limit. network, naming the limit
   std::int64_t stall_timeout_ms = 60'000;
   net::Retry retry;
-  std::function<void(const Progress&)>
-      progress;  // on the loop thread, about ten times a second, and at the end
+  std::function<void(const Progress&)> progress;  // on the loop thread, about ten times a second, and at the end
 };
 
 struct Staged {
@@ -54,8 +53,8 @@ struct Staged {
 // `source`: http(s)://..., file://..., or a path. A directory's tree is copied, each file whole; its links
 // are followed only to files. `destination` is the file or directory to make; its parent is made when
 // missing.
-Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination,
-                    StageOptions options, CancelToken token = {});
+Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
+                    CancelToken token = {});
 
 // invalid: the local source is a pipe, a socket or a device, which nothing could copy to its end. One that is not there
 // passes: to open it says so.

@@ -54,9 +54,7 @@ Result<> StageCache::put(const std::string& file, const std::string& key, const 
   return store::write_file_atomic(directory_ + "/url/" + key + ".json", note.to_json());
 }
 
-void StageCache::drop(const std::string& sha256) const {
-  (void)store::remove_tree(directory_ + "/sha256/" + sha256);
-}
+void StageCache::drop(const std::string& sha256) const { (void)store::remove_tree(directory_ + "/sha256/" + sha256); }
 
 // Best effort: another process may be doing the same.
 void StageCache::make_room(std::int64_t bytes) const {
@@ -68,8 +66,7 @@ void StageCache::make_room(std::int64_t bytes) const {
   std::vector<Entry> entries;
   std::int64_t total = bytes;
   std::error_code failed;
-  for (fs::directory_iterator it(directory_ + "/sha256", failed), end; !failed && it != end;
-       it.increment(failed)) {
+  for (fs::directory_iterator it(directory_ + "/sha256", failed), end; !failed && it != end; it.increment(failed)) {
     std::error_code gone;
     Entry entry{it->last_write_time(gone), static_cast<std::int64_t>(it->file_size(gone)), it->path()};
     if (gone) continue;

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "runtime/workflow/transfer/stage.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
+#include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::transfer {
 
@@ -29,8 +29,8 @@ class Meter {
 
 // Copies one file atomically, in pieces on the thread pool. With `sha256` the copy must have that digest:
 // else integrity, and the destination is as before.
-Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256,
-                                    Meter& meter, CancelToken token);
+Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
+                                    CancelToken token);
 
 // Makes the parent of a file that is to be. invalid: the place is a directory.
 Result<> prepare_place(const std::string& destination);
@@ -43,11 +43,9 @@ class StageCache {
   struct Known {
     std::string version, sha256;
   };
-  StageCache(std::string directory, std::int64_t bytes_max)
-      : directory_(std::move(directory)), bytes_max_(bytes_max) {}
-  std::string file_of(const std::string& sha256) const;  // its path when it is there, else ""
-  std::optional<Known> find(
-      const std::string& key) const;  // the version that we have of a URL, when its file is there
+  StageCache(std::string directory, std::int64_t bytes_max) : directory_(std::move(directory)), bytes_max_(bytes_max) {}
+  std::string file_of(const std::string& sha256) const;     // its path when it is there, else ""
+  std::optional<Known> find(const std::string& key) const;  // the version that we have of a URL, when its file is there
   // Takes in a copy of `file` and notes the version. Any thread; a full disk is no error of the staging.
   Result<> put(const std::string& file, const std::string& key, const Known& known) const;
   void drop(const std::string& sha256) const;  // a damaged one
@@ -59,7 +57,7 @@ class StageCache {
 };
 
 // The web side of stage().
-Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination,
-                             StageOptions options, CancelToken token);
+Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination, StageOptions options,
+                             CancelToken token);
 
 }  // namespace rille::transfer

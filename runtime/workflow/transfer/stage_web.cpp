@@ -11,9 +11,9 @@
 
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/base/value.hpp"
-#include "runtime/workflow/transfer/stage_parts.hpp"
 #include "runtime/core/loop/thread_job.hpp"
 #include "runtime/core/net/redact.hpp"
+#include "runtime/workflow/transfer/stage_parts.hpp"
 
 namespace rille::transfer {
 
@@ -37,8 +37,7 @@ std::string version_of(const net::HttpResponse& head) {
 // "bytes 5-9/10" -> {5, 10}; -1 where unknown.
 std::pair<std::int64_t, std::int64_t> content_range(std::string_view text) {
   std::size_t dash = text.find('-'), slash = text.find('/');
-  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos ||
-      dash > slash)
+  if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos || dash > slash)
     return {-1, -1};
   return {number_in(text.substr(6, dash - 6)), number_in(text.substr(slash + 1))};
 }
@@ -60,12 +59,8 @@ Value read_note(const std::string& path) {
 class Download {
  public:
   Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
-      : url_(url),
-        part_(destination + ".part"),
-        note_(part_ + ".json"),
-        key_(sha256_hex(net::redact_url(url))),
-        options_(options),
-        meter_(meter) {}
+      : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(net::redact_url(url))),
+        options_(options), meter_(meter) {}
   ~Download() {
     // Only a part that can be continued is worth its space. One that another process writes is not ours to
     // remove.
@@ -178,8 +173,8 @@ Result<> Download::head(const net::HttpResponse& answer) {
     return expect(total);
   }
   if (answer.status != 200)
-    return make_error(ErrorKind::network, fmt::format("'{}' answers with status {} and no file",
-                                                      net::redact_url(url_), answer.status));
+    return make_error(ErrorKind::network,
+                      fmt::format("'{}' answers with status {} and no file", net::redact_url(url_), answer.status));
   RILLE_CHECK(start_over());
   RILLE_CHECK(expect(number_in(answer.header("content-length"))));
   version_ = version_of(answer);
@@ -197,9 +192,8 @@ Result<> Download::expect(std::int64_t total) {
 
 Result<> Download::check_size(std::int64_t bytes) const {
   if (options_.size_bytes_max <= 0 || bytes <= options_.size_bytes_max) return success();
-  return make_error(ErrorKind::network,
-                    fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
-                                format_size_bytes(options_.size_bytes_max)));
+  return make_error(ErrorKind::network, fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
+                                                    format_size_bytes(options_.size_bytes_max)));
 }
 
 Result<> Download::piece(std::string_view bytes) {
@@ -221,8 +215,8 @@ Result<> Download::finish(const std::string& destination) {
 
 // Brings the part to its end, through cuts. `not_modified` is set when the cached version is still the
 // server's.
-Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached,
-              const StageOptions& options, bool& not_modified, CancelToken token) {
+Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached, const StageOptions& options,
+              bool& not_modified, CancelToken token) {
   int stuck = 0, restarts = 0;
   while (true) {
     std::int64_t before = download.done();
@@ -236,8 +230,8 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
     }
     if (download.must_start_over() || (answer && answer->status == 416)) {
       if (++restarts > restarts_max)
-        co_return make_error(ErrorKind::integrity, fmt::format("'{}' changes faster than it can be fetched",
-                                                               net::redact_url(request.url)));
+        co_return make_error(ErrorKind::integrity,
+                             fmt::format("'{}' changes faster than it can be fetched", net::redact_url(request.url)));
       RILLE_CO_CHECK(download.start_over());
       continue;
     }
@@ -255,8 +249,7 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
                                          download.done(), download.total()));
       Error error = std::move(answer).error();
       if (error.hint.empty() && download.done() > 0)
-        error.hint =
-            fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
+        error.hint = fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
       co_return error;
     }
     RILLE_CO_CHECK(co_await sleep_for(
@@ -265,8 +258,8 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
 }
 
 // From the cache to the destination. False: it was not there, or damaged and is gone now.
-Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged,
-                            Meter& meter, CancelToken token) {
+Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged, Meter& meter,
+                            CancelToken token) {
   std::string file = cache.file_of(sha256);
   if (file.empty()) co_return false;
   auto copied = co_await copy_file(loop, file, staged.path, sha256, meter, token);
@@ -285,8 +278,8 @@ Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha
 
 }  // namespace
 
-Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination,
-                             StageOptions options, CancelToken token) {
+Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::string destination, StageOptions options,
+                             CancelToken token) {
   Loop& loop = client.loop();
   RILLE_CO_CHECK(prepare_place(destination));
   Meter meter(loop.clock(), options.progress);
@@ -323,8 +316,7 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
   staged.size_bytes = print.size_bytes;
   staged.sha256 = print.sha256;
   staged.version = download->version();
-  auto end = [download, cache, destination,
-              known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
+  auto end = [download, cache, destination, known = StageCache::Known{staged.version, staged.sha256}]() -> Result<> {
     (void)cache.put(download->part(), download->key(),
                     known);  // a full or broken cache does not spoil the staging
     return download->finish(destination);

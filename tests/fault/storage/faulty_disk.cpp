@@ -22,7 +22,7 @@ std::string content(const std::string& path) {
 struct FaultyFile {
   sqlite3_file base;
   FaultyDisk* disk;
-  std::string* path;       // null: a temporary file, which no power cut concerns
+  std::string* path;  // null: a temporary file, which no power cut concerns
   sqlite3_file* below() { return reinterpret_cast<sqlite3_file*>(this + 1); }
   static FaultyFile& of(sqlite3_file* file) { return *reinterpret_cast<FaultyFile*>(file); }
   static const sqlite3_io_methods methods;
@@ -74,14 +74,12 @@ struct FaultyFile {
     return of(f).below()->pMethods->xShmLock(of(f).below(), offset, n, flags);
   }
   static void shm_barrier(sqlite3_file* f) { of(f).below()->pMethods->xShmBarrier(of(f).below()); }
-  static int shm_unmap(sqlite3_file* f, int erase) {
-    return of(f).below()->pMethods->xShmUnmap(of(f).below(), erase);
-  }
+  static int shm_unmap(sqlite3_file* f, int erase) { return of(f).below()->pMethods->xShmUnmap(of(f).below(), erase); }
 };
 
 const sqlite3_io_methods FaultyFile::methods = {
-    2, close, read, write, truncate, sync, size, lock, unlock, reserved, control, sector_size, characteristics,
-    shm_map, shm_lock, shm_barrier, shm_unmap, nullptr, nullptr};
+    2,           close,           read,    write,    truncate,    sync,      size,    lock,   unlock, reserved, control,
+    sector_size, characteristics, shm_map, shm_lock, shm_barrier, shm_unmap, nullptr, nullptr};
 
 FaultyDisk::FaultyDisk() : below_(sqlite3_vfs_find(nullptr)), vfs_(*below_) {
   vfs_.szOsFile = static_cast<int>(sizeof(FaultyFile)) + below_->szOsFile;

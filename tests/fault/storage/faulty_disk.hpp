@@ -29,8 +29,8 @@ class FaultyDisk {
   void fail_at(int n, Fault fault, int count = 1);
   void heal();
   bool powered() const;
-  int operations() const;   // that changed files, since the beginning
-  int failed() const;       // operations that were made to fail
+  int operations() const;  // that changed files, since the beginning
+  int failed() const;      // operations that were made to fail
   // What the disk kept. No connection may be open. Heals it.
   void settle(std::uint32_t seed);
 
@@ -38,16 +38,16 @@ class FaultyDisk {
   friend struct FaultyFile;
   struct Change {
     std::int64_t offset = 0;
-    std::string bytes;                       // written there; or, when empty, the file was cut to `offset` bytes
+    std::string bytes;  // written there; or, when empty, the file was cut to `offset` bytes
   };
   struct File {
-    std::optional<std::string> synced;       // as the disk surely has it; none: it may never have been
+    std::optional<std::string> synced;  // as the disk surely has it; none: it may never have been
     std::vector<Change> since;
     bool opened_before = false;
   };
-  int change(const std::string& path, Change what);   // SQLITE_OK: let it through; else the code to fail with
+  int change(const std::string& path, Change what);  // SQLITE_OK: let it through; else the code to fail with
   int sync(const std::string& path);
-  int strike();                                        // counts one operation; the code to fail with, or SQLITE_OK
+  int strike();  // counts one operation; the code to fail with, or SQLITE_OK
   int remove(const std::string& path);
   void opened(const std::string& path);
   static void apply(std::string& image, const Change& change);
@@ -57,7 +57,7 @@ class FaultyDisk {
 
   sqlite3_vfs* below_;
   sqlite3_vfs vfs_;
-  mutable std::mutex mutex_;                 // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::map<std::string, File> files_;
   int operations_ = 0, failed_ = 0, fail_at_ = 0, count_ = 0;
   Fault fault_ = Fault::io_error;

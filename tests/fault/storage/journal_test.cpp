@@ -1,11 +1,12 @@
 // The journal on a disk that fails: power cuts with writes that were never synced and sectors that were torn, a full
 // disk, and I/O errors. What was reported durable is there, in order and whole, or the journal says that it is damaged.
+#include "runtime/core/store/journal.hpp"
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "runtime/core/store/journal.hpp"
 #include "tests/fault/storage/faulty_disk.hpp"
 
 using namespace rille;
@@ -53,12 +54,13 @@ Written write_rows(Loop& loop, Journal& journal, std::mt19937& random, std::int6
     for (int i = 0, n = waiting; i < n; ++i) {
       std::int64_t row = ++w.asked;
       std::string filler(random() % 3000, 'x');
-      journal.commit_then([row, filler](Db& db) { return add(db, row, filler); }, {}, [&, row](Result<> r) {
-        --waiting;
-        if (!r) return void(++w.refused);
-        w.durable = row;
-        w.acknowledged.push_back(row);
-      });
+      journal.commit_then([row, filler](Db& db) { return add(db, row, filler); }, {},
+                          [&, row](Result<> r) {
+                            --waiting;
+                            if (!r) return void(++w.refused);
+                            w.durable = row;
+                            w.acknowledged.push_back(row);
+                          });
     }
     loop.run_until([&] { return waiting == 0; });
     if (w.refused) break;

@@ -104,7 +104,7 @@ class Life {
   int seed_;
   std::mt19937 random_;
   Seen& seen_;
-  FaultyDisk disk_;   // before the world that writes on it
+  FaultyDisk disk_;  // before the world that writes on it
   World w_;
   std::int64_t epoch_ = 1;
 };

@@ -1,7 +1,6 @@
 // libcuda.so.1 for tests: the functions of device/cuda/driver.hpp, with device memory in this process and
 // kernels run through the shim (tests/support/shim_kernels.hpp).
 #include <dlfcn.h>
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include "../shim_kernels.hpp"
 #include "world.hpp"
 
+// clang-format off
 namespace rille::test::standin {
 
 using namespace device::cuda;

@@ -10,23 +10,22 @@
 namespace rille::test::standin {
 
 namespace {
-constexpr int fresh_byte = 0xff, freed_byte = 0xfb;     // as f32: NaN, and -2.6e36
+constexpr int fresh_byte = 0xff, freed_byte = 0xfb;  // as f32: NaN, and -2.6e36
 }
 
 World& world() {
-  static auto* const w = [] {              // outlives the plug-in's static objects
+  static auto* const w = [] {  // outlives the plug-in's static objects
     auto* const made = new World;
     Options& o = made->options;
     if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) o.cards = std::atoi(cards);
-    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {   // as many as it names, whichever they are
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {  // as many as it names, whichever they are
       const std::string words = visible;
       o.cards = words.empty() ? 0 : std::min(o.cards, 1 + int(std::count(words.begin(), words.end(), ',')));
     }
     if (const char* version = std::getenv("RILLE_STANDIN_VERSION")) o.version = std::atoi(version);
     static char function[64] = {};
     const char* fail = std::getenv("RILLE_STANDIN_FAIL");
-    if (fail && std::sscanf(fail, "%63[^:]:%d:%d", function, &o.fail_at, &o.fail_code) == 3)
-      o.fail_function = function;
+    if (fail && std::sscanf(fail, "%63[^:]:%d:%d", function, &o.fail_at, &o.fail_code) == 3) o.fail_function = function;
     return made;
   }();
   return *w;

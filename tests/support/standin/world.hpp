@@ -26,32 +26,34 @@ namespace rille::test::standin {
 using device::cuda::CUresult;
 namespace cu = device::cuda::cu;
 
-struct Mark {                              // one recording of an event
+struct Mark {  // one recording of an event
   bool done = false;
   std::int64_t at = 0;
 };
 
 struct Task {
-  std::function<void()> run;               // empty: waits
+  std::function<void()> run;  // empty: waits
   std::shared_ptr<Mark> waits_for;
-  bool always = false;                     // on a lost card too: who waits for it, waits no more
-  std::function<bool()> holds;             // not empty: waits for that; of a library, whose other ranks make it so
+  bool always = false;          // on a lost card too: who waits for it, waits no more
+  std::function<bool()> holds;  // not empty: waits for that; of a library, whose other ranks make it so
 };
 
 struct Stream {
   std::deque<Task> tasks;
   unsigned number = 0;
   int card = 0;
-  unsigned weight = 1;                     // of its tasks in the draw
+  unsigned weight = 1;  // of its tasks in the draw
   bool capturing = false, broken = false;
-  std::thread::id by;                      // who captures
+  std::thread::id by;  // who captures
   std::vector<std::function<void()>> captured;
 };
 struct Event {
   std::shared_ptr<Mark> mark;
   int card = 0;
 };
-struct Graph { std::vector<std::function<void()>> calls; };
+struct Graph {
+  std::vector<std::function<void()>> calls;
+};
 
 struct Range {
   std::unique_ptr<char[]> bytes;
@@ -65,8 +67,8 @@ class World {
   std::recursive_mutex mutex;
   Options options;
   Report report;
-  std::map<int, CUresult> losses;          // by card
-  int running = 0;                         // the card whose task runs
+  std::map<int, CUresult> losses;  // by card
+  int running = 0;                 // the card whose task runs
   std::mt19937_64 random{1};
   std::vector<Stream*> streams;
   std::set<Event*> events;
@@ -81,16 +83,16 @@ class World {
   void reset(const Options& o);
   void wrong(const std::string& what);
 
-  char* allocate(std::size_t bytes, int card);   // filled with bytes that are no number
-  bool free(std::uintptr_t at);            // poisoned, and never given out again
-  void spoil_freed();                      // as others would, who were given it since
+  char* allocate(std::size_t bytes, int card);  // filled with bytes that are no number
+  bool free(std::uintptr_t at);                 // poisoned, and never given out again
+  void spoil_freed();                           // as others would, who were given it since
   bool inside(std::uintptr_t at, std::size_t bytes) const;
-  int card_of(std::uintptr_t at) const;    // whose memory it is; -1: nobody's
+  int card_of(std::uintptr_t at) const;  // whose memory it is; -1: nobody's
   bool is_pinned(const void* at, std::size_t bytes) const;
 
   // Behind what the stream has; or into what it captures.
   CUresult add(Stream& stream, std::function<void()> run, bool always = false);
-  CUresult lost(int card) const;           // success: it is not
+  CUresult lost(int card) const;  // success: it is not
   // One task. false: nobody can go on. gated: somebody waits for work that was not asked for yet.
   bool step(bool* gated = nullptr);
   // Runs until `done`. false: nobody can go on.

@@ -80,7 +80,11 @@ TEST_CASE_METHOD(AgentFixture, "a call outlives the client, and another client j
   Heard heard;
   bool released = false;
   AttachHandlers handlers = heard.handlers();
-  handlers.progress = [&](const Value& v) { heard.progress = v; let_go(); released = true; };
+  handlers.progress = [&](const Value& v) {
+    heard.progress = v;
+    let_go();
+    released = true;
+  };
   auto status = wait(client->attach("k", 0, handlers)).value();
   CHECK(released);
   CHECK(heard.progress.number("pid") > 0);
@@ -88,9 +92,8 @@ TEST_CASE_METHOD(AgentFixture, "a call outlives the client, and another client j
   CHECK(status.result->value() == Value(42));
 }
 
-TEST_CASE_METHOD(
-    AgentFixture,
-    "after the agent was killed its call is absent, with the last checkpoint, and starts again") {
+TEST_CASE_METHOD(AgentFixture,
+                 "after the agent was killed its call is absent, with the last checkpoint, and starts again") {
   auto client = connect();
   REQUIRE(wait(client->start(request("k", hold(R"(,"checkpoint":{"step":50})")))).ok());
   REQUIRE(eventually([&] { return !wait(client->status("k"))->checkpoint.is_null(); }));
@@ -172,7 +175,8 @@ TEST_CASE_METHOD(AgentFixture, "cancel asks first and ends what does not heed") 
 
   // A program that ignores SIGTERM, with a child that left its session.
   REQUIRE(wait(client->start(request("exec", R"({"kind":"exec","argv":["sh","-c",
-    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"]})"))).ok());
+    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"]})")))
+              .ok());
   std::string child = directory + "/work/child";
   REQUIRE(eventually([&] { return read(child).find('\n') != std::string::npos; }));
   REQUIRE(wait(client->cancel("exec", "over", 1)).ok());
@@ -180,14 +184,15 @@ TEST_CASE_METHOD(AgentFixture, "cancel asks first and ends what does not heed") 
   CHECK_FALSE(alive(std::stoll(read(child))));
 }
 
-TEST_CASE_METHOD(AgentFixture,
-                 "a timeout is the agent's: it ends what heeds and what does not, whoever is connected") {
+TEST_CASE_METHOD(AgentFixture, "a timeout is the agent's: it ends what heeds and what does not, whoever is connected") {
   auto client = connect();
   std::string limit = R"(,"timeout_ms":50,"grace_ms":50,"name":"train"})";
   REQUIRE(wait(client->start(request("heeds", R"({"do":"hold","file":"never")" + limit))).ok());
   REQUIRE(wait(client->start(request("spins", R"({"do":"spin")" + limit))).ok());
   REQUIRE(wait(client->start(request("exec", R"({"kind":"exec","argv":["sh","-c",
-    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"])" + limit))).ok());
+    "trap '' TERM; setsid sh -c 'echo $$ > child; exec sleep 1000' & while true; do sleep 1; done"])" +
+                                                 limit)))
+              .ok());
   REQUIRE(wait(client->start(request("in time", R"({"kind":"exec","argv":["true"],"timeout_ms":600000})"))).ok());
   client.reset();
   std::string calls = directory + "/calls/";
@@ -248,8 +253,8 @@ TEST_CASE_METHOD(AgentFixture, "exec runs programs with their output, code, sign
     return wait(client->attach(key, 0, heard.handlers())).value();
   };
   Heard out;
-  auto status = run(
-      "a", R"({"kind":"exec","argv":["sh","-c","echo $X; echo err >&2; exit 3"],"env":{"X":"hello"}})", out);
+  auto status =
+      run("a", R"({"kind":"exec","argv":["sh","-c","echo $X; echo err >&2; exit 3"],"env":{"X":"hello"}})", out);
   CHECK(status.result->value().number("code") == 3);
   CHECK(out.log == "hello\nerr\n");
   Heard killed, missing, bad, own;
@@ -293,7 +298,7 @@ namespace {
 pid_t leave_stray(AgentFixture& at, AgentClient& client, bool stay = false) {
   std::string out = at.temp.file("stray");
   std::string shell = "env -i setsid sh -c 'echo $$ >" + out + ".part; mv " + out + ".part " + out +
-          "; exec sleep 600' >/dev/null 2>&1 </dev/null &";
+                      "; exec sleep 600' >/dev/null 2>&1 </dev/null &";
   if (stay) shell += " wait";
   Value spec = Value().set("kind", "exec").set("argv", Value::Array{"sh", "-c", shell});
   REQUIRE(at.wait(client.start({"stray", 1, 1, spec})).ok());

@@ -146,9 +146,8 @@ TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured er
   };
   CHECK(refusal(std::string("\xff\xff\xff\x7f\x01", 5)).message.find("frame_bytes_max") != std::string::npos);
   CHECK(refusal(std::string("\x05\0\0\0\x63", 5)).message.find("unknown type") != std::string::npos);
-  CHECK(
-      refusal(encode_frame(Frame{FrameType::request, Value::Object{{"op", "describe"}}, ""}).value()).kind ==
-      ErrorKind::integrity);
+  CHECK(refusal(encode_frame(Frame{FrameType::request, Value::Object{{"op", "describe"}}, ""}).value()).kind ==
+        ErrorKind::integrity);
   Error other = refusal(encode_frame(Frame{FrameType::hello, Value::Object{{"protocol", 99}}, ""}).value());
   CHECK(other.kind == ErrorKind::config);
   CHECK(other.message.find("99") != std::string::npos);
@@ -201,7 +200,7 @@ TEST_CASE("the dead man: expiry always, orphans only when nothing runs and nothi
   machine.orphan_after_ms = 30 * 60'000;
   DeadMan idle(machine, 0);
   CHECK(idle.look({29 * minute, false, false}) == V::live);
-  CHECK(idle.look({29 * minute, true, false}) == V::live);       // a runner came by
+  CHECK(idle.look({29 * minute, true, false}) == V::live);  // a runner came by
   CHECK(idle.look({58 * minute, false, false}) == V::live);
   CHECK(idle.look({59 * minute, false, false}) == V::orphaned);
   DeadMan unfetched(machine, 0);
@@ -224,7 +223,7 @@ TEST_CASE("the dead man: unused for too long, whoever is connected") {
   machine.idle_after_ms = 10 * 60'000;
   DeadMan idle(machine, 0);
   CHECK(idle.look({9 * minute, true, false, false}) == V::live);
-  CHECK(idle.look({10 * minute, true, false, true}) == V::live);   // a call has run
+  CHECK(idle.look({10 * minute, true, false, true}) == V::live);  // a call has run
   CHECK(idle.look({19 * minute, true, false, false}) == V::live);
   CHECK(idle.look({20 * minute, true, false, false}) == V::idle);  // though a runner is connected
   DeadMan unfetched(machine, 0);
@@ -264,11 +263,12 @@ TEST_CASE_METHOD(TimedFixture, "an agent whose time is up removes its instance a
 
 TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its instance, and ends its machine") {
   write(directory + "/machine.json", R"({"id":"i-test","idle_after_ms":1000000,"idle_below":1,"end":["/bin/sh","-c",)"
-                                     R"("touch )" + temp.file("ended") + R"("]})");
+                                     R"("touch )" +
+                                         temp.file("ended") + R"("]})");
   auto client = connect();
   std::int64_t pid = client->info().pid, now_us = 1'000'000;
   REQUIRE(wait(client->start(request("k", hold()))).ok());
-  for (int i = 0; i < 3; ++i) {           // a call runs: however late it is
+  for (int i = 0; i < 3; ++i) {  // a call runs: however late it is
     turn(now_us += 2'000'000'000);
     CHECK(wait(client->describe())->integer("channels") == 1);
   }
@@ -288,7 +288,8 @@ TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its i
 
 TEST_CASE_METHOD(TimedFixture, "a container that does not end keeps no agent from ending its machine") {
   write(directory + "/machine.json", R"({"id":"i-test","expires_wall_us":5000000,"end":["/bin/sh","-c",)"
-                                     R"("touch )" + temp.file("ended") + R"("]})");
+                                     R"("touch )" +
+                                         temp.file("ended") + R"("]})");
   const std::string engine = temp.file("docker");
   write(engine, "#!/bin/sh\necho $1 >>" + temp.file("asked") + "\n[ $1 = container ]\n");  // still there
   std::filesystem::permissions(engine, std::filesystem::perms::owner_all);
@@ -302,11 +303,12 @@ TEST_CASE_METHOD(TimedFixture, "a container that does not end keeps no agent fro
   CHECK_FALSE(std::filesystem::exists(directory));
 }
 
-TEST_CASE_METHOD(TimedFixture, "an agent that nobody visits any more removes its instance, or leaves the files of a "
-                               "machine that goes on") {
+TEST_CASE_METHOD(TimedFixture,
+                 "an agent that nobody visits any more removes its instance, or leaves the files of a "
+                 "machine that goes on") {
   const bool keeps = GENERATE(false, true);
-  write(directory + "/machine.json", std::string(R"({"id":"i-test","orphan_after_ms":1000000,"keeps_files":)") +
-                                         (keeps ? "true}" : "false}"));
+  write(directory + "/machine.json",
+        std::string(R"({"id":"i-test","orphan_after_ms":1000000,"keeps_files":)") + (keeps ? "true}" : "false}"));
   auto client = connect();
   std::int64_t pid = client->info().pid, now_us = 1'000'000;
   client.reset();

@@ -1,9 +1,9 @@
 #include "runtime/workflow/agent/container.hpp"
 
-#include <catch2/catch.hpp>
 #include <unistd.h>
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -38,16 +38,16 @@ void make_executable(const std::string& path) {
 
 TEST_CASE("container: the command of docker and of podman") {
   const std::string user = std::to_string(getuid()) + ":" + std::to_string(getgid());
-  Words docker{"/d/docker", "run", "--rm", "--name", "rille-0123-1", "--network", "host", "--ipc", "host",
-               "--gpus", "all"};
+  Words docker{"/d/docker", "run",   "--rm", "--name", "rille-0123-1", "--network",
+               "host",      "--ipc", "host", "--gpus", "all"};
   if (getuid() != 0) docker.insert(docker.end(), {"--user", user});
-  const Words rest{"-v", "/i/work:/i/work", "-w", "/i/work/src", "-e", "TOKEN", "-e", "WHO", "pytorch/pytorch",
-                   "python3", "train.py"};
+  const Words rest{"-v",  "/i/work:/i/work", "-w",      "/i/work/src", "-e", "TOKEN", "-e",
+                   "WHO", "pytorch/pytorch", "python3", "train.py"};
   docker.insert(docker.end(), rest.begin(), rest.end());
   CHECK(command({"/d/docker", false}, "all") == docker);
 
-  Words podman{"/d/podman", "run", "--rm", "--name", "rille-0123-1", "--network", "host", "--ipc", "host",
-               "--device", "nvidia.com/gpu=2", "--device", "nvidia.com/gpu=5"};
+  Words podman{"/d/podman", "run",  "--rm",     "--name",           "rille-0123-1", "--network",       "host",
+               "--ipc",     "host", "--device", "nvidia.com/gpu=2", "--device",     "nvidia.com/gpu=5"};
   podman.insert(podman.end(), rest.begin(), rest.end());
   CHECK(command({"/d/podman", true}, "2,5") == podman);
 
@@ -111,8 +111,7 @@ TEST_CASE("container: an engine that hangs holds up no other, and not for longer
   const std::string hangs = temp.file("hangs"), works = temp.file("works"), log = temp.file("log");
   std::ofstream(hangs) << "#!/bin/sh\necho $3 >>" << log << "\nsleep 1000\n";
   std::ofstream(works) << "#!/bin/sh\nexit 0\n";
-  for (const std::string& file : {hangs, works})
-    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+  for (const std::string& file : {hangs, works}) std::filesystem::permissions(file, std::filesystem::perms::owner_all);
   for (const char* name : {"rille-a-1", "rille-a-2", "rille-a-3"})
     REQUIRE(note_container(temp.path, name, {hangs, false}).ok());
   REQUIRE(note_container(temp.path, "rille-b", {works, false}).ok());

@@ -1,7 +1,7 @@
+#include "runtime/core/base/id.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
 #include "runtime/workflow/agent/frame.hpp"
 #include "runtime/workflow/agent/paths.hpp"
-#include "runtime/core/base/id.hpp"
 #include "tests/unit/agent/fixture.hpp"
 
 using namespace rille;

@@ -1,21 +1,21 @@
 // An instance directory, a real agent in it, and the means to wait for what another process does.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <signal.h>
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <fstream>
 
-#include "runtime/workflow/agent/client.hpp"
 #include "runtime/core/base/channel_spec.hpp"
 #include "runtime/core/loop/process_tree.hpp"
+#include "runtime/workflow/agent/client.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 struct AgentFixture {
   TempDir temp;
   std::unique_ptr<rille::Loop> loop = rille::Loop::create().value();
-  std::vector<std::string> prefix;   // e.g. {"env", "NAME=value"}
+  std::vector<std::string> prefix;  // e.g. {"env", "NAME=value"}
   std::string directory;
 
   AgentFixture() {
@@ -23,20 +23,18 @@ struct AgentFixture {
     std::filesystem::create_directories(directory + "/work");
     write(directory + "/machine.json", R"({"id":"i-test"})");
   }
-  ~AgentFixture() {
-    rille::kill_processes({{}, "RILLE_INSTANCE=" + directory, true}, 10'000).ok();
-  }
+  ~AgentFixture() { rille::kill_processes({{}, "RILLE_INSTANCE=" + directory, true}, 10'000).ok(); }
 
-  static void write(const std::string& path, const std::string& text) {
-    std::ofstream(path, std::ios::binary) << text;
-  }
+  static void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
   static std::string read(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
   template <class T>
-  auto wait(rille::Task<T> task) { return rille::run_blocking(*loop, std::move(task)); }
+  auto wait(rille::Task<T> task) {
+    return rille::run_blocking(*loop, std::move(task));
+  }
 
   // Waits for a condition of another process; gives up after a time that only a failure takes.
   bool eventually(const std::function<bool()>& condition) {

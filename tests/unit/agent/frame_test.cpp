@@ -18,8 +18,8 @@ Frame sample(FrameType type, std::string body) {
 }  // namespace
 
 TEST_CASE("a frame survives the wire in any pieces") {
-  std::string wire = encode_frame(sample(FrameType::request, std::string("\0\xff raw", 6))).value() +
-                     encode_frame(Frame{}).value();
+  std::string wire =
+      encode_frame(sample(FrameType::request, std::string("\0\xff raw", 6))).value() + encode_frame(Frame{}).value();
   for (std::size_t piece : {std::size_t{1}, std::size_t{3}, wire.size()}) {
     FrameParser parser;
     std::vector<Frame> got;
@@ -87,13 +87,17 @@ TEST_CASE("mutated frames never do more than fail") {
       at += piece;
       while (true) {
         auto next = parser.next();
-        if (!next) { ++refused; at = wire.size(); break; }
+        if (!next) {
+          ++refused;
+          at = wire.size();
+          break;
+        }
         if (!*next) break;
         REQUIRE((*next)->body.size() <= frame_bytes_max);
         ++whole;
       }
     }
   }
-  CHECK(whole > 1000);    // both sides of the parser were reached
+  CHECK(whole > 1000);  // both sides of the parser were reached
   CHECK(refused > 100);
 }

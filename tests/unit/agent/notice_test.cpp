@@ -1,8 +1,9 @@
 // The notice that a machine will be taken away, on its way from the file or the runner to the worker and back.
+#include "runtime/workflow/agent/notice.hpp"
+
 #include <atomic>
 #include <optional>
 
-#include "runtime/workflow/agent/notice.hpp"
 #include "runtime/core/store/instance_dir.hpp"
 #include "tests/unit/agent/fixture.hpp"
 #include "tests/unit/net/scripted_server.hpp"
@@ -50,7 +51,7 @@ TEST_CASE_METHOD(NoticeFixture, "a runner asks one call to leave, again and agai
   REQUIRE(wait(client->preempt("leaves", deadline, true)).ok());
   REQUIRE(wait(client->preempt("leaves", deadline, false)).ok());  // does not take it back
   CHECK(result(*client, "leaves").boolean("leave"));
-  CHECK(wait(client->preempt("leaves", deadline, true)).ok());     // it is done
+  CHECK(wait(client->preempt("leaves", deadline, true)).ok());  // it is done
   CHECK(wait(client->preempt("nobody", deadline, true)).ok());
   CHECK(wait(client->status("stays"))->state == CallState::running);
   let_go();

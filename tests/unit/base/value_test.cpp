@@ -1,3 +1,5 @@
+#include "runtime/core/base/value.hpp"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <ctime>
@@ -9,7 +11,6 @@
 #include "runtime/core/base/object_text.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
-#include "runtime/core/base/value.hpp"
 
 using namespace rille;
 

@@ -22,37 +22,47 @@ TEST_CASE("ranks that differ are told so, all of them", "[collective]") {
   const bool shared = GENERATE(true, false);
   const auto ranks = ranks_of(3, shared);
   SECTION("in the shape") {
-    all_failed(each(ranks, [](Communicator& c) {
-      std::vector<float> v(c.rank() == 2 ? 7 : 8);
-      return all_reduce(c, v);
-    }), ErrorKind::invalid, "all_reduce sum of f32[7]");
+    all_failed(each(ranks,
+                    [](Communicator& c) {
+                      std::vector<float> v(c.rank() == 2 ? 7 : 8);
+                      return all_reduce(c, v);
+                    }),
+               ErrorKind::invalid, "all_reduce sum of f32[7]");
   }
   SECTION("in the type") {
-    all_failed(each(ranks, [](Communicator& c) {
-      std::vector<float> v(8);
-      std::vector<double> w(8);
-      return c.rank() == 1 ? all_reduce(c, w) : all_reduce(c, v);
-    }), ErrorKind::invalid, "f64[8]");
+    all_failed(each(ranks,
+                    [](Communicator& c) {
+                      std::vector<float> v(8);
+                      std::vector<double> w(8);
+                      return c.rank() == 1 ? all_reduce(c, w) : all_reduce(c, v);
+                    }),
+               ErrorKind::invalid, "f64[8]");
   }
   SECTION("in the operation, with much on its way") {
-    all_failed(each(ranks, [](Communicator& c) {
-      std::vector<float> v(4'000'000);
-      const Piece piece{v.data(), v.data(), 4'000'000};
-      if (c.rank() == 0) return c.run(operation<float>(Kind::broadcast, v.size(), {}, 0), {piece});
-      return all_reduce(c, v);
-    }), ErrorKind::invalid, "broadcast from rank 0");
+    all_failed(each(ranks,
+                    [](Communicator& c) {
+                      std::vector<float> v(4'000'000);
+                      const Piece piece{v.data(), v.data(), 4'000'000};
+                      if (c.rank() == 0) return c.run(operation<float>(Kind::broadcast, v.size(), {}, 0), {piece});
+                      return all_reduce(c, v);
+                    }),
+               ErrorKind::invalid, "broadcast from rank 0");
   }
   SECTION("in the reduction") {
-    all_failed(each(ranks, [](Communicator& c) {
-      std::vector<float> v(8);
-      return all_reduce(c, v, c.rank() ? Reduce::sum : Reduce::max);
-    }), ErrorKind::invalid, "max");
+    all_failed(each(ranks,
+                    [](Communicator& c) {
+                      std::vector<float> v(8);
+                      return all_reduce(c, v, c.rank() ? Reduce::sum : Reduce::max);
+                    }),
+               ErrorKind::invalid, "max");
   }
   SECTION("in who sends") {
-    all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) {
-      std::vector<float> v(8);
-      return c.run(operation<float>(Kind::send, 8, {}, 1 - c.rank()), {{v.data(), nullptr, 8}});
-    }), ErrorKind::invalid, "send to rank");
+    all_failed(each({ranks[0], ranks[1]},
+                    [](Communicator& c) {
+                      std::vector<float> v(8);
+                      return c.run(operation<float>(Kind::send, 8, {}, 1 - c.rank()), {{v.data(), nullptr, 8}});
+                    }),
+               ErrorKind::invalid, "send to rank");
   }
   // Nothing goes any more, and the first error is told again.
   all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) { return c.run({}, {}); }), ErrorKind::invalid, "differ");
@@ -62,10 +72,12 @@ TEST_CASE("a rank that leaves in the middle", "[collective]") {
   const bool shared = GENERATE(true, false);
   auto ranks = ranks_of(3, shared);
   auto left = std::async([&] { ranks[2].reset(); });
-  all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) {
-    std::vector<float> v(1'000'000);
-    return all_reduce(c, v);
-  }), ErrorKind::network, "rank 2 is gone during all_reduce sum of f32[1000000]");
+  all_failed(each({ranks[0], ranks[1]},
+                  [](Communicator& c) {
+                    std::vector<float> v(1'000'000);
+                    return all_reduce(c, v);
+                  }),
+             ErrorKind::network, "rank 2 is gone during all_reduce sum of f32[1000000]");
   left.get();
 }
 
@@ -97,7 +109,8 @@ TEST_CASE("a rank that does not come is named, within the limit", "[collective]"
 
 // A rank that had said what it does before it failed may let another through once; then it is told.
 Error told(Communicator& c) {
-  for (int i = 0; i < 3; ++i) if (auto ran = c.run({}, {}); !ran) return std::move(ran).error();
+  for (int i = 0; i < 3; ++i)
+    if (auto ran = c.run({}, {}); !ran) return std::move(ran).error();
   return make_error(ErrorKind::internal, "nothing went wrong");
 }
 
@@ -183,8 +196,8 @@ TEST_CASE("strangers at the door do not disturb", "[collective]") {
   const Stop stop;
   const Limit limit(10'000, stop);
   std::vector<Fd> strangers;
-  for (const std::string_view said : {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"),
-                                      std::string_view("\x02\0\0\0{}", 6), bell}) {
+  for (const std::string_view said :
+       {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("\x02\0\0\0{}", 6), bell}) {
     strangers.push_back(get(connect_to(get(parse_address(address)), limit)));
     get(send_all(strangers.back().get(), said, limit));
   }
@@ -205,7 +218,7 @@ TEST_CASE("what is no rank 0 is told", "[collective]") {
   const Fd other = get(listen_at(get(parse_address(address))));
   auto came = std::async([&] { return Communicator::create(one, std::make_shared<Stop>()); });
   const Stop stop;
-  get(Limit(10'000, stop).wait(other.get(), 1));     // POLLIN
+  get(Limit(10'000, stop).wait(other.get(), 1));  // POLLIN
   accept_from(other.get());
   const auto hung = came.get();
   REQUIRE(!hung);

@@ -14,7 +14,7 @@ std::vector<T> values(std::size_t n, unsigned seed) {
   std::vector<T> out(n);
   for (auto& x : out) {
     if constexpr (std::is_floating_point_v<T>) x = T(std::normal_distribution<double>()(random));
-    else if constexpr (sizeof(T) == 2) x = T(0x3f00 + random() % 0x180);          // bf16 between 0.5 and 4
+    else if constexpr (sizeof(T) == 2) x = T(0x3f00 + random() % 0x180);  // bf16 between 0.5 and 4
     else x = T(std::int64_t(random()) - (1ll << 31));
   }
   return out;
@@ -39,7 +39,8 @@ std::vector<T> folded(const std::vector<std::vector<T>>& given, Reduce how) {
   const auto join = [how](auto a, auto b) {
     using A = decltype(a);
     switch (how) {
-      case Reduce::sum: case Reduce::mean:
+      case Reduce::sum:
+      case Reduce::mean:
         if constexpr (std::is_integral_v<A>) return A(std::make_unsigned_t<A>(a) + std::make_unsigned_t<A>(b));
         else return a + b;
       case Reduce::max: return std::max(a, b);

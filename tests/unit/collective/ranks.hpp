@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-
 #include <functional>
 #include <thread>
 
@@ -17,7 +16,9 @@ T get(Result<T> r) {
   if (!r) FAIL(r.error().summary());
   return std::move(r).value();
 }
-inline void get(Result<void> r) { if (!r) FAIL(r.error().summary()); }
+inline void get(Result<void> r) {
+  if (!r) FAIL(r.error().summary());
+}
 
 // Free when it was asked for.
 inline std::string free_address() {
@@ -69,7 +70,8 @@ inline std::vector<Result<>> each(const std::vector<Ranks>& ranks, const std::fu
 }
 
 inline void all_good(const std::vector<Result<>>& results) {
-  for (const auto& r : results) if (!r) FAIL(r.error().summary());
+  for (const auto& r : results)
+    if (!r) FAIL(r.error().summary());
 }
 
 template <class T>
@@ -78,7 +80,7 @@ constexpr DType type_of() {
   else if constexpr (std::is_same_v<T, double>) return DType::f64;
   else if constexpr (std::is_same_v<T, std::int32_t>) return DType::i32;
   else if constexpr (std::is_same_v<T, std::int64_t>) return DType::i64;
-  else return DType::bf16;                           // std::uint16_t
+  else return DType::bf16;  // std::uint16_t
 }
 
 template <class T>

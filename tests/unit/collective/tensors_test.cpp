@@ -41,7 +41,7 @@ TEST_CASE("tensors that a failed collective was to write have no value", "[colle
   const Tensor z = get(add(x, y));
   fails_each_time(x);
   fails_each_time(z);
-  CHECK(numbers(y) == std::vector<double>(8, 2));         // the rest goes on
+  CHECK(numbers(y) == std::vector<double>(8, 2));  // the rest goes on
   Tensor w = two.whole(3);
   get(add_(w, x));
   CHECK(numbers(w) == std::vector<double>(8, 3));
@@ -65,7 +65,7 @@ TEST_CASE("so it is where a compiled function replays", "[collective]") {
   fails_each_time(failed);
   fails_each_time(given);
   CHECK(numbers(kept) == std::vector<double>(8, 2));
-  CHECK(numbers(outside) == std::vector<double>(8, 3));   // its call was done
+  CHECK(numbers(outside) == std::vector<double>(8, 3));  // its call was done
 }
 
 TEST_CASE("a tensor made outside of it, too", "[collective]") {

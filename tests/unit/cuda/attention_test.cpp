@@ -20,10 +20,10 @@ constexpr int batch = 2, heads = 2, queries = 70, keys = 133;
 std::vector<std::pair<std::string, Attention>> sights(Graph& g, DType t) {
   const auto seen = get(lt(get(rand(g, dims({batch, 1, queries, keys}))), 0.5));
   const auto not_first = get(ge(get(reshape(get(arange(g, 0, queries, 1)), dims({queries, 1}))), 1));
-  const auto mask = get(logical_and(seen, not_first));                 // the first query sees nothing
+  const auto mask = get(logical_and(seen, not_first));  // the first query sees nothing
   const auto added = get(cast(get(randn(g, dims({heads, queries, keys}))), t));
   const auto lengths = get(from_numbers(g, dims({batch}), DType::i64, {0, 75}));
-  const double least = t == DType::f16 ? -65504 : -3e38;               // as others mark what is not to be seen
+  const double least = t == DType::f16 ? -65504 : -3e38;  // as others mark what is not to be seen
   const auto marked = get(where(mask, get(full(g, dims({1}), 0, t)), get(full(g, dims({1}), least, t))));
   return {{"bool", {false, 0, mask}},
           {"bool, causal", {true, 0, mask}},
@@ -33,7 +33,9 @@ std::vector<std::pair<std::string, Attention>> sights(Graph& g, DType t) {
           {"marked", {false, 0, marked}}};
 }
 
-struct Attended { Tensor q, k, v, o; };
+struct Attended {
+  Tensor q, k, v, o;
+};
 Attended attended(Graph& g, DType t, std::int64_t d, std::int64_t groups, const Attention& how, const Attended* like) {
   const auto leaf = [&](const Tensor& known, std::int64_t h, std::int64_t n) {
     if (!like) return leaf_of(get(randn(g, dims({batch, h, n, d}))), t);
@@ -41,8 +43,10 @@ Attended attended(Graph& g, DType t, std::int64_t d, std::int64_t groups, const 
     get(copy.set_requires_grad(true));
     return copy;
   };
-  Attended a{leaf(like ? like->q : Tensor(), heads, queries), leaf(like ? like->k : Tensor(), groups, keys),
-             leaf(like ? like->v : Tensor(), groups, keys), {}};
+  Attended a{leaf(like ? like->q : Tensor(), heads, queries),
+             leaf(like ? like->k : Tensor(), groups, keys),
+             leaf(like ? like->v : Tensor(), groups, keys),
+             {}};
   a.o = get(scaled_dot_product_attention(a.q, a.k, a.v, how));
   const auto weight = get(sin(get(cast(get(arange(g, 0, double(a.o.count()), 1)), DType::f32))));
   get(backward(get(sum(get(mul(a.o, get(cast(get(reshape(weight, a.o.shape())), t))))))));
@@ -65,7 +69,7 @@ TEST_CASE("attention with masks and lengths on tensor cores is the CPU's", "[uni
   Graph& g = *compared.graph;
   for (const DType t : {DType::bf16, DType::f16})
     for (const std::int64_t d : {64, 128}) {
-      if ((d == 128) != (t == DType::f16)) continue;       // the emulated tensor cores are slow
+      if ((d == 128) != (t == DType::f16)) continue;  // the emulated tensor cores are slow
       for (const auto& [name, how] : sights(g, t)) {
         compared.now(name + ", heads of " + std::to_string(d));
         const auto a = attended(g, t, d, name == "lengths" ? 1 : 2, how, nullptr);

@@ -1,10 +1,11 @@
 // Ranks on two cards of the stand-in driver, by the plug-in and NCCL's stand-in: what they give, in every order that
 // the waits allow; with a wait taken away some seed must show it. What goes wrong at one rank ends what waits at both.
+#include "runtime/compute/tensor/collective.hpp"
+
 #include <future>
 
-#include "runtime/core/base/build_id.hpp"
 #include "runtime/compute/collective/rendezvous.hpp"
-#include "runtime/compute/tensor/collective.hpp"
+#include "runtime/core/base/build_id.hpp"
 #include "streams.hpp"
 
 namespace rille::tensor {
@@ -147,7 +148,7 @@ TEST_CASE("ranks on two cards exchange and reduce, whatever the order", "[cuda]"
 
 TEST_CASE("a collective that does not wait for what is uploaded is seen", "[cuda]") {
   Options o;
-  o.no_event_waits = 1u << 0 | 1u << 3;                // both cards' computations
+  o.no_event_waits = 1u << 0 | 1u << 3;  // both cards' computations
   CHECK(wrong_seeds(o, 10) > 0);
 }
 
@@ -194,17 +195,19 @@ TEST_CASE("what was on its way on a card when its ranks broke off is lost for ev
   for (auto& r : ranks) {
     whole_before.push_back(sixty_four(*r.graph, 2));
     x.push_back(sixty_four(*r.graph, 1));
-    for (int i = 0; i < 300; ++i) get(mul_(x.back(), 1));         // asking for an event does one of them
+    for (int i = 0; i < 300; ++i) get(mul_(x.back(), 1));  // asking for an event does one of them
     get(all_reduce_(r.ranks, {x.back()}, Reduce::sum));
   }
   const bool done = GENERATE(false, true);
-  if (done) for (std::size_t r = 0; r < 2; ++r) CHECK(numbers(x[r])[1] == 2 * numbers(sixty_four(*new_graph(), 1))[1]);
-  else for (auto& r : ranks) settle_lane(*r.graph);
+  if (done)
+    for (std::size_t r = 0; r < 2; ++r) CHECK(numbers(x[r])[1] == 2 * numbers(sixty_four(*new_graph(), 1))[1]);
+  else
+    for (auto& r : ranks) settle_lane(*r.graph);
   break_nccl(ranks);
   for (std::size_t r = 0; r < 2; ++r) {
     for (int twice = 0; twice < 2; ++twice) {
       auto read = ranks[r].graph->read_blocking(x[r]);
-      CHECK(read.ok() == done);                       // what had come to its end stays, to be saved
+      CHECK(read.ok() == done);  // what had come to its end stays, to be saved
       if (!read) CHECK(read.error().message.find("NCCL") != std::string::npos);
       CHECK(ranks[r].graph->read_blocking(whole_before[r]).ok() == done);
     }
@@ -244,7 +247,7 @@ TEST_CASE("a rank that does not join NCCL's group ends the wait of the others", 
   o.cards = 2;
   const Standin standin(o);
   const auto device = standin.device();
-  met(standin);                                          // the library is loaded
+  met(standin);  // the library is loaded
   const Counts before = Counts::now();
   collective::Options mine;
   mine.world = 2;
@@ -292,7 +295,7 @@ TEST_CASE("a rank that does not join NCCL's group ends the wait of the others", 
     fails(waits, ErrorKind::cancelled, "enough");
   }
   const auto g = get(Graph::create(device));
-  CHECK(numbers(sixty_four(*g, 1))[0] == 5);             // nothing was lost
+  CHECK(numbers(sixty_four(*g, 1))[0] == 5);  // nothing was lost
 }
 
 TEST_CASE("of a compiled function with collectives what stands between them is captured", "[cuda]") {
@@ -331,9 +334,9 @@ std::vector<Tensor> streamed(Rank& r, int rank) {
   const Adder add_to(*r.graph);
   Tensor y = whole(*r.graph, rank + 1), z = whole(*r.graph, 0);
   for (int i = 0; i < 6; ++i) {
-    add_to(s, 1, whole(*r.graph, i + rank), y);          // before
+    add_to(s, 1, whole(*r.graph, i + rank), y);  // before
     get(all_reduce_(r.ranks, {y}, Reduce::sum));
-    add_to(s, 1, y, z);                                  // behind
+    add_to(s, 1, y, z);  // behind
     get(mul_(y, 0.5));
     add_to(s, 1, z, y);
     get(broadcast_(r.ranks, {y}, i % 2));

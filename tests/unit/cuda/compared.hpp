@@ -61,10 +61,12 @@ inline double tolerance_of(DType t) {
 struct Findings {
   test::ShimLauncher launcher;
   std::vector<std::string> wrong;
-  std::set<std::string> without;           // operations that have no launch
+  std::set<std::string> without;  // operations that have no launch
   int calls = 0;
-  std::string now;                         // the declaration that runs
-  void add(const std::string& what) { if (wrong.size() < 40) wrong.push_back(now + ": " + what); }
+  std::string now;  // the declaration that runs
+  void add(const std::string& what) {
+    if (wrong.size() < 40) wrong.push_back(now + ": " + what);
+  }
 };
 inline Findings* findings = nullptr;
 
@@ -103,8 +105,8 @@ inline void both(const Op& op, const kernels::Call& c) {
     findings->without.insert(kernel_name(op));
     return op.kernel(c);
   }
-  static const std::set<std::string> updates{"axpy", "scale", "copy", "increment", "adamw", "sgd", "grad_clip", "fill",
-                                             "lion", "average", "grad_unscale", "loss_scale"};
+  static const std::set<std::string> updates{"axpy",      "scale", "copy", "increment", "adamw",        "sgd",
+                                             "grad_clip", "fill",  "lion", "average",   "grad_unscale", "loss_scale"};
   std::vector<Extent> extents;
   std::vector<std::vector<std::byte>> before, mine;
   for (int k = 0; k < c.n_out; ++k) {
@@ -137,7 +139,8 @@ inline void both(const Op& op, const kernels::Call& c) {
   const std::string wanted = c.error ? c.error : "";
   if (error != wanted) return findings->add(std::string(op.name) + " says \"" + error + "\", not \"" + wanted + "\"");
   if (!error.empty()) return;
-  for (int k = 0; k < c.n_out; ++k) if (extents[k].bytes) compare(op, c.out[k], k, mine[k]);
+  for (int k = 0; k < c.n_out; ++k)
+    if (extents[k].bytes) compare(op, c.out[k], k, mine[k]);
 }
 
 class Compared {

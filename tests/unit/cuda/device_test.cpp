@@ -49,7 +49,7 @@ TEST_CASE("a CUDA device tells what it is", "[cuda]") {
 TEST_CASE("values come back from a CUDA device as they went there", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();
-  for (const std::int64_t n : {1, 5, 4096, 4097, 3'000'000}) {    // one slot, several, and rings of both sizes
+  for (const std::int64_t n : {1, 5, 4096, 4097, 3'000'000}) {  // one slot, several, and rings of both sizes
     std::vector<float> v(static_cast<std::size_t>(n));
     std::iota(v.begin(), v.end(), float(n));
     const auto t = get(from_bytes(*g, dims({n}), DType::f32, v.data(), v.size() * 4));
@@ -65,9 +65,9 @@ TEST_CASE("operations on a CUDA device give what the CPU gives", "[cuda]") {
   const auto program = [](Graph& g) {
     Tensor a = get(from_numbers(g, dims({2, 3}), DType::f32, {1, -2, 3, -4, 5, 0.5}));
     Tensor b = get(from_numbers(g, dims({3}), DType::f32, {2, 4, 8}));
-    std::vector<Tensor> out = {get(add(a, b)),     get(mul(get(permute(a, dims({1, 0}))), 3)),
-                               get(relu(a)),       get(maximum(a, b)),
-                               get(lt(a, b)),      get(cast(a, DType::i32))};
+    std::vector<Tensor> out = {get(add(a, b)), get(mul(get(permute(a, dims({1, 0}))), 3)),
+                               get(relu(a)),   get(maximum(a, b)),
+                               get(lt(a, b)),  get(cast(a, DType::i32))};
     get(add_(a, b, 0.5));
     out.push_back(get(cat({a, a}, 0)));
     std::vector<std::vector<std::byte>> all;
@@ -110,7 +110,7 @@ TEST_CASE("a compiled function on a CUDA device is captured once and replayed", 
   Compiled step(g);
   for (int i = 0; i < 6; ++i) {
     const auto data = counted(*g, 16, i), twin = counted(*plain, 16, i);
-    const auto x = get(narrow(data, 0, i, 8)), y = get(narrow(twin, 0, i, 8));   // a window that moves
+    const auto x = get(narrow(data, 0, i, 8)), y = get(narrow(twin, 0, i, 8));  // a window that moves
     Tensor out;
     if (get(step.begin({x})) == Compiled::Next::call) {
       get(add_(w, step.arguments()[0], 0.5));
@@ -122,7 +122,7 @@ TEST_CASE("a compiled function on a CUDA device is captured once and replayed", 
     CHECK(bits(out) == bits(get(mul(v, get(add(y, 1))))));
   }
   CHECK(bits(w) == bits(v));
-  CHECK(standin.report().graph_launches == 4);     // calls 1 and 2 are plain, the third captures
+  CHECK(standin.report().graph_launches == 4);  // calls 1 and 2 are plain, the third captures
 }
 
 TEST_CASE("a captured sequence keeps the working memory that it was captured with", "[cuda]") {
@@ -131,10 +131,10 @@ TEST_CASE("a captured sequence keeps the working memory that it was captured wit
     std::vector<double> out;
     Compiled total(g);
     for (int i = 0; i < 8; ++i) {
-      const auto x = counted(*g, 16'384, i);           // its sum goes through partial sums in working memory
+      const auto x = counted(*g, 16'384, i);  // its sum goes through partial sums in working memory
       if (get(total.begin({x})) == Compiled::Next::call) get(total.end({get(sum(total.arguments()[0]))}));
       out.push_back(numbers(total.outputs()[0])[0]);
-      if (i != 5) continue;                            // the third call captures; this takes more than there was
+      if (i != 5) continue;  // the third call captures; this takes more than there was
       const auto large = get(scatter(get(zeros(*g, dims({400'000}))), 0, index, ones));
       out.push_back(numbers(get(sum(large)))[0]);
     }
@@ -252,12 +252,12 @@ TEST_CASE("working memory is counted: in the peak, against the limit, and where 
 
 TEST_CASE("working memory makes the kept memory give way", "[cuda]") {
   Options o;
-  o.memory_bytes = (7 << 19) + (4 << 10);       // the kept block, and hardly more
+  o.memory_bytes = (7 << 19) + (4 << 10);  // the kept block, and hardly more
   const Standin standin(o);
   const auto g = standin.graph();
   const auto a = get(from_numbers(*g, dims({2, 3}), DType::f32, {3, 1, 2, 6, 5, 4}));
   get(g->read_blocking(get(full(*g, dims({900'000}), 1))));
-  get(g->synchronize_blocking());                    // the lane has let go of it
+  get(g->synchronize_blocking());  // the lane has let go of it
   CHECK(g->device()->memory().cached_bytes > 3 << 20);
   CHECK(numbers(get(matmul(a, get(permute(a, dims({1, 0})))))) == std::vector<double>{14, 31, 31, 77});
   CHECK(g->device()->memory().cached_bytes < 1 << 20);
@@ -275,11 +275,11 @@ TEST_CASE("what cannot be captured goes on plainly", "[cuda]") {
   for (int i = 0; i < 6; ++i) {
     const auto x = counted(*g, 4, i);
     const auto next = get(twice.begin({x}));
-    const auto out = next == Compiled::Next::call ? get(twice.end({get(mul(twice.arguments()[0], 2))}))[0]
-                                                  : twice.outputs()[0];
+    const auto out =
+        next == Compiled::Next::call ? get(twice.end({get(mul(twice.arguments()[0], 2))}))[0] : twice.outputs()[0];
     CHECK(numbers(out)[0] == 2 * i);
     const bool told = twice.info().one_by_one.find("not captured as one: cuda:0: ") == 0;
-    CHECK(told == (i >= 2));                           // the third call captures
+    CHECK(told == (i >= 2));  // the third call captures
   }
   CHECK(twice.info().one_by_one.find("(801)") != std::string::npos);
   CHECK(standin.report().graph_launches == 0);
@@ -305,7 +305,7 @@ TEST_CASE("a device that is lost says so, and why, from then on", "[cuda]") {
     }
     const auto more = g->device()->allocate(1 << 20);
     REQUIRE_FALSE(more);
-    CHECK(more.error().kind == ErrorKind::device);   // not "no memory"
+    CHECK(more.error().kind == ErrorKind::device);  // not "no memory"
   }
 }
 
@@ -348,7 +348,7 @@ TEST_CASE("a profile on a CUDA device is of its own records", "[cuda]") {
   const Standin standin;
   const auto g = standin.graph();
   const auto a = counted(*g, 64, 1), b = counted(*g, 4096, 2);
-  for (int i = 0; i < 2; ++i) {                        // a profile leaves nothing behind
+  for (int i = 0; i < 2; ++i) {  // a profile leaves nothing behind
     const auto report = profiled(*g, [&] {
       get(g->read_blocking(get(add(get(mul(a, a)), a))));
       get(g->read_blocking(get(add(b, counted(*g, 4096, 3)))));

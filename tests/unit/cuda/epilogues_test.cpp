@@ -87,7 +87,7 @@ TEST_CASE("epilogues of half types see the sum before it is rounded", "[cuda]") 
         other += b[k] != a[k];
       }
     }
-    CHECK(other > 0);                                // a rounding was saved somewhere
+    CHECK(other > 0);  // a rounding was saved somewhere
   }
   CHECK(std::string(standin.report().wrong) == "");
 }

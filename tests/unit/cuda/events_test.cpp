@@ -26,7 +26,7 @@ TEST_CASE("events tell when what stood before them has run, and how long it took
   CHECK(get(Event::seconds_between(*before, *after)) > 0);
   CHECK(get(Event::seconds_between(*last, *after)) < 0);
   const auto later = get(record(*g, s));
-  get(g->synchronize_blocking());                    // waits for streams, too
+  get(g->synchronize_blocking());  // waits for streams, too
   CHECK(is_done(later));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("inside a compiled function streams are hints", "[cuda]") {
   Compiled step(g);
   for (int i = 0; i < 6; ++i) {
     const Tensor x = batch(*g, i);
-    add_to(s, 1, x, y);                              // beside it, as the replays change y
+    add_to(s, 1, x, y);  // beside it, as the replays change y
     if (get(step.begin({x})) == Compiled::Next::call) {
       const auto refused = record(*g, s);
       REQUIRE_FALSE(refused);

@@ -46,9 +46,8 @@ TEST_CASE("groups on a CUDA device have the bits of their operations one by one"
     g->manual_seed(seed);
     const std::vector<Tensor> in = {get(randn(*g, dims({6, 5, 4}), dtype)), get(randn(*g, dims({30, 4}), dtype)),
                                     get(permute(get(randn(*g, dims({4, 6, 5}), dtype)), dims({1, 2, 0})))};
-    joined += same_compiled(g, in, [&](const std::vector<Tensor>& x) {
-      return Program(*g, seed, dtype, x).run(4 + int(seed % 24));
-    });
+    joined += same_compiled(
+        g, in, [&](const std::vector<Tensor>& x) { return Program(*g, seed, dtype, x).run(4 + int(seed % 24)); });
   }
   CHECK(joined > 12);
   CHECK(std::string(standin.report().wrong) == "");
@@ -78,10 +77,10 @@ TEST_CASE("CUDA groups of all sizes, with operands that repeat and results that 
       column[shape.n - 1] = 1;
       const auto scale = get(randn(*g, column, dtype));
       CHECK(same_compiled(g, {x, bias, scale}, [](const std::vector<Tensor>& in) {
-        const auto kept = get(add(in[0], in[1]));
-        const auto y = get(mul(get(gelu(kept)), in[2]));
-        return std::vector<Tensor>{kept, get(sub(y, 0.5)), get(gt(y, kept))};
-      }) == 1);
+              const auto kept = get(add(in[0], in[1]));
+              const auto y = get(mul(get(gelu(kept)), in[2]));
+              return std::vector<Tensor>{kept, get(sub(y, 0.5)), get(gt(y, kept))};
+            }) == 1);
     }
   }
 }
@@ -104,7 +103,7 @@ TEST_CASE("a CUDA group that cannot be compiled runs one by one, and the plan sa
     for (std::size_t i = 0; i < out.size(); ++i) CHECK(same_bits(out[i], plain[i]));
     CHECK(groups_in(c) == 1);
     CHECK(c.info().one_by_one.find("rille_group") != std::string::npos);
-    Compiled next(g);                                // no use in trying again
+    Compiled next(g);  // no use in trying again
     CHECK(same_bits(replayed(next, {x, bias}, fn)[0], plain[0]));
     CHECK(groups_in(next) == 0);
   }

@@ -74,9 +74,9 @@ TEST_CASE("a kernel's constants are there at its first launch", "[cuda]") {
 
 TEST_CASE("a launch that comes before its kernel's constants is seen", "[cuda]") {
   Options o;
-  o.no_stream_syncs = true;                            // the wait when they are set
+  o.no_stream_syncs = true;  // the wait when they are set
   CHECK(wrong_constants(o, 20, true) > 0);
-  o.no_event_waits = 1u << 0;                          // and that of the device's own order
+  o.no_event_waits = 1u << 0;  // and that of the device's own order
   CHECK(wrong_constants(o, 20, false) > 0);
 }
 
@@ -101,10 +101,15 @@ extern "C" __global__ void line(const Line by, real* y) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < by.n) y[i] = by.slope * i + by.at;
 }
-)cu", for_the_card()));
+)cu",
+                                                  for_the_card()));
   CHECK(kernel->signature() == "line(a type of its own by, float* y)");
   REQUIRE(kernel->parameters()[0].size == 16);
-  const struct { float slope; int n; double at; } by{2, n, 1};
+  const struct {
+    float slope;
+    int n;
+    double at;
+  } by{2, n, 1};
   LaunchValue bytes;
   std::memcpy(bytes.value, &by, sizeof by);
   const Tensor y = whole(*g, 0);
@@ -147,7 +152,8 @@ __global__ void count(int* blocks, int* seen) {
   cooperative_groups::this_grid().sync();
   seen[blockIdx.x * blockDim.x + threadIdx.x] = blocks[0];
 }
-)cu", for_the_card()));
+)cu",
+                                                  for_the_card()));
   const auto counted = [&](unsigned blocks) {
     const Tensor sum = get(zeros(*g, dims({1}), DType::i32)), seen = get(zeros(*g, dims({65 * 32}), DType::i32));
     auto shape = of_blocks(blocks, 32);
@@ -155,7 +161,7 @@ __global__ void count(int* blocks, int* seen) {
     give(*g, kernel, nullptr, shape, {pointer(sum), pointer(seen)});
     return g->read_blocking(seen);
   };
-  const auto fits = get(counted(64));                  // 32 blocks on each of two multiprocessors
+  const auto fits = get(counted(64));  // 32 blocks on each of two multiprocessors
   CHECK((fits.number(0) == 64 && fits.number(64 * 32 - 1) == 64 && fits.number(64 * 32) == 0));
   const auto refused = counted(65);
   REQUIRE_FALSE(refused);
@@ -163,7 +169,7 @@ __global__ void count(int* blocks, int* seen) {
   CHECK(refused.error().message.find("kernel count: cuda:0: launching a kernel: the CUDA driver says "
                                      "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE (720)") == 0);
   CHECK(refused.error().hint.find("all blocks of a cooperative launch run at once: fewer blocks") == 0);
-  CHECK(get(counted(2)).number(0) == 2);               // the card is not lost
+  CHECK(get(counted(2)).number(0) == 2);  // the card is not lost
 }
 
 // The driver's own limit of 48 KB is of static and dynamic memory together.
@@ -205,8 +211,8 @@ TEST_CASE("a block has as many threads as the kernel's registers allow, and a go
   device::Executor& executor = *g->device()->executor();
   CHECK(get(executor.suggested_block(*kernel)) == 768);
   ::setenv("RILLE_STANDIN_THREADS", "64", 1);
-  const auto small = get(device::Kernel::compile("__global__ void __launch_bounds__(64) two(float* y) { y[0] = 2; }",
-                                                 for_the_card()));
+  const auto small =
+      get(device::Kernel::compile("__global__ void __launch_bounds__(64) two(float* y) { y[0] = 2; }", for_the_card()));
   CHECK(get(executor.suggested_block(*small)) == 64);
   const Tensor y = get(zeros(*g, dims({1})));
   give(*g, small, nullptr, of_blocks(1, 128), {pointer(y)});

@@ -27,11 +27,13 @@ using Values = std::vector<std::vector<double>>;
 
 // y and all gradients.
 void convolved(Values& out, const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
-  for (const Tensor& t : {x, weight, bias}) if (t) get(Tensor(t).set_requires_grad(true));
+  for (const Tensor& t : {x, weight, bias})
+    if (t) get(Tensor(t).set_requires_grad(true));
   const Tensor y = get(conv2d(x, weight, bias, how));
   out.push_back(numbers(y));
   get(backward(get(sum(get(mul(y, y))))));
-  for (const Tensor& t : {x, weight, bias}) if (t) out.push_back(numbers(t.grad()));
+  for (const Tensor& t : {x, weight, bias})
+    if (t) out.push_back(numbers(t.grad()));
 }
 
 Values convolutions(Graph& g, DType t) {
@@ -41,10 +43,10 @@ Values convolutions(Graph& g, DType t) {
   convolved(out, x(4), filled(g, dims({6, 2, 3, 2}), t, 5), {}, {{2, 1}, {1, 2}, {1, 2}, 2});
   const Tensor last = get(clone(get(permute(filled(g, dims({3, 3, 3, 4}), t, 6), dims({0, 3, 1, 2})))));
   convolved(out, x(7), last, {}, {{1, 1}, {1, 1}, {1, 1}, 1});
-  Tensor turned = get(permute(filled(g, dims({2, 7, 6, 4}), t, 8), dims({0, 3, 1, 2})));   // channels last
+  Tensor turned = get(permute(filled(g, dims({2, 7, 6, 4}), t, 8), dims({0, 3, 1, 2})));  // channels last
   out.push_back(numbers(get(conv2d(turned, filled(g, dims({3, 4, 1, 1}), t, 9), {}, {}))));
-  out.push_back(numbers(get(conv2d(turned, get(permute(filled(g, dims({3, 2, 2, 4}), t, 10), dims({0, 3, 1, 2}))), {},
-                                   {}))));
+  out.push_back(
+      numbers(get(conv2d(turned, get(permute(filled(g, dims({3, 2, 2, 4}), t, 10), dims({0, 3, 1, 2}))), {}, {}))));
   out.push_back(numbers(get(conv1d(filled(g, dims({2, 4, 9}), t, 11), filled(g, dims({5, 4, 3}), t, 12), {}, {}))));
   return out;
 }
@@ -73,7 +75,7 @@ TEST_CASE("convolutions by a library are the CPU's, gradients too", "[cuda]") {
   for (const auto t : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
     const Standin standin;
     compare_with_cpu(standin, t);
-    CHECK(standin.report().library_calls == 13);     // three times three, three, one bias
+    CHECK(standin.report().library_calls == 13);  // three times three, three, one bias
   }
 }
 
@@ -85,10 +87,10 @@ TEST_CASE("convolutions of dimensions with one element are the library's", "[cud
     const auto add = [&](const Tensor& x, const Dims& weight) {
       out.push_back(numbers(get(conv2d(x, filled(g, weight, DType::f32, 2), {}, {}))));
     };
-    add(filled(g, dims({2, 1, 5, 4}), DType::f32, 1), dims({3, 1, 3, 3}));       // one channel
-    add(filled(g, dims({1, 3, 5, 4}), DType::f32, 3), dims({1, 3, 2, 2}));       // one image, one channel out
-    add(filled(g, dims({2, 3, 1, 6}), DType::f32, 4), dims({4, 3, 1, 3}));       // one row
-    add(filled(g, dims({2, 3, 6, 1}), DType::f32, 5), dims({4, 3, 6, 1}));       // one column, one element out
+    add(filled(g, dims({2, 1, 5, 4}), DType::f32, 1), dims({3, 1, 3, 3}));  // one channel
+    add(filled(g, dims({1, 3, 5, 4}), DType::f32, 3), dims({1, 3, 2, 2}));  // one image, one channel out
+    add(filled(g, dims({2, 3, 1, 6}), DType::f32, 4), dims({4, 3, 1, 3}));  // one row
+    add(filled(g, dims({2, 3, 6, 1}), DType::f32, 5), dims({4, 3, 6, 1}));  // one column, one element out
     add(get(permute(filled(g, dims({2, 1, 6, 3}), DType::f32, 6), dims({0, 3, 1, 2}))), dims({4, 3, 1, 3}));
     add(get(narrow(filled(g, dims({2, 3, 5, 4}), DType::f32, 7), 1, 1, 1)), dims({2, 1, 2, 2}));  // one of three
     return out;
@@ -150,8 +152,8 @@ Values transforms(Graph& g, DType t) {
   Values out;
   const auto add = [&](Result<Tensor> r) { out.push_back(numbers(get(std::move(r)))); };
   add(fft(filled(g, dims({3, 64, 2}), t, 1)));
-  add(ifft(filled(g, dims({3, 100, 2}), t, 2)));             // no power of two
-  add(fft2(filled(g, dims({2, 66, 70, 2}), t, 3)));          // both along an inner dimension and rows
+  add(ifft(filled(g, dims({3, 100, 2}), t, 2)));     // no power of two
+  add(fft2(filled(g, dims({2, 66, 70, 2}), t, 3)));  // both along an inner dimension and rows
   add(rfft(filled(g, dims({5, 81}), t, 4)));
   add(irfft(filled(g, dims({5, 65, 2}), t, 5), 129));
   add(rfft2(filled(g, dims({2, 64, 96}), t, 6)));

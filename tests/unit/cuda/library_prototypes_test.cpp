@@ -27,12 +27,14 @@ using CUstream = cuda::CUstream;
 using Choice = cuda::dnn::Choice;
 
 template <class A, class B>
-constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B) &&
-                       std::is_floating_point_v<A> == std::is_floating_point_v<B>;
-template <class A, class B> struct Same : std::false_type {};
+constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> &&
+                       sizeof(A) == sizeof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+template <class A, class B>
+struct Same : std::false_type {};
 template <class R, class S, class... A, class... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct Same<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {};
+requires(sizeof...(A) == sizeof...(B)) struct Same<R (*)(A...), S (*)(B...)>
+    : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {
+};
 
 struct Ours {
 #define RILLE_MEMBER(name, parameters) ours::Status(*name) parameters;
@@ -56,8 +58,8 @@ static_assert(ours::kind_copy == CUPTI_ACTIVITY_KIND_MEMCPY && ours::kind_fill =
               ours::external_kind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 &&
               ours::flush_forced == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 
-#define RILLE_AT(mine, member, theirs, their_member)                                            \
-  static_assert(offsetof(mine, member) == offsetof(theirs, their_member) &&                     \
+#define RILLE_AT(mine, member, theirs, their_member)                        \
+  static_assert(offsetof(mine, member) == offsetof(theirs, their_member) && \
                 sizeof(mine::member) == sizeof(theirs::their_member));
 RILLE_AT(ours::Kernel, kind, CUpti_ActivityKernel10, kind)
 RILLE_AT(ours::Kernel, start, CUpti_ActivityKernel10, start)
@@ -86,15 +88,14 @@ using namespace cuda::dnn;
 static_assert(real_f32 == CUDNN_DATA_FLOAT && real_f64 == CUDNN_DATA_DOUBLE && real_f16 == CUDNN_DATA_HALF &&
               real_bf16 == CUDNN_DATA_BFLOAT16 && math_default == CUDNN_DEFAULT_MATH &&
               math_tensor == CUDNN_TENSOR_OP_MATH && math_converts == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION &&
-              math_fma == CUDNN_FMA_MATH && channels_first == CUDNN_TENSOR_NCHW &&
-              channels_last == CUDNN_TENSOR_NHWC && correlation == CUDNN_CROSS_CORRELATION &&
-              deterministic == CUDNN_DETERMINISTIC);
-#define RILLE_CHOICE(theirs)                                       \
-  static_assert(sizeof(Choice) == sizeof(theirs));                 \
-  RILLE_AT(Choice, algorithm, theirs, algo)                        \
-  RILLE_AT(Choice, status, theirs, status)                         \
-  RILLE_AT(Choice, bytes, theirs, memory)                          \
-  RILLE_AT(Choice, determinism, theirs, determinism)               \
+              math_fma == CUDNN_FMA_MATH && channels_first == CUDNN_TENSOR_NCHW && channels_last == CUDNN_TENSOR_NHWC &&
+              correlation == CUDNN_CROSS_CORRELATION && deterministic == CUDNN_DETERMINISTIC);
+#define RILLE_CHOICE(theirs)                         \
+  static_assert(sizeof(Choice) == sizeof(theirs));   \
+  RILLE_AT(Choice, algorithm, theirs, algo)          \
+  RILLE_AT(Choice, status, theirs, status)           \
+  RILLE_AT(Choice, bytes, theirs, memory)            \
+  RILLE_AT(Choice, determinism, theirs, determinism) \
   RILLE_AT(Choice, math, theirs, mathType)
 RILLE_CHOICE(cudnnConvolutionFwdAlgoPerf_t)
 RILLE_CHOICE(cudnnConvolutionBwdDataAlgoPerf_t)

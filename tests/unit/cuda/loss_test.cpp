@@ -36,7 +36,7 @@ Result<double> moved(const Tensor& t, Graph& to) {
   return to.item_blocking(all);
 }
 
-Result<double> large(Graph& a) {                       // through the rings of large slots, out and in
+Result<double> large(Graph& a) {  // through the rings of large slots, out and in
   RILLE_TRY(const Tensor x, from_numbers(a, dims({30'000}), DType::f32, std::vector<double>(30'000, 1)));
   RILLE_TRY(const Tensor y, add(x, 1));
   RILLE_TRY(const auto data, a.read_blocking(y));
@@ -98,8 +98,8 @@ Told stream_story(const std::shared_ptr<Graph>& a, const std::shared_ptr<Graph>&
 const std::vector<double> undisturbed_stream = {9 * n, 9 * n};
 
 struct Lost {
-  int given = 0;                                       // calls of the function that failed, one in each run
-  int told = 0;                                        // runs in which somebody heard of it
+  int given = 0;  // calls of the function that failed, one in each run
+  int told = 0;   // runs in which somebody heard of it
 };
 
 // Each call of `function` on the first card fails once, until there is none that could.
@@ -132,7 +132,7 @@ Lost lost_at_each(const char* function, int code, decltype(&story) tells = story
     }
     for (const auto& e : told.errors) {
       CHECK(e.kind == ErrorKind::device);
-      const bool of_kernel = e.message.starts_with("kernel add_to: ");   // a user's kernel tells it in its own name
+      const bool of_kernel = e.message.starts_with("kernel add_to: ");  // a user's kernel tells it in its own name
       CHECK(e.code == "cuda_" + std::to_string(code));
       CHECK(e.message.starts_with(of_kernel ? "kernel add_to: cuda:0: " : "cuda:0: "));
       CHECK(e.message.find("(" + std::to_string(code) + ")") != std::string::npos);
@@ -192,7 +192,7 @@ TEST_CASE("a card that is lost on a user's stream says so", "[cuda]") {
 
 TEST_CASE("a card that is lost while it is given back leaves the other one alone", "[cuda]") {
   for (const char* function : {"cuStreamSynchronize", "cuMemFree_v2", "cuGraphExecDestroy", "cuModuleUnload"})
-    CHECK(lost_at_each(function, 719).given > 0);      // who frees asks for no answer: the next one is told
+    CHECK(lost_at_each(function, 719).given > 0);  // who frees asks for no answer: the next one is told
 }
 
 }  // namespace

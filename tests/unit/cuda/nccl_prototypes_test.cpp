@@ -16,12 +16,14 @@ namespace nccl = rille::device::cuda::nccl;
 using CUstream = rille::device::cuda::CUstream;
 
 template <class A, class B>
-constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B) &&
-                       std::is_class_v<A> == std::is_class_v<B>;
-template <class A, class B> struct Same : std::false_type {};
+constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> &&
+                       sizeof(A) == sizeof(B) && std::is_class_v<A> == std::is_class_v<B>;
+template <class A, class B>
+struct Same : std::false_type {};
 template <class R, class S, class... A, class... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct Same<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {};
+requires(sizeof...(A) == sizeof...(B)) struct Same<R (*)(A...), S (*)(B...)>
+    : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {
+};
 
 struct Ours {
 #define RILLE_MEMBER(name, parameters) int(*name) parameters;

@@ -1,7 +1,6 @@
 // Rille's own kernels by the real NVRTC, as a GPU compiles them that no image fits. It needs no GPU. Each is a test of
 // its own (tests/support/CMakeLists.txt): the others of this program have a stand-in in its place.
 #include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -30,7 +29,11 @@ bool without_nvrtc() {
   return true;
 }
 
-bool is_cubin(const std::string& image) { return image.starts_with("\x7f" "ELF"); }
+bool is_cubin(const std::string& image) {
+  return image.starts_with(
+      "\x7f"
+      "ELF");
+}
 
 }  // namespace
 

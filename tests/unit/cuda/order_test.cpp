@@ -21,8 +21,8 @@ Result<Tensor> batch(Graph& g, int number) {
 // More uploads than there are staging slots, into memory that steps before have let go of; updates in place; a compiled
 // function beside plain operations. No value is read until the end.
 struct How {
-  bool in_step = false;              // each step is given to the device before the next one: always the same order
-  bool freed = false;                // memory is given back in between
+  bool in_step = false;  // each step is given to the device before the next one: always the same order
+  bool freed = false;    // memory is given back in between
 };
 
 Result<Values> story(const std::shared_ptr<Graph>& g, How how) {

@@ -70,7 +70,7 @@ int wrong_seeds(Options o, int seeds) {
 TEST_CASE("tensors go from one card to another, whatever the order", "[cuda]") {
   CHECK(wrong_seeds({}, 60) == 0);
   Options o;
-  o.peers = false;                                     // the driver goes through this machine's memory
+  o.peers = false;  // the driver goes through this machine's memory
   CHECK(wrong_seeds(o, 5) == 0);
 }
 

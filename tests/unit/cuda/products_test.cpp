@@ -9,7 +9,7 @@ using test::Standin;
 
 Tensor filled(Graph& g, const Dims& shape, DType dtype, int seed) {
   std::vector<double> v(std::size_t(shape.count()));
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = double((i * 7 + std::size_t(seed) * 3) % 11) - 5;   // exact sums
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = double((i * 7 + std::size_t(seed) * 3) % 11) - 5;  // exact sums
   return get(from_numbers(g, shape, dtype, v));
 }
 Tensor turned(const Tensor& t) { return get(transpose(t, -1, -2)); }
@@ -25,11 +25,11 @@ std::vector<std::vector<std::byte>> products(Graph& g, DType t) {
   add(matmul(filled(g, dims({1, 7}), t, 7), b));
   add(matmul(a, filled(g, dims({7, 1}), t, 8)));
   add(matmul(filled(g, dims({4, 5, 7}), t, 9), filled(g, dims({4, 7, 3}), t, 10)));
-  add(matmul(filled(g, dims({4, 5, 7}), t, 11), b));                         // one matrix for all
+  add(matmul(filled(g, dims({4, 5, 7}), t, 11), b));  // one matrix for all
   add(matmul(filled(g, dims({2, 3, 5, 7}), t, 12), turned(filled(g, dims({2, 3, 3, 7}), t, 13))));
-  add(matmul(get(narrow(filled(g, dims({5, 9}), t, 14), 1, 2, 7)), b));      // rows with a gap
+  add(matmul(get(narrow(filled(g, dims({5, 9}), t, 14), 1, 2, 7)), b));  // rows with a gap
   add(matmul(get(permute(filled(g, dims({5, 4, 7}), t, 15), dims({1, 0, 2}))), b));
-  add(matmul(filled(g, dims({3, 1, 5, 7}), t, 16), filled(g, dims({1, 4, 7, 3}), t, 17)));   // no equal distances
+  add(matmul(filled(g, dims({3, 1, 5, 7}), t, 16), filled(g, dims({1, 4, 7, 3}), t, 17)));  // no equal distances
   add(linear(a, filled(g, dims({3, 7}), t, 18), filled(g, dims({3}), t, 19)));
   add(linear(filled(g, dims({2, 5, 7}), t, 20), filled(g, dims({3, 7}), t, 21), filled(g, dims({3}), t, 22)));
   add(matmul(filled(g, dims({5, 0}), t, 23), filled(g, dims({0, 3}), t, 24)));
@@ -89,14 +89,14 @@ TEST_CASE("products are rounded to TF32 where it is asked for, gradients' too, a
     CHECK(w.set_requires_grad(true));
     const Tensor y = get(linear(x, w)), z = get(matmul(x, w.detach()));
     const Tensor loss = get(sum(get(mul(y, y))));
-    g->set_modes({});                                  // backward does as the operation did
+    g->set_modes({});  // backward does as the operation did
     CHECK(backward(loss));
     return std::vector{numbers(y), numbers(z), numbers(w.grad())};
   };
   const auto g = standin.graph(), cpu = new_graph();
   const auto full = results(cpu, false, DType::f32);
   CHECK(results(g, false, DType::f32) == full);
-  CHECK(results(cpu, true, DType::f32) == full);       // a CPU has no TF32
+  CHECK(results(cpu, true, DType::f32) == full);  // a CPU has no TF32
   CHECK(results(g, true, DType::f64) == results(cpu, false, DType::f64));
   const auto rough = results(g, true, DType::f32);
   CHECK(rough[0] == std::vector<double>{3 + 0x1p-10, 4 + 3 * 0x1p-10});

@@ -16,13 +16,15 @@ namespace ours = rille::device::cuda;
 
 // A pointer is as good as another; numbers must agree in size.
 template <class A, class B>
-constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> && sizeof(A) == sizeof(B) &&
-                       std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+constexpr bool alike = std::is_pointer_v<A> == std::is_pointer_v<B> &&
+                       sizeof(A) == sizeof(B) && std::is_floating_point_v<A> == std::is_floating_point_v<B>;
 
-template <class A, class B> struct Same : std::false_type {};
+template <class A, class B>
+struct Same : std::false_type {};
 template <class R, class S, class... A, class... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct Same<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {};
+requires(sizeof...(A) == sizeof...(B)) struct Same<R (*)(A...), S (*)(B...)>
+    : std::bool_constant<(alike<A, B> && ...) && sizeof(R) == sizeof(S)> {
+};
 
 #define RILLE_SAME(name, symbol, parameters) \
   static_assert(Same<decltype(ours::Driver::name), decltype(&::name)>::value, "not as NVIDIA's header: " symbol);

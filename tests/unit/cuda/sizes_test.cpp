@@ -63,9 +63,14 @@ TEST_CASE("reductions: parts, columns, and every order of dimensions", "[unit][c
     const auto line = get(cast(get(randint(g, -9, 9, dims({70001}))), t));
     const auto cube = get(view(get(narrow(line, 0, 1, 24 * 50 * 40)), dims({24, 50, 40})));
     const auto tall = get(view(get(narrow(line, 0, 0, 70000)), dims({3500, 20})));
-    for (const auto& [x, along] : std::vector<std::pair<Tensor, std::vector<int>>>{
-             {line, {}}, {cube, {0}}, {cube, {1}}, {cube, {2}}, {cube, {0, 2}}, {cube, {1, 2}}, {cube, {}}, {tall,
-                 {0}}}) {
+    for (const auto& [x, along] : std::vector<std::pair<Tensor, std::vector<int>>>{{line, {}},
+                                                                                   {cube, {0}},
+                                                                                   {cube, {1}},
+                                                                                   {cube, {2}},
+                                                                                   {cube, {0, 2}},
+                                                                                   {cube, {1, 2}},
+                                                                                   {cube, {}},
+                                                                                   {tall, {0}}}) {
       compared.now(std::string(name_of(t)) + " of " + to_string(x.shape()) + " along " + std::to_string(along.size()));
       read(get(sum(x, along)));
       read(get(max(x, along)));
@@ -219,8 +224,8 @@ TEST_CASE("attention: blocks, groups, masks, and tensor cores", "[unit][cuda][ch
       }
       compared.now(std::string("groups in ") + name_of(t));
       const auto q = leaf_of(get(randn(g, dims({2, 4, 70, 64}))), t);
-      const auto k = leaf_of(get(randn(g, dims({2, 2, 70, 64}))), t), v = leaf_of(get(randn(g, dims({2, 2, 70, 64}))),
-                                                                                  t);
+      const auto k = leaf_of(get(randn(g, dims({2, 2, 70, 64}))), t),
+                 v = leaf_of(get(randn(g, dims({2, 2, 70, 64}))), t);
       backwards(get(scaled_dot_product_attention(q, k, v, Attention{true})), {q, k, v});
       const auto seen = get(lt(get(rand(g, dims({70, 70}))), 0.5));
       backwards(get(scaled_dot_product_attention(q, k, v, Attention{false, 0, seen})), {q, k, v});
@@ -278,14 +283,14 @@ TEST_CASE("updates of many tensors", "[unit][cuda][checked]") {
     const std::vector<Update> rules{Adam{}, Adam{.decoupled = false}, Sgd{}, Sgd{0.9, true}, Lion{}};
     for (std::size_t k = 0; k < rules.size(); ++k) {
       group.update = rules[k];
-      const bool scaling = k % 2 == 1;               // with a loss scale that finds infinity in its second step
+      const bool scaling = k % 2 == 1;  // with a loss scale that finds infinity in its second step
       auto optimiser = get(scaling ? Optimizer::create({group}, LossScaleOptions{.initial = 8, .interval = 1})
                                    : Optimizer::create({group}));
       for (int step = 0; step < 3; ++step) {
         compared.now("rule " + std::to_string(k) + " in " + name_of(t) + ", step " + std::to_string(step));
         Tensor loss = get(sum(get(mul(all[0], all[0]))));
         for (std::size_t i = 1; i < all.size(); ++i) {
-          if (step == 0 && (i == 5 || i == 64)) continue;   // later than the others
+          if (step == 0 && (i == 5 || i == 64)) continue;  // later than the others
           loss = get(add(loss, get(sum(get(mul(all[i], all[i]))))));
         }
         if (scaling && step == 1) loss = get(mul(loss, HUGE_VAL));
@@ -320,7 +325,7 @@ TEST_CASE("a training step of a language model, compiled", "[unit][cuda][checked
     const auto data = get(randint(g, 0, 8, dims({4, 17}), DType::u8));
     Compiled update(compared.graph);
     const auto x = get(contiguous(get(narrow(data, 1, 0, 16)))), y = get(contiguous(get(narrow(data, 1, 1, 16))));
-    for (int i = 0; i < 4; ++i) {                  // from the third on a plan is replayed
+    for (int i = 0; i < 4; ++i) {  // from the third on a plan is replayed
       if (get(update.begin({x, y}, {})) == Compiled::Next::replayed) {
         read(update.outputs()[0]);
         continue;
@@ -349,8 +354,8 @@ TEST_CASE("numbers out of range are told in the CPU's words", "[unit][cuda][chec
   fails(gather(a, 1, i));
   fails(scatter(a, 0, i, get(zeros(g, dims({1, 2}))), true));
   fails(scatter(a, 0, i, get(zeros(g, dims({1, 2})))));
-  const auto many = get(from_numbers(g, dims({2, 9}), DType::i64,
-                                     {0, 1, 2, 1, 0, 2, 1, 1, 0, 2, 1, 0, 7, 1, 2, 0, 0, 1}));
+  const auto many =
+      get(from_numbers(g, dims({2, 9}), DType::i64, {0, 1, 2, 1, 0, 2, 1, 1, 0, 2, 1, 0, 7, 1, 2, 0, 0, 1}));
   fails(scatter(a, 1, many, get(ones(g, dims({2, 9})))));
   fails(index_select(a, 1, get(from_numbers(g, dims({1}), DType::i8, {-1}))));
   fails(embedding(a, get(from_numbers(g, dims({2}), DType::i64, {1, 2}))));

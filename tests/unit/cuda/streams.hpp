@@ -36,9 +36,11 @@ inline device::KernelOptions for_the_card() {
 class Adder {
  public:
   explicit Adder(Graph& g) : graph_(g) {
-    kernel_ = get(device::Kernel::compile("__global__ void add_to(int n, float a, const float* x, float* y) {\n"
-                                          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                                          "  if (i < n) y[i] = a * x[i] + y[i];\n}\n", for_the_card()));
+    kernel_ =
+        get(device::Kernel::compile("__global__ void add_to(int n, float a, const float* x, float* y) {\n"
+                                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                                    "  if (i < n) y[i] = a * x[i] + y[i];\n}\n",
+                                    for_the_card()));
   }
   void operator()(const StreamPtr& stream, double a, const Tensor& x, const Tensor& y) const {
     get(tried(stream, a, x, y));
@@ -83,8 +85,6 @@ inline Result<void> waited_for(Graph& g, const std::shared_ptr<Event>& e) {
   when_done(g, {e}, [done](Result<void> r) { done->set_value(std::move(r)); });
   return done->get_future().get();
 }
-inline void wait_for(Graph& g, const std::shared_ptr<Event>& e) {
-  get(waited_for(g, e));
-}
+inline void wait_for(Graph& g, const std::shared_ptr<Event>& e) { get(waited_for(g, e)); }
 
 }  // namespace rille::tensor

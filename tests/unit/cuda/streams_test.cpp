@@ -17,16 +17,16 @@ Values shared_story(Graph& g, const StreamPtr& s, const StreamPtr& t, bool in_st
   std::vector<Tensor> kept;
   for (int i = 0; i < 10; ++i) {
     const Tensor x = batch(g, i);
-    add_to(s, 2, x, y);                              // an upload, then own work, comes first
-    add_to(t, 1, y, z);                              // s comes first
-    add_to(s, 3, get(mul(x, 2)), y);                 // t has read y; what is added goes at once
+    add_to(s, 2, x, y);               // an upload, then own work, comes first
+    add_to(t, 1, y, z);               // s comes first
+    add_to(s, 3, get(mul(x, 2)), y);  // t has read y; what is added goes at once
     kept.push_back(get(add(y, z)));
     get(add_(y, x));
     if (i % 3 == 2) get(mul_(z, 0));
     if (in_step) settle_lane(g);
   }
   add_to(s, 1, z, y);
-  kept.push_back(y);                                 // read as they are
+  kept.push_back(y);  // read as they are
   kept.push_back(z);
   return all(kept);
 }
@@ -95,8 +95,7 @@ int wrong_memory(Options o, int seeds) {
       settle_lane(*g);
     }
     wrong += numbers(y) != std::vector<double>(n, sum);
-    for (int i = 0; i < 12; ++i)
-      wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(n, i % 3 ? 100 + i : 4);
+    for (int i = 0; i < 12; ++i) wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(n, i % 3 ? 100 + i : 4);
     wrong += standin.report().wrong[0] != 0;
   }
   return wrong;
@@ -111,7 +110,7 @@ TEST_CASE("memory that a stream uses is not given out again before the stream is
 
 TEST_CASE("what shares nothing runs side by side", "[cuda]") {
   int stream_first = 0, other_first = 0;
-  double own_behind_s = 0;                           // the stand-in's clock: a microsecond for each thing it did
+  double own_behind_s = 0;  // the stand-in's clock: a microsecond for each thing it did
   for (int seed = 1; seed <= 20; ++seed) {
     Options o;
     o.seed = std::uint64_t(seed);
@@ -121,7 +120,7 @@ TEST_CASE("what shares nothing runs side by side", "[cuda]") {
     const Adder add_to(*g);
     const Tensor x = whole(*g, 1), y = whole(*g, 0), u = batch(*g, 1), v = whole(*g, 0);
     Tensor busy = whole(*g, 1);
-    for (int i = 0; i < 60; ++i) busy = get(mul(busy, 1));   // asked for in between, and of no use to the streams
+    for (int i = 0; i < 60; ++i) busy = get(mul(busy, 1));  // asked for in between, and of no use to the streams
     for (int i = 0; i < 10; ++i) {
       add_to(s, 1, x, y);
       add_to(t, 1, u, v);
@@ -150,14 +149,14 @@ TEST_CASE("a compiled function and a stream that share a tensor keep their order
     Compiled step(g);
     for (int i = 0; i < 8; ++i) {
       const Tensor x = batch(*g, i);
-      add_to(s, 1, x, y);                            // a replay reads y, and writes w
+      add_to(s, 1, x, y);  // a replay reads y, and writes w
       if (get(step.begin({x})) == Compiled::Next::call) {
         get(add_(w, y));
         get(step.end({get(add(w, step.arguments()[0]))}));
       }
       kept.push_back(step.outputs()[0]);
       add_to(s, 1, w, y);
-      add_to(s, -1, kept.back(), y);                 // what a replay gave
+      add_to(s, -1, kept.back(), y);  // what a replay gave
     }
     kept.push_back(y);
     return all(kept);
@@ -238,7 +237,7 @@ TEST_CASE("memory that streams hold gives way when there is no other", "[cuda]")
   const Adder add_to(*g);
   const Tensor y = whole(*g, 0);
   for (int i = 0; i < 8; ++i) {
-    add_to(s, 1, get(narrow(get(full(*g, dims({600'000}), 1, DType::f32)), 0, 0, n)), y);   // 2.4 MB each
+    add_to(s, 1, get(narrow(get(full(*g, dims({600'000}), 1, DType::f32)), 0, 0, n)), y);  // 2.4 MB each
     settle_lane(*g);
   }
   CHECK(numbers(y) == std::vector<double>(n, 8));
@@ -260,7 +259,7 @@ int wrong_sent(Options o, int seeds) {
       const auto sent = std::make_shared<std::promise<Result<void>>>();
       kept.push_back(get(a->send(y, *b, [sent](Result<void> r) { sent->set_value(std::move(r)); })));
       get(sent->get_future().get());
-      add_to(s, 1, x, y);                            // not before the copy
+      add_to(s, 1, x, y);  // not before the copy
     }
     settle_lane(*a);
     for (int i = 0; i < 5; ++i) wrong += numbers(kept[std::size_t(i)]) != std::vector<double>(n, 2 * i + 1);

@@ -32,8 +32,8 @@ struct Model {
 
 std::vector<double> losses(const std::shared_ptr<Graph>& g, double drop = 0.25, int steps = 7) {
   Model model(*g);
-  auto opt = get(Optimizer::create(
-      {{{{"w1", model.w1}, {"b1", model.b1}, {"w2", model.w2}, {"b2", model.b2}}, 0.05, 0.01}}));
+  auto opt =
+      get(Optimizer::create({{{{"w1", model.w1}, {"b1", model.b1}, {"w2", model.w2}, {"b2", model.b2}}, 0.05, 0.01}}));
   Compiled step(g);
   std::vector<Tensor> each;
   for (int i = 0; i < steps; ++i) {
@@ -49,7 +49,7 @@ std::vector<double> losses(const std::shared_ptr<Graph>& g, double drop = 0.25, 
     } else {
       each.push_back(step.outputs()[0]);
     }
-    if (i == 3) get(opt.set_lr(0.01));             // a 0-d tensor: the captured step sees it
+    if (i == 3) get(opt.set_lr(0.01));  // a 0-d tensor: the captured step sees it
   }
   std::vector<double> out;
   for (const auto& t : each) out.push_back(get(g->item_blocking(t)));

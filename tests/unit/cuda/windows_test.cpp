@@ -1,6 +1,5 @@
 // How windows beyond 2^30 units are cut into pieces. No memory is touched: where each piece begins and ends counts.
 #include <array>
-
 #include <catch2/catch.hpp>
 
 #include "../../support/shim_kernels.hpp"
@@ -19,7 +18,8 @@ View view_of(DType dtype, std::initializer_list<std::int64_t> shape, std::initia
 }
 
 // What divide() and locate() of walk.h make of a unit: the operand's place in elements, from the window's first.
-template <int N> std::int64_t place_of(const Windows<N>& w, int k, const View& v, std::uint64_t unit) {
+template <int N>
+std::int64_t place_of(const Windows<N>& w, int k, const View& v, std::uint64_t unit) {
   std::int64_t at = (static_cast<char*>(w.data[k]) - v.ptr<char>()) / std::int64_t(size_bytes(v.dtype));
   for (int d = 0; d < w.rank - 1; ++d) {
     const Divider& by = w.size[d];
@@ -38,7 +38,11 @@ std::int64_t place_in(const View& v, std::int64_t i) {
   return at;
 }
 
-struct Case { const char* name; View in, out; int pack; };
+struct Case {
+  const char* name;
+  View in, out;
+  int pack;
+};
 
 }  // namespace
 
@@ -59,7 +63,7 @@ TEST_CASE("windows beyond 2^30 units are cut where all pieces fit", "[unit][cuda
   for (const auto& c : cases) {
     INFO(c.name);
     const View* const views[2] = {&c.in, &c.out};
-    std::int64_t done = 0;                         // the output is contiguous: its places are the elements' numbers
+    std::int64_t done = 0;  // the output is contiguous: its places are the elements' numbers
     each_windows<2>(launcher, views, call, c.pack, -1, [&](const Windows<2>& w) {
       const std::int64_t each = w.packed ? c.pack : 1;
       REQUIRE(w.units <= unsigned(G));

@@ -1,10 +1,9 @@
 // Rows in an order that is computed, images cut and mirrored, and a position that goes on.
-#include <catch2/catch.hpp>
+#include "runtime/compute/data/arrays_dataset.hpp"
 
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
-
-#include "runtime/compute/data/arrays_dataset.hpp"
 
 namespace rille::data {
 namespace {
@@ -91,7 +90,7 @@ TEST_CASE("images are cut out of their padded selves, and some mirrored") {
   }
   CHECK((mirrored > 60 && mirrored < 140));
   CHECK((zeros > 50 && zeros < 200));
-  CHECK(seen.size() > 24);                           // of 32
+  CHECK(seen.size() > 24);  // of 32
 }
 
 TEST_CASE("validation images are cut from the middle") {

@@ -77,8 +77,7 @@ TEST_CASE_METHOD(Fixture, "samples are windows of the training part, each once i
 }
 
 TEST_CASE_METHOD(Fixture, "the order follows from seed and cursor alone") {
-  auto a = open({.context = 32, .seed = 5}), b = open({.context = 32, .seed = 5}),
-       c = open({.context = 32, .seed = 6});
+  auto a = open({.context = 32, .seed = 5}), b = open({.context = 32, .seed = 5}), c = open({.context = 32, .seed = 6});
   Batch ax(8 * 32), ay(ax), bx(ax), by(ax), cx(ax), cy(ax);
   a.next_batch(8, ax.data(), ay.data());
   for (int i = 0; i < 4; ++i) b.next_batch(2, bx.data() + i * 64, by.data() + i * 64);  // other batch size
@@ -144,8 +143,7 @@ TEST_CASE_METHOD(Fixture, "a restored data set goes on with the same samples") {
 }
 
 TEST_CASE_METHOD(Fixture, "validation is the same for every seed and covers its part") {
-  auto a = open({.context = 16, .seed = 1, .validation = 0.1}),
-       b = open({.context = 16, .seed = 2, .validation = 0.1});
+  auto a = open({.context = 16, .seed = 1, .validation = 0.1}), b = open({.context = 16, .seed = 2, .validation = 0.1});
   auto n = static_cast<std::int64_t>(a.windows(Split::validation));
   Batch ax(n * 16), ay(ax), bx(ax), by(ax);
   a.validation_batch(0, n, ax.data(), ay.data());
@@ -153,19 +151,15 @@ TEST_CASE_METHOD(Fixture, "validation is the same for every seed and covers its 
   CHECK(ax == bx);
   CHECK(a.cursor() == 0);
   std::set<std::string> windows;
-  for (std::int64_t i = 0; i < n; ++i)
-    windows.insert(std::string(ax.begin() + i * 16, ax.begin() + (i + 1) * 16));
+  for (std::int64_t i = 0; i < n; ++i) windows.insert(std::string(ax.begin() + i * 16, ax.begin() + (i + 1) * 16));
   CHECK(windows.size() == static_cast<std::size_t>(n));
 }
 
 TEST_CASE("a directory is its visible files in sorted order") {
   TempDir dir;
   REQUIRE(store::make_directories(dir.file("b/.git")).ok());
-  for (auto [name, text] : {std::pair{"c.txt", "333"},
-                            {"a.txt", "111"},
-                            {"b/x.txt", "222"},
-                            {".hidden", "no"},
-                            {"b/.git/x", "no"}})
+  for (auto [name, text] :
+       {std::pair{"c.txt", "333"}, {"a.txt", "111"}, {"b/x.txt", "222"}, {".hidden", "no"}, {"b/.git/x", "no"}})
     REQUIRE(store::write_file_atomic(dir.file(name), text).ok());
   auto set = BytesDataset::open(dir.path, {.context = 2, .validation = 0});
   REQUIRE(set.ok());
@@ -188,13 +182,10 @@ TEST_CASE("what cannot be a data set is named") {
   CHECK(shorter.error().message.find("has 128 bytes") != std::string::npos);
   CHECK(shorter.error().message.find("129") != std::string::npos);
   CHECK(BytesDataset::open(dir.file("t"), {.context = 127, .validation = 0}).ok());
-  CHECK(BytesDataset::open(dir.file("t"), {.context = 127}).error().message.find("training part") !=
-        std::string::npos);
+  CHECK(BytesDataset::open(dir.file("t"), {.context = 127}).error().message.find("training part") != std::string::npos);
   CHECK(BytesDataset::open(dir.file("t"), {.context = 0}).error().kind == ErrorKind::invalid);
-  CHECK(BytesDataset::open(dir.file("t"), {.context = 8, .validation = 1}).error().kind ==
-        ErrorKind::invalid);
-  CHECK(BytesDataset::open(dir.file("t"), {.context = 8, .validation = NAN}).error().kind ==
-        ErrorKind::invalid);
+  CHECK(BytesDataset::open(dir.file("t"), {.context = 8, .validation = 1}).error().kind == ErrorKind::invalid);
+  CHECK(BytesDataset::open(dir.file("t"), {.context = 8, .validation = NAN}).error().kind == ErrorKind::invalid);
 }
 
 TEST_CASE("the bigram baseline") {

@@ -1,11 +1,11 @@
 // Byte-pair encoding of characters, as Llama 2 and Mistral have it, by small vocabularies; tests/golden/tokenizers and
 // tests/peer/tokenizers compare with Hugging Face's tokenizers on larger ones.
-#include <catch2/catch.hpp>
-
 #include <fmt/format.h>
 
-#include "runtime/core/base/value.hpp"
+#include <catch2/catch.hpp>
+
 #include "runtime/compute/data/tokenizer.hpp"
+#include "runtime/core/base/value.hpp"
 
 namespace rille::data {
 namespace {
@@ -38,8 +38,8 @@ std::string file(const Shape& s) {
   vocab.set("<unk>", 0).set("<s>", 1).set("</s>", 2);
   for (int b = 0; b < 256 && s.bytes; ++b) vocab.set(fmt::format("<0x{:02X}>", b), b + 3);
   int id = 259;
-  for (const std::string& token : {mark, std::string("a"), std::string("b"), std::string("c"), std::string("ab"),
-                                   mark + "ab"})
+  for (const std::string& token :
+       {mark, std::string("a"), std::string("b"), std::string("c"), std::string("ab"), mark + "ab"})
     vocab.set(token, id++);
   merges.as_array()->push_back("a b");
   merges.as_array()->push_back(mark + " ab");
@@ -71,16 +71,16 @@ TEST_CASE("Llama 2's shape: a blank in front, blanks as marks, other characters 
   CHECK(*t.encode("ab ab") == Ids{264, 264});
   CHECK(*t.encode("  ab") == Ids{259, 259, 264});
   CHECK(*t.encode("a\xc3\xa9\n") == Ids{259, 260, 0xc3 + 3, 0xa9 + 3, '\n' + 3});
-  CHECK(*t.encode(std::string("\xff\x00", 2)) == Ids{259, 0xff + 3, 3});     // bytes that are no character
+  CHECK(*t.encode(std::string("\xff\x00", 2)) == Ids{259, 0xff + 3, 3});  // bytes that are no character
   CHECK(*t.encode("") == Ids{});
-  CHECK(*t.encode("ab</s>ab", {.special = true}) == Ids{264, 2, 264});       // a blank in front of each piece
+  CHECK(*t.encode("ab</s>ab", {.special = true}) == Ids{264, 2, 264});  // a blank in front of each piece
   CHECK(*t.encode("ab", {.before = true}) == Ids{1, 264});
   CHECK(*t.encode("ab", {.before = true, .behind = true}) == Ids{1, 264, 2});
   CHECK(*t.encode("ab", {.continued = true}) == Ids{263});
   CHECK(*t.decode(Ids{264, 264}) == "ab ab");
   CHECK(*t.decode(Ids{264, 264}, true) == " ab ab");
   CHECK(*t.decode(Ids{1, 264}) == "<s> ab");
-  CHECK(*t.decode(Ids{0xc3 + 3}) == "\xc3");                                 // the begin of a character
+  CHECK(*t.decode(Ids{0xc3 + 3}) == "\xc3");  // the begin of a character
   CHECK(*t.id_of(mark + "ab") == 264);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("Metaspace puts its mark in front always, at the text's begin, or neve
   CHECK(ids("first", true, "ab<s>ab ab") == Ids{264, 1, 263, 264});
   CHECK(ids("first", false, "ab<s>ab ab") == Ids{264, 1, 263, 264});
   CHECK(ids("never", true, "ab<s>ab ab") == Ids{263, 1, 263, 264});
-  CHECK(ids("always", true, " ab") == Ids{264});                             // it is there already
+  CHECK(ids("always", true, " ab") == Ids{264});  // it is there already
   auto t = made({.pre = metaspace("always"), .decoder = metaspace("always")});
   CHECK(*t.decode(Ids{264, 264}) == "ab ab");
   CHECK(*t.decode(Ids{264, 264}, true) == " ab ab");

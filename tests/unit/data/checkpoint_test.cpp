@@ -12,12 +12,10 @@ using namespace rille::data;
 
 namespace {
 
-Result<Checkpoint> save(const CheckpointStore& store, std::int64_t step, Manifest m = {},
-                        std::size_t bytes = 5000) {
+Result<Checkpoint> save(const CheckpointStore& store, std::int64_t step, Manifest m = {}, std::size_t bytes = 5000) {
   std::string weights(bytes, static_cast<char>(step));
   RILLE_TRY(CheckpointWriter writer, store.begin(step));
-  RILLE_CHECK(
-      writer.write("model.safetensors", {{"w", "U8", {static_cast<std::int64_t>(bytes)}, weights.data()}}));
+  RILLE_CHECK(writer.write("model.safetensors", {{"w", "U8", {static_cast<std::int64_t>(bytes)}, weights.data()}}));
   RILLE_CHECK(writer.write("opt.safetensors", {{"m", "U8", {4}, weights.data()}}));
   return writer.publish(std::move(m));
 }
@@ -233,8 +231,7 @@ TEST_CASE("ranks write their own shards and one publishes") {
   auto writer = store.begin(3);
   REQUIRE(writer.ok());
   std::uint8_t byte = 9;
-  auto print =
-      store::write_safetensors(writer->directory() + "/rank-1.safetensors", {{"w", "U8", {1}, &byte}});
+  auto print = store::write_safetensors(writer->directory() + "/rank-1.safetensors", {{"w", "U8", {1}, &byte}});
   REQUIRE(print.ok());
   CHECK(!writer->add({"rank-2.safetensors", *print}).ok());
   store::Fingerprint longer = *print;

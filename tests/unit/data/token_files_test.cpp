@@ -1,13 +1,13 @@
 // Token files of others, windows over several of them, and texts made into ids once.
-#include <catch2/catch.hpp>
+#include "runtime/compute/data/token_files.hpp"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "runtime/compute/data/bytes_dataset.hpp"
-#include "runtime/compute/data/token_files.hpp"
 #include "runtime/compute/data/tokenizer.hpp"
 #include "runtime/core/store/file.hpp"
 
@@ -118,11 +118,12 @@ TEST_CASE_METHOD(Folder, "texts become ids once, the same as of the whole text")
     if (letter == "\"" || letter == "\\") letter.insert(0, "\\");
     vocab += "\"" + letter + "\":" + std::to_string(n++) + ",";
   }
-  const std::string json = R"({"model":{"type":"BPE","vocab":{)" + vocab +
+  const std::string json =
+      R"({"model":{"type":"BPE","vocab":{)" + vocab +
       R"("ab":256,"abc":257},"merges":["a b","ab c"]},"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false},)"
       R"("decoder":{"type":"ByteLevel"},"added_tokens":[{"id":258,"content":"<|endoftext|>","special":true}]})";
   const auto tokenizer = write("tokenizer.json", json);
-  while (text.size() < (3u << 20)) text += "abc ab\ncab abcab\n\nb ab\n";   // more than one piece
+  while (text.size() < (3u << 20)) text += "abc ab\ncab abcab\n\nb ab\n";  // more than one piece
   const auto file = write("text.txt", text), cache = path + "/cache";
   const auto made = tokenize(file, tokenizer, "", cache);
   if (!made) FAIL(made.error().summary());

@@ -1,17 +1,16 @@
 // Byte-pair encoding by small vocabularies; tests/bench/tokenizer_peer.py compares with others on large ones.
-#include <catch2/catch.hpp>
+#include "runtime/compute/data/tokenizer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <random>
 
-#include <unistd.h>
-
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/value.hpp"
-#include "runtime/compute/data/tokenizer.hpp"
 
 namespace rille::data {
 namespace {
@@ -47,8 +46,8 @@ std::string plain_json(const Value& value) {
   return text;
 }
 
-const std::vector<std::pair<std::string, std::string>> merges{
-    {"l", "l"}, {"h", "e"}, {"he", "ll"}, {"hell", "o"}, {letter(' '), "w"}, {"o", "r"}};
+const std::vector<std::pair<std::string, std::string>> merges{{"l", "l"},    {"h", "e"},         {"he", "ll"},
+                                                              {"hell", "o"}, {letter(' '), "w"}, {"o", "r"}};
 
 Tokenizer gpt2() {
   std::string lines = "#version: 0.2\n";
@@ -98,7 +97,7 @@ TEST_CASE("special tokens are text unless they are asked for", "[unit][data]") {
   REQUIRE(t.ok());
   CHECK(*t->encode("hello<|end|>hello", {.special = true}) == Ids{259, 300, 259});
   CHECK(t->encode("<|end|>")->size() == 7);
-  CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});   // added, not special: always itself
+  CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});  // added, not special: always itself
   CHECK(*t->decode(Ids{300, 301}) == "<|end|><tool>");
   CHECK(t->special() == std::vector<std::string>{"<|end|>"});
   CHECK(*t->id_of("<|end|>") == 300);
@@ -116,8 +115,9 @@ TEST_CASE("tiktoken's files join by rank, and need a pattern", "[unit][data]") {
   REQUIRE_FALSE(no_pattern.ok());
   CHECK(no_pattern.error().hint.find("cl100k") != std::string::npos);
   CHECK_FALSE(Tokenizer::from_tiktoken(text, "v.tiktoken", "(unclosed").ok());
-  CHECK(Tokenizer::from_tiktoken(text + "??? 5\n", "v", "gpt2").error().message == "v: line 260: not a token in base64 "
-                                                                                   "and its rank");
+  CHECK(Tokenizer::from_tiktoken(text + "??? 5\n", "v", "gpt2").error().message ==
+        "v: line 260: not a token in base64 "
+        "and its rank");
   CHECK_FALSE(Tokenizer::from_tiktoken(to_base64("a") + " 99999999999\n", "v", "gpt2").ok());
 }
 

@@ -1,4 +1,6 @@
 // Where NVIDIA's libraries are looked for, and in which order. The files here are empty: nothing loads them.
+#include "runtime/compute/device/cuda_libraries.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -6,8 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-
-#include "runtime/compute/device/cuda_libraries.hpp"
 
 namespace rille::device {
 namespace {
@@ -96,7 +96,7 @@ TEST_CASE("NVRTC's second half is loaded from beside it", "[unit]") {
   CHECK(companions_of(nvrtc) == std::vector<std::string>{half});
   CHECK(companions_of(folder.file("lib/libcufft.so.12")).empty());
   CHECK(companions_of("libnvrtc.so.13").empty());
-  const auto linked = (folder.path / "libnvrtc.so").string();       // a link to it, elsewhere
+  const auto linked = (folder.path / "libnvrtc.so").string();  // a link to it, elsewhere
   fs::create_symlink(nvrtc, linked);
   const auto found = companions_of(linked);
   REQUIRE(found.size() == 1);
@@ -113,13 +113,14 @@ TEST_CASE("a library of a newer CUDA than the driver's comes last", "[unit]") {
   const auto order = [&](int driver) {
     set_cuda_driver(driver);
     std::vector<std::string> mine;
-    for (const auto& file : files_of(CudaPart::cublaslt)) if (file.path.starts_with(root)) mine.push_back(file.path);
+    for (const auto& file : files_of(CudaPart::cublaslt))
+      if (file.path.starts_with(root)) mine.push_back(file.path);
     return mine;
   };
   CHECK(order(13000) == std::vector<std::string>{newer, older});
   CHECK(order(12040) == std::vector<std::string>{older, newer});
   CHECK(how_to_get(CudaPart::cublaslt).starts_with("pip install nvidia-cublas-cu12, or install the CUDA toolkit"));
-  CHECK(order(0) == std::vector<std::string>{newer, older});          // no driver yet
+  CHECK(order(0) == std::vector<std::string>{newer, older});  // no driver yet
   CHECK(how_to_get(CudaPart::cublaslt).starts_with("pip install nvidia-cublas, "));
   CHECK(how_to_get(CudaPart::cudnn).starts_with("pip install nvidia-cudnn-cu13, "));
 }

@@ -1,7 +1,6 @@
 // Memory to the byte, and the lane.
-#include <catch2/catch.hpp>
-
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <future>
 #include <thread>
@@ -31,7 +30,7 @@ TEST_CASE("buffers are counted, cached and limited", "[unit][device]") {
   CHECK(cpu->memory().live_bytes == 0);
   CHECK(cpu->memory().cached_bytes == 1024);
   CHECK(cpu->memory().peak_bytes == 1024);
-  CHECK(cpu->allocate(990)->data() == data);         // from the cache
+  CHECK(cpu->allocate(990)->data() == data);  // from the cache
   cpu->release_cache();
   CHECK(cpu->memory().cached_bytes == 0);
   CHECK(cpu->allocate(0)->data() == nullptr);
@@ -40,7 +39,10 @@ TEST_CASE("buffers are counted, cached and limited", "[unit][device]") {
 TEST_CASE("the limit counts what is cached, and gives it up first", "[unit][device]") {
   auto cpu = CpuDevice::create(Lane::shared(1));
   cpu->set_memory_limit(4096);
-  { auto a = cpu->allocate(3072); REQUIRE(a.ok()); }
+  {
+    auto a = cpu->allocate(3072);
+    REQUIRE(a.ok());
+  }
   auto b = cpu->allocate(2048);
   REQUIRE(b.ok());
   CHECK(cpu->memory().cached_bytes == 0);
@@ -61,7 +63,7 @@ TEST_CASE("running out of memory names the owners, the largest first", "[unit][d
   };
   take("fill", 1024);
   take(interned(std::string("arena of ") + "train.lua:3"), 4096);
-  take(interned("fill"), 1024);                       // equal text elsewhere: the same owner
+  take(interned("fill"), 1024);  // equal text elsewhere: the same owner
   {
     const OwnedBy outer("outer"), inner("inner");
     CHECK(OwnedBy::now() == std::string("inner"));
@@ -69,8 +71,9 @@ TEST_CASE("running out of memory names the owners, the largest first", "[unit][d
   CHECK(OwnedBy::said() == nullptr);
   const auto c = cpu->allocate(3000);
   REQUIRE_FALSE(c.ok());
-  CHECK(c.error().hint == "live by size: 1 x 4.1 kB, 2 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, "
-                          "fill 2.0 kB in 2. Use a smaller batch, or free tensors");
+  CHECK(c.error().hint ==
+        "live by size: 1 x 4.1 kB, 2 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, "
+        "fill 2.0 kB in 2. Use a smaller batch, or free tensors");
   held.pop_back();
   CHECK(cpu->memory_summary() ==
         "1 x 4.1 kB, 1 x 1.0 kB; by owner: arena of train.lua:3 4.1 kB in 1, fill 1.0 kB in 1");
@@ -117,7 +120,9 @@ TEST_CASE("a job tells its result when it holds nothing any more", "[unit][devic
     std::promise<void> go;
     lane->post([gone = go.get_future().share()](kernels::LaneState&) { gone.wait(); });
     lane->post(telling([held = std::move(held)](kernels::LaneState&) { return *held; },
-                       [&](int n) { told.set_value({n, seen.expired()}); }));
+                       [&](int n) {
+                         told.set_value({n, seen.expired()});
+                       }));
     go.set_value();
   }
   CHECK(told.get_future().get() == std::pair(7, true));

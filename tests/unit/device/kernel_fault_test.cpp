@@ -3,12 +3,11 @@
 //
 // The handlers come with a process's first launch, and Catch puts its own back after each case: so each case here has a
 // process of its own, started by the last one.
-#include <catch2/catch.hpp>
-
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <csetjmp>
 #include <csignal>
 #include <cstdlib>
@@ -68,8 +67,9 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 // A kernel with barriers that is right, after one that was not.
 void still_right() {
-  static const auto k = made("__global__ void right(int* x) {\n  __shared__ int s[256]; s[threadIdx.x] = threadIdx.x;\n"
-                             "  __syncthreads(); x[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];\n}");
+  static const auto k = made(
+      "__global__ void right(int* x) {\n  __shared__ int s[256]; s[threadIdx.x] = threadIdx.x;\n"
+      "  __syncthreads(); x[blockIdx.x * 256 + threadIdx.x] = s[255 - threadIdx.x];\n}");
   std::vector<int> x(256 * 64, -1);
   std::string said;
   REQUIRE(k->run(shape(64, 256), {array(x)}, said).ok());
@@ -81,11 +81,12 @@ void still_right() {
 }  // namespace
 
 TEST_CASE("a division by zero is an error of the launch, with its line", "[.fault]") {
-  const std::string text = "__global__ void f(int* x, int d) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                           "  x[i] = (100 + i) / d;\n}";  // Clang would divide 100 / d once, on no line
+  const std::string text =
+      "__global__ void f(int* x, int d) {\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+      "  x[i] = (100 + i) / d;\n}";  // Clang would divide 100 / d once, on no line
   const auto k = made(text);
   std::vector<int> x(1 << 14);
-  for (int again = 0; again < 20; ++again) {           // in a loop, and over the whole team
+  for (int again = 0; again < 20; ++again) {  // in a loop, and over the whole team
     const auto e = failure(*k, shape(64, 256), {array(x), number(0)});
     CHECK(e.message == "kernel f: divides a whole number by zero, or the smallest one by -1 (fault.lua:12)");
     CHECK(has(e.hint, "checked = true"));
@@ -96,7 +97,8 @@ TEST_CASE("a division by zero is an error of the launch, with its line", "[.faul
   }
   std::vector<int> smallest = {0, 1, -1};
   CHECK(failure(*made("__global__ void f(int* x) { x[0] = (-2147483647 - x[1]) % x[2]; }"), shape(1, 1),
-                {array(smallest)}).message.find("by -1") != std::string::npos);
+                {array(smallest)})
+            .message.find("by -1") != std::string::npos);
 }
 
 TEST_CASE("checked mode names the thread that divides by zero", "[.fault]") {
@@ -110,29 +112,32 @@ TEST_CASE("checked mode names the thread that divides by zero", "[.fault]") {
 TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
   std::vector<int> x(1 << 14, 1);
   LaunchArgument nil;
-  const auto reads = made("__global__ void f(const int* p, int* x) {\n"
-                          "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  x[i] = p[i + 2];\n}");
+  const auto reads = made(
+      "__global__ void f(const int* p, int* x) {\n"
+      "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  x[i] = p[i + 2];\n}");
   CHECK(has(failure(*reads, shape(64, 256), {nil, array(x)}).message, "where no memory is (fault.lua:12)"));
   still_right();
   // From the middle of a block whose threads wait: their stacks are given up as they stand.
-  const auto waits = made("__global__ void f(int* p, int* x) {\n  __shared__ int s[256];\n  s[threadIdx.x] = 1;\n"
-                          "  __syncthreads();\n  if (threadIdx.x == 77) p[1] = s[3];\n  __syncthreads();\n"
-                          "  x[threadIdx.x] = __shfl_sync(~0u, 1, 0);\n}");
+  const auto waits = made(
+      "__global__ void f(int* p, int* x) {\n  __shared__ int s[256];\n  s[threadIdx.x] = 1;\n"
+      "  __syncthreads();\n  if (threadIdx.x == 77) p[1] = s[3];\n  __syncthreads();\n"
+      "  x[threadIdx.x] = __shfl_sync(~0u, 1, 0);\n}");
   for (int again = 0; again < 20; ++again) {
     CHECK(has(failure(*waits, shape(64, 256), {nil, array(x)}).message, "at 0x4, where no memory is (fault.lua:14)"));
     still_right();
   }
-  const auto far = made("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");   // no address at all
+  const auto far = made("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");  // no address at all
   CHECK(has(failure(*far, shape(1, 1), {array(x)}).message, "reads or writes where no memory is"));
   const auto inside = made("__global__ void f(int* p, int n) { memset(p, 0, n); }");
   CHECK(has(failure(*inside, shape(1, 1), {nil, number(100)}).message, "where no memory is"));
 }
 
 TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
-  const std::string text = "__device__ __noinline__ int deep(int n, int* x) {\n"
-                           "  volatile char a[4096]; a[n & 4095] = n;\n"
-                           "  return n <= 0 ? a[0] : deep(n - 1, x) + a[1] + x[0];\n}\n"
-                           "__global__ void f(int* x) { __syncthreads(); x[threadIdx.x] = deep(200, x); }";
+  const std::string text =
+      "__device__ __noinline__ int deep(int n, int* x) {\n"
+      "  volatile char a[4096]; a[n & 4095] = n;\n"
+      "  return n <= 0 ? a[0] : deep(n - 1, x) + a[1] + x[0];\n}\n"
+      "__global__ void f(int* x) { __syncthreads(); x[threadIdx.x] = deep(200, x); }";
   std::vector<int> x(8);
   const auto e = failure(*made(text), shape(1, 8), {array(x)});
   CHECK(has(e.message, "a thread needs more than the 132 kB of its stack"));
@@ -141,8 +146,9 @@ TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
 }
 
 TEST_CASE("a fault of one block ends a cooperative launch", "[.fault]") {
-  const auto k = made("#include <cooperative_groups.h>\n__global__ void f(int* x, int d) {\n"
-                      "  if (blockIdx.x == 3) x[threadIdx.x] = 100 / d;\n  cooperative_groups::this_grid().sync();\n}");
+  const auto k = made(
+      "#include <cooperative_groups.h>\n__global__ void f(int* x, int d) {\n"
+      "  if (blockIdx.x == 3) x[threadIdx.x] = 100 / d;\n  cooperative_groups::this_grid().sync();\n}");
   std::vector<int> x(32);
   for (int again = 0; again < 10; ++again)
     CHECK(has(failure(*k, shape(8, 32, true), {array(x), number(0)}).message, "by zero"));
@@ -186,7 +192,8 @@ void one_launch() {
 }
 
 // How a child process ends that does this.
-template <class F> int signal_of_child(F f) {
+template <class F>
+int signal_of_child(F f) {
   const pid_t child = ::fork();
   if (child == 0) {
     f();
@@ -212,7 +219,7 @@ TEST_CASE("a fault that is not a kernel's goes to the handler that was there bef
   if (sigsetjmp(back, 1) == 0) *reinterpret_cast<volatile int*>(8) = 1;
   CHECK(came == SIGSEGV);
   came = 0;
-  if (sigsetjmp(back, 1) == 0) ::raise(SIGSEGV);       // sent, while no kernel runs
+  if (sigsetjmp(back, 1) == 0) ::raise(SIGSEGV);  // sent, while no kernel runs
   CHECK(came == SIGSEGV);
   CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "where no memory is"));
 }
@@ -229,13 +236,13 @@ TEST_CASE("kernels that would end the process fail instead", "[unit][kernel]") {
   const auto cache = WorkDirectory::create(std::filesystem::temp_directory_path().string());
   REQUIRE(cache.ok());
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  for (const char* name : {
-           "a division by zero is an error of the launch\\, with its line",
-           "checked mode names the thread that divides by zero", "a pointer to nowhere is an error of the launch",
-           "a stack that is used up is an error of the launch", "a fault of one block ends a cooperative launch",
-           "launches from several threads keep their faults apart",
-           "a fault that is not a kernel's goes to the handler that was there before",
-           "where nobody had a handler\\, a fault that is not a kernel's ends the process"}) {
+  for (const char* name :
+       {"a division by zero is an error of the launch\\, with its line",
+        "checked mode names the thread that divides by zero", "a pointer to nowhere is an error of the launch",
+        "a stack that is used up is an error of the launch", "a fault of one block ends a cooperative launch",
+        "launches from several threads keep their faults apart",
+        "a fault that is not a kernel's goes to the handler that was there before",
+        "where nobody had a handler\\, a fault that is not a kernel's ends the process"}) {
     INFO(name);
     CHECK(std::system(("RILLE_TEST_CACHE='" + cache->path() + "' '" + self + "' \"" + name + "\" >&2").c_str()) == 0);
   }

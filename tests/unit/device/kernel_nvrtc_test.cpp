@@ -1,6 +1,5 @@
 // The sample kernels for GPUs: compiled by NVRTC where there is one, from the sources that run on the CPU.
 #include <catch2/catch.hpp>
-
 #include <filesystem>
 
 #include "runtime/compute/device/kernel_build.hpp"
@@ -36,14 +35,17 @@ std::string types(const Cubin& c) {
 
 TEST_CASE("the samples become cubins for every architecture", "[unit][kernel]") {
   if (missing()) return;
-  struct { const char* text; const char* name; const char* types; } samples[] = {
-      {samples::saxpy, "", "int, float, const float*, float*"},
-      {samples::block_sum, "block_sum<float>", "int, const float*, float*"},
-      {samples::block_sum, "block_sum<double>", "int, const double*, double*"},
-      {samples::tiled_matmul, "", "int, int, int, const float*, const float*, float*"},
-      {samples::histogram, "", "int, const unsigned char*, unsigned int*"},
-      {samples::warp_scan, "", "const int*, int*"},
-      {samples::stencil, "", "int, int, const float*, float*"}};
+  struct {
+    const char* text;
+    const char* name;
+    const char* types;
+  } samples[] = {{samples::saxpy, "", "int, float, const float*, float*"},
+                 {samples::block_sum, "block_sum<float>", "int, const float*, float*"},
+                 {samples::block_sum, "block_sum<double>", "int, const double*, double*"},
+                 {samples::tiled_matmul, "", "int, int, int, const float*, const float*, float*"},
+                 {samples::histogram, "", "int, const unsigned char*, unsigned int*"},
+                 {samples::warp_scan, "", "const int*, int*"},
+                 {samples::stencil, "", "int, int, const float*, float*"}};
   for (const char* arch : {"sm_75", "sm_80", "sm_90a", "sm_120"}) {
     for (const auto& s : samples) {
       auto c = compile(s.text, s.name, arch);
@@ -70,7 +72,8 @@ TEST_CASE("half types, headers and cooperative groups compile for GPUs as for th
       uint32_t i = threadIdx.x;
       if (i < n) b[i] = __float2bfloat16(__half2float(h[i]) + tile.shfl(v.x, 0) + in[i].y);
       block.sync();
-    })", "", "sm_90a");
+    })",
+                   "", "sm_90a");
   if (!c) FAIL(c.error().summary());
   CHECK(c->lowered_name == "k");
   CHECK(types(*c) == "const __half*, __nv_bfloat16*, float4, unsigned int, const float2*");
@@ -143,21 +146,22 @@ TEST_CASE("NVRTC tells what the types of extern C kernels are", "[unit][kernel]"
     return o;
   }());
   are("template <class T> struct Wide { typedef double type; };\n"
-      "template <class T> __global__ void f(typename Wide<T>::type* x, decltype(T() + 1) a) {}", "double*, float", [] {
-    KernelOptions o;
-    o.name = "f<float>";
-    return o;
-  }());
+      "template <class T> __global__ void f(typename Wide<T>::type* x, decltype(T() + 1) a) {}",
+      "double*, float", [] {
+        KernelOptions o;
+        o.name = "f<float>";
+        return o;
+      }());
   are("static __global__ void f(short* x) {} namespace q { __global__ void g(const short* y) {} }", "const short*", [] {
     KernelOptions o;
     o.name = "q::g";
     return o;
   }());
-  KernelOptions options;                                 // no name of ours is a macro of theirs
+  KernelOptions options;  // no name of ours is a macro of theirs
   options.defines = {{"REAL", "float"}, {"N", "4"}, {"sizes", "3"}, {"P", "8"}};
   are("extern \"C\" __global__ void f(REAL* x) { x[N] = sizes; }", "float*", options);
   options.defines.clear();
-  options.flags = {"--std=c++03"};                       // and where we cannot ask, the text has the word
+  options.flags = {"--std=c++03"};  // and where we cannot ask, the text has the word
   const char* const old = "typedef float real; struct P { int a; }; extern \"C\" __global__ void f(float* x, %P* y) {}";
   const auto with = [&](const std::string& type) {
     std::string text = old;
@@ -177,15 +181,16 @@ TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
     for (const auto& p : c->parameters) out += (p.pointer ? "*" : std::to_string(p.size)) + " ";
     return out;
   };
-  const std::string types = "struct P { float a; double c; }; enum E : short { A }; "
-                            "template <class T> struct V { T a, b, c; };\n";
+  const std::string types =
+      "struct P { float a; double c; }; enum E : short { A }; "
+      "template <class T> struct V { T a, b, c; };\n";
   CHECK(sizes(types + "extern \"C\" __global__ void f(P* x, P n, const E e, V<const float*> v) {}", "") ==
         "* 16 2 24 ");
   CHECK(sizes(types + "__global__ void f(P* x, P n, const E e, V<float> v, float2 w) {}", "") == "* 16 2 12 8 ");
   CHECK(sizes(types + "template <class T> __global__ void f(V<T> v, V<T>* w, T* y) {}", "f<double>") == "24 * * ");
   const auto c = compile(types + "__global__ void f(V<const float*>* x) {}", "", "sm_80");
   REQUIRE(c.ok());
-  CHECK(c->parameters[0].constant == 0);                 // what it points to is written
+  CHECK(c->parameters[0].constant == 0);  // what it points to is written
 }
 
 TEST_CASE("NVRTC tells what constants are, and comments do not", "[unit][kernel]") {

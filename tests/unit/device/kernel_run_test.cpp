@@ -1,6 +1,5 @@
 // User kernels on the CPU: the samples against plain loops, what waits, what fails.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -36,12 +35,14 @@ std::shared_ptr<Kernel> made(std::string_view source, std::string name = "", boo
   return *k;
 }
 
-template <class T> LaunchArgument value(T v) {
+template <class T>
+LaunchArgument value(T v) {
   LaunchArgument a;
   std::memcpy(a.value, &v, sizeof v);
   return a;
 }
-template <class T> LaunchArgument array(std::vector<T>& v) {
+template <class T>
+LaunchArgument array(std::vector<T>& v) {
   LaunchArgument a;
   a.pointer = v.data();
   a.bytes = v.size() * sizeof(T);
@@ -79,7 +80,11 @@ TEST_CASE("saxpy is the plain loop", "[unit][kernel]") {
   const auto k = made(samples::saxpy);
   CHECK(k->signature() == "saxpy(int n, float a, const float* x, float* y)");
   std::vector<float> x(1000), y(1000), want(1000);
-  for (int i = 0; i < 1000; ++i) { x[i] = float(i) * 0.5f; y[i] = float(i % 7); want[i] = std::fma(3.0f, x[i], y[i]); }
+  for (int i = 0; i < 1000; ++i) {
+    x[i] = float(i) * 0.5f;
+    y[i] = float(i % 7);
+    want[i] = std::fma(3.0f, x[i], y[i]);
+  }
   run(*k, shape(8, 128), {value(1000), value(3.0f), array(x), array(y)});
   CHECK(y == want);
   CHECK(made(samples::saxpy)->cached());
@@ -94,15 +99,18 @@ TEST_CASE("flat kernels meet each thread once, in one dimension and in more", "[
   run(*k, shape(30, 100), {value(0), array(runs)});
   CHECK(runs == std::vector<int>(3000, 1));
   LaunchShape s;
-  s.grid[0] = 5; s.grid[1] = 3; s.block[0] = 20; s.block[1] = 10;
+  s.grid[0] = 5;
+  s.grid[1] = 3;
+  s.block[0] = 20;
+  s.block[1] = 10;
   run(*k, s, {value(100), array(runs)});
   CHECK(runs == std::vector<int>(3000, 2));
   // Defines may hide what tells threads apart.
   KernelOptions options;
   options.cache = cache();
   options.defines = {{"ME", "threadIdx.x"}};
-  auto hidden = Kernel::compile("__global__ void k(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = ME; }",
-                                options);
+  auto hidden =
+      Kernel::compile("__global__ void k(int* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = ME; }", options);
   REQUIRE(hidden.ok());
   std::vector<int> x(64);
   run(**hidden, shape(2, 32), {array(x)});
@@ -135,14 +143,17 @@ TEST_CASE("a tiled matmul in shared memory, with edges", "[unit][kernel]") {
   for (int i = 0; i < m * l; ++i) a[i] = float(i % 5) - 2;
   for (int i = 0; i < l * n; ++i) b[i] = float(i % 7) - 3;
   LaunchShape s;
-  s.grid[0] = 4; s.grid[1] = 3; s.block[0] = s.block[1] = 16;
+  s.grid[0] = 4;
+  s.grid[1] = 3;
+  s.block[0] = s.block[1] = 16;
   run(*k, s, {value(m), value(n), value(l), array(a), array(b), array(c)});
   int wrong = 0;
-  for (int i = 0; i < m; ++i) for (int j = 0; j < n; ++j) {
-    float want = 0;
-    for (int q = 0; q < l; ++q) want += a[i * l + q] * b[q * n + j];
-    wrong += c[i * n + j] != want;
-  }
+  for (int i = 0; i < m; ++i)
+    for (int j = 0; j < n; ++j) {
+      float want = 0;
+      for (int q = 0; q < l; ++q) want += a[i * l + q] * b[q * n + j];
+      wrong += c[i * n + j] != want;
+    }
   CHECK(wrong == 0);
 }
 
@@ -173,22 +184,27 @@ TEST_CASE("a stencil in two dimensions, with its weights in constant memory", "[
   auto k = Kernel::compile(samples::stencil, options);
   REQUIRE(k.ok());
   options.constants = {{"weight", {1, 0, 0}}};
-  auto copy = Kernel::compile(samples::stencil, options);     // of the same library: its constants are its own
+  auto copy = Kernel::compile(samples::stencil, options);  // of the same library: its constants are its own
   REQUIRE(copy.ok());
   const int w = 33, h = 20;
   std::vector<float> in(w * h), out(w * h), same(w * h);
   std::iota(in.begin(), in.end(), 0.0f);
   LaunchShape s;
-  s.grid[0] = 3; s.grid[1] = 3; s.block[0] = 16; s.block[1] = 8;
+  s.grid[0] = 3;
+  s.grid[1] = 3;
+  s.block[0] = 16;
+  s.block[1] = 8;
   run(**k, s, {value(w), value(h), array(in), array(out)});
   run(**copy, s, {value(w), value(h), array(in), array(same)});
   CHECK(same == in);
   const auto at = [&](int x, int y) { return x < 0 || y < 0 || x >= w || y >= h ? 0.0f : in[y * w + x]; };
   int wrong = 0;
-  for (int y = 0; y < h; ++y) for (int x = 0; x < w; ++x) {
-    const float want = 0.5f * at(x, y) + 0.25f * (at(x - 1, y) + at(x + 1, y)) - 0.25f * (at(x, y - 1) + at(x, y + 1));
-    wrong += std::fabs(out[y * w + x] - want) > 1e-3f;
-  }
+  for (int y = 0; y < h; ++y)
+    for (int x = 0; x < w; ++x) {
+      const float want =
+          0.5f * at(x, y) + 0.25f * (at(x - 1, y) + at(x + 1, y)) - 0.25f * (at(x, y - 1) + at(x, y + 1));
+      wrong += std::fabs(out[y * w + x] - want) > 1e-3f;
+    }
   CHECK(wrong == 0);
   options.constants = {{"weight", {1, 2}}};
   CHECK(has(Kernel::compile(samples::stencil, options).error().message, "constant weight: 2 numbers for 3"));
@@ -228,8 +244,12 @@ TEST_CASE("warps vote, reduce, match and exchange", "[unit][kernel]") {
   std::vector<unsigned> out(32 * 12);
   run(*k, shape(1, 32), {array(out)});
   for (unsigned t = 0; t < 32; ++t) {
-    const std::vector<unsigned> want = {0xaaaaaaaau, 1, 0, 496, 0, 0xffu << t / 8 * 8, 14, t + 3 < 32 ? t + 3 : t,
-                                        t ^ 5, t % 8 ? t - 1 : t, ~0u, t < 16 ? 0xffffu : 20u};
+    const std::vector<unsigned> want = {0xaaaaaaaau, 1,
+                                        0,           496,
+                                        0,           0xffu << t / 8 * 8,
+                                        14,          t + 3 < 32 ? t + 3 : t,
+                                        t ^ 5,       t % 8 ? t - 1 : t,
+                                        ~0u,         t < 16 ? 0xffffu : 20u};
     CHECK(std::vector<unsigned>(out.begin() + t * 12, out.begin() + t * 12 + 12) == want);
   }
 }
@@ -260,7 +280,10 @@ TEST_CASE("barriers count, shuffles move doubles, tiles and grids synchronise", 
     CHECK(d[i] == (i % 64 / 8) * 64 + 28);
   }
   CHECK(has(failure(*made("#include <cooperative_groups.h>\n__global__ void k() { "
-                          "cooperative_groups::this_grid().sync(); }"), shape(2, 32), {}).hint, "cooperative = true"));
+                          "cooperative_groups::this_grid().sync(); }"),
+                    shape(2, 32), {})
+                .hint,
+            "cooperative = true"));
 }
 
 TEST_CASE("small floats round to nearest even, vectors and intrinsics are there", "[unit][kernel]") {
@@ -279,8 +302,8 @@ TEST_CASE("small floats round to nearest even, vectors and intrinsics are there"
   std::vector<float> v(32), f(8);
   run(*k, shape(1, 8), {array(x), array(h), array(b), array(v), array(f)});
   CHECK(h == std::vector<std::uint16_t>{0x3c00, 0x7bff, 0x7c00, 0x3c00, 0x3c02, 0x0002, 0x8000, 0x3c04});
-  CHECK(b[0] == 0x4000);                               // 1 + 1
-  CHECK(b[7] == 0x4000);                               // 1.0039.. rounds to 1, ties to even
+  CHECK(b[0] == 0x4000);  // 1 + 1
+  CHECK(b[7] == 0x4000);  // 1.0039.. rounds to 1, ties to even
   CHECK(v[2] == 3.0f);
   CHECK(v[3] == 1.0f);
   CHECK(f[0] == 0 + 32 + 0.5f + 2 + 1);
@@ -297,7 +320,9 @@ TEST_CASE("a dynamic shared array outside of functions, printf, and a block of t
       if (t == 0) printf("block %d of %d\n", blockIdx.z, gridDim.z);
     })");
   LaunchShape s = shape(1, 2, 96);
-  s.block[1] = 3; s.block[2] = 4; s.grid[2] = 2;
+  s.block[1] = 3;
+  s.block[2] = 4;
+  s.grid[2] = 2;
   std::vector<int> out(48);
   CHECK(run(*k, s, {array(out)}) == "block 0 of 2\nblock 1 of 2\n");
   for (int i = 0; i < 48; ++i) CHECK(out[i] == 23 - i % 24 + 100 * (i / 24));
@@ -326,7 +351,8 @@ TEST_CASE("a kernel that a macro makes is launched by its name", "[unit][kernel]
   CHECK(has(compile(text).error().hint, "one that a macro makes needs name ="));
   CHECK(compile(text, "g").error().message == "test.lua:10: kernel g: the source makes no kernel of that name");
   run(*made("#define KERNEL extern \"C\" __global__ void\n#if 0\nKERNEL g(int n) {}\n#endif\n"
-            "KERNEL f(float* x) { x[0] = 2; }"), shape(1, 1), {array(x)});
+            "KERNEL f(float* x) { x[0] = 2; }"),
+      shape(1, 1), {array(x)});
   CHECK(x[0] == 2.0f);
 }
 
@@ -370,8 +396,9 @@ TEST_CASE("a shape that no GPU would take is refused", "[unit][kernel]") {
 }
 
 TEST_CASE("threads that wait for each other for ever are an error, not a hang", "[unit][kernel]") {
-  const auto k = made("__global__ void k() {\n  if (threadIdx.x < 16) __shfl_sync(0xffffffffu, 1, 0);\n"
-                      "  else __syncthreads();\n}");
+  const auto k = made(
+      "__global__ void k() {\n  if (threadIdx.x < 16) __shfl_sync(0xffffffffu, 1, 0);\n"
+      "  else __syncthreads();\n}");
   const auto e = failure(*k, shape(1, 32), {});
   CHECK(e.kind == ErrorKind::device);
   CHECK(has(e.message, "waits for lanes 0xffffffff"));
@@ -379,8 +406,10 @@ TEST_CASE("threads that wait for each other for ever are an error, not a hang", 
 
 TEST_CASE("checked mode names what is out of bounds", "[unit][kernel]") {
   std::vector<float> x(10), y(10);
-  const auto k = made("__global__ void k(const float* x, float* y, int n) {\n  int i = threadIdx.x;\n"
-                      "  const float* p = x + n;\n  y[i] = p[i];\n}\n", "", true);
+  const auto k = made(
+      "__global__ void k(const float* x, float* y, int n) {\n  int i = threadIdx.x;\n"
+      "  const float* p = x + n;\n  y[i] = p[i];\n}\n",
+      "", true);
   run(*k, shape(1, 10), {array(x), array(y), value(0)});
   auto e = failure(*k, shape(1, 10), {array(x), array(y), value(3)});
   CHECK(e.message == "kernel k: thread (7,0,0) of block (0,0,0) reads x[10], which has 10 elements (test.lua:13)");
@@ -388,32 +417,40 @@ TEST_CASE("checked mode names what is out of bounds", "[unit][kernel]") {
   CHECK(has(e.message, "thread (0,0,0) of block (0,0,0) reads x[-2]"));
   e = failure(*k, shape(1, 11), {array(x), array(y), value(-1)});
   CHECK(has(e.message, "x[-1]"));
-  const auto shared = made("__global__ void k(float* y) {\n  __shared__ float s[4][8];\n  s[0][threadIdx.x] = 1;\n"
-                           "  __syncthreads();\n  y[0] = s[3][0];\n}", "", true);
+  const auto shared = made(
+      "__global__ void k(float* y) {\n  __shared__ float s[4][8];\n  s[0][threadIdx.x] = 1;\n"
+      "  __syncthreads();\n  y[0] = s[3][0];\n}",
+      "", true);
   const auto beyond = failure(*shared, shape(1, 9), {array(y)}).message;
   CHECK(has(beyond, "thread (8,0,0) of block (0,0,0): index 8 of 'float"));
   CHECK(has(beyond, "(test.lua:12)"));
   const auto dynamic = made("__global__ void k() { extern __shared__ int s[]; s[threadIdx.x] = 1; }", "", true);
   run(*dynamic, shape(1, 8, 32), {});
-  CHECK(has(failure(*dynamic, shape(1, 9, 32), {}).message,
-            "writes byte 32 of the dynamic shared memory, which has 32"));
-  const auto outside = made("extern __shared__ int s[];\n__device__ int at(int i) { return s[i]; }\n"
-                            "__global__ void k(int* y) {\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n"
-                            "  y[threadIdx.x] = at(7 - threadIdx.x);\n}", "", true);
+  CHECK(
+      has(failure(*dynamic, shape(1, 9, 32), {}).message, "writes byte 32 of the dynamic shared memory, which has 32"));
+  const auto outside = made(
+      "extern __shared__ int s[];\n__device__ int at(int i) { return s[i]; }\n"
+      "__global__ void k(int* y) {\n  s[threadIdx.x] = threadIdx.x;\n  __syncthreads();\n"
+      "  y[threadIdx.x] = at(7 - threadIdx.x);\n}",
+      "", true);
   std::vector<int> turned(8);
   run(*outside, shape(1, 8, 32), {array(turned)});
   CHECK(turned == std::vector<int>{7, 6, 5, 4, 3, 2, 1, 0});
   CHECK(has(failure(*outside, shape(1, 9, 32), {array(turned)}).message,
             "writes byte 32 of the dynamic shared memory, which has 32"));
-  const auto early = made("extern __shared__ int s[];\n__global__ void k(int* y) {\n  s[threadIdx.x] = 1;\n"
-                          "  y[threadIdx.x] = s[7 - threadIdx.x];\n}", "", true);
+  const auto early = made(
+      "extern __shared__ int s[];\n__global__ void k(int* y) {\n  s[threadIdx.x] = 1;\n"
+      "  y[threadIdx.x] = s[7 - threadIdx.x];\n}",
+      "", true);
   CHECK(has(failure(*early, shape(1, 8, 32), {array(turned)}).message, "shared memory that thread"));
 }
 
 TEST_CASE("checked mode does not watch what runs before a launch", "[unit][kernel]") {
   std::vector<int> y(1);
-  const auto k = made("struct Table { int v[4]; Table() { for (int i = 0; i < 4; ++i) v[i] = 2 * i; } };\n"
-                      "Table table;\n__global__ void k(int* y) { y[0] = table.v[3]; }", "", true);
+  const auto k = made(
+      "struct Table { int v[4]; Table() { for (int i = 0; i < 4; ++i) v[i] = 2 * i; } };\n"
+      "Table table;\n__global__ void k(int* y) { y[0] = table.v[3]; }",
+      "", true);
   run(*k, shape(1, 1), {array(y)});
   CHECK(y[0] == 6);
 }
@@ -429,9 +466,10 @@ TEST_CASE("checked mode leaves the arguments alone when something is wrong", "[u
 
 TEST_CASE("checked mode finds a missing barrier, and no false one in the samples", "[unit][kernel]") {
   std::vector<float> x(256, 1.0f), y(256);
-  const auto missing = made("__global__ void k(const float* x, float* y) {\n  __shared__ float s[256];\n"
-                            "  s[threadIdx.x] = x[threadIdx.x];\n  y[threadIdx.x] = s[255 - threadIdx.x];\n}", "",
-                            true);
+  const auto missing = made(
+      "__global__ void k(const float* x, float* y) {\n  __shared__ float s[256];\n"
+      "  s[threadIdx.x] = x[threadIdx.x];\n  y[threadIdx.x] = s[255 - threadIdx.x];\n}",
+      "", true);
   const auto e = failure(*missing, shape(1, 256), {array(x), array(y)});
   CHECK(has(e.message, "shared memory that thread"));
   CHECK(has(e.message, "since the last barrier (test.lua:1"));
@@ -450,11 +488,15 @@ TEST_CASE("checked mode finds a missing barrier, and no false one in the samples
 }
 
 TEST_CASE("checked mode tells of ways that part before a barrier, of const and of assert", "[unit][kernel]") {
-  const auto parted = made("__global__ void k(int n) {\n  if (threadIdx.x < n) __syncthreads();\n"
-                           "  else __syncthreads();\n}", "", true);
+  const auto parted = made(
+      "__global__ void k(int n) {\n  if (threadIdx.x < n) __syncthreads();\n"
+      "  else __syncthreads();\n}",
+      "", true);
   CHECK(has(failure(*parted, shape(1, 32), {value(3)}).message, "waits at another __syncthreads()"));
-  const auto of_a_line = made("__global__ void k(int n) { if (threadIdx.x < n) __syncthreads(); else __syncthreads(); "
-                              "}", "", true);
+  const auto of_a_line = made(
+      "__global__ void k(int n) { if (threadIdx.x < n) __syncthreads(); else __syncthreads(); "
+      "}",
+      "", true);
   run(*of_a_line, shape(1, 32), {value(0)});
   CHECK(has(failure(*of_a_line, shape(1, 32), {value(3)}).message, "waits at another __syncthreads()"));
   std::vector<float> x(4);

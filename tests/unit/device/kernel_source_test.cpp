@@ -1,9 +1,8 @@
 // What is read out of a kernel's text, and what is put into it for the CPU.
-#include <catch2/catch.hpp>
+#include "runtime/compute/device/kernel_source.hpp"
 
 #include <algorithm>
-
-#include "runtime/compute/device/kernel_source.hpp"
+#include <catch2/catch.hpp>
 
 namespace rille::device {
 
@@ -39,9 +38,10 @@ TEST_CASE("kernels are found with their parameters", "[unit][kernel]") {
 }
 
 TEST_CASE("templates, lines and C linkage are noted", "[unit][kernel]") {
-  const auto s = read("template <class T, int N = (3 > 2)>\n__global__ void a(T x) {}\n"
-                      "extern \"C\" __global__ void b() {}\ntemplate <> __global__ void a<float, 1>(float x) {}\n"
-                      "#define M(T) __global__ void T##_k(T* x) {}\n");
+  const auto s = read(
+      "template <class T, int N = (3 > 2)>\n__global__ void a(T x) {}\n"
+      "extern \"C\" __global__ void b() {}\ntemplate <> __global__ void a<float, 1>(float x) {}\n"
+      "#define M(T) __global__ void T##_k(T* x) {}\n");
   REQUIRE(s.kernels.size() >= 2);
   CHECK(s.find("a")->is_template);
   CHECK(s.find("a")->line == 2);
@@ -52,12 +52,11 @@ TEST_CASE("templates, lines and C linkage are noted", "[unit][kernel]") {
 
 TEST_CASE("what stands below #if 0, and in a macro's text, is no kernel", "[unit][kernel]") {
   const std::string f = "__global__ void f(float* x) {}\n", g = "__global__ void g(int n) {}\n";
-  for (const std::string& text : {
-           "#if 0\n" + g + "#endif\n" + f, "#if 1\n" + f + "#else\n" + g + "#endif\n",
-           "#if false // don't\n" + g + "#elif 1\n" + f + "#else\n" + g + "#endif\n",
-           "#if 0\n#if 1\n" + g + "#else\n" + g + "#endif\n#else\n" + f + "#endif\n",
-           "#define G \\\n  __global__ void g(int n) {}\n" + f,
-           "#if 0\n#define F __global__\n}}}\n#endif\n" + f}) {
+  for (const std::string& text :
+       {"#if 0\n" + g + "#endif\n" + f, "#if 1\n" + f + "#else\n" + g + "#endif\n",
+        "#if false // don't\n" + g + "#elif 1\n" + f + "#else\n" + g + "#endif\n",
+        "#if 0\n#if 1\n" + g + "#else\n" + g + "#endif\n#else\n" + f + "#endif\n",
+        "#define G \\\n  __global__ void g(int n) {}\n" + f, "#if 0\n#define F __global__\n}}}\n#endif\n" + f}) {
     INFO(text);
     CHECK(only(text) == "f(float* x;)");
   }
@@ -68,8 +67,9 @@ TEST_CASE("what stands below #if 0, and in a macro's text, is no kernel", "[unit
 }
 
 TEST_CASE("a macro may stand for __global__, or make whole kernels", "[unit][kernel]") {
-  const auto s = read("#define KERNEL extern \"C\" __global__ void\n#define INNER KERNEL\nKERNEL f(float* x) {}\n"
-                      "INNER g(int n) {}\n");
+  const auto s = read(
+      "#define KERNEL extern \"C\" __global__ void\n#define INNER KERNEL\nKERNEL f(float* x) {}\n"
+      "INNER g(int n) {}\n");
   REQUIRE(s.kernels.size() == 2);
   CHECK(s.find("f")->is_c);
   CHECK(s.find("g")->parameters[0].name == "n");
@@ -120,8 +120,7 @@ TEST_CASE("dynamic shared memory becomes a pointer", "[unit][kernel]") {
 TEST_CASE("what does not end is told with its line", "[unit][kernel]") {
   CHECK(read_kernel_source("\n/* a").error().message == "line 2: a comment that does not end");
   CHECK(read_kernel_source("x = \"a").error().message == "line 1: a string that does not end");
-  CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message ==
-        "line 3: the parameters of k do not end");
+  CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message == "line 3: the parameters of k do not end");
   CHECK(read_kernel_source(std::string_view("a\0b", 3)).error().kind == ErrorKind::invalid);
   CHECK(read_kernel_source(std::string(2 << 20, ' ')).error().kind == ErrorKind::invalid);
   CHECK(read_kernel_source(std::string(100'000, '{')).ok());

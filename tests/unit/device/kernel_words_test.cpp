@@ -1,7 +1,6 @@
 // Words of CUDA C++ that sources take for granted: through the CPU's shim, and each by NVRTC to a cubin, with the
 // toolkit's headers and without them.
 #include <catch2/catch.hpp>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -24,7 +23,10 @@ struct NoHeaders {
 };
 
 // Each is a piece of a kernel's body, and leaves `f` at what stands behind it: o, of floats, and i, of ints, hold 1.
-struct Words { const char* text; float wanted; };
+struct Words {
+  const char* text;
+  float wanted;
+};
 const Words words[] = {
     {"uint32_t a = 3; uint8_t b = 255; int64_t c = INT32_MAX; f = a + b + (c == 2147483647ll);", 259},
     {"f = INFINITY > FLT_MAX && !(NAN == NAN) && HUGE_VALF == INFINITY ? 1 : 0;", 1},
@@ -38,7 +40,8 @@ const Words words[] = {
     {"__nv_bfloat16 h = __float2bfloat16(1.5f); f = __bfloat162float(h);", 1.5f},
     {"half h = 2.5f; h += half(1); h = h * h; ++h; h = __hmax(h, half(3.0)); f = (float)-h;", -13.25f},
     {"half2 v = __floats2half2_rn(1.0f, 2.0f); v = __hfma2(v, v, v); v += make_half2(v.x, v.y); f = __low2float(v) + "
-     "__high2float(v) + __half2float(__high2half(__hneg2(v)));", 4},
+     "__high2float(v) + __half2float(__high2half(__hneg2(v)));",
+     4},
     {"nv_bfloat162 v = __float2bfloat162_rn(3.0f); v = v * v - v; f = __bfloat1622float2(v).y;", 6},
     {"half h = __ushort_as_half((unsigned short)0x3c00); f = __half2int_rn(h) + __half_as_ushort(h) - 0x3c00;", 1},
     {"half h = 1.0f; h = __shfl_xor_sync(0xffffffffu, h, 1); f = (float)hsqrt(h) + (float)hexp(half(0.0f));", 2},
@@ -47,29 +50,39 @@ const Words words[] = {
     {"f = __byte_perm(0x03020100, 0x07060504, 0x7531) == 0x07050301 ? __sad(3, 5, 1) + __usad(5u, 3u, 1u) : 0;", 6},
     {"f = __hadd(3, 4) + __rhadd(3, 4) + __uhadd(3u, 4u) + __mul24(3, 4) + __dp4a(0x01010101, 0x02020202, 1);", 31},
     {"f = __mulhi(1 << 30, 8) + __umulhi(1u << 31, 4u) + (float)__mul64hi(1ll << 62, 8ll) + "
-     "__funnelshift_lc(1u, 0u, 1u) + __funnelshift_rc(2u, 0u, 33u);", 6},
+     "__funnelshift_lc(1u, 0u, 1u) + __funnelshift_rc(2u, 0u, 33u);",
+     6},
     {"f = min(1, 2) + max(1.0f, 2.0) + min((size_t)1, (size_t)2) + max(1ll, 2ull) + fminf(1.0f, 2.0f);", 7},
     {"f = __float2int_rz(1.9f) + __double2int_rn(1.5) + __float2ll_rn(2.5f) + (float)__int2double_rn(3) + "
-     "(__double2hiint(1.0) == 0x3ff00000) + __double2loint(__hiloint2double(0, 5));", 14},
+     "(__double2hiint(1.0) == 0x3ff00000) + __double2loint(__hiloint2double(0, 5));",
+     14},
     {"float s, c; sincosf(0.0f, &s, &c); f = s + c; __sincosf(0.0f, &s, &c); f += c; sincospif(0.5f, &s, &c); f += s;",
      3},
     {"f = rsqrtf(4.0f) + __fmaf_rn(1.0f, 2.0f, 3.0f) + __fadd_rn(1.0f, 1.0f) + rhypotf(3.0f, 4.0f) * 5.0f + "
-     "(float)rcbrt(8.0) + norm4df(1.0f, 1.0f, 1.0f, 1.0f) + __frcp_rn(2.0f);", 11.5f},
+     "(float)rcbrt(8.0) + norm4df(1.0f, 1.0f, 1.0f, 1.0f) + __frcp_rn(2.0f);",
+     11.5f},
     {"f = fabsf(erff(erfinvf(0.5f)) - 0.5f) < 1e-6f && fabs(erf(erfinv(-0.9)) + 0.9) < 1e-12 && "
-     "isinf(erfinvf(1.0f)) && fabsf(normcdfinvf(0.5f)) < 1e-6f;", 1},
+     "isinf(erfinvf(1.0f)) && fabsf(normcdfinvf(0.5f)) < 1e-6f;",
+     1},
     {"f = llrintf(2.5f) + lroundf(2.5f) + (float)llround(1.5) + scalbnf(1.0f, 2) + labs(-1l) + abs(-1) + "
-     "(isnan(nanf(\"\")) ? 1 : 0);", 14},
+     "(isnan(nanf(\"\")) ? 1 : 0);",
+     14},
     {"atomicExch(i + 1, 5); atomicCAS(i + 1, 5, 7); atomicMin(i + 1, 6); atomicMax(i + 1, 9); "
-     "atomicAdd_block(i + 1, 1); atomicSub_system(i + 1, 2); f = i[1]; i[1] = 1;", 8},
+     "atomicAdd_block(i + 1, 1); atomicSub_system(i + 1, 2); f = i[1]; i[1] = 1;",
+     8},
     {"unsigned short* s = (unsigned short*)(i + 2); atomicCAS(s, (unsigned short)1, (unsigned short)4); f = s[0]; "
-     "i[2] = 1;", 4},
+     "i[2] = 1;",
+     4},
     {"f = __shfl_sync(~0u, 1, 0) + __shfl_up_sync(~0u, 1.0f, 1) + __shfl_down_sync(~0u, 1.0, 1) + "
-     "__shfl_xor_sync(~0u, 1ll, 1, 16);", 4},
+     "__shfl_xor_sync(~0u, 1ll, 1, 16);",
+     4},
     {"f = __any_sync(~0u, 1) + __all_sync(~0u, 1) + (__ballot_sync(~0u, 1) == ~0u) + "
-     "(__match_any_sync(~0u, 3) == ~0u);", 4},
+     "(__match_any_sync(~0u, 3) == ~0u);",
+     4},
     {"__syncwarp(); __threadfence(); f = clock64() != 0 && warpSize == 32;", 1},
     {"float4 v = make_float4(1, 2, 3, 4); int2 q = make_int2(5, 6); uchar4 u = make_uchar4(1, 2, 3, 4); dim3 d(2, 3); "
-     "f = v.w + q.y + u.z + d.y * d.z;", 16},
+     "f = v.w + q.y + u.z + d.y * d.z;",
+     16},
     {"__builtin_assume(i[0] == 1); f = twice(four()) + table[1] + C + K[1];", 21.5f},
 };
 
@@ -98,8 +111,8 @@ TEST_CASE("words that sources take for granted do on the CPU what CUDA says", "[
   std::string body;
   std::size_t n = 0;
   for (const auto& w : words) {
-    body += std::string("{ float f = -1; ") + w.text + " if (threadIdx.x == 0) out[" + std::to_string(n++) +
-            "] = f; }\n";
+    body +=
+        std::string("{ float f = -1; ") + w.text + " if (threadIdx.x == 0) out[" + std::to_string(n++) + "] = f; }\n";
   }
   for (const bool checked : {false, true}) {
     KernelOptions options;
@@ -160,16 +173,19 @@ TEST_CASE("without the toolkit's headers half types are Rille's own", "[unit][ke
   std::string body;
   for (const auto& w : words) body += std::string("{ float f = -1; ") + w.text + " out[threadIdx.x] += f; }\n";
   for (const char* arch : {"sm_75", "sm_80", "sm_90"}) {
-    for (const char* head : {"", "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <math_constants.h>\n"
-                                 "#include <vector_types.h>\n"}) {
+    for (const char* head : {"",
+                             "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <math_constants.h>\n"
+                             "#include <vector_types.h>\n"}) {
       auto c = cubin(kernel_of(body, (std::string(head) + front).c_str()), arch);
       if (!c) FAIL(arch << "\n" << c.error().message << "\n" << c.error().hint);
       CHECK(c->image.substr(1, 3) == "ELF");
     }
   }
   // Types are told by their own names, so that launches know them.
-  const auto c = cubin("__global__ void k(const __half* h, __nv_bfloat16* b, half2 v, const float* x) {\n"
-                       "  h += 1; atomicAdd(b, __nv_bfloat16(1)); }", "sm_75");
+  const auto c = cubin(
+      "__global__ void k(const __half* h, __nv_bfloat16* b, half2 v, const float* x) {\n"
+      "  h += 1; atomicAdd(b, __nv_bfloat16(1)); }",
+      "sm_75");
   if (!c) FAIL(c.error().hint);
   REQUIRE(c->parameters.size() == 4);
   CHECK(describe(c->parameters[0]) == "const __half*");
@@ -180,12 +196,14 @@ TEST_CASE("a source that has the words itself is taken as it is, and lines stay 
   if (no_nvrtc()) return;
   CHECK(cubin("typedef unsigned long uint64_t;\n__global__ void k(uint64_t* x) { x[0] = 1; }", "sm_90").ok());
   CHECK(cubin("#include <stdint.h>\n#include <math.h>\n#define M_PI 3.14f\n#define min(a, b) ((a) < (b) ? (a) : (b))\n"
-              "__global__ void k(uint64_t* x) { x[0] = min(M_PI, 4); }", "sm_90").ok());
+              "__global__ void k(uint64_t* x) { x[0] = min(M_PI, 4); }",
+              "sm_90")
+            .ok());
   KernelOptions options;
   options.file = "train.lua";
   options.line = 20;
-  const auto e = cubin("__global__ void k(float* x) {\n  uint32_t a = 1; half h;\n  x[0] = y;\n}\n", "sm_80",
-                       options).error();
+  const auto e =
+      cubin("__global__ void k(float* x) {\n  uint32_t a = 1; half h;\n  x[0] = y;\n}\n", "sm_80", options).error();
   CHECK(e.message == "train.lua:22: kernel k: identifier \"y\" is undefined");
   CHECK(e.hint.find("x[0] = y;") == 0);
 }

@@ -1,6 +1,5 @@
 // Large values of the record: files that a row never names before they are there, and that are checked.
 #include <catch2/catch.hpp>
-
 #include <filesystem>
 #include <fstream>
 

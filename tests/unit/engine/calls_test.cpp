@@ -1,7 +1,6 @@
 // Calls against real agents of the local provider: what is restarted, what is cancelled, and what is forgotten, over
 // processes of the runner that end at any point.
 #include <catch2/catch.hpp>
-
 #include <fstream>
 
 #include "runtime/core/loop/process_tree.hpp"
@@ -47,8 +46,9 @@ struct Runner {
     std::int64_t now = ++epoch;
     (void)run_blocking(*live->loop, live->journal->commit([now](store::Db& db) {
       if (now > 1) return db.run("UPDATE runs SET epoch=? WHERE id='r'", {now});
-      return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                    "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
+      return db.run(
+          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+          "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
     }));
     RunConfig config;
     config.id = "r";
@@ -243,8 +243,9 @@ TEST_CASE("a call that a killed runner began ends when the resumed one cancels i
     (void)live->journal->reader().query(sql, {}, [&](const store::Row&) { is = true; });
     return is;
   };
-  until(*live, [&] { return rows("SELECT 1 FROM entries WHERE name='decided'") &&
-                            rows("SELECT 1 FROM begun WHERE name='hold'"); });
+  until(*live, [&] {
+    return rows("SELECT 1 FROM entries WHERE name='decided'") && rows("SELECT 1 FROM begun WHERE name='hold'");
+  });
   REQUIRE(r.calls_kept() == 1);
   live = nullptr;
   live = r.begin(script);

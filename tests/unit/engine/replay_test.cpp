@@ -230,7 +230,8 @@ TEST_CASE("a failing child ends its siblings and what they hold") {
       RILLE_CO_TRY(FiberId bad, run.spawn(f, "bad", guest.function([&](FiberId g) -> Async<Value> {
         RILLE_CO_CHECK(co_await step(run, w, g, "before", Value()));
         co_return make_error(ErrorKind::state, "broken child");
-      }), Value()));
+      }),
+                                          Value()));
       (void)bad;
       RILLE_CO_CHECK(co_await run.sleep(f, "long", 1'000'000, "test"));
       co_return Value("unreached");
@@ -312,8 +313,7 @@ TEST_CASE("a script that ends too early, or waits elsewhere, has diverged") {
     return [&](FiberId f) -> Async<Value> {
       RILLE_CO_TRY(
           FiberId child,
-          run.spawn(f, "child", guest.function([&](FiberId g) { return step(run, w, g, "one", Value()); }),
-                    Value()));
+          run.spawn(f, "child", guest.function([&](FiberId g) { return step(run, w, g, "one", Value()); }), Value()));
       RILLE_CO_CHECK(co_await run.join(f, child));
       co_return Value();
     };
@@ -406,8 +406,9 @@ TEST_CASE("a rent whose journal is full stops the run, which a resume goes on wi
     store::Journal::Write write = [sql](store::Db& db) { return db.script(sql); };
     REQUIRE(run_blocking(*loop, journal->commit(write)));
   };
-  change("CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
-         "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
+  change(
+      "CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
+      "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END");
   auto script = [](Run& run, CppGuest&, World& w) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
       auto box = co_await run.rent(f, "box", Value(), "test");
@@ -466,9 +467,10 @@ TEST_CASE("each message reaches one fiber, also when several wait for it") {
     auto loop = Loop::create().value();
     auto journal = store::Journal::open(*loop, world.dir.path + "/journal.db").value();
     store::Journal::Write send = [](store::Db& db) {
-      return db.script("CREATE TRIGGER send AFTER INSERT ON runs BEGIN "
-                       "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m1','1',1); "
-                       "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m2','2',2); END");
+      return db.script(
+          "CREATE TRIGGER send AFTER INSERT ON runs BEGIN "
+          "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m1','1',1); "
+          "INSERT INTO inbox(run,name,message_id,payload,at_us) VALUES(NEW.id,'go','m2','2',2); END");
     };
     REQUIRE(run_blocking(*loop, journal->commit(send)));
   }

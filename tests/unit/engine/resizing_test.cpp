@@ -1,7 +1,6 @@
 // A machine becomes another type just as a call begins on it: what becomes of the call, and of the machine. The local
 // provider cannot resize; here its instances stand still for it, as a cloud's machines do.
 #include <catch2/catch.hpp>
-
 #include <future>
 
 #include "runtime/core/loop/process_tree.hpp"
@@ -108,7 +107,7 @@ struct Race {
   std::unique_ptr<CppGuest> guest;
   Future<bool> begin{*loop};
   std::optional<Result<Value>> resized, called;
-  std::optional<LeaseView> box;                 // in the end
+  std::optional<LeaseView> box;                  // in the end
   int creates = 0, resizes = 0, terminates = 0;  // by then
 
   Race() {
@@ -117,8 +116,9 @@ struct Race {
     REQUIRE(registry.add(std::move(made)));
     leases = std::make_unique<lease::Manager>(*loop, *journal, registry, "test");
     REQUIRE(run_blocking(*loop, journal->commit([](store::Db& db) {
-      return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                    "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
+      return db.run(
+          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+          "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
     })));
     RunConfig config;
     config.id = "r";

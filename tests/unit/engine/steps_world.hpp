@@ -16,10 +16,10 @@ struct StepWorld {
   std::map<std::string, int> begun, effects, probes;  // bodies entered, effects done, probes asked; by the step's key
   std::set<std::string> tokens;
   int places = 0;
-  std::set<int> crash_at;              // numbers of places, counted over all processes of the run
+  std::set<int> crash_at;  // numbers of places, counted over all processes of the run
   bool crashed = false;
   int processes = 0;
-  std::int64_t deadline_us = 0;        // of the run
+  std::int64_t deadline_us = 0;  // of the run
 
   bool lives() {
     if (!crashed && crash_at.contains(++places)) crashed = true;
@@ -40,7 +40,7 @@ inline std::optional<Result<Value>> run_process(StepWorld& world, const StepScri
   world.crashed = false;
   auto loop = Loop::create_virtual(world.time).value();
   std::int64_t epoch = ++world.processes;
-  bool settled = true;                 // set-up and tear-down are no places
+  bool settled = true;  // set-up and tear-down are no places
   auto gate = [&](bool) { return settled || world.lives(); };
   auto journal = store::Journal::in_memory(*loop, world.disk, gate);
   std::string state;
@@ -48,8 +48,9 @@ inline std::optional<Result<Value>> run_process(StepWorld& world, const StepScri
                                 [&](const store::Row& row) { state = row.text(0); });
   (void)run_blocking(*loop, journal->commit([epoch](store::Db& db) {
     if (epoch > 1) return db.run("UPDATE runs SET epoch=?, state='running' WHERE id='r'", {epoch});
-    return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                  "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
+    return db.run(
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+        "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
   }));
   settled = false;
   RunConfig config;
@@ -112,7 +113,7 @@ struct StepCall {
   std::string name;
   StepOptions options;
   std::function<Async<Value>(FiberId, const StepTicket&, int attempt)> body;  // after the effect; null: gives "ok"
-  bool probe_knows = true;             // whether the probe sees the effect
+  bool probe_knows = true;                                                    // whether the probe sees the effect
 };
 
 inline Async<Value> run_step(Run& run, StepWorld& world, FiberId f, StepCall call) {

@@ -83,8 +83,10 @@ TEST_CASE("an outcome that the journal does not take is not shown to the script"
 
 TEST_CASE("a run whose suspension cannot be written either ends its process, and is found interrupted") {
   StepWorld world;
-  REQUIRE(world.disk->run("CREATE TRIGGER no_room BEFORE UPDATE ON runs WHEN new.state='suspended' "
-                          "BEGIN SELECT RAISE(ABORT, 'no room'); END").ok());
+  REQUIRE(world.disk
+              ->run("CREATE TRIGGER no_room BEFORE UPDATE ON runs WHEN new.state='suspended' "
+                    "BEGIN SELECT RAISE(ABORT, 'no room'); END")
+              .ok());
   Error why = first_end(world, careless);
   CHECK(why.code == "run_paused");
   CHECK_THAT(why.message, Catch::Contains("no room"));

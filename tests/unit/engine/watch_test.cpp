@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/core/base/time.hpp"
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/time.hpp"
 
 using namespace rille;
 using namespace rille::engine;
@@ -78,11 +78,15 @@ struct Home {
     alive.erase(run);
     REQUIRE(disk->run("UPDATE runs SET state='done' WHERE id=?", {run}).ok());
   }
-  void end_all() { for (const std::string& run : std::set<std::string>(alive)) end(run); }
+  void end_all() {
+    for (const std::string& run : std::set<std::string>(alive)) end(run);
+  }
   void die(const std::string& run) { alive.erase(run); }
   void entry(const std::string& run, int seq) {
     REQUIRE(disk->run("INSERT INTO entries SELECT (number<<32)|?2,'main',?2,'step','s',1,'',1,'',0,0,'1',NULL,NULL "
-                      "FROM runs WHERE id=?1", {run, std::int64_t{seq}}).ok());
+                      "FROM runs WHERE id=?1",
+                      {run, std::int64_t{seq}})
+                .ok());
   }
   std::vector<std::string> take_started() { return std::exchange(started, {}); }
   std::vector<std::string> take_told() { return std::exchange(told, {}); }
@@ -203,7 +207,7 @@ TEST_CASE("a run whose process died is started again, a few times") {
     home.watch_for(hour_ms);
   }
   CHECK(home.take_started().size() == 3);
-  home.entry(run, 1);                       // it got further: it may die as often again
+  home.entry(run, 1);  // it got further: it may die as often again
   for (int i = 0; i < 9; ++i) {
     home.die(run);
     home.watch_for(hour_ms);
@@ -211,7 +215,7 @@ TEST_CASE("a run whose process died is started again, a few times") {
   CHECK(home.take_started().size() == 5);
   home.take_told();
   home.watch_for(hour_ms);
-  CHECK(home.take_told().empty());          // that it was given up has been said
+  CHECK(home.take_told().empty());  // that it was given up has been said
   home.entry(run, 2);
   home.watch_for(hour_ms);
   CHECK(home.take_started() == Runs{run});  // somebody has helped it
@@ -227,10 +231,11 @@ TEST_CASE("whoever is resumed after a long night is not cleaned up after") {
   home.reaped = 0;
   home.on_reap = [&] {
     CHECK(home.started == Runs{run});
-    std::int64_t silent_us = -1;             // what the reaper counts hold_ttl from
-    REQUIRE(home.disk->query("SELECT updated_us FROM runs WHERE id=?", {run}, [&](const store::Row& row) {
-      silent_us = home.time.wall_us() - row.integer(0);
-    }).ok());
+    std::int64_t silent_us = -1;  // what the reaper counts hold_ttl from
+    REQUIRE(home.disk
+                ->query("SELECT updated_us FROM runs WHERE id=?", {run},
+                        [&](const store::Row& row) { silent_us = home.time.wall_us() - row.integer(0); })
+                .ok());
     CHECK(silent_us < 60'000'000);
   };
   home.watch_for(60'000);
@@ -277,22 +282,26 @@ TEST_CASE("who pays is told of a run that is left alone with its machines, once"
   home.scripts.clear();
   const std::string now = std::to_string(home.time.wall_us());
   sql("INSERT INTO runs(id,script,mode,state,epoch,args,tag,created_us,updated_us,host,pid) "
-      "VALUES('r','/x.lua','durable','running',1,'{}','eval'," + now + "," + now + ",'h',1)");
+      "VALUES('r','/x.lua','durable','running',1,'{}','eval'," +
+      now + "," + now + ",'h',1)");
   sql("INSERT INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES('tag:eval',1,80,'env:TEAM'),"
       "('tag:other',1,80,'mailto:b@example.org'),('month',1,80,'')");
   sql("INSERT INTO alerts(key,run,url,body,created_us,next_us,told_us) VALUES('address:r','r','env:OWN','{}',1,1,1)");
   if (holds)
     sql("INSERT INTO leases(id,run,name,scope,generation,provider,state,token,tag,price_micros_per_hour,created_us,"
         "expires_us,cap_micros_per_hour,disk_micros_per_hour,reserved_micros,open) VALUES('l','r','box','main',1,'aws',"
-        "'live','t','g',2500000," + now + "," + now + ",1,0,1,1)");
+        "'live','t','g',2500000," +
+        now + "," + now + ",1,0,1,1)");
   sql("INSERT INTO requests(lease,request,options) SELECT number,'{\"offer\":{\"provider\":\"aws\",\"id\":\"x\"},"
       "\"tag\":\"g\",\"token\":\"t\"}','{}' FROM leases");
   home.watch_for(hour_ms);
   home.watch_for(hour_ms);
   std::vector<std::string> urls;
   std::string body;
-  REQUIRE(home.disk->query("SELECT url,body FROM alerts WHERE told_us IS NULL ORDER BY url", {},
-                           [&](const store::Row& row) { urls.push_back(row.text(0)), body = row.text(1); }).ok());
+  REQUIRE(home.disk
+              ->query("SELECT url,body FROM alerts WHERE told_us IS NULL ORDER BY url", {},
+                      [&](const store::Row& row) { urls.push_back(row.text(0)), body = row.text(1); })
+              .ok());
   CHECK(urls == (holds ? std::vector<std::string>{"env:OWN", "env:TEAM"} : std::vector<std::string>{}));
   if (holds) CHECK_THAT(body, Catch::Contains("It holds 1 machine at $2.50 per hour"));
   CHECK(home.take_told().size() == 1);

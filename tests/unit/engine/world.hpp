@@ -18,9 +18,9 @@ struct World {
   std::map<std::string, std::string> machines;  // alive, by id -> tag
   std::map<std::string, int> creates;           // create calls that made a machine, by token
   int places = 0, crash_at = -1, cancel_at = -1;
-  Run* run = nullptr;                           // of the process that is alive
+  Run* run = nullptr;                                        // of the process that is alive
   int create_calls = 0, lose_answer = -1, refuse_from = -1;  // by number of the create call, from 1
-  int fail_lists = 0, fail_terminates = 0;      // so many of these calls fail
+  int fail_lists = 0, fail_terminates = 0;                   // so many of these calls fail
   bool crashed = false;
 
   // A place where the process may die. Never returns when it does.
@@ -113,8 +113,9 @@ class Process {
     epoch += 1;
     (void)run_blocking(*loop, journal->commit([epoch](store::Db& db) {
       if (epoch > 1) return db.run("UPDATE runs SET epoch=? WHERE id='r'", {epoch});
-      return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                    "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
+      return db.run(
+          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+          "VALUES('r','test','durable','running',1,'{}',0,0,'h',1)");
     }));
     RunConfig config;
     config.id = "r";

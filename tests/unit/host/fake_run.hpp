@@ -32,7 +32,9 @@ class FakeRun : public engine::Run {
   void cancel(Error reason) override {
     if (reason_) return;
     reason_ = reason;
-    loop_.post([this] { if (!result_) guest_->cancel(1, *reason_); });
+    loop_.post([this] {
+      if (!result_) guest_->cancel(1, *reason_);
+    });
   }
   void fiber_done(FiberId, Result<Value> result) override {
     result_.emplace(std::move(result));

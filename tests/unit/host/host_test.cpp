@@ -1,5 +1,4 @@
 #include <catch2/catch.hpp>
-
 #include <thread>
 
 #include "bindings/host/open.hpp"
@@ -14,7 +13,10 @@ namespace {
 int nap(lua_State* L) {
   Loop& loop = LuaHost::of(L).loop();
   std::int64_t ms = check_integer(L, 1, "ms");
-  return await(L, sleep_for(loop, ms), [ms](lua_State* l) { push(l, ms); return 1; });
+  return await(L, sleep_for(loop, ms), [ms](lua_State* l) {
+    push(l, ms);
+    return 1;
+  });
 }
 
 int fail_late(lua_State* L) {
@@ -22,18 +24,29 @@ int fail_late(lua_State* L) {
     (void)co_await sleep_for(loop, 0);
     co_return make_error(ErrorKind::network, "the peer has gone", "try again").with_resource("peer-1");
   };
-  return await(L, work(LuaHost::of(L).loop()), [](lua_State* l, int n) { push(l, n); return 1; });
+  return await(L, work(LuaHost::of(L).loop()), [](lua_State* l, int n) {
+    push(l, n);
+    return 1;
+  });
 }
 
 int from_thread(lua_State* L) {
   Completion done = begin_await(L);
-  std::thread([done] { done.post_finish([](lua_State* l) { push(l, "threaded"); return 1; }); }).detach();
+  std::thread([done] {
+    done.post_finish([](lua_State* l) {
+      push(l, "threaded");
+      return 1;
+    });
+  }).detach();
   return end_await(L);
 }
 
 int at_once(lua_State* L) {
   auto work = []() -> Async<int> { co_return 7; };
-  return await(L, work(), [](lua_State* l, int n) { push(l, n); return 1; });
+  return await(L, work(), [](lua_State* l, int n) {
+    push(l, n);
+    return 1;
+  });
 }
 
 int throws(lua_State*) { throw std::runtime_error("boom"); }
@@ -76,10 +89,9 @@ TEST_CASE_METHOD(Fixture, "errors cross both ways without loss") {
   CHECK(r.error().resource == "peer-1");
   CHECK(r.error().hint == "try again");
   CHECK(r.error().traceback == "  test.lua:1: in the main chunk");
-  CHECK(
-      run("local ok, e = pcall(t.gives_error) return {ok, e.kind, tostring(e), 'said: ' .. e}") ==
-      R"([false,"quota","quota: no more of these\n  hint: ask for more",)"
-      R"("said: quota: no more of these\n  hint: ask for more"])");
+  CHECK(run("local ok, e = pcall(t.gives_error) return {ok, e.kind, tostring(e), 'said: ' .. e}") ==
+        R"([false,"quota","quota: no more of these\n  hint: ask for more",)"
+        R"("said: quota: no more of these\n  hint: ask for more"])");
   CHECK(run("local ok, e = pcall(t.throws) return e.kind .. ' ' .. e.message") == R"("internal a bug in Rille: boom")");
   r = script("error('plain')");
   CHECK(r.error().kind == ErrorKind::invalid);
@@ -115,10 +127,9 @@ TEST_CASE_METHOD(Fixture, "await passes through pcall, metamethods, iterators an
             "tostring(o)") == R"("slow")");
   CHECK(run("local g = coroutine.wrap(function() for i = 1, 3 do t.nap(1) coroutine.yield(i) end end) local "
             "s = 0 for i in g do s = s + i end return s") == "6");
-  CHECK(
-      run("local co = coroutine.create(function(a) local b = coroutine.yield(a + t.nap(1)) return b * 2 end) "
-          "local _, x = coroutine.resume(co, 1) local _, y = coroutine.resume(co, 21) return {x, y, "
-          "coroutine.status(co)}") == R"([2,42,"dead"])");
+  CHECK(run("local co = coroutine.create(function(a) local b = coroutine.yield(a + t.nap(1)) return b * 2 end) "
+            "local _, x = coroutine.resume(co, 1) local _, y = coroutine.resume(co, 21) return {x, y, "
+            "coroutine.status(co)}") == R"([2,42,"dead"])");
   CHECK(run("local ok, e = pcall(coroutine.wrap(function() t.fail() end)) return e.kind") == R"("network")");
   CHECK(run("local l = {3, 1, 2} table.sort(l, function(a, b) t.nap(0) return a < b end) return l") == "[1,2,3]");
 }
@@ -126,9 +137,8 @@ TEST_CASE_METHOD(Fixture, "await passes through pcall, metamethods, iterators an
 TEST_CASE_METHOD(Fixture, "where nothing can wait, the error says which function is in between") {
   CHECK(run("return (string.gsub('abc', 'b', function() t.nap(1) end))")
             .find("through 'gsub', which cannot be suspended") != std::string::npos);
-  CHECK(
-      run("return (string.gsub('abc', 'b', function() return coroutine.wrap(function() t.nap(1) end)() end))")
-          .find("which cannot be suspended") != std::string::npos);
+  CHECK(run("return (string.gsub('abc', 'b', function() return coroutine.wrap(function() t.nap(1) end)() end))")
+            .find("which cannot be suspended") != std::string::npos);
   CHECK(run("coroutine.yield(1)").find("coroutine.yield outside of a coroutine") != std::string::npos);
 }
 
@@ -155,8 +165,8 @@ TEST_CASE_METHOD(Fixture, "order, randomness and text do not depend on the proce
             "not k return out") == R"(["a","b"])");
   CHECK(run("return tostring({}) .. string.format('%s %d', {}, 3)") == R"("tabletable 3")");
   CHECK(run("return {math.random(1, 1e9), math.random()}") == run("return {math.random(1, 1e9), math.random()}"));
-  CHECK(run("local t = {[{}] = 1, [{}] = 2} for k in pairs(t) do end")
-            .find("several tables or functions as keys") != std::string::npos);
+  CHECK(run("local t = {[{}] = 1, [{}] = 2} for k in pairs(t) do end").find("several tables or functions as keys") !=
+        std::string::npos);
 }
 
 TEST_CASE_METHOD(Fixture, "print goes to the run") {

@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
+#include "bindings/host/object.hpp"
 
+#include <catch2/catch.hpp>
 #include <memory>
 
-#include "bindings/host/object.hpp"
 #include "bindings/host/open.hpp"
 #include "tests/unit/host/fake_run.hpp"
 
@@ -12,8 +12,12 @@ using rille::test::Script;
 
 namespace {
 
-struct Plain { std::shared_ptr<int> held; };
-struct Rich { double x; };
+struct Plain {
+  std::shared_ptr<int> held;
+};
+struct Rich {
+  double x;
+};
 
 int shared_count = 0;
 
@@ -23,7 +27,10 @@ int get(lua_State* L) {
 }
 
 int make_plain(lua_State* L) {
-  push_object(L, Plain{std::shared_ptr<int>(new int(7), [](int* p) { --shared_count; delete p; })});
+  push_object(L, Plain{std::shared_ptr<int>(new int(7), [](int* p) {
+                --shared_count;
+                delete p;
+              })});
   ++shared_count;
   return 1;
 }
@@ -62,12 +69,12 @@ std::string run(const std::string& source) {
 TEST_CASE("objects have methods and fields, and say what is near") {
   CHECK(run("return make.plain():get()") == "7");
   CHECK(run("return make.rich(2).x") == "2");
-  CHECK(run("return make.plain():gte()")
-            .find("Plain has no field or method 'gte'\n  hint: did you mean 'get'?") != std::string::npos);
+  CHECK(run("return make.plain():gte()").find("Plain has no field or method 'gte'\n  hint: did you mean 'get'?") !=
+        std::string::npos);
   CHECK(run("return make.rich(1).y").find("Rich has no field or method 'y'") != std::string::npos);
   CHECK(run("make.rich(1).x = 5").find("the fields of a Rich cannot be set") != std::string::npos);
-  CHECK(run("local p = make.plain() return p.get(make.rich(1))")
-            .find("plain:get: expected Plain, got a Rich") != std::string::npos);
+  CHECK(run("local p = make.plain() return p.get(make.rich(1))").find("plain:get: expected Plain, got a Rich") !=
+        std::string::npos);
   CHECK(run("local p = make.plain() return p.get({})").find("called with a colon") != std::string::npos);
   CHECK(run("return tostring(make.plain())") == R"("Plain")");
   CHECK(run("return {make.rich(3)}") == R"([{"x":3}])");

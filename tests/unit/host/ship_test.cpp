@@ -1,9 +1,10 @@
 // A function goes from one Lua state to another, through JSON as over a channel.
+#include "bindings/host/ship.hpp"
+
 #include <catch2/catch.hpp>
 
 #include "bindings/host/bytecode.hpp"
 #include "bindings/host/open.hpp"
-#include "bindings/host/ship.hpp"
 #include "tests/unit/host/fake_run.hpp"
 
 using namespace rille;
@@ -49,8 +50,8 @@ std::string travel(const std::string& source, Value argument = {}) {
 }  // namespace
 
 TEST_CASE("data, helpers and libraries travel with a function") {
-  CHECK(travel("local n, t = 5, {1, {x = 'y'}} send(function(a) return {n + a.k, t} end)",
-               Value().set("k", 2)) == R"([7,[1,{"x":"y"}]])");
+  CHECK(travel("local n, t = 5, {1, {x = 'y'}} send(function(a) return {n + a.k, t} end)", Value().set("k", 2)) ==
+        R"([7,[1,{"x":"y"}]])");
   CHECK(travel("local function double(x) return 2 * x end local function quad(x) return double(double(x)) "
                "end send(function() return quad(3) end)") == "12");
   CHECK(travel("local function fact(n) return n < 2 and 1 or n * fact(n - 1) end send(function() return "
@@ -96,7 +97,10 @@ TEST_CASE("the identity is the text of what travels, in every process and anywhe
   std::string f = identity;
   travel("local f, g = function() return 1 end, function() return 2 end send(g)");
   CHECK(f != identity);
-  auto identity_of = [](const std::string& source) { travel(source); return identity; };
+  auto identity_of = [](const std::string& source) {
+    travel(source);
+    return identity;
+  };
   const std::string fn = "function()\n  return helper()\nend", help = "local function helper() return 1 end\n";
   const std::string plain = identity_of(help + "send(" + fn + ")");
   CHECK(plain == identity_of("-- a note\nlocal x = 5\n" + help + "local y = x; send(" + fn + ", 7)"));
@@ -120,9 +124,10 @@ TEST_CASE("assigned upvalues are read from this LuaJIT's bytecode") {
   // Each kind of constant has its own instruction.
   for (const char* value : {"v", "'text'", "5", "nil", "{}"}) {
     REQUIRE(
-        luaL_loadstring(L, (std::string("local a, v, b = 1, 2, 3 return function() local x = a + b b = ") +
-                            value + " end")
-                               .c_str()) == 0);
+        luaL_loadstring(
+            L,
+            (std::string("local a, v, b = 1, 2, 3 return function() local x = a + b b = ") + value + " end").c_str()) ==
+        0);
     lua_call(L, 0, 1);
     std::string code = dump_function(L, -1);
     auto protos = read_prototypes(code);
@@ -133,8 +138,9 @@ TEST_CASE("assigned upvalues are read from this LuaJIT's bytecode") {
     }
     lua_pop(L, 1);
   }
-  REQUIRE(luaL_loadstring(L, "return function() local t = { 'text', 7 } first = t "
-                             "return second, function() return third, t, 'fourth' end end") == 0);
+  REQUIRE(luaL_loadstring(L,
+                          "return function() local t = { 'text', 7 } first = t "
+                          "return second, function() return third, t, 'fourth' end end") == 0);
   lua_call(L, 0, 1);
   auto protos = read_prototypes(dump_function(L, -1));
   lua_pop(L, 1);

@@ -1,7 +1,8 @@
+#include "runtime/core/store/audit.hpp"
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "runtime/core/store/audit.hpp"
 #include "runtime/core/store/journal.hpp"
 
 using namespace rille;
@@ -17,8 +18,7 @@ struct TrailFile {
     char name[] = "/tmp/rille-audit-XXXXXX";
     path = mkdtemp(name);
     journal = Journal::open(*loop, path + "/journal.db").value();
-    for (int i = 0; i < 5; ++i)
-      change([i](Db& db) { return append_event(db, "r", i, "rent", R"({"name":"box"})"); });
+    for (int i = 0; i < 5; ++i) change([i](Db& db) { return append_event(db, "r", i, "rent", R"({"name":"box"})"); });
   }
   ~TrailFile() {
     journal.reset();

@@ -1,12 +1,13 @@
-#include <catch2/catch.hpp>
+#include "runtime/core/store/journal.hpp"
+
 #include <atomic>
+#include <catch2/catch.hpp>
 #include <chrono>
 #include <fstream>
 #include <thread>
 #include <tuple>
 #include <vector>
 
-#include "runtime/core/store/journal.hpp"
 #include "tests/unit/store/temp_dir.hpp"
 
 using namespace rille;
@@ -15,8 +16,10 @@ using namespace rille::store;
 namespace {
 
 Result<> add_run(Db& db, const std::string& id, std::int64_t epoch) {
-  return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                "VALUES(?,'x','durable','running',?,'{}',0,0,'h',1)", {id, epoch});
+  return db.run(
+      "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+      "VALUES(?,'x','durable','running',?,'{}',0,0,'h',1)",
+      {id, epoch});
 }
 
 std::int64_t count(Journal& journal, const char* sql) {
@@ -34,11 +37,12 @@ TEST_CASE("commits are durable in order and share transactions") {
   std::vector<int> order;
   int done = 0;
   for (int i = 0; i < 64; ++i)
-    journal->commit_then([i](Db& db) { return add_run(db, std::to_string(i), 1); }, {}, [&, i](Result<> r) {
-      CHECK(r.ok());
-      order.push_back(i);
-      ++done;
-    });
+    journal->commit_then([i](Db& db) { return add_run(db, std::to_string(i), 1); }, {},
+                         [&, i](Result<> r) {
+                           CHECK(r.ok());
+                           order.push_back(i);
+                           ++done;
+                         });
   loop->run_until([&] { return done == 64; });
   CHECK(std::is_sorted(order.begin(), order.end()));
   CHECK(count(*journal, "SELECT count(*) FROM runs") == 64);
@@ -84,8 +88,8 @@ TEST_CASE("a group that has taken long leaves the rest to the next, and a failur
   CHECK(order == std::vector<int>{0, 1, 2, 3});
   REQUIRE(durable.size() >= 4);
   CHECK(durable.front() == 0);
-  CHECK(durable[1] == 1);       // b came when the first group was full
-  CHECK(durable.back() == 2);   // and c after the one that failed, with a and b
+  CHECK(durable[1] == 1);      // b came when the first group was full
+  CHECK(durable.back() == 2);  // and c after the one that failed, with a and b
   CHECK(std::is_sorted(durable.begin(), durable.end()));
 }
 
@@ -168,7 +172,10 @@ TEST_CASE("a file that is no journal, or of a newer format, is refused with a wa
   REQUIRE_FALSE(bad.ok());
   CHECK(bad.error().kind == ErrorKind::integrity);
   CHECK_FALSE(bad.error().hint.empty());
-  { auto fresh = Db::open(dir.file("new.db"), false).value(); REQUIRE(fresh->script("PRAGMA user_version=99").ok()); }
+  {
+    auto fresh = Db::open(dir.file("new.db"), false).value();
+    REQUIRE(fresh->script("PRAGMA user_version=99").ok());
+  }
   auto newer = Journal::open(*loop, dir.file("new.db"));
   REQUIRE_FALSE(newer.ok());
   CHECK(newer.error().kind == ErrorKind::config);
@@ -184,8 +191,7 @@ TEST_CASE("those who make the journal at the same moment all open it") {
       openers.emplace_back([&] {
         auto loop = Loop::create().value();
         for (++ready; ready < static_cast<int>(said.size());) std::this_thread::yield();
-        if (auto journal = Journal::open(*loop, dir.file("journal.db")); !journal.ok())
-          text = journal.error().message;
+        if (auto journal = Journal::open(*loop, dir.file("journal.db")); !journal.ok()) text = journal.error().message;
       });
     for (std::thread& t : openers) t.join();
     for (const std::string& text : said) CHECK(text == "");

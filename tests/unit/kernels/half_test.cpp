@@ -1,6 +1,5 @@
 // f16 and bf16: every bit pattern to f32 and back, rounding, the ends of the range; and casts between all types.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -71,11 +70,11 @@ TEST_CASE("rounding is to the nearest, halves to even, and overflows to infinity
         std::vector<float>{std::nextafter(float(middle), 0.0f), float(middle), std::nextafter(float(middle), 1e9f)});
     if (got[0] != i || got[1] != (i & 1 ? i + 1 : i) || got[2] != i + 1) FAIL(i << ": " << got[0] << " " << got[1]);
   }
-  const auto ends = cast<std::uint16_t>(DType::f16, DType::f32,
-                                        std::vector<float>{65519, 65520, 1e30f, -INFINITY, 1e-8f});
+  const auto ends =
+      cast<std::uint16_t>(DType::f16, DType::f32, std::vector<float>{65519, 65520, 1e30f, -INFINITY, 1e-8f});
   CHECK(ends == std::vector<std::uint16_t>{0x7bff, 0x7c00, 0x7c00, 0xfc00, 0});
-  const auto b = cast<std::uint16_t>(DType::bf16, DType::f32,
-                                     std::vector<float>{1.00390625f, 1.01171875f, -1.0039064f, 3.4e38f});
+  const auto b =
+      cast<std::uint16_t>(DType::bf16, DType::f32, std::vector<float>{1.00390625f, 1.01171875f, -1.0039064f, 3.4e38f});
   CHECK(b == std::vector<std::uint16_t>{0x3f80, 0x3f82, 0xbf81, 0x7f80});
 }
 
@@ -84,7 +83,7 @@ TEST_CASE("casts between all types keep small whole numbers", "[unit][kernels]")
   for (int i = 0; i <= int(DType::f64); ++i) {
     for (int j = 0; j <= int(DType::f64); ++j) {
       const DType a = DType(i), b = DType(j);
-      const auto x = cast<std::uint64_t>(a, DType::f64, start);        // eight bytes each are enough for any type
+      const auto x = cast<std::uint64_t>(a, DType::f64, start);  // eight bytes each are enough for any type
       const auto y = cast<std::uint64_t>(b, a, x);
       const auto z = cast<double>(DType::f64, b, y);
       const bool truth = a == DType::boolean || b == DType::boolean;

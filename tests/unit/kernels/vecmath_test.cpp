@@ -1,7 +1,6 @@
 // The kernels' own exp, tanh, sigmoid and gelu in f32 against libm in f64, over the whole range, and every build of the
 // kernel files that this processor can run against the one that it does run.
 #include <catch2/catch.hpp>
-
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -42,8 +41,8 @@ double worst_ulp(Kernel kernel, const std::vector<float>& x, F truth) {
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double want = truth(double(x[i]));
     const float near = float(want);
-    const double ulp = double(std::nextafter(std::fabs(near), std::numeric_limits<float>::infinity())) -
-                       std::fabs(double(near));
+    const double ulp =
+        double(std::nextafter(std::fabs(near), std::numeric_limits<float>::infinity())) - std::fabs(double(near));
     worst = std::max(worst, std::fabs(double(y[i]) - want) / ulp);
   }
   return worst;
@@ -67,7 +66,7 @@ TEST_CASE("log, sin, cos and erf are right to a few units", "[unit][kernels]") {
   CHECK(worst_ulp(&log1p, sweep(-1e-4f, 1e-4f), [](double x) { return std::log1p(x); }) < 3);
   CHECK(worst_ulp(&expm1, sweep(-20, 20), [](double x) { return std::expm1(x); }) < 5);
   CHECK(worst_ulp(&expm1, sweep(-1e-4f, 1e-4f), [](double x) { return std::expm1(x); }) < 3);
-  CHECK(worst_ulp(&sinh, sweep(-89, 89), [](double x) { return std::sinh(x); }) < 50);   // e^89 loses what 89 does
+  CHECK(worst_ulp(&sinh, sweep(-89, 89), [](double x) { return std::sinh(x); }) < 50);  // e^89 loses what 89 does
   CHECK(worst_ulp(&sinh, sweep(-2, 2), [](double x) { return std::sinh(x); }) < 5);
   CHECK(worst_ulp(&cosh, sweep(-2, 2), [](double x) { return std::cosh(x); }) < 4);
   CHECK(worst_ulp(&tan, sweep(-1.5f, 1.5f), [](double x) { return std::tan(x); }) < 5);

@@ -1,8 +1,7 @@
 // Functions of f32 that are computed in f64 without libm: how near they are, and what they give at the ends. Copies
 // that turn a window, and sums and extremes of half types, which take ways of their own when they are large.
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -26,7 +25,9 @@ Dims dims(std::initializer_list<std::int64_t> list) {
 }
 
 template <class T>
-View line(std::vector<T>& of, DType t) { return {of.data(), t, dims({std::int64_t(of.size())}), dims({1})}; }
+View line(std::vector<T>& of, DType t) {
+  return {of.data(), t, dims({std::int64_t(of.size())}), dims({1})};
+}
 
 void call(Kernel kernel, const std::vector<View>& in, const View& out, const Attrs& attrs = {}, RandomKey key = {}) {
   static LaneState lane;
@@ -62,13 +63,17 @@ double off(float got, double want) {
   return std::fabs(double(got) - want) / (double(std::nextafter(near, inf)) - double(near));
 }
 
-const std::vector<float> corners{0, -0.0f, 0.5f, -0.5f, 1, -1, 1.5f, -1.5f, 2, -2, 3, -3, 1e-40f, -1e-40f, 1e30f,
-                                 -1e30f, 3e38f, 16777215, -16777215, inf, -inf,
-                                 std::numeric_limits<float>::quiet_NaN()};
+const std::vector<float> corners{
+    0,  -0.0f,  0.5f,    -0.5f, 1,      -1,    1.5f,     -1.5f,     2,   -2,   3,
+    -3, 1e-40f, -1e-40f, 1e30f, -1e30f, 3e38f, 16777215, -16777215, inf, -inf, std::numeric_limits<float>::quiet_NaN()};
 
 void pairs(Kernel kernel, float (*truth)(float, float)) {
   std::vector<float> a, b;
-  for (const float x : corners) for (const float y : corners) { a.push_back(x); b.push_back(y); }
+  for (const float x : corners)
+    for (const float y : corners) {
+      a.push_back(x);
+      b.push_back(y);
+    }
   const auto got = of(kernel, a, b);
   for (std::size_t i = 0; i < a.size(); ++i) {
     const float want = truth(a[i], b[i]);
@@ -147,8 +152,10 @@ TEST_CASE("normal numbers of f32 are those of f64, rounded", "[unit][kernels]") 
 
 TEMPLATE_TEST_CASE("a copy that turns its window moves each element", "[unit][kernels]", std::uint8_t, std::uint16_t,
                    std::int32_t, std::int64_t) {
-  const DType t = sizeof(TestType) == 8 ? DType::i64 : sizeof(TestType) == 4 ? DType::i32 : sizeof(TestType) == 2
-                  ? DType::bf16 : DType::u8;
+  const DType t = sizeof(TestType) == 8   ? DType::i64
+                  : sizeof(TestType) == 4 ? DType::i32
+                  : sizeof(TestType) == 2 ? DType::bf16
+                                          : DType::u8;
   // in [3, 37, 2, 70] lies as [2, 70, 3, 37]: its second dimension runs along memory.
   const std::int64_t a = 3, b = 37, d = 2, e = 70;
   std::vector<TestType> from(std::size_t(a * b * d * e)), to(from.size());
@@ -166,11 +173,11 @@ TEMPLATE_TEST_CASE("a copy that turns its window moves each element", "[unit][ke
 }
 
 TEST_CASE("reductions of many half numbers are those of the same numbers in f32", "[unit][kernels]") {
-  const std::int64_t rows = 70, n = 9001;          // more than a slab, and no whole blocks
+  const std::int64_t rows = 70, n = 9001;  // more than a slab, and no whole blocks
   std::vector<float> wide(std::size_t(rows * n));
   for (std::size_t i = 0; i < wide.size(); ++i) wide[i] = float(int(i * 2654435761u >> 20 & 255) - 100) / 64;
   std::vector<std::uint16_t> half(wide.size());
-  call(&copy, {line(wide, DType::f32)}, line(half, DType::bf16));   // exactly: eight bits each
+  call(&copy, {line(wide, DType::f32)}, line(half, DType::bf16));  // exactly: eight bits each
   const auto shape = dims({rows, n}), turned = dims({n, rows});
   const auto reduced = [&](Kernel kernel, DType t, bool across, int over, DType result, double factor) {
     void* data = t == DType::f32 ? static_cast<void*>(wide.data()) : half.data();
@@ -178,7 +185,10 @@ TEST_CASE("reductions of many half numbers are those of the same numbers in f32"
     const std::int64_t count = over == 2 ? 1 : across ? n : rows;
     std::vector<double> room(std::size_t(count), -1);
     Dims at, step;
-    if (over == 1) { at.push(count); step.push(1); }
+    if (over == 1) {
+      at.push(count);
+      step.push(1);
+    }
     Attrs attrs;
     attrs.i[0] = over;
     attrs.f[0] = factor;

@@ -1,7 +1,8 @@
 // How long providers are waited for that are asked for offers: on a virtual clock, so each limit is met exactly.
+#include "runtime/workflow/lease/ask.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "runtime/workflow/lease/ask.hpp"
 #include "runtime/core/loop/virtual_time.hpp"
 #include "tests/unit/lease/cloud.hpp"
 #include "tests/unit/lease/seller.hpp"
@@ -92,7 +93,7 @@ TEST_CASE("where the first takes its time, so may the others") {
 TEST_CASE("a provider has its whole time where no other cloud has anything that fits") {
   Market m;
   m.query.gpu = "A100";
-  m.add("local", 0);                  // this machine's own is no reason to leave a cloud behind
+  m.add("local", 0);  // this machine's own is no reason to leave a cloud behind
   m.add("other", 100, "T4");
   m.add("late", 29'000);
   CHECK(m.ask().at("late").empty());
@@ -149,8 +150,9 @@ TEST_CASE("a rent that names no provider does not wait for one that hangs, and o
     return std::pair(got ? got->provider : got.error().message, (m.time.monotonic_ns() - began_ns) / 1'000'000);
   };
   const auto put = [](store::Db& db) {
-    return db.script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                     "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
+    return db.script(
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+        "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
   };
   REQUIRE(run_blocking(*m.loop, m.journal->commit(put)));
   const auto any = rent("any", Value().set("ttl", "1h"));

@@ -38,7 +38,7 @@ struct Cloud {
     std::int64_t made_us = 0, shown_us = 0, gone_us = 0;  // gone_us: when a terminate takes effect; 0: none
     std::string type;
     bool stopped = false;
-    struct Stint {                     // to_us 0: it goes on
+    struct Stint {  // to_us 0: it goes on
       std::string type;
       std::int64_t from_us = 0, to_us = 0;
     };
@@ -47,34 +47,34 @@ struct Cloud {
   provider::Traits traits;
   Cloud() { traits.dead_man = provider::DeadMan::provider; }
   std::map<std::string, Box> boxes;
-  std::map<std::string, int> made;     // machines by tag, that is by lease and generation
+  std::map<std::string, int> made;  // machines by tag, that is by lease and generation
   int next = 0, creates = 0, terminates = 0;
   Micros price_micros_per_hour = 1'000'000;
   provider::Billing billing;
   std::string currency = "USD";
   bool spot = false;
-  std::string rdma;                    // of its offers
-  Micros told_price = -1;              // by each machine, of now; -1: it tells none
+  std::string rdma;        // of its offers
+  Micros told_price = -1;  // by each machine, of now; -1: it tells none
   std::int64_t disk_bytes_max = 0;
   Micros disk_micros_per_gb_hour = 0;
   Micros address_micros_per_hour = 0;
-  bool tells_running = false;          // since when a machine runs, by the second
-  bool tells_end = false;              // when a machine has ended that is gone; forgets is false then
+  bool tells_running = false;                 // since when a machine runs, by the second
+  bool tells_end = false;                     // when a machine has ended that is gone; forgets is false then
   std::map<std::string, std::int64_t> disks;  // that outlive their machines, by these, until then
-  std::map<std::string, Micros> bills;  // of machines that are over
+  std::map<std::string, Micros> bills;        // of machines that are over
 
   // Faults. Those with a number happen so often.
   int lose_replies = 0, refuse = 0, fail_creates = 0, fail_terminates = 0, fail_lists = 0;
-  std::int64_t land_late_us = 0;       // of machines whose reply was lost
+  std::int64_t land_late_us = 0;  // of machines whose reply was lost
   std::int64_t shutdown_us = 0;
   bool resizable = true;
   int resizes = 0, refuse_resizes = 0, strand_resizes = 0, lose_resizes = 0;  // strand: it is stopped, and stays so
-  std::function<void(std::int64_t us)> pass;  // time, while a machine stops and starts
-  bool forgets = true;                 // a gone machine is unknown to describe (else: known, with its tag)
+  std::function<void(std::int64_t us)> pass;                                  // time, while a machine stops and starts
+  bool forgets = true;                     // a gone machine is unknown to describe (else: known, with its tag)
   std::function<Async<>()> before_offers;  // what happens while they are asked for
-  int hold_ups = 0;                    // so often create is ready to send only after that time: keys, a name server
+  int hold_ups = 0;                        // so often create is ready to send only after that time: keys, a name server
   std::int64_t hold_up_us = 0;
-  std::function<void()> before_create; // what happens elsewhere while the call is on its way
+  std::function<void()> before_create;  // what happens elsewhere while the call is on its way
 
   bool alive(const std::string& id, std::int64_t now) const {
     auto it = boxes.find(id);
@@ -267,9 +267,9 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
       provider::tell_running(m, box.stints.back().from_us / 1'000'000 * 1'000'000);
     m.details.set("type", box.type);
     m.price_micros_per_hour = cloud_.told_price;
-    m.state = !box.gone_us && !box.stopped        ? provider::MachineState::live
+    m.state = !box.gone_us && !box.stopped ? provider::MachineState::live
               : cloud_.alive(id, now_us()) ? provider::MachineState::terminating
-                                                  : provider::MachineState::gone;
+                                           : provider::MachineState::gone;
     return m;
   }
   Loop& loop_;

@@ -188,8 +188,9 @@ TEST_CASE("in the end nothing costs money and no generation was made twice") {
     }
     std::vector<Lease> rows = w->manager->of_run(history.run()).value();
     for (const Lease& l : rows) REQUIRE(l.state == "released");
-    w->sql("DELETE FROM leases; DELETE FROM requests; DELETE FROM machines; DELETE FROM segments; DELETE FROM runs; "
-           "DELETE FROM events");
+    w->sql(
+        "DELETE FROM leases; DELETE FROM requests; DELETE FROM machines; DELETE FROM segments; DELETE FROM runs; "
+        "DELETE FROM events");
   }
   if (count == 1) return;
   // That the rare branches were there at all.

@@ -111,8 +111,8 @@ using Names = std::vector<std::string>;
 TEST_CASE("a rent goes down the ranked list, with a new token for each offer") {
   Street s;
   Shop& shop = s.open("shop");
-  shop.sell("a100", "A100", 1, 2.0);     // 6.4 millidollars per TFLOP
-  shop.sell("h100", "H100", 1, 3.0);     // 3.0
+  shop.sell("a100", "A100", 1, 2.0);                            // 6.4 millidollars per TFLOP
+  shop.sell("h100", "H100", 1, 3.0);                            // 3.0
   shop.sell("t4", "T4", 1, 0.5).gpu_memory_bytes = 16LL << 30;  // 7.7
   for (const char* id : {"a100", "h100", "t4"}) shop.refuse(id, ErrorKind::capacity);
   const Result<Lease> none = s.want(R"({"gpu": "any", "rank": "price_per_tflop"})");
@@ -155,7 +155,7 @@ TEST_CASE("a list of offers says what it leaves out, after the offers") {
   REQUIRE(listed);
   REQUIRE(listed->ok());
   const Value::Array& rows = *(*listed)->as_array();
-  REQUIRE(rows.size() == 4);           // the machines of "cloud" have no GPU
+  REQUIRE(rows.size() == 4);  // the machines of "cloud" have no GPU
   CHECK(rows[0].text("id") == "h100");
   CHECK(rows[1].text("id") == "a100");
   CHECK(rows[2].text("provider") == "shop");
@@ -370,9 +370,9 @@ TEST_CASE("max_price is for a machine and its disk") {
 }
 
 TEST_CASE("a size without a unit is refused, and so is none") {
-  for (const char* options : {R"({"disk": 64})", R"({"disk": "64"})", R"({"disk": -5})", R"({"memory": 64})",
-                              R"({"memory": "64"})", R"({"disk": "0GB"})", R"({"disk": "-1GB"})",
-                              R"({"disk": true})"}) {
+  for (const char* options :
+       {R"({"disk": 64})", R"({"disk": "64"})", R"({"disk": -5})", R"({"memory": 64})", R"({"memory": "64"})",
+        R"({"disk": "0GB"})", R"({"disk": "-1GB"})", R"({"disk": true})"}) {
     const Result<Terms> r = read_terms(Value::from_json(options).value());
     CAPTURE(options);
     REQUIRE_FALSE(r.ok());

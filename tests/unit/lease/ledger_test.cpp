@@ -111,8 +111,8 @@ TEST_CASE("a machine is in the ledger from its creation to its end, and a moved 
   Lease over = w.row(l.id);
   REQUIRE(over.tenures[0].segments.size() == 2);
   CHECK(over.tenures[0].to_us == over.released_us);
-  CHECK(over.spent_micros(0) == cost_micros(1'000'000, (moved - from) / 1000) +
-                                    cost_micros(3'000'000, (over.released_us - moved) / 1000));
+  CHECK(over.spent_micros(0) ==
+        cost_micros(1'000'000, (moved - from) / 1000) + cost_micros(3'000'000, (over.released_us - moved) / 1000));
 }
 
 TEST_CASE("a market that knows what was before says what each part of a machine's time has cost") {
@@ -293,10 +293,8 @@ TEST_CASE("a disk that outlives its machine costs on alone") {
   REQUIRE(w.release(l.id)->ok());
   const Tenure t = w.row(l.id).tenures[0];
   REQUIRE(t.segments.size() == 2);
-  for (const Segment& s : t.segments)
-    CHECK(s.to_us - end_us >= (s.part == "disk" ? 60 : 0) * second_us);
-  for (const Segment& s : t.segments)
-    CHECK(s.to_us - end_us < (s.part == "disk" ? 70 : 10) * second_us);
+  for (const Segment& s : t.segments) CHECK(s.to_us - end_us >= (s.part == "disk" ? 60 : 0) * second_us);
+  for (const Segment& s : t.segments) CHECK(s.to_us - end_us < (s.part == "disk" ? 70 : 10) * second_us);
 }
 
 TEST_CASE("a machine has begun when it was made, whole seconds apart, however late it was found") {
@@ -309,11 +307,11 @@ TEST_CASE("a machine has begun when it was made, whole seconds apart, however la
   found.tenures.clear();
   found.created_us = l.created_us + 700'000;
   found.live_us = l.created_us + 50 * second_us;
-  const auto [made_us, begun_us] = GENERATE_COPY(
-      std::pair(l.created_us + 3 * second_us, l.created_us + 3 * second_us),
-      std::pair(l.created_us, l.created_us + 700'000),                  // a clock of whole seconds
-      std::pair(std::int64_t{0}, l.created_us + 700'000),               // it does not say
-      std::pair(l.created_us + hour_us, l.created_us + 700'000));       // its clock is wrong
+  const auto [made_us, begun_us] =
+      GENERATE_COPY(std::pair(l.created_us + 3 * second_us, l.created_us + 3 * second_us),
+                    std::pair(l.created_us, l.created_us + 700'000),             // a clock of whole seconds
+                    std::pair(std::int64_t{0}, l.created_us + 700'000),          // it does not say
+                    std::pair(l.created_us + hour_us, l.created_us + 700'000));  // its clock is wrong
   found.machine->created_wall_us = made_us;
   store::Journal::Write write = [&](store::Db& db) { return record_tenure(db, found); };
   REQUIRE(run_blocking(*w.loop, w.journal->commit(write)));

@@ -1,6 +1,7 @@
 // What a machine leaves behind and costs nothing: it is removed after the machine, nobody waits for it, no row counts
 // it, and where its removal failed the reaper tries again.
 #include "runtime/workflow/provider/left_over.hpp"
+
 #include "tests/unit/lease/cloud.hpp"
 
 using namespace rille;

@@ -17,7 +17,6 @@ Lease rented(World& w, const std::string& name = "box", Value options = Value(Va
 }
 
 constexpr std::int64_t hour_us = 3'600'000'000;
-
 }  // namespace
 
 TEST_CASE("a machine that lives although its row says released is ended at once and reported") {
@@ -90,8 +89,9 @@ TEST_CASE("a create whose answer could not be recorded is found by its tag when 
   World w;
   w.cloud.traits.visibility_lag_ms = 20'000;
   w.run("r");
-  w.sql("CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
-        "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END;");
+  w.sql(
+      "CREATE TRIGGER full BEFORE UPDATE ON leases WHEN NEW.state='live' "
+      "BEGIN SELECT RAISE(ABORT,'database or disk is full'); END;");
   REQUIRE_FALSE(w.rent(w.wanted("r", "box"))->ok());
   REQUIRE(w.billable() == 1);
   std::string id = Manager::lease_id("r", "main/box#1");
@@ -112,9 +112,10 @@ TEST_CASE("parallel rents reserve their money and their number in the transactio
   Manager manager(*loop, *journal, registry, "0123456789ab");
   bool by_money = GENERATE(true, false);
   store::Journal::Write insert = [by_money](store::Db& db) {
-    return db.run("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,budget_micros) "
-                  "VALUES('r','t','durable','running',1,'{}',0,0,'h',1,?)",
-                  {by_money ? std::int64_t{3'000'000} : std::int64_t{3'000'000'000}});
+    return db.run(
+        "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid,budget_micros) "
+        "VALUES('r','t','durable','running',1,'{}',0,0,'h',1,?)",
+        {by_money ? std::int64_t{3'000'000} : std::int64_t{3'000'000'000}});
   };
   REQUIRE(run_blocking(*loop, journal->commit(insert)));
 
@@ -506,8 +507,7 @@ TEST_CASE("options of rent that are unknown or not there yet are refused by name
   };
   CHECK(refused("gup", "A100") == "did you mean gpu?");
   CHECK(refused("hold_tll", "1h") == "did you mean hold_ttl?");
-  for (const char* key : {"detach", "container", "ports", "budget", "setup"})
-    CHECK_FALSE(refused(key, true).empty());
+  for (const char* key : {"detach", "container", "ports", "budget", "setup"}) CHECK_FALSE(refused(key, true).empty());
 }
 
 TEST_CASE("a machine that may not show yet is pending, not gone") {

@@ -1,7 +1,8 @@
 // Whose the machine of a lease is, and by whose clock: keys of another account prove nothing, a wall clock that is set
 // forward proves nothing earlier, and a machine's end is one by its provider's clock.
-#include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/owner.hpp"
+
+#include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/rearm.hpp"
 #include "tests/unit/lease/cloud.hpp"
 
@@ -17,7 +18,9 @@ struct TwoClocks final : Clock {
 };
 
 // Accounts with machines of their own; keys see those of `account`.
-class Bank final : public provider::Provider, public provider::Owned, public provider::Clocked,
+class Bank final : public provider::Provider,
+                   public provider::Owned,
+                   public provider::Clocked,
                    public provider::Rearmed {
  public:
   explicit Bank(const TwoClocks& clock) : clock_(clock) {
@@ -118,8 +121,9 @@ struct Home {
     bank = made.get();
     (void)registry.add(std::move(made));
     store::Journal::Write run = [](store::Db& db) {
-      return db.script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                       "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
+      return db.script(
+          "INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+          "VALUES('r','t','durable','running',1,'{}',0,0,'h',1)");
     };
     REQUIRE(run_blocking(*loop, journal->commit(std::move(run))).ok());
     restart();

@@ -19,7 +19,7 @@ class Regions final : public provider::Provider {
   };
   std::map<std::string, Box> boxes;
   std::set<std::string> down;
-  std::vector<std::string> asked;      // by list_in
+  std::vector<std::string> asked;  // by list_in
 
   explicit Regions(Loop& loop) : loop_(loop) { traits_.dead_man = provider::DeadMan::provider; }
   const std::string& name() const override { return name_; }
@@ -229,8 +229,7 @@ TEST_CASE("the last look of a run ends what bears its leases' tags and is none's
   Place w;
   w.run("other");
   const Lease mine = w.rented_in("west");
-  const auto theirs =
-      w.rent(w.wanted("other", "box", Value().set("provider", "regions").set("region", "west")));
+  const auto theirs = w.rent(w.wanted("other", "box", Value().set("provider", "regions").set("region", "west")));
   REQUIRE(theirs->ok());
   REQUIRE(w.release(mine.id)->ok());
   REQUIRE(w.swept("r").empty());
@@ -245,7 +244,7 @@ TEST_CASE("the last look of a run ends what bears its leases' tags and is none's
   w.regions->boxes["west/settled"] = {"west", older};
   w.regions->boxes["west/second"] = {"west", (*theirs)->tag};  // another run's, whose own affair it is
   w.regions->boxes["west/orphan"] = {"west", orphan};
-  w.regions->boxes["east/late"] = {"east", mine.tag};          // where this run has asked for nothing
+  w.regions->boxes["east/late"] = {"east", mine.tag};  // where this run has asked for nothing
   w.regions->asked.clear();
   const auto told = w.swept("r");
   REQUIRE(told.size() == 2);

@@ -1,7 +1,7 @@
 // What is written of a lease is what is read of it: nothing is left of the generation before, and nothing is half.
-#include <catch2/catch.hpp>
-
 #include "runtime/workflow/lease/rows.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace rille;
 using namespace rille::lease;
@@ -10,8 +10,9 @@ namespace {
 
 std::shared_ptr<store::Db> disk() {
   std::shared_ptr<store::Db> db = store::Journal::make_disk().value();
-  REQUIRE(db->script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
-                     "VALUES('r','t','durable','running',7,'{}',0,0,'h',1)"));
+  REQUIRE(
+      db->script("INSERT INTO runs(id,script,mode,state,epoch,args,created_us,updated_us,host,pid) "
+                 "VALUES('r','t','durable','running',7,'{}',0,0,'h',1)"));
   return db;
 }
 
@@ -44,10 +45,31 @@ Lease lease_of(int n) {
 // Every column, as it is in `leases` or `requests`.
 std::vector<std::string> columns_of(const Lease& l) {
   const auto n = [](std::int64_t i) { return std::to_string(i); };
-  return {l.id, l.run, l.name, l.scope, l.provider, l.state, l.token, l.tag, l.machine_id, l.error, l.replacing,
-          n(l.generation), n(l.price_micros_per_hour), n(l.created_us), n(l.send_by_us), n(l.live_us), n(l.expires_us),
-          n(l.released_us), n(l.cap_micros_per_hour), n(l.disk_micros_per_hour), n(l.reserved_micros), n(l.detached),
-          l.options.to_json(), l.request.to_value().to_json(), l.machine ? l.machine->to_value().to_json() : "",
+  return {l.id,
+          l.run,
+          l.name,
+          l.scope,
+          l.provider,
+          l.state,
+          l.token,
+          l.tag,
+          l.machine_id,
+          l.error,
+          l.replacing,
+          n(l.generation),
+          n(l.price_micros_per_hour),
+          n(l.created_us),
+          n(l.send_by_us),
+          n(l.live_us),
+          n(l.expires_us),
+          n(l.released_us),
+          n(l.cap_micros_per_hour),
+          n(l.disk_micros_per_hour),
+          n(l.reserved_micros),
+          n(l.detached),
+          l.options.to_json(),
+          l.request.to_value().to_json(),
+          l.machine ? l.machine->to_value().to_json() : "",
           l.change ? l.change->to_value().to_json() : ""};
 }
 
@@ -137,9 +159,9 @@ TEST_CASE("a write over a row that has moved leaves nothing of itself", "[unit]"
     refused({"state1", 5, 7}, 5, fenced);
     refused({"another", 1, 7}, 2, fenced);
     refused({"state1", 1, 6}, 2, fenced);
-    refused({}, 1, fenced);                // there was no row
+    refused({}, 1, fenced);  // there was no row
   }
-  refused({"state1", 1, 6}, 1, false);     // of another runner: with a fence the journal says so
+  refused({"state1", 1, 6}, 1, false);  // of another runner: with a fence the journal says so
   const auto covered = [&](const char* run, std::int64_t epoch) { return covers(store::Fence(run, epoch), before); };
   CHECK(covered("r", 7));
   CHECK_FALSE(covered("r", 8));
@@ -157,7 +179,7 @@ TEST_CASE("a lease without its request is damage, which is said", "[unit]") {
   CHECK(read.error().message.find("l-1") != std::string::npos);
   Lease next = lease_of(2);
   next.seen.state = "state1", next.seen.generation = 1, next.seen.epoch = 7;
-  CHECK_FALSE(write_lease(*db, next));     // nor is it written by halves
+  CHECK_FALSE(write_lease(*db, next));  // nor is it written by halves
 }
 
 TEST_CASE("a lease is in the index of those that are open until it is released, whichever way it moves", "[unit]") {
@@ -184,7 +206,7 @@ TEST_CASE("a lease is in the index of those that are open until it is released, 
   }
   move("released", 1);
   CHECK_FALSE(open());
-  move("live", 1);                       // it was settled too early
+  move("live", 1);  // it was settled too early
   CHECK(open());
   move("released", 1);
   move("creating", 2);
@@ -200,10 +222,12 @@ TEST_CASE("a lease that is over ends its own machine as it was found, and any ot
   Lease l = lease_of(1);
   l.state = "live";
   REQUIRE(write_lease(*db, l));
-  REQUIRE(db->run("INSERT INTO machines(lease,generation,machine_id,provider,region,billing,from_us,busy_since_us) "
-                  "SELECT lease,9,'other',provider,region,billing,from_us,from_us FROM machines"));
-  REQUIRE(db->run("INSERT INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
-                  "SELECT lease,9,'other',part,from_us,micros_per_hour,source FROM segments"));
+  REQUIRE(
+      db->run("INSERT INTO machines(lease,generation,machine_id,provider,region,billing,from_us,busy_since_us) "
+              "SELECT lease,9,'other',provider,region,billing,from_us,from_us FROM machines"));
+  REQUIRE(
+      db->run("INSERT INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
+              "SELECT lease,9,'other',part,from_us,micros_per_hour,source FROM segments"));
   Lease over = only_row(*db);
   const std::int64_t from_us = over.tenures.front().from_us;
   over.state = "released";

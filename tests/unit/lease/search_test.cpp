@@ -95,9 +95,9 @@ TEST_CASE("of many that wait for the same answer the first have their machines w
   q.open(0);
   q.w.loop->run_until([&] { return q.counter->made > 0; });
   int planned = 0;
-  REQUIRE(disk->query("SELECT COUNT(*) FROM leases", {}, [&](const store::Row& row) {
-    planned = static_cast<int>(row.integer(0));
-  }).ok());
+  REQUIRE(disk->query("SELECT COUNT(*) FROM leases", {},
+                      [&](const store::Row& row) { planned = static_cast<int>(row.integer(0)); })
+              .ok());
   CHECK(planned > 0);
   CHECK(planned < n / 2);
   q.until(n);

@@ -17,8 +17,9 @@ class Books {
     w_.run("r", "running", 400'000'000);
     w_.run("other", "running", 300'000'000);
     w_.sql("UPDATE runs SET parent='parent' WHERE id='r'; UPDATE runs SET tag='eval'");
-    w_.sql("INSERT INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES('month',800000000,80,''),"
-           "('tag:eval',700000000,80,'')");
+    w_.sql(
+        "INSERT INTO budgets(scope,limit_micros,alert_percent,alert_url) VALUES('month',800000000,80,''),"
+        "('tag:eval',700000000,80,'')");
     other_process_ = store::Db::open(w_.dir.path + "/journal.db", false).value();
   }
 

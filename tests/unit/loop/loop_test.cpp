@@ -60,8 +60,8 @@ TEST_CASE("cancelling ends a sleep with the reason, also through a child source"
 
 TEST_CASE("a deadline names what took too long") {
   auto loop = make_loop();
-  auto r = run_blocking(*loop, with_deadline(*loop, 5, {}, "the nap",
-                                             [&](CancelToken t) { return sleep_for(*loop, 1'000'000, t); }));
+  auto r = run_blocking(
+      *loop, with_deadline(*loop, 5, {}, "the nap", [&](CancelToken t) { return sleep_for(*loop, 1'000'000, t); }));
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::timeout);
   CHECK(r.error().message.find("the nap") == 0);
@@ -72,7 +72,7 @@ TEST_CASE("thread jobs and posts from threads arrive on the loop thread") {
   auto here = std::this_thread::get_id();
   auto job = [&]() -> Task<bool> {
     auto there = co_await thread_job(*loop, [] { return std::this_thread::get_id(); });
-    co_return there != here && std::this_thread::get_id() == here;
+    co_return there != here&& std::this_thread::get_id() == here;
   };
   CHECK(run_blocking(*loop, job()));
   bool arrived = false;
@@ -112,9 +112,7 @@ TEST_CASE("a program is sought in the PATH that it gets, and runs where it is to
   char folder[] = "/tmp/rille-spawn-XXXXXX";
   REQUIRE(mkdtemp(folder));
   std::string program = std::string(folder) + "/only-here";
-  {
-    std::ofstream(program) << "#!/bin/sh\npwd >&3; echo $WORD >&4; kill -0 $$ && exit 5\n";
-  }
+  { std::ofstream(program) << "#!/bin/sh\npwd >&3; echo $WORD >&4; kill -0 $$ && exit 5\n"; }
   chmod(program.c_str(), 0755);
   int a[2], b[2];
   REQUIRE(pipe2(a, O_CLOEXEC) == 0);
@@ -154,7 +152,7 @@ TEST_CASE("a program is sought in the PATH that it gets, and runs where it is to
 
 TEST_CASE("writing to a dead child is an error, not a signal") {
   auto loop = make_loop();
-  struct sigaction action{};
+  struct sigaction action {};
   sigaction(SIGPIPE, nullptr, &action);
   REQUIRE(action.sa_handler == SIG_DFL);
   sigaction(SIGCHLD, nullptr, &action);
@@ -176,7 +174,9 @@ TEST_CASE("a thread's post reaches a host that polls and turns, though nothing e
   REQUIRE(loop->poll_timeout_ms() == -1);
   std::thread t([&] { loop->post_from_thread([&] { arrived = true; }); });
   while (!arrived) {
-    struct pollfd p{loop->poll_fd(), POLLIN, 0};
+    struct pollfd p {
+      loop->poll_fd(), POLLIN, 0
+    };
     int timeout = loop->poll_timeout_ms();
     polled = poll(&p, 1, timeout < 0 ? 60'000 : timeout) == 1 || timeout >= 0;
     if (!polled) break;
@@ -197,7 +197,7 @@ TEST_CASE("all that threads post arrives, and the loop may end while they still 
       all.emplace_back([&loop = *loop, &got] {
         for (int i = 0; i < each; ++i) loop.post_from_thread([&got] { ++got; });
       });
-    if (round % 2) loop->expect();     // then it looks out, too
+    if (round % 2) loop->expect();  // then it looks out, too
     loop->run_until([&] { return got == threads * each; });
     if (round % 3 == 0) loop.reset();
     for (auto& t : all) t.join();

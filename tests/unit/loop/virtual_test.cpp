@@ -31,7 +31,9 @@ TEST_CASE("a cancelled sleep and a destroyed timer leave nothing behind") {
   VirtualTime time;
   auto loop = Loop::create_virtual(time).value();
   CancelSource source;
-  { Timer gone(*loop, 5, [] { FAIL("it was destroyed"); }); }
+  {
+    Timer gone(*loop, 5, [] { FAIL("it was destroyed"); });
+  }
   Timer cancel(*loop, 10, [&] { source.cancel(make_error(ErrorKind::cancelled, "enough")); });
   auto r = run_blocking(*loop, sleep_for(*loop, 1000, source.token()));
   REQUIRE_FALSE(r.ok());

@@ -45,10 +45,8 @@ TEST_CASE_METHOD(Fixture, "a request and its answer") {
   ScriptedServer server([](const Request& r, Wire& w) {
     w.answer(200, r.method + " " + r.target + " " + r.body, "X-Thing:  a b \r\nx-thing: second\r\n");
   });
-  auto got = send({.method = "POST",
-                   .url = server.url("/p?q=1"),
-                   .headers = {{"X-Mine", "v"}, {"X-Empty", ""}},
-                   .body = "hello"});
+  auto got = send(
+      {.method = "POST", .url = server.url("/p?q=1"), .headers = {{"X-Mine", "v"}, {"X-Empty", ""}}, .body = "hello"});
   REQUIRE(got.ok());
   CHECK(got->status == 200);
   CHECK(got->body == "POST /p?q=1 hello");
@@ -68,8 +66,7 @@ TEST_CASE_METHOD(Fixture, "statuses are answers, and errors when the caller says
   ScriptedServer server([](const Request&, Wire& w) {
     w.answer(403, "{\"error\":\"token sesame-1234 is\nbad\"}", "x-request-id: r-7\r\n");
   });
-  HttpRequest request{.url = server.url("/a?sig=s3cr3t"),
-                      .headers = {{"Authorization", "Bearer sesame-1234"}}};
+  HttpRequest request{.url = server.url("/a?sig=s3cr3t"), .headers = {{"Authorization", "Bearer sesame-1234"}}};
   auto got = send(request);
   REQUIRE(got.ok());
   Error e = status_error(request, *got);
@@ -143,10 +140,8 @@ TEST_CASE_METHOD(Fixture, "a POST is sent once even when a kept connection dies 
   std::atomic<int> answers{0};
   ScriptedServer server([&](const Request& r, Wire& w) {
     ++answers;
-    if (r.method == "GET")
-      w.answer(200, "kept");
-    else
-      w.cut();
+    if (r.method == "GET") w.answer(200, "kept");
+    else w.cut();
   });
   CHECK(send({.url = server.url()})->body == "kept");
   CHECK(!send({.method = "POST", .url = server.url(), .body = "create"}).ok());
@@ -201,10 +196,8 @@ TEST_CASE_METHOD(Fixture, "cancelling ends a request in flight and a wait betwee
   CancelSource source;
   ScriptedServer server([&](const Request& r, Wire& w) {
     loop->post_from_thread([&] { source.cancel(make_error(ErrorKind::cancelled, "enough")); });
-    if (r.target == "/wait")
-      w.answer(503, "", "Retry-After: 50\r\n");
-    else
-      w.hold();
+    if (r.target == "/wait") w.answer(503, "", "Retry-After: 50\r\n");
+    else w.hold();
   });
   std::string path = GENERATE("/hold", "/wait");
   auto got = send({.url = server.url(path)}, source.token());
@@ -218,10 +211,8 @@ TEST_CASE_METHOD(Fixture, "cancelling ends a request in flight and a wait betwee
 TEST_CASE_METHOD(Fixture, "a task that is dropped takes its transfer along") {
   Loop* other_loop = nullptr;
   ScriptedServer server([&](const Request& r, Wire& w) {
-    if (r.target == "/hold")
-      other_loop->post_from_thread([] {}), w.hold();
-    else
-      w.answer(200, "ok");
+    if (r.target == "/hold") other_loop->post_from_thread([] {}), w.hold();
+    else w.answer(200, "ok");
   });
   auto other = Loop::create().value();
   other_loop = other.get();
@@ -238,9 +229,8 @@ TEST_CASE_METHOD(Fixture, "a task that is dropped takes its transfer along") {
 
 TEST_CASE_METHOD(Fixture, "a body streams to the sink; other statuses do not") {
   std::string big(300'000, 'b');
-  ScriptedServer server([&](const Request& r, Wire& w) {
-    r.target == "/ok" ? w.answer(200, big) : w.answer(404, "nothing here");
-  });
+  ScriptedServer server(
+      [&](const Request& r, Wire& w) { r.target == "/ok" ? w.answer(200, big) : w.answer(404, "nothing here"); });
   std::string head, body;
   HttpRequest request{.url = server.url("/ok")};
   request.on_head = [&](const HttpResponse& h) {
@@ -263,13 +253,9 @@ TEST_CASE_METHOD(Fixture, "a body streams to the sink; other statuses do not") {
   CHECK(got->body == "nothing here");
   CHECK(body.empty());
   request.url = server.url("/ok");
-  request.sink = [](std::string_view) -> Result<> {
-    return make_error(ErrorKind::io, "disk full").with_retry();
-  };
+  request.sink = [](std::string_view) -> Result<> { return make_error(ErrorKind::io, "disk full").with_retry(); };
   CHECK(send(request).error().message == "disk full");
-  request.on_head = [](const HttpResponse&) -> Result<> {
-    return make_error(ErrorKind::invalid, "no").with_retry();
-  };
+  request.on_head = [](const HttpResponse&) -> Result<> { return make_error(ErrorKind::invalid, "no").with_retry(); };
   CHECK(send(request).error().message == "no");
   CHECK(server.count() == 4);
 }
@@ -279,13 +265,10 @@ TEST_CASE_METHOD(Fixture, "a body is read in pieces, again on a retry") {
   for (std::size_t i = 0; i < big.size(); ++i) big[i] = static_cast<char>(i * 7 >> 3);
   int refused = 0;
   ScriptedServer server([&](const Request& r, Wire& w) {
-    if (refused++ == 0)
-      w.answer(500, "");
-    else
-      w.answer(200, r.body == big ? "same" : "differs");
+    if (refused++ == 0) w.answer(500, "");
+    else w.answer(200, r.body == big ? "same" : "differs");
   });
-  HttpRequest request{
-      .method = "PUT", .url = server.url(), .body_bytes = static_cast<std::int64_t>(big.size())};
+  HttpRequest request{.method = "PUT", .url = server.url(), .body_bytes = static_cast<std::int64_t>(big.size())};
   request.body_read = [&](std::uint64_t offset, char* out, std::size_t size) {
     std::memcpy(out, big.data() + offset, size);
     return success();
@@ -299,8 +282,7 @@ TEST_CASE_METHOD(Fixture, "a body is read in pieces, again on a retry") {
 
 TEST_CASE_METHOD(Fixture, "prepare is asked before every attempt") {
   int calls = 0;
-  ScriptedServer server(
-      [](const Request& r, Wire& w) { w.answer(r.header("x-date") == "2" ? 200 : 503, ""); });
+  ScriptedServer server([](const Request& r, Wire& w) { w.answer(r.header("x-date") == "2" ? 200 : 503, ""); });
   HttpRequest request{.url = server.url()};
   request.prepare = [&](HttpRequest& r) -> Result<> {
     r.headers.emplace_back("x-date", std::to_string(++calls));
@@ -340,9 +322,8 @@ TEST_CASE_METHOD(Fixture, "at_send is asked over each connection, before anythin
 }
 
 TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
-  ScriptedServer other([](const Request& r, Wire& w) {
-    w.answer(200, r.target + r.header("x-api-key") + r.header("x-plain"));
-  });
+  ScriptedServer other(
+      [](const Request& r, Wire& w) { w.answer(200, r.target + r.header("x-api-key") + r.header("x-plain")); });
   ScriptedServer server([&](const Request& r, Wire& w) {
     if (r.target == "/away") return w.answer(302, "moved", "Location: " + other.url("/there") + "\r\n");
     if (r.target == "/near") return w.answer(307, "moved", "Location: here?x=1\r\n");
@@ -383,8 +364,7 @@ TEST_CASE_METHOD(Fixture, "TLS: a certificate nobody vouches for is refused") {
   options.ca_file = dir.file("ca.pem");
   client_.reset();
   CHECK(send({.url = server.url()})->body == "secret");
-  CHECK(!send({.url = "https://localhost:" + std::to_string(server.port())})
-             .ok());  // another name than it bears
+  CHECK(!send({.url = "https://localhost:" + std::to_string(server.port())}).ok());  // another name than it bears
 }
 
 TEST_CASE_METHOD(Fixture, "proxies come from the environment") {
@@ -428,8 +408,8 @@ TEST_CASE_METHOD(Fixture, "what is not a web address or a header is refused") {
 
 TEST_CASE_METHOD(Fixture, "logs and errors hold no secret") {
   ScriptedServer server([](const Request&, Wire& w) { w.cut(); });
-  auto got = send({.url = "http://user:hunter2@" + server.host() + "/?token=hunter2",
-                   .headers = {{"Authorization", "hunter2"}}});
+  auto got = send(
+      {.url = "http://user:hunter2@" + server.host() + "/?token=hunter2", .headers = {{"Authorization", "hunter2"}}});
   REQUIRE(!got.ok());
   CHECK(got.error().summary().find("hunter2") == std::string::npos);
   REQUIRE(lines.size() >= 4);

@@ -48,14 +48,13 @@ class ScriptedServer {
       }
     }
     void answer(int status, const std::string& body, const std::string& more_headers = "") {
-      send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +
-           "\r\n" + more_headers + "\r\n" + body);
+      send("HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+           more_headers + "\r\n" + body);
     }
     void cut() { open = false; }
     void hold() {  // until the client hangs up or the server stops
       char c;
-      while (::recv(fd_, &c, 1, 0) > 0) {
-      }
+      while (::recv(fd_, &c, 1, 0) > 0) {}
       open = false;
     }
     bool open = true;
@@ -95,9 +94,7 @@ class ScriptedServer {
   }
 
   std::string host() const { return "127.0.0.1:" + std::to_string(port_); }
-  std::string url(const std::string& path = "/") const {
-    return (tls_ ? "https://" : "http://") + host() + path;
-  }
+  std::string url(const std::string& path = "/") const { return (tls_ ? "https://" : "http://") + host() + path; }
   int port() const { return port_; }
   std::vector<Request> requests() {
     std::lock_guard lock(mutex_);
@@ -191,8 +188,8 @@ class ScriptedServer {
     X509_gmtime_adj(X509_getm_notAfter(x), 86400);
     X509_set_pubkey(x, key);
     X509_NAME* name = X509_get_subject_name(x);
-    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("rille test"),
-                               -1, -1, 0);
+    X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, reinterpret_cast<const unsigned char*>("rille test"), -1, -1,
+                               0);
     X509_set_issuer_name(x, name);
     X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, "IP:127.0.0.1");
     X509_add_ext(x, extension, -1);

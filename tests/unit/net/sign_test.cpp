@@ -100,16 +100,23 @@ TEST_CASE("AWS: the signing suite", "[sign]") {
        get(host, "/", {}, {{"My-Header1", "value2"}, {"My-Header1", "value2"}, {"My-Header1", "value1"}}),
        "c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea",
        "3349ee0b81b4b589da0ff28a395c3591e04de515651dd74f298fa992d1507a97"},
-      {"get-vanilla-with-session-token", get(host), "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8",
-       "7ff2b50b376cb4d151970630573d6291dc128cc5c2a12ffb237f73cc53f67b6c", {"us-east-1", "service"},
+      {"get-vanilla-with-session-token",
+       get(host),
+       "07ec1639c89043aa0e3e2de82b96708f198cceab042d4a97044c66dd9f74e7f8",
+       "7ff2b50b376cb4d151970630573d6291dc128cc5c2a12ffb237f73cc53f67b6c",
+       {"us-east-1", "service"},
        "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267"},
       {"post-vanilla", post, "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
        "2ce6e6d2e0cf2f9d1b55fafec88cd20574c31dc2e7631979f71ba2310083e95b"},
       {"post-x-www-form-urlencoded", form, nullptr, "89a40deed0f26f9461242825a082d2222717248abc7ab41f552ad84a94ad46e9"},
       {"post-x-www-form-urlencoded", hashed, "d3875051da38690788ef43de4db0d8f280229d82040bfac253562e56c3f20e0b",
        nullptr},
-      {"post-sts-header-before", post, "85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead",
-       "46c2e3c63c1dbe7d39f8ada16fe7f001c1f56c5791441565323677f96308871c", {"us-east-1", "service"}, token},
+      {"post-sts-header-before",
+       post,
+       "85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead",
+       "46c2e3c63c1dbe7d39f8ada16fe7f001c1f56c5791441565323677f96308871c",
+       {"us-east-1", "service"},
+       token},
       {"post-sts-header-after", post, "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
        "2ce6e6d2e0cf2f9d1b55fafec88cd20574c31dc2e7631979f71ba2310083e95b", token_after, token},
   };
@@ -180,19 +187,18 @@ TEST_CASE("S3: the examples of its documentation", "[sign]") {
 
 TEST_CASE("Alibaba: RPC and ACS3", "[sign]") {
   Parts regions = get("ecs.aliyuncs.com", "/", {{"Format", "XML"}});
-  const Parts rpc = sign_alibaba_rpc(regions, {"testid", "testsecret", ""},
-                                     {"DescribeRegions", "2014-05-26", "3ee8c1b8-83d3-44af-a94f-4e0ad82fd6cf"},
-                                     1456231584 * second);
+  const Parts rpc =
+      sign_alibaba_rpc(regions, {"testid", "testsecret", ""},
+                       {"DescribeRegions", "2014-05-26", "3ee8c1b8-83d3-44af-a94f-4e0ad82fd6cf"}, 1456231584 * second);
   CHECK(rpc.query.back().second == "OLeaidS1JvxuMvnyHOwuJ+uX5qY=");
   CHECK(alibaba_rpc_signature("GET", {{"query", "test"}, {"body", "test"}}, "secret") ==
         "XlUyV4sXjOuX5FnjUz9IF9tm5rU=");
   Parts run = get("ecs.cn-shanghai.aliyuncs.com", "/",
-                  {{"RegionId", "cn-shanghai"},
-                   {"ImageId", "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd"}});
+                  {{"RegionId", "cn-shanghai"}, {"ImageId", "win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd"}});
   run.method = "POST";
-  const Parts acs = sign_alibaba(run, {"YourAccessKeyId", "YourAccessKeySecret", ""},
-                                 {"RunInstances", "2014-05-26", "3156853299f313e23d1673dc12e1703d"},
-                                 1698315752 * second);
+  const Parts acs =
+      sign_alibaba(run, {"YourAccessKeyId", "YourAccessKeySecret", ""},
+                   {"RunInstances", "2014-05-26", "3156853299f313e23d1673dc12e1703d"}, 1698315752 * second);
   CHECK(*acs.find_header("Authorization") ==
         "ACS3-HMAC-SHA256 Credential=YourAccessKeyId,"
         "SignedHeaders=host;x-acs-action;x-acs-content-sha256;x-acs-date;x-acs-signature-nonce;x-acs-version,"
@@ -226,13 +232,19 @@ TEST_CASE("Alibaba: OSS", "[sign]") {
         "OSS 44CF9590006BF252F707:26NBxoKdsyly4EDv6inkoDft/yA=");
 
   Parts put = get("bucket.oss-cn-hangzhou.aliyuncs.com", encode_path("/1234+-/123/1.txt"),
-                  {{"param1", "value1"}, {"+param1", "value3"}, {"|param1", "value4"}, {"+param2", std::nullopt},
-                   {"|param2", std::nullopt}, {"param2", std::nullopt}},
-                  {{"x-oss-head1", "value"}, {"abc", "value"}, {"ZAbc", "value"}, {"XYZ", "value"},
+                  {{"param1", "value1"},
+                   {"+param1", "value3"},
+                   {"|param1", "value4"},
+                   {"+param2", std::nullopt},
+                   {"|param2", std::nullopt},
+                   {"param2", std::nullopt}},
+                  {{"x-oss-head1", "value"},
+                   {"abc", "value"},
+                   {"ZAbc", "value"},
+                   {"XYZ", "value"},
                    {"content-type", "text/plain"}});
   put.method = "PUT";
-  CHECK(canonical_query(put.query, "") ==
-        "%2Bparam1=value3&%2Bparam2&%7Cparam1=value4&%7Cparam2&param1=value1&param2");
+  CHECK(canonical_query(put.query, "") == "%2Bparam1=value3&%2Bparam2&%7Cparam1=value4&%7Cparam2&param1=value1&param2");
   const OssScope scope{"cn-hangzhou", "bucket", {}}, more{"cn-hangzhou", "bucket", {"abc", "zabc"}};
   CHECK(*sign_oss(put, {"ak", "sk", ""}, scope, 1702743657 * second).find_header("Authorization") ==
         "OSS4-HMAC-SHA256 Credential=ak/20231216/cn-hangzhou/oss/aliyun_v4_request,"
@@ -284,18 +296,18 @@ TEST_CASE("Tencent: COS", "[sign]") {
         "&q-key-time=1557989151;1557996351"
         "&q-header-list=content-length;content-md5;content-type;date;host;x-cos-acl;x-cos-grant-read"
         "&q-url-param-list=&q-signature=3b8851a11a569213c17ba8fa7dcf2abec6935172");
-  const Parts read = get(put.host, put.path,
-                         {{"response-content-type", "application/octet-stream"},
-                          {"response-cache-control", "max-age=600"}},
-                         {{"Date", "Thu, 16 May 2019 06:55:53 GMT"}});
+  const Parts read =
+      get(put.host, put.path,
+          {{"response-content-type", "application/octet-stream"}, {"response-cache-control", "max-age=600"}},
+          {{"Date", "Thu, 16 May 2019 06:55:53 GMT"}});
   CHECK(signature_in(sign_cos(read, who, 1557989753, 1557996953)) == "01681b8c9d798a678e43b685a9f1bba0f6c0e012");
 }
 
 TEST_CASE("Huawei", "[sign]") {
   const Credentials who{"AccessKey", "SecretKey", ""};
   const std::int64_t time = 1591583940 * second;
-  const Parts read = get("service.endpoint.myhuaweicloud.com", "/resources", {{"size", "1"}},
-                         {{"TEST_UNDERSCORE", "x"}});
+  const Parts read =
+      get("service.endpoint.myhuaweicloud.com", "/resources", {{"size", "1"}}, {{"TEST_UNDERSCORE", "x"}});
   Parts post = read;
   post.method = "POST";
   post.body = R"({"name":"test","id":1})";
@@ -309,13 +321,18 @@ TEST_CASE("Huawei", "[sign]") {
         "Signature=f7dfee056692e58dede80fc80cb89bbfabf45552dd7cd8d18a0a13484455b98e");
   CHECK(signature_in(sign_huawei(post, who, time, {"test-region-1", "demo"})) ==
         "8e2d91eaf9656ec5d6fab27812e2d898a35aaaa5e16ee0a0365c38527ccfb3cf");
-  const Parts vpcs = get("service.region.example.com", "/v1/77b6a44cba5143ab91d13ab9a8ff44fd/vpcs",
-                         {{"limit", "2"}, {"marker", "13551d6b-755d-4757-b956-536f674975c0"}},
-                         {{"Content-Type", "application/json"}});
+  const Parts vpcs =
+      get("service.region.example.com", "/v1/77b6a44cba5143ab91d13ab9a8ff44fd/vpcs",
+          {{"limit", "2"}, {"marker", "13551d6b-755d-4757-b956-536f674975c0"}}, {{"Content-Type", "application/json"}});
   CHECK(signature_in(sign_huawei(vpcs, {"id", "MFyfvK41ba2giqM7Uio6PznpdUKGpownRZlmVmHc", ""}, 1573789015 * second)) ==
         "7be6668032f70418fcc22abc52071e57aff61b84a1d2381bb430d6870f4f6ebe");
-  CHECK(canonical_query({{"multi", "1"}, {"multi", "2"}, {"multi", "3"}, {"limit", "1"}, {"path", "/tmp/123"},
-                         {"enable", "true"}, {"test", "一 (&=?!#%.*)"}}) ==
+  CHECK(canonical_query({{"multi", "1"},
+                         {"multi", "2"},
+                         {"multi", "3"},
+                         {"limit", "1"},
+                         {"path", "/tmp/123"},
+                         {"enable", "true"},
+                         {"test", "一 (&=?!#%.*)"}}) ==
         "enable=true&limit=1&multi=1&multi=2&multi=3&path=%2Ftmp%2F123&test=%E4%B8%80%20%28%26%3D%3F%21%23%25.%2A%29");
 }
 
@@ -329,9 +346,9 @@ TEST_CASE("S3: an encoded slash inside of a name is no other slash", "[sign]") {
 TEST_CASE("Spaces inside of headers and names that encoding would reorder are signed as the vendors do", "[sign]") {
   const Credentials who{"AK", "SK", ""};
   const std::int64_t time = 1795305600 * second;
-  const Parts list = get("ecs.example.com", "/v1/a%2Fb",
-                         {{"k~", "1"}, {"k+", "2"}, {"k", "b+"}, {"k", "b~"}, {"k", ""}},
-                         {{"X-Note", " two  spaces "}});
+  const Parts list =
+      get("ecs.example.com", "/v1/a%2Fb", {{"k~", "1"}, {"k+", "2"}, {"k", "b+"}, {"k", "b~"}, {"k", ""}},
+          {{"X-Note", " two  spaces "}});
   CHECK(signature_in(sign_huawei(list, who, time)) ==
         "ff121942b51e078a7b794b4a002c4b6ae7b7da29bac6cf758fbd1ebd78335897");
   Parts post = get("ecs.aliyuncs.com", "/", {}, {{"x-acs-note", " two  spaces "}, {"X-Acs-Note", "before"}});
@@ -345,34 +362,34 @@ TEST_CASE("Spaces inside of headers and names that encoding would reorder are si
 
 TEST_CASE("JWT: RFC 7515, appendix A.2", "[sign]") {
   const std::string key =
-    "-----BEGIN PRIVATE KEY-----\n"
-    "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCh+BYK4uPJtGXO\n"
-    "jS1lYmM2K5J9vinh8CR3/BYlzJChNuOL2TSXxbbqY913EeZ8dCn5VrD7io8ImtxL\n"
-    "aYk8wTM/U+3QGbh3hCUv7JFP5IV3aVlL6kKA0ywPVb9ilE8TA5a8bpvfbr3SvaNn\n"
-    "juygxmj3AbONv/s4yDQs4v5tJ/reSlpIdJed1LnPmt7Ex1sFhSwsD174pcF1A5L5\n"
-    "ROjtZMEQxrZHYJqkeDrrnGya11UxMFBji4NmXG9veoKjlnAqH2QbgtPr8jkiGUkf\n"
-    "toaHLFcW9Qr4NY2ai50Xw0Byj3+H2JoY2PyrZ62EWQwuz3WTOTY8BwNNb2BvniHg\n"
-    "VFbK5emhAgMBAAECggEAEq5xpGnNCivDflJsRQBXHx1hdR1k6Ulwe2JZD50LpXyW\n"
-    "PEAeP88vLNO97IjlA7/GQ5sLKMgvfTeXZx9SE+7YwVol2NXOoAJe46sui395IW/G\n"
-    "O+pWJ1O0BkTGoVEn2bKVRUCgu+GjBVaYLU6f3l9kJfFNS3E0QbVdxzubSu3Mkqzj\n"
-    "kn439X0M/V51gfpRLI9JYanrC4D4qAdGcopV/0ZHHzQlBjudU2QvXt4ehNYTCBr6\n"
-    "XCLQUShb1juUO1ZdiYoFaFQT5Tw8bGUl/x/jTj3ccPDVZFD9pIuhLhBOneufuBiB\n"
-    "4cS98l2SR/RQyGWSeWjnczT0QU91p1DhOVRuOopznQKBgQDgHMQQ60imZV1URk0K\n"
-    "pLttoLhyt3SmqdEf/kgHePDdtzEafpAu+cS191R2JiuoF2yzWXnwFDcqGigp5BNr\n"
-    "0AHQfD8/Lk8l1Mk09jxxCfui5nYooNyac8YFjm3vItzVCVDnEd3BbVWG8qf6deqE\n"
-    "lMGAg+C2V0L4oNXnP7LZcPAZRwKBgQC5A8R+CZW2MvRTLLHzwZkUXV866cff7tx6\n"
-    "kqa0finGG0KgeqlaZPxgCZnFp7AeAcCMtiynVlJ7vMVgePsLq6XtON4tB5kP9jAP\n"
-    "rq3rbAOal78eUH5OcED6eNuCV8ixEu1eWcPNCS/l1OW1EnXUEoEHKl54Xrrz2uNw\n"
-    "kgMTP1FZ1wKBgAcCn1dwJKufzBWQxWQp1vsM5fggqPN1qGb5y0MAk3g7/Ls5bkUp\n"
-    "5u9SN0Ai3Ya6hNnvWJMb7sXQX6U/zyO2M/hTip7tUeh7CXgwo59dkpN75gJLVds2\n"
-    "9+DAncu3KXU4f2Fa+7bLNrur53k8KwPOq2bbuTG69QtV7Jr5MR0AHWKNAoGBAIf/\n"
-    "evpitUf+4JYbLpvNXWcY052Mpz22aR84mY3nh3F2LF2mjMJDpTg7FmuyPcVw6EcG\n"
-    "yoAe9fa65iNqCq+jdw6PVNGo2hxfjSiZ8IIzHdsPXI89//pMjZcQK9r+CCoRjaZj\n"
-    "OYiIDktVWZzmevJuv6WywUqd57LE3Zar3dLSIkx1AoGAIYd7DHOhrWvxkwPQsRM2\n"
-    "tOgrjbcrfvtQJipd+DlcxyVuuM9sQLdgjVk2oy26F0EmpScGLq2MowX7fhd/QJQ3\n"
-    "ydy5cY7YIBi87w93IKLEdfnbJtoOPLUW0ITrJReOgo1cq9SbsxYawBgfp/gh6A56\n"
-    "03k2+ZQwVK0JKSHuLFkuQ3U=\n"
-    "-----END PRIVATE KEY-----\n";
+      "-----BEGIN PRIVATE KEY-----\n"
+      "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQCh+BYK4uPJtGXO\n"
+      "jS1lYmM2K5J9vinh8CR3/BYlzJChNuOL2TSXxbbqY913EeZ8dCn5VrD7io8ImtxL\n"
+      "aYk8wTM/U+3QGbh3hCUv7JFP5IV3aVlL6kKA0ywPVb9ilE8TA5a8bpvfbr3SvaNn\n"
+      "juygxmj3AbONv/s4yDQs4v5tJ/reSlpIdJed1LnPmt7Ex1sFhSwsD174pcF1A5L5\n"
+      "ROjtZMEQxrZHYJqkeDrrnGya11UxMFBji4NmXG9veoKjlnAqH2QbgtPr8jkiGUkf\n"
+      "toaHLFcW9Qr4NY2ai50Xw0Byj3+H2JoY2PyrZ62EWQwuz3WTOTY8BwNNb2BvniHg\n"
+      "VFbK5emhAgMBAAECggEAEq5xpGnNCivDflJsRQBXHx1hdR1k6Ulwe2JZD50LpXyW\n"
+      "PEAeP88vLNO97IjlA7/GQ5sLKMgvfTeXZx9SE+7YwVol2NXOoAJe46sui395IW/G\n"
+      "O+pWJ1O0BkTGoVEn2bKVRUCgu+GjBVaYLU6f3l9kJfFNS3E0QbVdxzubSu3Mkqzj\n"
+      "kn439X0M/V51gfpRLI9JYanrC4D4qAdGcopV/0ZHHzQlBjudU2QvXt4ehNYTCBr6\n"
+      "XCLQUShb1juUO1ZdiYoFaFQT5Tw8bGUl/x/jTj3ccPDVZFD9pIuhLhBOneufuBiB\n"
+      "4cS98l2SR/RQyGWSeWjnczT0QU91p1DhOVRuOopznQKBgQDgHMQQ60imZV1URk0K\n"
+      "pLttoLhyt3SmqdEf/kgHePDdtzEafpAu+cS191R2JiuoF2yzWXnwFDcqGigp5BNr\n"
+      "0AHQfD8/Lk8l1Mk09jxxCfui5nYooNyac8YFjm3vItzVCVDnEd3BbVWG8qf6deqE\n"
+      "lMGAg+C2V0L4oNXnP7LZcPAZRwKBgQC5A8R+CZW2MvRTLLHzwZkUXV866cff7tx6\n"
+      "kqa0finGG0KgeqlaZPxgCZnFp7AeAcCMtiynVlJ7vMVgePsLq6XtON4tB5kP9jAP\n"
+      "rq3rbAOal78eUH5OcED6eNuCV8ixEu1eWcPNCS/l1OW1EnXUEoEHKl54Xrrz2uNw\n"
+      "kgMTP1FZ1wKBgAcCn1dwJKufzBWQxWQp1vsM5fggqPN1qGb5y0MAk3g7/Ls5bkUp\n"
+      "5u9SN0Ai3Ya6hNnvWJMb7sXQX6U/zyO2M/hTip7tUeh7CXgwo59dkpN75gJLVds2\n"
+      "9+DAncu3KXU4f2Fa+7bLNrur53k8KwPOq2bbuTG69QtV7Jr5MR0AHWKNAoGBAIf/\n"
+      "evpitUf+4JYbLpvNXWcY052Mpz22aR84mY3nh3F2LF2mjMJDpTg7FmuyPcVw6EcG\n"
+      "yoAe9fa65iNqCq+jdw6PVNGo2hxfjSiZ8IIzHdsPXI89//pMjZcQK9r+CCoRjaZj\n"
+      "OYiIDktVWZzmevJuv6WywUqd57LE3Zar3dLSIkx1AoGAIYd7DHOhrWvxkwPQsRM2\n"
+      "tOgrjbcrfvtQJipd+DlcxyVuuM9sQLdgjVk2oy26F0EmpScGLq2MowX7fhd/QJQ3\n"
+      "ydy5cY7YIBi87w93IKLEdfnbJtoOPLUW0ITrJReOgo1cq9SbsxYawBgfp/gh6A56\n"
+      "03k2+ZQwVK0JKSHuLFkuQ3U=\n"
+      "-----END PRIVATE KEY-----\n";
   const auto made = sign_jwt("{\"alg\":\"RS256\"}",
                              "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}", key);
   REQUIRE(made);

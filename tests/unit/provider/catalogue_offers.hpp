@@ -16,7 +16,7 @@ inline std::vector<Offer> random_offers(std::size_t n, unsigned seed, const std:
     const char* name;
     std::int64_t gb;
   };
-  constexpr Model models[] = {{"A100", 80}, {"A100", 40}, {"H100", 80}, {"H200", 141}, {"T4", 16},  {"L4", 24},
+  constexpr Model models[] = {{"A100", 80}, {"A100", 40},  {"H100", 80},     {"H200", 141},   {"T4", 16},  {"L4", 24},
                               {"V100", 16}, {"B200", 180}, {"RTX 4090", 24}, {"MI300X", 192}, {"K80", 12}, {"", 0}};
   constexpr const char* regions[] = {"us-east-1", "eu-central-1", "eu-west-2", "cn-north-1", "us-gov-west-1", "ap-1"};
   constexpr const char* links[] = {"", "pcie", "nvlink", "nvswitch", "xgmi"};

@@ -8,10 +8,10 @@
 #include <map>
 #include <optional>
 
+#include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/provider/catalogue/cache.hpp"
 #include "runtime/workflow/provider/catalogue/layout.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
-#include "runtime/core/store/hash.hpp"
 #include "tests/unit/provider/catalogue_offers.hpp"
 
 using namespace rille;
@@ -149,17 +149,34 @@ TEST_CASE("a query of the catalogue finds what matches, in the order of its rank
   all.insert(all.end(), own.begin(), own.end());
   const std::size_t both[] = {0, 1};
   for (const char* json :
-       {"{}", R"({"gpu":"any"})", R"({"gpu":"cpu"})", R"({"gpu":"A100"})", R"({"gpu":"A100-80GB:8"})",
-        R"({"gpu":["H100","A100-80GB:8"]})", R"({"gpu":["T4","A100:4"],"count":1})", R"({"gpu_memory":"40GB"})",
-        R"({"gpu_memory":"24GB","gpu_vendor":"amd"})", R"({"gpu_vendor":"nvidia","gpu":"any"})",
-        R"({"disk_kind":"nvme"})", R"({"gpu":"any","count":4})", R"({"max_price":3})",
+       {"{}",
+        R"({"gpu":"any"})",
+        R"({"gpu":"cpu"})",
+        R"({"gpu":"A100"})",
+        R"({"gpu":"A100-80GB:8"})",
+        R"({"gpu":["H100","A100-80GB:8"]})",
+        R"({"gpu":["T4","A100:4"],"count":1})",
+        R"({"gpu_memory":"40GB"})",
+        R"({"gpu_memory":"24GB","gpu_vendor":"amd"})",
+        R"({"gpu_vendor":"nvidia","gpu":"any"})",
+        R"({"disk_kind":"nvme"})",
+        R"({"gpu":"any","count":4})",
+        R"({"max_price":3})",
         R"({"max_price":3,"rates":{"CNY":0.14}})",
-        R"({"rates":{"CNY":0.14}})", R"({"regions":["us-east-1","eu-west-2"]})", R"({"region":"ap-1"})",
-        R"({"providers":"sim"})", R"({"interconnect":"nvlink"})", R"({"interconnect":"rdma"})",
-        R"({"interconnect":"efa"})", R"({"interconnect":"pcie"})", R"({"compliance":"gdpr"})",
-        R"({"compliance":["hipaa","gdpr"]})", R"({"network_gbps":200})",
+        R"({"rates":{"CNY":0.14}})",
+        R"({"regions":["us-east-1","eu-west-2"]})",
+        R"({"region":"ap-1"})",
+        R"({"providers":"sim"})",
+        R"({"interconnect":"nvlink"})",
+        R"({"interconnect":"rdma"})",
+        R"({"interconnect":"efa"})",
+        R"({"interconnect":"pcie"})",
+        R"({"compliance":"gdpr"})",
+        R"({"compliance":["hipaa","gdpr"]})",
+        R"({"network_gbps":200})",
         R"({"vcpus":64,"memory":"256GB"})",
-        R"({"rank":"price_per_tflop"})", R"({"rank":"price_per_gpu_gb","gpu":"H100"})",
+        R"({"rank":"price_per_tflop"})",
+        R"({"rank":"price_per_gpu_gb","gpu":"H100"})",
         R"({"rank":"tokens_per_dollar","tokens_per_second":{"H100":9500,"A100 40GB":3000,"A100":4000}})"}) {
     INFO(json);
     const OfferQuery q = query(json);
@@ -171,8 +188,7 @@ TEST_CASE("a query of the catalogue finds what matches, in the order of its rank
     CHECK(found.matching == expected.size());
     CHECK_FALSE(expected.empty());
     REQUIRE(found.offers.size() == expected.size());
-    for (std::size_t i = 0; i < expected.size(); ++i)
-      REQUIRE(found.offers[i].to_value() == expected[i].to_value());
+    for (std::size_t i = 0; i < expected.size(); ++i) REQUIRE(found.offers[i].to_value() == expected[i].to_value());
     const Catalogue::Found few = c.find(both, q, 5);
     CHECK(few.matching == expected.size());
     CHECK(few.offers.size() == std::min<std::size_t>(5, expected.size()));
@@ -206,8 +222,10 @@ TEST_CASE("an answer is used while it is fresh, for its settings, and for what w
   {
     OfferCache cache(home.path);
     CHECK_FALSE(cache.fresh(gcp, everything, now_us, minute_us));
-    REQUIRE(cache.store({{gcp, random_offers(50, 6, "gcp", false)}, {aws, random_offers(50, 7, "aws", false)}},
-                        everything, now_us).ok());
+    REQUIRE(cache
+                .store({{gcp, random_offers(50, 6, "gcp", false)}, {aws, random_offers(50, 7, "aws", false)}},
+                       everything, now_us)
+                .ok());
   }
   OfferCache cache(home.path);
   CHECK(cache.fresh(gcp, everything, now_us + minute_us, minute_us));
@@ -290,9 +308,12 @@ TEST_CASE("another region or account of the environment is another source") {
   const auto before = prints();
   REQUIRE(before.size() == 3);
   CHECK(prints() == before);
-  for (const auto& [name, provider] : {std::pair("AWS_REGION", "aws"), {"AWS_PROFILE", "aws"},
-                                       {"AWS_ACCESS_KEY_ID", "aws"}, {"CLOUDSDK_COMPUTE_REGION", "gcp"},
-                                       {"GOOGLE_CLOUD_PROJECT", "gcp"}, {"VAST_API_KEY", "vast"}}) {
+  for (const auto& [name, provider] : {std::pair("AWS_REGION", "aws"),
+                                       {"AWS_PROFILE", "aws"},
+                                       {"AWS_ACCESS_KEY_ID", "aws"},
+                                       {"CLOUDSDK_COMPUTE_REGION", "gcp"},
+                                       {"GOOGLE_CLOUD_PROJECT", "gcp"},
+                                       {"VAST_API_KEY", "vast"}}) {
     INFO(name);
     const char* text = std::getenv(name);
     const std::optional<std::string> old = text ? std::optional<std::string>(text) : std::nullopt;

@@ -2,10 +2,10 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/gcp/gcp.hpp"
 #include "runtime/workflow/provider/gcp/keys.hpp"
 #include "runtime/workflow/provider/owner.hpp"
-#include "runtime/core/store/file.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -87,8 +87,7 @@ TEST_CASE("gcp: gcloud's folder may be elsewhere, and who says a project comes f
   setenv("CLOUDSDK_CONFIG", moved.c_str(), 1);
   CHECK(gcloud.owner() == "project moved");
   unsetenv("CLOUDSDK_CONFIG");
-  gcloud.write("application_default_credentials.json",
-               R"({"type": "authorized_user", "quota_project_id": "payer"})");
+  gcloud.write("application_default_credentials.json", R"({"type": "authorized_user", "quota_project_id": "payer"})");
   CHECK(gcloud.owner() == "project usual");
   gcloud.write("configurations/config_default", "[core]\naccount = me\n");
   CHECK(gcloud.owner() == "project payer");

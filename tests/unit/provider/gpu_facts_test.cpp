@@ -78,9 +78,14 @@ TEST_CASE("a Ti or a Super is a GPU of its own") {
 }
 
 TEST_CASE("rates by proportion are those of the same chip's other cards, by their fp32") {
-  for (const auto& [model, of] : {std::pair("RTX 3080", "RTX 3090"), {"RTX 3080 Ti", "RTX 3090"},
-                                  {"RTX 3090 Ti", "RTX 3090"}, {"RTX 4080", "RTX 4090"}, {"RTX 4080 Super", "RTX 4090"},
-                                  {"RTX 5080", "RTX 5090"}, {"RTX 5070 Ti", "RTX 5090"}, {"A100X", "A100"}}) {
+  for (const auto& [model, of] : {std::pair("RTX 3080", "RTX 3090"),
+                                  {"RTX 3080 Ti", "RTX 3090"},
+                                  {"RTX 3090 Ti", "RTX 3090"},
+                                  {"RTX 4080", "RTX 4090"},
+                                  {"RTX 4080 Super", "RTX 4090"},
+                                  {"RTX 5080", "RTX 5090"},
+                                  {"RTX 5070 Ti", "RTX 5090"},
+                                  {"A100X", "A100"}}) {
     INFO(model);
     const GpuFacts &facts = *gpu_facts(model), &known = *gpu_facts(of);
     CHECK_FALSE(facts.confirmed);

@@ -16,7 +16,7 @@ TEST_CASE("names of GPU models, as drivers and clouds write them") {
   CHECK(gpu_model("NVIDIA GeForce RTX 4090") == "RTX 4090");
   CHECK(gpu_model("NVIDIA GeForce RTX 4070 Ti SUPER") == "RTX 4070 Ti Super");
   CHECK(gpu_model("NVIDIA H200") == "H200");
-  CHECK(gpu_model("RTX4090") == "RTX 4090");       // SkyPilot's and dstack's
+  CHECK(gpu_model("RTX4090") == "RTX 4090");  // SkyPilot's and dstack's
   CHECK(gpu_model("RTX6000Ada") == "RTX 6000 ADA");
   CHECK(gpu_model("RTXA4000") == "RTX A4000");
   CHECK(gpu_model("H100SXM") == "H100");

@@ -1,6 +1,7 @@
+#include "runtime/workflow/provider/alibaba/keys.hpp"
+
 #include <catch2/catch.hpp>
 
-#include "runtime/workflow/provider/alibaba/keys.hpp"
 #include "runtime/workflow/provider/cloud/lent_keys.hpp"
 #include "runtime/workflow/provider/gcp/federation.hpp"
 
@@ -53,9 +54,8 @@ struct Lender {
 };
 
 cloud::KeySource nothing(std::string name) {
-  return {std::move(name), [](CancelToken) -> Async<std::optional<FoundKeys>> {
-            co_return std::optional<FoundKeys>();
-          }};
+  return {std::move(name),
+          [](CancelToken) -> Async<std::optional<FoundKeys>> { co_return std::optional<FoundKeys>(); }};
 }
 
 Value json(const char* text) { return Value::from_json(text).value(); }
@@ -154,8 +154,8 @@ TEST_CASE_METHOD(Lender, "who has none: what was asked, in which order, and what
 }
 
 TEST_CASE("INI files: sections, comments, values with signs in them") {
-  cloud::Ini ini = cloud::parse_ini(
-      "a = 1\n[profile work]\r\n key=inside\nkey = x=y\n; off = 1\n[ sso-session s ]\nb=\n[");
+  cloud::Ini ini =
+      cloud::parse_ini("a = 1\n[profile work]\r\n key=inside\nkey = x=y\n; off = 1\n[ sso-session s ]\nb=\n[");
   CHECK(ini[""]["a"] == "1");
   CHECK(ini["work"] == std::map<std::string, std::string>{{"key", "x=y"}});
   CHECK(ini["sso-session s"] == std::map<std::string, std::string>{{"b", ""}});

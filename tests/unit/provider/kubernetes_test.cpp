@@ -99,8 +99,7 @@ TEST_CASE("kubernetes: a node's GPU is told by whichever label it has, and the p
   CHECK(gke.id == "z/cloud.google.com/gke-accelerator=nvidia-l4:1");
   CHECK(gke.gpu == "L4");
   CHECK(gke.gpu_memory_bytes == 24'000'000'000);
-  CHECK(selector(gke) ==
-        R"({"cloud.google.com/gke-accelerator":"nvidia-l4","topology.kubernetes.io/zone":"z"})");
+  CHECK(selector(gke) == R"({"cloud.google.com/gke-accelerator":"nvidia-l4","topology.kubernetes.io/zone":"z"})");
   const Offer older = offer(R"({"cloud.google.com/gke-accelerator": "nvidia-tesla-a100"})");
   CHECK(older.gpu == "A100 40GB");
   CHECK(older.gpu_memory_bytes == 40LL << 30);

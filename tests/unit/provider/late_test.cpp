@@ -1,7 +1,6 @@
 // A call that is paid for leaves by its time or not at all (outcome.hpp), by a clock that the test turns.
-#include "runtime/workflow/provider/outcome.hpp"
-
 #include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/remote/remote.hpp"
 #include "runtime/workflow/provider/slurm/slurm.hpp"
 #include "runtime/workflow/provider/ssh/ssh.hpp"

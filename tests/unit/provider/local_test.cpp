@@ -84,9 +84,9 @@ TEST_CASE_METHOD(LocalFixture, "terminate leaves no process, wherever it hid") {
   // A worker, a program with a child in a session of its own, and one that also forgets its environment.
   REQUIRE(wait(client->start(request("lua", hold()))).ok());
   REQUIRE(wait(client->start(request("exec", R"({"kind":"exec","argv":["sh","-c",)"
-    R"("setsid sh -c 'echo $$ > orphan; exec sleep 1000' & )"
-    R"(env -i setsid sh -c 'echo $$ > bare; exec sleep 1000' & )"
-    R"(echo $$ > direct; exec sleep 1000"]})")))
+                                             R"("setsid sh -c 'echo $$ > orphan; exec sleep 1000' & )"
+                                             R"(env -i setsid sh -c 'echo $$ > bare; exec sleep 1000' & )"
+                                             R"(echo $$ > direct; exec sleep 1000"]})")))
               .ok());
   std::vector<std::int64_t> pids{client->info().pid};
   for (const char* name : {"orphan", "bare", "direct"}) {

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
-#include "runtime/core/store/file.hpp"
 
 using namespace rille;
 using namespace rille::provider;

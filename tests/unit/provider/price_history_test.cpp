@@ -23,8 +23,8 @@ PricePoint point(const char* type, const char* zone, std::int64_t hours_ago, dou
 
 TEST_CASE("a price counts for as long as it stood, and the one before the time for its rest") {
   // 30 hours ago, so from the beginning: 1.00 for 20 hours, 5.00 for 1, 2.00 for 3.
-  const auto all = summarize("aws", {point("big", "a", 3, 2), point("big", "a", 30, 1), point("big", "a", 4, 5)}, since,
-                             now);
+  const auto all =
+      summarize("aws", {point("big", "a", 3, 2), point("big", "a", 30, 1), point("big", "a", 4, 5)}, since, now);
   REQUIRE(all.size() == 1);
   const TypeHistory& h = all[0];
   CHECK(h.provider == "aws");
@@ -43,8 +43,9 @@ TEST_CASE("a price counts for as long as it stood, and the one before the time f
 }
 
 TEST_CASE("of several zones the cheapest counts now; the cheapest type comes first; what is over is left out") {
-  const auto all = summarize("aws", {point("dear", "a", 20, 9), point("big", "a", 20, 3), point("big", "b", 10, 2),
-                                     point("dear", "a", -1, 1)}, since, now);
+  const auto all = summarize(
+      "aws", {point("dear", "a", 20, 9), point("big", "a", 20, 3), point("big", "b", 10, 2), point("dear", "a", -1, 1)},
+      since, now);
   REQUIRE(all.size() == 2);
   CHECK(all[0].type == "big");
   CHECK(all[0].zones == 2);

@@ -1,8 +1,7 @@
 #include "runtime/workflow/provider/cloud/prices.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 using namespace rille;
 using namespace rille::provider;

@@ -124,7 +124,8 @@ TEST_CASE("a registry finds by name and suggests the nearest") {
 
 TEST_CASE("a query reads the wishes that Rille itself sorts out") {
   auto q = query(R"({"regions":["eu","us"],"providers":"aws","compliance":["GDPR"],"interconnect":"NVLink",
-                     "network_gbps":100,"rank":"price_per_gpu_gb","rates":{"CNY":0.14}})").value();
+                     "network_gbps":100,"rank":"price_per_gpu_gb","rates":{"CNY":0.14}})")
+               .value();
   CHECK(q.regions == std::vector<std::string>{"eu", "us"});
   CHECK(q.providers == std::vector<std::string>{"aws"});
   CHECK(q.compliance == std::vector<std::string>{"gdpr"});
@@ -136,7 +137,8 @@ TEST_CASE("a query reads the wishes that Rille itself sorts out") {
   CHECK_FALSE(query("{}").value().runnable);
 
   const OfferQuery several = query(R"({"gpu":["H100","A100-80GB:8"],"gpu_memory":"40GB","gpu_vendor":"NVIDIA",
-                                       "disk_kind":"nvme"})").value();
+                                       "disk_kind":"nvme"})")
+                                 .value();
   CHECK(several.gpus == std::vector<GpuWish>{{"H100", 0}, {"A100-80GB", 8}});
   CHECK((several.gpu == "any" && several.count == 0 && !several.runnable && !several.accepts_no_gpu()));
   CHECK((several.gpu_memory_bytes == 40'000'000'000 && several.gpu_vendor == "nvidia"));
@@ -176,9 +178,9 @@ TEST_CASE("gpu = any means a GPU that the plug-in runs, or this machine without 
   CHECK(fits(R"({"gpu":"any"})"));
   o.provider = "aws";
   o.gpu_count = 1;
-  for (const auto& [model, runs] : {std::pair("T4", true), std::pair("A100 80GB", true), std::pair("B200", true),
-                                    std::pair("RTX 5090", true), std::pair("V100", false), std::pair("P100", false),
-                                    std::pair("MI300X", false), std::pair("", false)}) {
+  for (const auto& [model, runs] :
+       {std::pair("T4", true), std::pair("A100 80GB", true), std::pair("B200", true), std::pair("RTX 5090", true),
+        std::pair("V100", false), std::pair("P100", false), std::pair("MI300X", false), std::pair("", false)}) {
     INFO(model);
     o.gpu = model;
     CHECK(fits("{}"));
@@ -245,7 +247,8 @@ TEST_CASE("what the tables know of a type and a region is in its offer") {
 
 TEST_CASE("an offer of an old journal is read, and a new one has no more than it knows") {
   const Value old = Value::from_json(R"({"provider":"p","id":"x","gpu":"A100","gpu_count":1,"gpu_memory_bytes":1,
-      "vcpus":2,"memory_bytes":3,"region":"r","spot":false,"price_micros_per_hour":4})").value();
+      "vcpus":2,"memory_bytes":3,"region":"r","spot":false,"price_micros_per_hour":4})")
+                        .value();
   CHECK(Offer::from_value(old).value().to_value() == old);
 }
 

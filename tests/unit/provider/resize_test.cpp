@@ -20,7 +20,7 @@ struct Scripted {
   int calls = 0, stops = 0, fail_at = 0;
   bool takes_effect = false, never_starts = false;
   Error failure = make_error(ErrorKind::network, "connection reset by peer").with_retry();
-  std::set<std::string> no_room;       // types that do not start
+  std::set<std::string> no_room;  // types that do not start
 
   Result<> meet(const CancelToken& token, const std::function<Result<>()>& effect) {
     const bool fails = ++calls == fail_at;
@@ -117,7 +117,7 @@ TEST_CASE("a machine that is found going down is started again, whatever fails o
       s.fail_at = n;
       s.takes_effect = !lost;
       const Result<> done = s.resize();
-      if (n == 1) continue;              // it was not even seen: the row keeps what it shall become
+      if (n == 1) continue;  // it was not even seen: the row keeps what it shall become
       INFO("call " << n);
       CHECK(s.power == Power::running);
       CHECK(done.ok() == (s.type == "large"));

@@ -159,7 +159,8 @@ TEST_CASE("what a program of Google's external accounts prints") {
     "token_type": "urn:ietf:params:oauth:token-type:jwt"})";
   CHECK(ask(jwt).value() == "t");
   CHECK(ask(R"({"version": 1, "success": true, "saml_response": "s",
-    "token_type": "urn:ietf:params:oauth:token-type:saml2"})").value() == "s");
+    "token_type": "urn:ietf:params:oauth:token-type:saml2"})")
+            .value() == "s");
   CHECK_FALSE(gcp::token_of_program(json(jwt), now_us + 2 * second_us, "it"));
   const auto no = ask(R"({"version": 1, "success": false, "code": "401", "message": "closed\nERROR: really"})");
   REQUIRE_FALSE(no);
@@ -219,9 +220,8 @@ TEST_CASE("a client's certificate: PEM and PKCS #12, open and closed, its own be
   const Made mine, other;
   const std::string own = written([&](BIO* b) { return PEM_write_bio_X509(b, mine.certificate); });
   const std::string theirs = written([&](BIO* b) { return PEM_write_bio_X509(b, other.certificate); });
-  const std::string open = written([&](BIO* b) {
-    return PEM_write_bio_PrivateKey(b, mine.key, nullptr, nullptr, 0, nullptr, nullptr);
-  });
+  const std::string open =
+      written([&](BIO* b) { return PEM_write_bio_PrivateKey(b, mine.key, nullptr, nullptr, 0, nullptr, nullptr); });
   const std::string closed = written([&](BIO* b) {
     return PEM_write_bio_PKCS8PrivateKey(b, mine.key, EVP_aes_256_cbc(), "word", 4, nullptr, nullptr);
   });
@@ -244,10 +244,10 @@ TEST_CASE("a client's certificate: PEM and PKCS #12, open and closed, its own be
     CHECK(net::sign_jwt("{}", "{}", read->key_pem));
   }
   CHECK(net::read_certificate(theirs + own + open, "")->chain.size() == 2);
-  for (const auto& [bytes, word] : {std::pair(own, ""), std::pair(theirs + open, ""), std::pair(closed + own, ""),
-                                    std::pair(closed + own, "wrong"), std::pair(pkcs12("word"), "wrong"),
-                                    std::pair(std::string(), ""), std::pair(std::string("-----BEGIN"), ""),
-                                    std::pair(std::string("\x30\x82"), "")}) {
+  for (const auto& [bytes, word] :
+       {std::pair(own, ""), std::pair(theirs + open, ""), std::pair(closed + own, ""), std::pair(closed + own, "wrong"),
+        std::pair(pkcs12("word"), "wrong"), std::pair(std::string(), ""), std::pair(std::string("-----BEGIN"), ""),
+        std::pair(std::string("\x30\x82"), "")}) {
     const auto read = net::read_certificate(bytes, word);
     REQUIRE_FALSE(read);
     CHECK(read.error().kind == ErrorKind::auth);
@@ -271,12 +271,16 @@ TEST_CASE("a metadata service is waited for where the firmware names its cloud, 
 
 TEST_CASE("AWS's region: the variables before the profile's") {
   Folder folder;
-  folder.write("config", "[default]\nregion = eu-west-1\n[profile other]\noutput = json\n"
-                         "[profile \"my lab\"]\nRegion = eu-north-1\n");
+  folder.write("config",
+               "[default]\nregion = eu-west-1\n[profile other]\noutput = json\n"
+               "[profile \"my lab\"]\nRegion = eu-north-1\n");
   const std::string config_file = folder.path + "/config", none = folder.path + "/none";
-  const std::map<std::string, std::string> ours{{"AWS_CONFIG_FILE", config_file}, {"AWS_SHARED_CREDENTIALS_FILE", none},
-    {"AWS_REGION", ""}, {"AWS_DEFAULT_REGION", ""}, {"AWS_PROFILE", ""},
-    {"AWS_DEFAULT_PROFILE", ""}};
+  const std::map<std::string, std::string> ours{{"AWS_CONFIG_FILE", config_file},
+                                                {"AWS_SHARED_CREDENTIALS_FILE", none},
+                                                {"AWS_REGION", ""},
+                                                {"AWS_DEFAULT_REGION", ""},
+                                                {"AWS_PROFILE", ""},
+                                                {"AWS_DEFAULT_PROFILE", ""}};
   std::map<std::string, std::optional<std::string>> before;
   for (const auto& [name, value] : ours) {
     const char* old = getenv(name.c_str());

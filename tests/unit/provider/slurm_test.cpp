@@ -1,3 +1,5 @@
+#include "runtime/workflow/provider/slurm/slurm.hpp"
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -7,7 +9,6 @@
 #include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/slurm/cluster.hpp"
 #include "runtime/workflow/provider/slurm/job.hpp"
-#include "runtime/workflow/provider/slurm/slurm.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -93,9 +94,9 @@ TEST_CASE("slurm: a job's states, and those that cannot start") {
 }
 
 TEST_CASE("slurm: a node that is reserved is not free now, but for those who name the reservation") {
-  const std::vector<SlurmNode> nodes =
-      read_slurm_nodes("n1 |gpu |reserved |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n"
-                       "n2 |big |idle |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n");
+  const std::vector<SlurmNode> nodes = read_slurm_nodes(
+      "n1 |gpu |reserved |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n"
+      "n2 |big |idle |0/32/0/32 |64000 |0 |gpu:a100:4 |gpu:a100:0 |\n");
   SlurmSettings settings;
   const OfferQuery query = OfferQuery::from_value(gpu("A100:4")).value();
   CHECK(ids(slurm_offers(nodes, settings, query)) == "big/a100:4 gpu/a100:4");
@@ -197,8 +198,9 @@ TEST_CASE("slurm: a refusal names what was asked for") {
   const std::vector<std::string> words{"sbatch", "--partition=gpu", "--mem=1M", "--account=proj9", "--partition=big"};
   const auto message = [&](const char* text) { return slurm_error("sbatch", said(text), words).message; };
   CHECK(message("sbatch: error: Batch job submission failed: Invalid account or account/partition combination "
-                "specified\n") == "sbatch refuses: Batch job submission failed: Invalid account or account/partition "
-                                  "combination specified (--account=proj9 --partition=gpu --partition=big)");
+                "specified\n") ==
+        "sbatch refuses: Batch job submission failed: Invalid account or account/partition "
+        "combination specified (--account=proj9 --partition=gpu --partition=big)");
   CHECK(message("sbatch: unrecognized option '--x'\nTry \"sbatch --help\" for more information\n") ==
         "sbatch refuses: sbatch: unrecognized option '--x'");
   CHECK(message("sbatch: error: Slurm temporarily unable to accept job\n").find("--") == std::string::npos);

@@ -21,7 +21,7 @@ struct Market {
   cloud::SpotPrices prices{*loop};
   int asked = 0;
   bool fails = false;
-  std::int64_t since_us = 0;           // of the last question
+  std::int64_t since_us = 0;  // of the last question
   std::vector<PricePoint> says;
 
   Async<std::vector<PricePoint>> answer(std::int64_t from_us, CancelToken token) {

@@ -4,8 +4,8 @@
 
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/net/sign/parts.hpp"
-#include "runtime/workflow/provider/aws/keys.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/aws/keys.hpp"
 #include "tests/unit/lease/cloud.hpp"
 #include "tests/unit/net/scripted_server.hpp"
 
@@ -37,8 +37,11 @@ struct Variable {
 
 struct SignIn {
   lease::test::TempDir home;
-  Variable vars[5] = {{"HOME", home.path}, {"AWS_PROFILE", "work"}, {"AWS_ACCESS_KEY_ID", ""},
-                      {"AWS_CONFIG_FILE", home.path + "/config"}, {"AWS_WEB_IDENTITY_TOKEN_FILE", ""}};
+  Variable vars[5] = {{"HOME", home.path},
+                      {"AWS_PROFILE", "work"},
+                      {"AWS_ACCESS_KEY_ID", ""},
+                      {"AWS_CONFIG_FILE", home.path + "/config"},
+                      {"AWS_WEB_IDENTITY_TOKEN_FILE", ""}};
   std::unique_ptr<Loop> loop = Loop::create().value();
   std::string file;
   std::mutex mutex;

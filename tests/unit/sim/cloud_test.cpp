@@ -17,7 +17,9 @@ struct World {
   explicit World(sim::Options options) : cloud(time, options), provider(make_provider(*loop, cloud)) {}
 
   template <class T>
-  T run(Task<T> task) { return run_blocking(*loop, std::move(task)); }
+  T run(Task<T> task) {
+    return run_blocking(*loop, std::move(task));
+  }
   std::vector<Offer> offers(const char* gpu, bool spot) {
     OfferQuery q = OfferQuery::from_value(Value().set("gpu", gpu).set("spot", spot)).value();
     Result<std::vector<Offer>> found = run(provider->offers(q, {}));

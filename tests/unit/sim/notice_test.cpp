@@ -22,7 +22,7 @@ struct World {
   std::unique_ptr<Simulation> sim;
   std::vector<Value> events;
 
-  std::unique_ptr<CppGuest> guest;     // of the process
+  std::unique_ptr<CppGuest> guest;  // of the process
 
   explicit World(std::uint64_t seed, bool wrong = false) {
     auto options = provider::sim::Options::calm(seed);

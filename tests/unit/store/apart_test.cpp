@@ -27,7 +27,7 @@ TEST_CASE("a thread leaves the processor of another, and may come back when that
     const cpu_set_t before = allowed();
     if (CPU_COUNT(&before) < 2) return;
     Apart apart;
-    int left = -1;                     // the kernel may move it between the two calls
+    int left = -1;  // the kernel may move it between the two calls
     for (int i = 0; i < 1000 && !apart; ++i) apart.from(left = sched_getcpu());
     REQUIRE(apart);
     const cpu_set_t now = allowed();

@@ -23,8 +23,7 @@ TEST_CASE("pieces, whole and file give the same fingerprint") {
   std::string bytes(3'000'001, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
   Hasher hasher(true);
-  for (std::size_t at = 0, n = 1; at < bytes.size(); at += n, n = n * 3 + 1)
-    hasher.update(bytes.substr(at, n));
+  for (std::size_t at = 0, n = 1; at < bytes.size(); at += n, n = n * 3 + 1) hasher.update(bytes.substr(at, n));
   Fingerprint pieces = hasher.finish();
   REQUIRE(write_file_atomic(dir.file("a"), bytes).ok());
   CHECK(pieces == fingerprint(bytes, true));

@@ -119,11 +119,9 @@ TEST_CASE("a source that fails and a disk that fills leave nothing") {
 TEST_CASE("sound headers of others are read") {
   CHECK(fault(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2) == "");
   CHECK(fault(R"({"a":{"data_offsets":[0,2],"shape":[1,2],"dtype":"I8"}}   )", 2) == "");
-  CHECK(
-      fault(
-          R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},)"
-          R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
-          5) == "");
+  CHECK(fault(R"({"b":{"dtype":"F4","shape":[2],"data_offsets":[4,5]},)"
+              R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+              5) == "");
   CHECK(fault(R"({"a":{"dtype":"F64","shape":[0],"data_offsets":[0,0]},"__metadata__":{}})", 0) == "");
   CHECK(fault("{}", 0) == "");
 }
@@ -144,16 +142,15 @@ TEST_CASE("every fault is an integrity error that names it") {
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 3, "3 bytes of data"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3, "'a' spans bytes 1 to 3"));
   CHECK(refused(
-      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})",
-      3, "'b' spans"));
+      R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}})", 3,
+      "'b' spans"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,1]}})", 1, "its shape needs 2"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[2,0]}})", 2, "'a'"));
   CHECK(refused(R"({"a":{"dtype":"U9","shape":[2],"data_offsets":[0,2]}})", 2, "U9"));
   CHECK(refused(R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}})", 2, "whole bytes"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[-2],"data_offsets":[0,2]}})", 2, "negative"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2.0],"data_offsets":[0,2]}})", 2, "type"));
-  CHECK(
-      refused(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,16],"data_offsets":[0,2]}})", 2, "2^64"));
+  CHECK(refused(R"({"a":{"dtype":"U8","shape":[4294967296,4294967296,16],"data_offsets":[0,2]}})", 2, "2^64"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,2]}})", 2, "2^63"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2,3]}})", 2, "two data_offsets"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0]}})", 2, "data_offsets"));
@@ -161,8 +158,8 @@ TEST_CASE("every fault is an integrity error that names it") {
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}})", 2, "type"));
   CHECK(refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2, "twice"));
   CHECK(refused(
-      R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})",
-      0, "twice"));
+      R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0,
+      "twice"));
   CHECK(refused(R"({"__metadata__":{"a":1}})", 0, "type"));
   CHECK(refused(R"({"__metadata__":{"a":"1","a":"2"}})", 0, "twice"));
   CHECK(refused(R"({"__metadata__":{"a":{"b":"c"}}})", 0, "type"));

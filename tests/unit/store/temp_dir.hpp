@@ -17,9 +17,7 @@ struct TempDir {
   std::string file(const std::string& name) const { return path / name; }
   std::size_t entries() const {
     std::size_t n = 0;
-    for (auto it = std::filesystem::directory_iterator(path); it != std::filesystem::directory_iterator();
-         ++it)
-      ++n;
+    for (auto it = std::filesystem::directory_iterator(path); it != std::filesystem::directory_iterator(); ++it) ++n;
     return n;
   }
 };

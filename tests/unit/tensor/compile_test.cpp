@@ -36,7 +36,7 @@ TEST_CASE("compiled calls give what the function gives, and old outputs stay", "
   }
   CHECK(runs == 2);
   CHECK(c.info().recorded == 4);
-  CHECK(c.info().calls == 2);                        // exp was dead; the product and its sum with 1 are one
+  CHECK(c.info().calls == 2);  // exp was dead; the product and its sum with 1 are one
 }
 
 TEST_CASE("what a compiled function's first call frees does not pile up", "[unit][tensor]") {
@@ -44,13 +44,13 @@ TEST_CASE("what a compiled function's first call frees does not pile up", "[unit
   Compiled c(g);
   const auto fn = [&](const std::vector<Tensor>& in) {
     Tensor total = in[0];
-    for (std::int64_t i = 0; i < 10; ++i)              // 16 to 34 MiB, each of its own size
+    for (std::int64_t i = 0; i < 10; ++i)  // 16 to 34 MiB, each of its own size
       total = get(add(total, get(sum(get(full(*g, dims({(16 + 2 * i) << 18}), 1))))));
     return std::vector<Tensor>{total};
   };
   const auto before = g->device()->memory().cached_bytes;
   CHECK(numbers(get(call(c, {filled(*g, 0, 1)}, fn))[0])[0] == 250 << 18);
-  CHECK(g->device()->memory().cached_bytes - before < std::int64_t(150) << 20);   // of 250
+  CHECK(g->device()->memory().cached_bytes - before < std::int64_t(150) << 20);  // of 250
 }
 
 TEST_CASE("what is asked for twice is computed once, but random numbers and what is written are not",
@@ -58,8 +58,8 @@ TEST_CASE("what is asked for twice is computed once, but random numbers and what
   auto g = new_graph();
   Compiled c(g);
   const auto fn = [&](const std::vector<Tensor>& in) {
-    const auto a = get(exp(in[0])), b = get(exp(in[0]));           // the same
-    auto d = get(exp(in[0]));                                      // written: its own
+    const auto a = get(exp(in[0])), b = get(exp(in[0]));  // the same
+    auto d = get(exp(in[0]));                             // written: its own
     get(add_(d, in[0]));
     const auto r = get(rand(*g, dims({3}))), s = get(rand(*g, dims({3})));
     return std::vector<Tensor>{get(sub(a, b)), get(sub(d, a)), get(sub(r, s)), get(sub(get(neg(a)), get(neg(b))))};
@@ -72,7 +72,7 @@ TEST_CASE("what is asked for twice is computed once, but random numbers and what
     CHECK(numbers(out[3]) == std::vector<double>(3, 0));
   }
   CHECK(c.info().recorded == 12);
-  CHECK(c.info().calls == 6);   // one exp and one neg less; each result's element-wise operations are one
+  CHECK(c.info().calls == 6);  // one exp and one neg less; each result's element-wise operations are one
 }
 
 TEST_CASE("the gradient of a table that is used twice has the same bits, compiled or not", "[unit][tensor]") {
@@ -129,8 +129,9 @@ TEST_CASE("AdamW is given half gradients as they are, and gives the bits of the 
         }
         got.push_back(numbers(w));
         if (!compiled) continue;
-        int casts = 0;                               // of x, w and b; where they are clipped, of their gradients too
-        for (const auto& row : c.info().costs) if (row.name == "cast") casts += int(row.calls);
+        int casts = 0;  // of x, w and b; where they are clipped, of their gradients too
+        for (const auto& row : c.info().costs)
+          if (row.name == "cast") casts += int(row.calls);
         CHECK(casts == (clipped ? 5 : 3));
       }
       CHECK(got[0] == got[1]);
@@ -186,9 +187,8 @@ TEST_CASE("a function that does something else is refused, and the difference na
   const auto r = call(c, {filled(*g, 1)}, fn);
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::state);
-  CHECK(
-      r.error().message.find("operation 2 was add(f32[3]) at train.lua:2, now exp(f32[3]) at train.lua:4") !=
-      std::string::npos);
+  CHECK(r.error().message.find("operation 2 was add(f32[3]) at train.lua:2, now exp(f32[3]) at train.lua:4") !=
+        std::string::npos);
 }
 
 TEST_CASE("host data and plain numbers that change are named", "[unit][tensor]") {
@@ -360,14 +360,15 @@ TEST_CASE("each recording beyond the first has its cause", "[unit][tensor]") {
   CHECK(c.retraces().latest.front().call == 3);
   CHECK(c.variants() == 10);
   CHECK(c.retraces().dropped == 0);
-  const auto line = c.take_warning();                 // of eight: the gradient's does not count
-  CHECK(line == "recorded anew 9 times in 11 calls; the latest cause is 2 arguments became 1: "
-                "make one compiled function for each way of calling it");
+  const auto line = c.take_warning();  // of eight: the gradient's does not count
+  CHECK(line ==
+        "recorded anew 9 times in 11 calls; the latest cause is 2 arguments became 1: "
+        "make one compiled function for each way of calling it");
   CHECK(c.take_warning() == "");
   with(matrix(5, 12), "|t|3");
   CHECK(c.take_warning() == "");
 
-  Compiled other(new_graph());                        // as a binding goes on with arguments of another device
+  Compiled other(new_graph());  // as a binding goes on with arguments of another device
   other.succeed(c);
   CHECK(other.retraces().dropped == 11);
   get(call(other, {get(full(*new_graph(), dims({3}), 1))},
@@ -380,7 +381,7 @@ TEST_CASE("the parts of an accumulation are causes, and recordings that make roo
   const auto fn = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{get(neg(in[0]))}; };
   Compiled parts(g, false, Recompute::none, false, 4);
   for (int i = 0; i < 12; ++i) get(call(parts, {filled(*g, 1)}, fn));
-  CHECK(parts.retraces().count == 2);                 // first, one, last
+  CHECK(parts.retraces().count == 2);  // first, one, last
   CHECK(parts.retraces().latest.front().cause == "part of an accumulation: first of 4 became one of 4");
   CHECK(parts.take_warning() == "");
 
@@ -390,12 +391,14 @@ TEST_CASE("the parts of an accumulation are causes, and recordings that make roo
     get(call(many, {filled(*g, 1, n)}, fn));
     const auto line = many.take_warning();
     CHECK((n == 9) == !line.empty());
-    if (n == 9) CHECK(line == "recorded anew 8 times in 9 calls; the latest cause is argument 1: f32[8] became f32[9]: "
-                              "pad to one shape, or to a few (buckets)");
+    if (n == 9)
+      CHECK(line ==
+            "recorded anew 8 times in 9 calls; the latest cause is argument 1: f32[8] became f32[9]: "
+            "pad to one shape, or to a few (buckets)");
   }
   CHECK(many.variants() == Compiled::variant_limit);
   CHECK(many.retraces().dropped == 1);
-  get(call(many, {filled(*g, 1, 1)}, fn));            // the one that made room
+  get(call(many, {filled(*g, 1, 1)}, fn));  // the one that made room
   CHECK(many.retraces().latest.back().cause.starts_with("its recording had been dropped: 32 are kept; argument 1: "));
   CHECK(many.retraces().latest.size() == Retraces::kept);
 }

@@ -62,7 +62,9 @@ void attentions(std::vector<Operation>& r) {
                }});
   masked.back() = {dims({batch, 1, queries, keys}), -2, 2, false};
   r.push_back({"attention with added scores", masked,
-               [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], Attention{false, 0, t[3]}); },
+               [](auto& t) {
+                 return scaled_dot_product_attention(t[0], t[1], t[2], Attention{false, 0, t[3]});
+               },
                [](auto& in) {
                  return attended(in, 4, [&](int b, int, int i, int j) { return in[3][(b * queries + i) * keys + j]; });
                }});
@@ -76,14 +78,13 @@ void attentions(std::vector<Operation>& r) {
                    return j < (b ? 4 : 2) && j <= i + keys - queries ? 0.0 : NAN;
                  });
                }});
-  r.push_back({"attention that sees nothing", operands(4),
-               [](auto& t) {
-                 const Attention how{false, 0, {}, ids_of(t[0], {0, 3}, dims({2}))};
-                 return scaled_dot_product_attention(t[0], t[1], t[2], how);
-               },
-               [](auto& in) {
-                 return attended(in, 4, [&](int b, int, int, int j) { return b && j < 3 ? 0.0 : NAN; });
-               }});
+  r.push_back(
+      {"attention that sees nothing", operands(4),
+       [](auto& t) {
+         const Attention how{false, 0, {}, ids_of(t[0], {0, 3}, dims({2}))};
+         return scaled_dot_product_attention(t[0], t[1], t[2], how);
+       },
+       [](auto& in) { return attended(in, 4, [&](int b, int, int, int j) { return b && j < 3 ? 0.0 : NAN; }); }});
   // More queries than one block.
   r.push_back({"attention of many queries",
                {{dims({1, 2, 70, 4})}, {dims({1, 1, 70, 4})}, {dims({1, 1, 70, 4})}},
@@ -110,7 +111,7 @@ void attentions(std::vector<Operation>& r) {
                }});
 }
 
-Numbers turned(const Numbers& x, bool pairs) {   // [2, 3, 4]
+Numbers turned(const Numbers& x, bool pairs) {  // [2, 3, 4]
   Numbers out(x.size());
   for (int r = 0; r < 6; ++r)
     for (int i = 0; i < 2; ++i) {
@@ -163,20 +164,26 @@ std::vector<Operation> attention_and_losses() {
   r.push_back({"l1_loss", two, [](auto& t) { return l1_loss(t[0], t[1]); },
                loss_of([](double x, double y) { return std::fabs(x - y); }, true)});
   r.push_back({"smooth_l1_loss", two, [](auto& t) { return smooth_l1_loss(t[0], t[1]); },
-               loss_of([](double x, double y) {
-                 const double d = std::fabs(x - y);
-                 return d < 1 ? d * d / 2 : d - 0.5;
-               }, true)});
+               loss_of(
+                   [](double x, double y) {
+                     const double d = std::fabs(x - y);
+                     return d < 1 ? d * d / 2 : d - 0.5;
+                   },
+                   true)});
   r.push_back({"binary_cross_entropy_with_logits", two,
                [](auto& t) { return binary_cross_entropy_with_logits(t[0], t[1]); },
                loss_of([](double x, double y) { return std::log1p(std::exp(x)) - x * y; }, true)});
   r.push_back({"nll_loss",
                {{dims({3, 4})}},
-               [](auto& t) { return nll_loss(t[0], ids_of(t[0], {1, -100, 3}, dims({3}))); },
+               [](auto& t) {
+                 return nll_loss(t[0], ids_of(t[0], {1, -100, 3}, dims({3})));
+               },
                [](auto& in) { return Numbers{-(in[0][1] + in[0][11]) / 2}; }});
   r.push_back({"cross_entropy, smoothed",
                {{dims({3, 4})}},
-               [](auto& t) { return cross_entropy(t[0], ids_of(t[0], {1, 3, -1}, dims({3})), -1, 0.2); },
+               [](auto& t) {
+                 return cross_entropy(t[0], ids_of(t[0], {1, 3, -1}, dims({3})), -1, 0.2);
+               },
                [](auto& in) {
                  const auto y = softmax_rows(in[0], 4);
                  double s = 0;

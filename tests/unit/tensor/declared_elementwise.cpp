@@ -31,7 +31,8 @@ Operation compare(const char* name, Two f, double (*truth)(double, double)) {
               out.push_back(truth(std::floor(in[0][i]), std::floor(in[1][i % in[1].size()])));
             return out;
           },
-          false, numbers_of_all_types()};
+          false,
+          numbers_of_all_types()};
 }
 Operation number(const char* name, std::function<Result<Tensor>(const Tensor&)> f, double (*truth)(double),
                  double low = -2, double high = 2) {
@@ -50,18 +51,30 @@ long whole(double x) { return std::lround(x); }
 
 void arithmetic(std::vector<Operation>& r) {
   const Argument a{dims({3, 4})}, row{dims({4})}, p{dims({3, 4}), 0.3, 2}, column{dims({3, 1}), 0.3, 2};
-  r.push_back(two("add", add, [](double x, double y) { return x + y; }, a, row));
-  r.push_back(two("sub", sub, [](double x, double y) { return x - y; }, a, row));
+  r.push_back(two(
+      "add", add, [](double x, double y) { return x + y; }, a, row));
+  r.push_back(two(
+      "sub", sub, [](double x, double y) { return x - y; }, a, row));
   r.push_back(two("mul", mul, [](double x, double y) { return x * y; }, a, {dims({1, 4})}));
-  r.push_back(two("div", div, [](double x, double y) { return x / y; }, a, p));
-  r.push_back(two("pow", pow, [](double x, double y) { return std::pow(x, y); }, p, a));
-  r.push_back(two("maximum", maximum, [](double x, double y) { return std::max(x, y); }, a, a));
-  r.push_back(two("minimum", minimum, [](double x, double y) { return std::min(x, y); }, a, a));
-  r.push_back(two("atan2", atan2, [](double x, double y) { return std::atan2(x, y); }, a, a));
-  r.push_back(two("remainder", remainder, [](double x, double y) { return x - std::floor(x / y) * y; }, a, p));
-  r.push_back(two("floor_divide", floor_divide, [](double x, double y) { return std::floor(x / y); }, a, p));
+  r.push_back(two(
+      "div", div, [](double x, double y) { return x / y; }, a, p));
+  r.push_back(two(
+      "pow", pow, [](double x, double y) { return std::pow(x, y); }, p, a));
+  r.push_back(two(
+      "maximum", maximum, [](double x, double y) { return std::max(x, y); }, a, a));
+  r.push_back(two(
+      "minimum", minimum, [](double x, double y) { return std::min(x, y); }, a, a));
+  r.push_back(two(
+      "atan2", atan2, [](double x, double y) { return std::atan2(x, y); }, a, a));
+  r.push_back(two(
+      "remainder", remainder, [](double x, double y) { return x - std::floor(x / y) * y; }, a, p));
+  r.push_back(two(
+      "floor_divide", floor_divide, [](double x, double y) { return std::floor(x / y); }, a, p));
   r.back().gradient = false;
-  r.push_back({"add with a column", {a, column}, [](auto& t) { return add(t[1], t[0]); }, [](auto& in) {
+  r.push_back({"add with a column",
+               {a, column},
+               [](auto& t) { return add(t[1], t[0]); },
+               [](auto& in) {
                  Numbers out;
                  for (std::size_t i = 0; i < 12; ++i) out.push_back(in[0][i] + in[1][i / 4]);
                  return out;
@@ -80,8 +93,7 @@ void arithmetic(std::vector<Operation>& r) {
   r.push_back({"signs of whole numbers",
                {{dims({3, 4}), -9, 9}},
                [](auto& t) {
-                 return add(get(remainder(t[0], -4)),
-                            get(mul(get(floor_divide(t[0], 4)), get(sign(get(neg(t[0])))))));
+                 return add(get(remainder(t[0], -4)), get(mul(get(floor_divide(t[0], 4)), get(sign(get(neg(t[0])))))));
                },
                each([](double x) {
                  const double q = std::floor(x / 4), m = x - std::floor(x / -4) * -4;
@@ -92,32 +104,43 @@ void arithmetic(std::vector<Operation>& r) {
 }
 
 void with_numbers(std::vector<Operation>& r) {
-  r.push_back(number("add number", [](auto& t) { return add(t, 1.5); }, [](double x) { return x + 1.5; }));
-  r.push_back(number("sub number", [](auto& t) { return sub(t, 1.5); }, [](double x) { return x - 1.5; }));
-  r.push_back(number("rsub", [](auto& t) { return rsub(t, 1.5); }, [](double x) { return 1.5 - x; }));
-  r.push_back(number("mul number", [](auto& t) { return mul(t, -3); }, [](double x) { return -3 * x; }));
-  r.push_back(number("div number", [](auto& t) { return div(t, 4); }, [](double x) { return x / 4; }));
-  r.push_back(number("rdiv", [](auto& t) { return rdiv(t, 2); }, [](double x) { return 2 / x; }, 0.3));
-  r.push_back(number("reciprocal", [](auto& t) { return reciprocal(t); }, [](double x) { return 1 / x; }, 0.3));
-  r.push_back(number("pow number", [](auto& t) { return pow(t, 3); }, [](double x) { return x * x * x; }, 0.3));
-  r.push_back(number("rpow", [](auto& t) { return rpow(t, 2); }, [](double x) { return std::exp2(x); }));
+  r.push_back(number(
+      "add number", [](auto& t) { return add(t, 1.5); }, [](double x) { return x + 1.5; }));
+  r.push_back(number(
+      "sub number", [](auto& t) { return sub(t, 1.5); }, [](double x) { return x - 1.5; }));
+  r.push_back(number(
+      "rsub", [](auto& t) { return rsub(t, 1.5); }, [](double x) { return 1.5 - x; }));
+  r.push_back(number(
+      "mul number", [](auto& t) { return mul(t, -3); }, [](double x) { return -3 * x; }));
+  r.push_back(number(
+      "div number", [](auto& t) { return div(t, 4); }, [](double x) { return x / 4; }));
+  r.push_back(number(
+      "rdiv", [](auto& t) { return rdiv(t, 2); }, [](double x) { return 2 / x; }, 0.3));
+  r.push_back(number(
+      "reciprocal", [](auto& t) { return reciprocal(t); }, [](double x) { return 1 / x; }, 0.3));
+  r.push_back(number(
+      "pow number", [](auto& t) { return pow(t, 3); }, [](double x) { return x * x * x; }, 0.3));
+  r.push_back(number(
+      "rpow", [](auto& t) { return rpow(t, 2); }, [](double x) { return std::exp2(x); }));
   r.push_back(number(
       "maximum number", [](auto& t) { return maximum(t, 0.2); }, [](double x) { return std::max(x, 0.2); }));
   r.push_back(number(
       "minimum number", [](auto& t) { return minimum(t, 0.2); }, [](double x) { return std::min(x, 0.2); }));
   r.push_back(number(
       "atan2 number", [](auto& t) { return atan2(t, 1.5); }, [](double x) { return std::atan2(x, 1.5); }));
-  r.push_back(number("remainder number", [](auto& t) { return remainder(t, -0.7); },
-                     [](double x) { return x - std::floor(x / -0.7) * -0.7; }));
-  r.push_back(number("rremainder", [](auto& t) { return rremainder(t, 3); },
-                     [](double x) { return 3 - std::floor(3 / x) * x; }, 0.6, 0.9));
-  r.push_back(number("clamp", [](auto& t) { return clamp(t, -0.5, 1); },
-                     [](double x) { return std::min(1.0, std::max(-0.5, x)); }));
   r.push_back(number(
-      "clamp from below", [](auto& t) { return clamp(t, 0.25, {}); },
-      [](double x) { return std::max(0.25, x); }));
-  r.push_back(number("clamp of whole numbers", [](auto& t) { return clamp(t, 2, 5); },
-                     [](double x) { return std::min(5.0, std::max(2.0, x)); }, 0, 9));
+      "remainder number", [](auto& t) { return remainder(t, -0.7); },
+      [](double x) { return x - std::floor(x / -0.7) * -0.7; }));
+  r.push_back(number(
+      "rremainder", [](auto& t) { return rremainder(t, 3); }, [](double x) { return 3 - std::floor(3 / x) * x; }, 0.6,
+      0.9));
+  r.push_back(number(
+      "clamp", [](auto& t) { return clamp(t, -0.5, 1); }, [](double x) { return std::min(1.0, std::max(-0.5, x)); }));
+  r.push_back(number(
+      "clamp from below", [](auto& t) { return clamp(t, 0.25, {}); }, [](double x) { return std::max(0.25, x); }));
+  r.push_back(number(
+      "clamp of whole numbers", [](auto& t) { return clamp(t, 2, 5); },
+      [](double x) { return std::min(5.0, std::max(2.0, x)); }, 0, 9));
   r.back().types = integers;
   r.back().gradient = false;
 }
@@ -127,19 +150,30 @@ void functions(std::vector<Operation>& r) {
   r.push_back(one("abs", abs, [](double x) { return std::fabs(x); }));
   r.push_back(one("exp", exp, [](double x) { return std::exp(x); }));
   r.push_back(one("expm1", expm1, [](double x) { return std::expm1(x); }));
-  r.push_back(one("log", log, [](double x) { return std::log(x); }, 0.3));
+  r.push_back(one(
+      "log", log, [](double x) { return std::log(x); }, 0.3));
   r.push_back(one("exp2", exp2, [](double x) { return std::exp2(x); }));
-  r.push_back(one("log2", log2, [](double x) { return std::log2(x); }, 0.3));
-  r.push_back(one("log10", log10, [](double x) { return std::log10(x); }, 0.3));
-  r.push_back(one("log1p", log1p, [](double x) { return std::log1p(x); }, -0.7));
-  r.push_back(one("sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.3));
-  r.push_back(one("rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.3));
+  r.push_back(one(
+      "log2", log2, [](double x) { return std::log2(x); }, 0.3));
+  r.push_back(one(
+      "log10", log10, [](double x) { return std::log10(x); }, 0.3));
+  r.push_back(one(
+      "log1p", log1p, [](double x) { return std::log1p(x); }, -0.7));
+  r.push_back(one(
+      "sqrt", sqrt, [](double x) { return std::sqrt(x); }, 0.3));
+  r.push_back(one(
+      "rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, 0.3));
   r.push_back(one("square", square, [](double x) { return x * x; }));
-  r.push_back(one("sin", sin, [](double x) { return std::sin(x); }, -6, 6));
-  r.push_back(one("cos", cos, [](double x) { return std::cos(x); }, -6, 6));
-  r.push_back(one("tan", tan, [](double x) { return std::tan(x); }, -1, 1));
-  r.push_back(one("asin", asin, [](double x) { return std::asin(x); }, -0.8, 0.8));
-  r.push_back(one("acos", acos, [](double x) { return std::acos(x); }, -0.8, 0.8));
+  r.push_back(one(
+      "sin", sin, [](double x) { return std::sin(x); }, -6, 6));
+  r.push_back(one(
+      "cos", cos, [](double x) { return std::cos(x); }, -6, 6));
+  r.push_back(one(
+      "tan", tan, [](double x) { return std::tan(x); }, -1, 1));
+  r.push_back(one(
+      "asin", asin, [](double x) { return std::asin(x); }, -0.8, 0.8));
+  r.push_back(one(
+      "acos", acos, [](double x) { return std::acos(x); }, -0.8, 0.8));
   r.push_back(one("atan", atan, [](double x) { return std::atan(x); }));
   r.push_back(one("sinh", sinh, [](double x) { return std::sinh(x); }));
   r.push_back(one("cosh", cosh, [](double x) { return std::cosh(x); }));
@@ -174,8 +208,9 @@ std::vector<Operation> elementwise() {
       "bitwise_not", [](auto& t) { return bitwise_not(get(bitwise_not(t))); }, [](double x) { return x; }));
   r.back().types = integers;
   r.back().gradient = false;
-  r.push_back(number("logical_not", [](auto& t) { return logical_not(get(floor(t))); },
-                     [](double x) { return double(std::floor(x) == 0); }));
+  r.push_back(number(
+      "logical_not", [](auto& t) { return logical_not(get(floor(t))); },
+      [](double x) { return double(std::floor(x) == 0); }));
   r.back().gradient = false;
   r.push_back({"where",
                {{dims({3, 4})}, {dims({3, 4})}},
@@ -194,24 +229,25 @@ std::vector<Operation> activations() {
   r.push_back(one("tanh", tanh, [](double x) { return std::tanh(x); }));
   r.push_back(one("sigmoid", sigmoid, sigmoid_of));
   r.push_back(one("relu", relu, [](double x) { return std::max(x, 0.0); }));
-  r.push_back(number("gelu", [](auto& t) { return gelu(t); }, [](double x) {
-    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-  }));
-  r.push_back(number("gelu, exact", [](auto& t) { return gelu(t, true); },
-                     [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
+  r.push_back(number(
+      "gelu", [](auto& t) { return gelu(t); },
+      [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }));
+  r.push_back(number(
+      "gelu, exact", [](auto& t) { return gelu(t, true); },
+      [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }));
   r.push_back(one("silu", silu, [](double x) { return x / (1 + std::exp(-x)); }));
   r.push_back(number(
-      "leaky_relu", [](auto& t) { return leaky_relu(t, 0.2); },
-      [](double x) { return x > 0 ? x : 0.2 * x; }));
+      "leaky_relu", [](auto& t) { return leaky_relu(t, 0.2); }, [](double x) { return x > 0 ? x : 0.2 * x; }));
   r.push_back(number(
       "elu", [](auto& t) { return elu(t, 1.5); }, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }));
   r.push_back(number(
-      "softplus", [](auto& t) { return softplus(t, 2); },
-      [](double x) { return std::log1p(std::exp(2 * x)) / 2; }));
-  r.push_back(number("hardswish", [](auto& t) { return hardswish(t); },
-                     [](double x) { return x * std::min(6.0, std::max(0.0, x + 3)) / 6; }, -5, 5));
-  r.push_back(number("hardsigmoid", [](auto& t) { return hardsigmoid(t); },
-                     [](double x) { return std::min(6.0, std::max(0.0, x + 3)) / 6; }, -5, 5));
+      "softplus", [](auto& t) { return softplus(t, 2); }, [](double x) { return std::log1p(std::exp(2 * x)) / 2; }));
+  r.push_back(number(
+      "hardswish", [](auto& t) { return hardswish(t); },
+      [](double x) { return x * std::min(6.0, std::max(0.0, x + 3)) / 6; }, -5, 5));
+  r.push_back(number(
+      "hardsigmoid", [](auto& t) { return hardsigmoid(t); },
+      [](double x) { return std::min(6.0, std::max(0.0, x + 3)) / 6; }, -5, 5));
   return r;
 }
 

@@ -97,16 +97,26 @@ std::vector<Operation> fourier() {
                        Reference reference) {
     r.push_back({name, {{shape}}, [f](auto& t) { return f(t[0]); }, reference, true, floats, 4});
   };
-  add("fft", dims({2, 6, 2}), [](auto& t) { return fft(t); }, between_complex(2, 1, 6, -1));
-  add("ifft", dims({2, 5, 2}), [](auto& t) { return ifft(t); }, between_complex(2, 1, 5, 1));
-  add("fft2", dims({2, 3, 4, 2}), [](auto& t) { return fft2(t); }, between_complex(2, 3, 4, -1));
-  add("ifft2", dims({3, 4, 2}), [](auto& t) { return ifft2(t); }, between_complex(1, 3, 4, 1));
-  add("rfft", dims({3, 6}), [](auto& t) { return rfft(t); }, from_real(3, 1, 6));
-  add("rfft of an odd size", dims({2, 7}), [](auto& t) { return rfft(t); }, from_real(2, 1, 7));
-  add("rfft2", dims({2, 3, 4}), [](auto& t) { return rfft2(t); }, from_real(2, 3, 4));
-  add("irfft", dims({2, 4, 2}), [](auto& t) { return irfft(t); }, from_spectrum(2, 1, 6));
-  add("irfft to an odd size", dims({2, 4, 2}), [](auto& t) { return irfft(t, 7); }, from_spectrum(2, 1, 7));
-  add("irfft2", dims({3, 3, 2}), [](auto& t) { return irfft2(t); }, from_spectrum(1, 3, 4));
+  add(
+      "fft", dims({2, 6, 2}), [](auto& t) { return fft(t); }, between_complex(2, 1, 6, -1));
+  add(
+      "ifft", dims({2, 5, 2}), [](auto& t) { return ifft(t); }, between_complex(2, 1, 5, 1));
+  add(
+      "fft2", dims({2, 3, 4, 2}), [](auto& t) { return fft2(t); }, between_complex(2, 3, 4, -1));
+  add(
+      "ifft2", dims({3, 4, 2}), [](auto& t) { return ifft2(t); }, between_complex(1, 3, 4, 1));
+  add(
+      "rfft", dims({3, 6}), [](auto& t) { return rfft(t); }, from_real(3, 1, 6));
+  add(
+      "rfft of an odd size", dims({2, 7}), [](auto& t) { return rfft(t); }, from_real(2, 1, 7));
+  add(
+      "rfft2", dims({2, 3, 4}), [](auto& t) { return rfft2(t); }, from_real(2, 3, 4));
+  add(
+      "irfft", dims({2, 4, 2}), [](auto& t) { return irfft(t); }, from_spectrum(2, 1, 6));
+  add(
+      "irfft to an odd size", dims({2, 4, 2}), [](auto& t) { return irfft(t, 7); }, from_spectrum(2, 1, 7));
+  add(
+      "irfft2", dims({3, 3, 2}), [](auto& t) { return irfft2(t); }, from_spectrum(1, 3, 4));
   return r;
 }
 

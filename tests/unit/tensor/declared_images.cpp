@@ -7,7 +7,9 @@ namespace rille::tensor::declared {
 
 namespace {
 
-struct Sizes { int n, c, h, w, o, kh, kw; };
+struct Sizes {
+  int n, c, h, w, o, kh, kw;
+};
 
 int windows(int size, int window, int stride, int padding, int dilation) {
   return (size + 2 * padding - (window - 1) * dilation - 1) / stride + 1;
@@ -82,7 +84,8 @@ Numbers normalised(const std::vector<Numbers>& in, int channels, int per, bool w
     for (int g = 0; g < channels / per; ++g) {
       const auto each = [&](auto f) {
         for (int m = n; m < (whole_batch ? batch : n + 1); ++m)
-          for (int c = g * per; c < (g + 1) * per; ++c) for (int i = 0; i < s; ++i) f(at(m, c, i), c);
+          for (int c = g * per; c < (g + 1) * per; ++c)
+            for (int i = 0; i < s; ++i) f(at(m, c, i), c);
       };
       double count = 0, mean = 0, var = 0;
       each([&](auto k, int) { mean += in[0][k], ++count; });
@@ -122,12 +125,18 @@ Numbers spread_out(const std::vector<Numbers>& in, Sizes z, const Convolution& h
 Operation transposed(const char* name, Sizes z, Convolution how, Pair2 more, bool bias, int oh, int ow) {
   std::vector<Argument> arguments{{dims({z.n, z.c, z.h, z.w})}, {dims({z.c, z.o / how.groups, z.kh, z.kw})}};
   if (bias) arguments.push_back({dims({z.o})});
-  return {name, arguments, [=](auto& t) { return conv_transpose2d(t[0], t[1], bias ? t[2] : Tensor{}, how, more); },
-          [=](auto& in) { return spread_out(in, z, how, oh, ow); }, true, floats, bias ? 2.0 : 1.0};
+  return {name,
+          arguments,
+          [=](auto& t) { return conv_transpose2d(t[0], t[1], bias ? t[2] : Tensor{}, how, more); },
+          [=](auto& in) { return spread_out(in, z, how, oh, ow); },
+          true,
+          floats,
+          bias ? 2.0 : 1.0};
 }
 
 // [2, 2, 5, 4] as `rows` x `columns` pixels that are where `at` says: on the axis of n pixels, the i-th of m.
-template <class At> Numbers resized(const Numbers& x, int rows, int columns, At at) {
+template <class At>
+Numbers resized(const Numbers& x, int rows, int columns, At at) {
   Numbers out;
   const auto part = [](double place, int pixel) { return std::max(0.0, 1 - std::fabs(place - pixel)); };
   for (int p = 0; p < 4; ++p)
@@ -143,7 +152,9 @@ template <class At> Numbers resized(const Numbers& x, int rows, int columns, At 
 }
 
 Operation resizing(const char* name, Interpolation how, double (*at)(int i, int n, int m)) {
-  return {name, {{dims({2, 2, 5, 4})}}, [=](auto& t) { return interpolate(t[0], how); },
+  return {name,
+          {{dims({2, 2, 5, 4})}},
+          [=](auto& t) { return interpolate(t[0], how); },
           [=](auto& in) { return resized(in[0], int(how.size[0]), int(how.size[1]), at); }};
 }
 
@@ -155,8 +166,12 @@ std::vector<Operation> images() {
   r.push_back(convolution("conv2d of each channel", {1, 3, 5, 5, 3, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 3}, true));
   r.push_back({"conv1d",
                {{dims({2, 3, 7})}, {dims({4, 3, 3})}, {dims({4})}},
-               [](auto& t) { return conv1d(t[0], t[1], t[2], {{1, 2}, {0, 1}}); },
-               [](auto& in) { return convolved(in, {2, 3, 1, 7, 4, 1, 3}, {{1, 2}, {0, 1}}); }});
+               [](auto& t) {
+                 return conv1d(t[0], t[1], t[2], {{1, 2}, {0, 1}});
+               },
+               [](auto& in) {
+                 return convolved(in, {2, 3, 1, 7, 4, 1, 3}, {{1, 2}, {0, 1}});
+               }});
   r.push_back(transposed("conv_transpose2d", {2, 3, 4, 3, 2, 3, 2}, {}, {0, 0}, true, 6, 4));
   r.push_back(transposed("conv_transpose2d without bias", {1, 2, 3, 3, 3, 2, 2}, {{2, 2}}, {0, 0}, false, 6, 6));
   r.push_back(transposed("conv_transpose2d, all options", {2, 4, 3, 4, 6, 3, 2}, {{2, 3}, {1, 2}, {2, 1}, 2}, {1, 2},
@@ -164,18 +179,14 @@ std::vector<Operation> images() {
   const auto nearest = [](int i, int n, int m) { return double(i * n / m); };
   r.push_back(resizing("interpolate nearest", {{8, 7}}, nearest));
   r.push_back(resizing("interpolate nearest, smaller", {{2, 3}}, nearest));
-  r.push_back(resizing("interpolate bilinear", {{9, 6}, true}, [](int i, int n, int m) {
-    return std::max(0.0, (i + 0.5) * n / m - 0.5);
-  }));
-  r.push_back(resizing("interpolate bilinear, smaller", {{3, 2}, true}, [](int i, int n, int m) {
-    return std::max(0.0, (i + 0.5) * n / m - 0.5);
-  }));
-  r.push_back(resizing("interpolate between corners", {{7, 1}, true, true}, [](int i, int n, int m) {
-    return m > 1 ? double(i) * (n - 1) / (m - 1) : 0.0;
-  }));
-  r.push_back(resizing("interpolate by a scale", {{12, 10}, true, false, {1 / 2.5, 1 / 2.5}}, [](int i, int, int) {
-    return std::max(0.0, (i + 0.5) / 2.5 - 0.5);
-  }));
+  r.push_back(resizing("interpolate bilinear", {{9, 6}, true},
+                       [](int i, int n, int m) { return std::max(0.0, (i + 0.5) * n / m - 0.5); }));
+  r.push_back(resizing("interpolate bilinear, smaller", {{3, 2}, true},
+                       [](int i, int n, int m) { return std::max(0.0, (i + 0.5) * n / m - 0.5); }));
+  r.push_back(resizing("interpolate between corners", {{7, 1}, true, true},
+                       [](int i, int n, int m) { return m > 1 ? double(i) * (n - 1) / (m - 1) : 0.0; }));
+  r.push_back(resizing("interpolate by a scale", {{12, 10}, true, false, {1 / 2.5, 1 / 2.5}},
+                       [](int i, int, int) { return std::max(0.0, (i + 0.5) / 2.5 - 0.5); }));
   const Pooling plain{{2, 2}, {2, 2}}, odd{{3, 2}, {2, 1}, {1, 1}}, apart{{2, 2}, {1, 1}, {0, 0}, {2, 1}};
   const Argument image{dims({2, 2, 5, 4})};
   for (const auto& [name, how] :
@@ -189,14 +200,21 @@ std::vector<Operation> images() {
                                  [](auto x, double) { return *std::max_element(x.begin(), x.end()); });
                  }});
   }
-  r.push_back({"avg_pool2d", {image}, [=](auto& t) { return avg_pool2d(t[0], odd); }, [=](auto& in) {
-                 return pooled(in[0], 4, 5, 4, odd, [](auto x, double all) { return total(x) / all; });
-               }});
-  r.push_back({"avg_pool2d without padding's zeros", {image}, [=](auto& t) { return avg_pool2d(t[0], odd, false); },
+  r.push_back(
+      {"avg_pool2d",
+       {image},
+       [=](auto& t) { return avg_pool2d(t[0], odd); },
+       [=](auto& in) { return pooled(in[0], 4, 5, 4, odd, [](auto x, double all) { return total(x) / all; }); }});
+  r.push_back({"avg_pool2d without padding's zeros",
+               {image},
+               [=](auto& t) { return avg_pool2d(t[0], odd, false); },
                [=](auto& in) {
                  return pooled(in[0], 4, 5, 4, odd, [](auto x, double) { return total(x) / double(x.size()); });
                }});
-  r.push_back({"adaptive_avg_pool2d", {image}, [](auto& t) { return adaptive_avg_pool2d(t[0], 3, 2); }, [](auto& in) {
+  r.push_back({"adaptive_avg_pool2d",
+               {image},
+               [](auto& t) { return adaptive_avg_pool2d(t[0], 3, 2); },
+               [](auto& in) {
                  Numbers out;
                  const int from[] = {0, 1, 3}, to[] = {2, 4, 5};
                  for (int p = 0; p < 4; ++p)
@@ -210,11 +228,16 @@ std::vector<Operation> images() {
                  return out;
                }});
   const std::vector<Argument> affine{{dims({2, 4, 6})}, {dims({4})}, {dims({4})}};
-  r.push_back({"batch_norm", affine, [](auto& t) { return batch_norm(t[0], {t[1], t[2], {}, {}}); },
+  r.push_back({"batch_norm", affine,
+               [](auto& t) {
+                 return batch_norm(t[0], {t[1], t[2], {}, {}});
+               },
                [](auto& in) { return normalised(in, 4, 1, true); }, true, floats, 3});
   r.push_back({"batch_norm, evaluated",
                {affine[0], affine[1], affine[2], {dims({4}), -1, 1, false}, {dims({4}), 0.5, 2, false}},
-               [](auto& t) { return batch_norm(t[0], {t[1], t[2], t[3], t[4], false}); },
+               [](auto& t) {
+                 return batch_norm(t[0], {t[1], t[2], t[3], t[4], false});
+               },
                [](auto& in) {
                  Numbers out;
                  for (std::size_t i = 0; i < in[0].size(); ++i) {
@@ -223,7 +246,9 @@ std::vector<Operation> images() {
                  }
                  return out;
                },
-               true, floats, 3});
+               true,
+               floats,
+               3});
   r.push_back({"group_norm", affine, [](auto& t) { return group_norm(t[0], 2, t[1], t[2]); },
                [](auto& in) { return normalised(in, 4, 2, false); }, true, floats, 3});
   return r;

@@ -53,17 +53,17 @@ std::vector<Operation> networks() {
                {{dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}, {dims({1, 2, 70, 4})}},
                [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); },
                [](auto& in) { return attention_of(in, 2, 70, 70, 4, true); }});
-  r.push_back({"attention causal, more keys than queries",   // of a second tile a part, of widths that are no vectors
+  r.push_back({"attention causal, more keys than queries",  // of a second tile a part, of widths that are no vectors
                {{dims({1, 1, 18, 6})}, {dims({1, 1, 69, 6})}, {dims({1, 1, 69, 6})}},
                [](auto& t) { return scaled_dot_product_attention(t[0], t[1], t[2], true); },
                [](auto& in) { return attention_of(in, 1, 18, 69, 6, true); }});
-  r.push_back({"attention of one projection", {{dims({2, 3, 12})}},   // [b, t, 3 h d], h = 2, d = 2
+  r.push_back({"attention of one projection",
+               {{dims({2, 3, 12})}},  // [b, t, 3 h d], h = 2, d = 2
                [](auto& t) -> Result<Tensor> {
                  auto parts = get(chunk(t[0], 3, 2));
                  for (auto& p : parts) p = get(transpose(get(reshape(p, dims({2, 3, 2, 2}))), 1, 2));
                  return reshape(
-                     get(transpose(get(scaled_dot_product_attention(parts[0], parts[1], parts[2], true)), 1,
-                                   2)),
+                     get(transpose(get(scaled_dot_product_attention(parts[0], parts[1], parts[2], true)), 1, 2)),
                      dims({2, 3, 4}));
                },
                [](auto& in) {
@@ -73,15 +73,13 @@ std::vector<Operation> networks() {
                      for (int k = 0; k < 3; ++k)
                        for (int h = 0; h < 2; ++h)
                          for (int d = 0; d < 2; ++d)
-                           qkv[k][((b * 2 + h) * 3 + t) * 2 + d] =
-                               in[0][(b * 3 + t) * 12 + k * 4 + h * 2 + d];
+                           qkv[k][((b * 2 + h) * 3 + t) * 2 + d] = in[0][(b * 3 + t) * 12 + k * 4 + h * 2 + d];
                  const auto o = attention_of(qkv, 4, 3, 3, 2, true);
                  Numbers out(24);
                  for (int b = 0; b < 2; ++b)
                    for (int t = 0; t < 3; ++t)
                      for (int h = 0; h < 2; ++h)
-                       for (int d = 0; d < 2; ++d)
-                         out[(b * 3 + t) * 4 + h * 2 + d] = o[((b * 2 + h) * 3 + t) * 2 + d];
+                       for (int d = 0; d < 2; ++d) out[(b * 3 + t) * 4 + h * 2 + d] = o[((b * 2 + h) * 3 + t) * 2 + d];
                  return out;
                }});
   r.push_back({"layer_norm",
@@ -114,9 +112,7 @@ std::vector<Operation> networks() {
                }});
   r.push_back({"dropout",
                {a34},
-               [](auto& t) {
-                 return mul(get(dropout(t[0], 0.5)), 0);
-               },
+               [](auto& t) { return mul(get(dropout(t[0], 0.5)), 0); },
                [](auto& in) { return Numbers(in[0].size(), 0.0); }});
   return r;
 }

@@ -20,10 +20,11 @@ std::vector<Operation> shapes() {
                  return out;
                }});
   r.push_back({"permute", {{dims({2, 1, 3})}}, [](auto& t) { return permute(t[0], dims({1, 0, 2})); }, same});
-  r.push_back({"narrow", {a34}, [](auto& t) { return narrow(t[0], 1, 1, 2); }, [](auto& in) {
-                 return Numbers{in[0][1], in[0][2], in[0][5], in[0][6], in[0][9], in[0][10]};
-               }});
-  const auto each_step = [](std::int64_t start, std::int64_t end, std::int64_t step) {   // of the middle of [2, 7, 3]
+  r.push_back({"narrow",
+               {a34},
+               [](auto& t) { return narrow(t[0], 1, 1, 2); },
+               [](auto& in) { return Numbers{in[0][1], in[0][2], in[0][5], in[0][6], in[0][9], in[0][10]}; }});
+  const auto each_step = [](std::int64_t start, std::int64_t end, std::int64_t step) {  // of the middle of [2, 7, 3]
     return Operation{"slice from " + std::to_string(start) + " in steps of " + std::to_string(step),
                      {{dims({2, 7, 3})}},
                      [=](auto& t) { return slice(t[0], 1, start, end, step); },
@@ -43,11 +44,21 @@ std::vector<Operation> shapes() {
                {a34},
                [](auto& t) { return select(t[0], 0, -1); },
                [](auto& in) { return Numbers(in[0].begin() + 8, in[0].end()); }});
-  r.push_back({"expand", {{dims({2, 1})}}, [](auto& t) { return expand(t[0], dims({3, -1, 2})); }, [](auto& in) {
+  r.push_back({"expand",
+               {{dims({2, 1})}},
+               [](auto& t) {
+                 return expand(t[0], dims({3, -1, 2}));
+               },
+               [](auto& in) {
                  const double a = in[0][0], b = in[0][1];
                  return Numbers{a, a, b, b, a, a, b, b, a, a, b, b};
                }});
-  r.push_back({"cat", {a34, {dims({3, 2})}}, [](auto& t) { return cat({t[0], t[1]}, 1); }, [](auto& in) {
+  r.push_back({"cat",
+               {a34, {dims({3, 2})}},
+               [](auto& t) {
+                 return cat({t[0], t[1]}, 1);
+               },
+               [](auto& in) {
                  Numbers out;
                  for (int i = 0; i < 3; ++i) {
                    out.insert(out.end(), in[0].begin() + i * 4, in[0].begin() + i * 4 + 4);

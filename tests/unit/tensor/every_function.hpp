@@ -10,8 +10,8 @@ inline std::vector<Tensor> functions_of(const Tensor& x) {
   const auto near = get(add(get(mul(x, 0.25)), 1.5));
   std::vector<Tensor> out;
   const auto push = [&](Result<Tensor> t) { out.push_back(get(std::move(t))); };
-  for (auto* f : {&neg, &abs, &exp, &expm1, &tanh, &sigmoid, &relu, &sin, &cos, &tan, &asin, &acos, &atan, &sinh, &cosh,
-                  &erf, &silu, &hardswish, &hardsigmoid, &sign, &floor, &ceil, &round, &trunc})
+  for (auto* f : {&neg,  &abs,  &exp,  &expm1, &tanh, &sigmoid,   &relu,        &sin,  &cos,   &tan,  &asin,  &acos,
+                  &atan, &sinh, &cosh, &erf,   &silu, &hardswish, &hardsigmoid, &sign, &floor, &ceil, &round, &trunc})
     push((*f)(x));
   for (auto* f : {&log, &sqrt, &rsqrt, &log1p}) push((*f)(near));
   push(gelu(x));

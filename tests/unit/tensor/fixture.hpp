@@ -22,7 +22,9 @@ T get(Result<T> r) {
   if (!r) FAIL(r.error().summary());
   return std::move(r).value();
 }
-inline void get(Result<void> r) { if (!r) FAIL(r.error().summary()); }
+inline void get(Result<void> r) {
+  if (!r) FAIL(r.error().summary());
+}
 
 inline Dims dims(std::initializer_list<std::int64_t> sizes) {
   Dims d;

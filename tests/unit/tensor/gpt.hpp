@@ -11,7 +11,9 @@
 
 namespace rille::tensor {
 
-struct GptConfig { std::int64_t layers = 4, heads = 4, width = 128, context = 128, vocab = 256; };
+struct GptConfig {
+  std::int64_t layers = 4, heads = 4, width = 128, context = 128, vocab = 256;
+};
 
 struct Gpt {
   GptConfig config;
@@ -35,7 +37,12 @@ struct Gpt {
       m.parameters.emplace_back(std::move(name), p);
       return success();
     };
-    const auto two = [](std::int64_t a, std::int64_t b) { Dims d; d.push(a); d.push(b); return d; };
+    const auto two = [](std::int64_t a, std::int64_t b) {
+      Dims d;
+      d.push(a);
+      d.push(b);
+      return d;
+    };
     const auto w = c.width;
     RILLE_CHECK(add_normal("wte", two(c.vocab, w), 0.02));
     RILLE_CHECK(add_normal("wpe", two(c.context, w), 0.02));

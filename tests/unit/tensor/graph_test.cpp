@@ -35,7 +35,7 @@ TEST_CASE("what nobody holds does not run, and memory returns to zero", "[unit][
   auto g = new_graph();
   {
     auto x = get(randn(*g, dims({1000})));
-    for (int i = 0; i < 100; ++i) get(mul(x, i));   // dropped at once
+    for (int i = 0; i < 100; ++i) get(mul(x, i));  // dropped at once
     auto y = get(add(x, 1));
     get(g->item_blocking(get(sum(y))));
     CHECK(g->device()->memory().allocations <= 5);
@@ -55,7 +55,7 @@ TEST_CASE("a chain of fifty thousand pending operations is flushed, and undone w
   get(x.set_requires_grad(true));
   auto y = x;
   for (int i = 0; i < 50000; ++i) y = get(add(y, 1));
-  y = {};                                            // a long tape, let go
+  y = {};  // a long tape, let go
 }
 
 TEST_CASE("an error of a kernel reaches the reader, and nothing else is harmed", "[unit][tensor]") {
@@ -68,7 +68,7 @@ TEST_CASE("an error of a kernel reaches the reader, and nothing else is harmed",
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::invalid);
   CHECK(r.error().message == "embedding: id 9 at position 1; the table has rows 0 to 3");
-  CHECK(numbers(total) == std::vector<double>{0});   // the update was skipped
+  CHECK(numbers(total) == std::vector<double>{0});  // the update was skipped
   CHECK_FALSE(g->read_blocking(get(mul(bad, 2))).ok());
   CHECK(numbers(w) == std::vector<double>(12, 1));
 }
@@ -83,9 +83,9 @@ TEST_CASE("an error nobody read is told by synchronize, once", "[unit][tensor]")
 TEST_CASE("out of memory names what is live; the work goes on when there is room", "[unit][tensor]") {
   auto g = new_graph();
   g->device()->set_memory_limit(10 << 20);
-  auto big = get(ones(*g, dims({2 << 20})));         // 8 MiB
+  auto big = get(ones(*g, dims({2 << 20})));  // 8 MiB
   get(g->synchronize_blocking());
-  auto more = get(full(*g, dims({1 << 20}), 3));     // 4 MiB more than there is
+  auto more = get(full(*g, dims({1 << 20}), 3));  // 4 MiB more than there is
   const auto r = g->read_blocking(get(sum(more)));
   REQUIRE_FALSE(r.ok());
   CHECK(r.error().kind == ErrorKind::memory);
@@ -99,11 +99,12 @@ TEST_CASE("a tensor for which there is no memory takes no other with it", "[unit
   auto g = new_graph();
   g->device()->set_memory_limit(10 << 20);
   auto small = get(ones(*g, dims({8})));
-  auto huge = get(ones(*g, dims({4 << 20})));        // 16 MiB
+  auto huge = get(ones(*g, dims({4 << 20})));  // 16 MiB
   auto after = get(mul(small, 3));
   auto read = [&](const Tensor& t) {
     auto promise = std::make_shared<std::promise<Result<HostData>>>();
-    g->read(t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); }, true);
+    g->read(
+        t, [promise](Result<HostData> r) { promise->set_value(std::move(r)); }, true);
     return promise->get_future().get();
   };
   CHECK(read(after).ok());

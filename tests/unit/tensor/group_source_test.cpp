@@ -12,7 +12,7 @@
 namespace rille::tensor {
 namespace {
 
-std::set<std::string>* sources = nullptr;          // of the groups that ran; the lane fills it
+std::set<std::string>* sources = nullptr;  // of the groups that ran; the lane fills it
 
 void noted(const Op& op, const kernels::Call& c) {
   if (&op == &op_of(OpId::fused))
@@ -36,14 +36,12 @@ TEST_CASE("groups become cubins for every architecture", "[unit][tensor]") {
     auto leaf = get(full(*g, dims({40}), 0.0, dtype));
     get(leaf.set_requires_grad(true));
     Compiled c(g);
-    replayed(c, {x}, [&](const std::vector<Tensor>& in) {
-      return with_gradients(in[0], leaf);
-    });
+    replayed(c, {x}, [&](const std::vector<Tensor>& in) { return with_gradients(in[0], leaf); });
     get(g->synchronize_blocking());
   }
   g->impl().queue->instead = nullptr;
   CHECK(all.size() > 8);
-  ::setenv("RILLE_CUDA_WITHOUT", "headers", 1);      // as where only libnvrtc lies
+  ::setenv("RILLE_CUDA_WITHOUT", "headers", 1);  // as where only libnvrtc lies
   for (const auto& source : all) {
     for (const char* arch : {"sm_75", "sm_90"}) {
       const auto built = device::build_group(source, arch, "");
@@ -54,7 +52,7 @@ TEST_CASE("groups become cubins for every architecture", "[unit][tensor]") {
   ::unsetenv("RILLE_CUDA_WITHOUT");
   int n = 0;
   const char* const archs[] = {"sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"};
-  for (const auto& source : all) {                 // each for one, and the first for all
+  for (const auto& source : all) {  // each for one, and the first for all
     for (const char* arch : archs) {
       if (n > 0 && arch != archs[n % 7]) continue;
       const auto built = device::build_group(source, arch, "");

@@ -29,8 +29,8 @@ inline Types numbers_of_all_types() {
 
 struct Argument {
   Dims shape;
-  double low = -2, high = 2;           // drawn between them
-  bool gradient = true;                // false: a mask, ids, statistics
+  double low = -2, high = 2;  // drawn between them
+  bool gradient = true;       // false: a mask, ids, statistics
 };
 
 struct Operation {
@@ -40,7 +40,7 @@ struct Operation {
   std::function<Numbers(const std::vector<Numbers>&)> reference;
   bool gradient = true;
   Types types = floats;
-  double slack = 1;                    // times the type's tolerance: for what rounds more than once
+  double slack = 1;  // times the type's tolerance: for what rounds more than once
 };
 
 using Reference = std::function<Numbers(const std::vector<Numbers>&)>;
@@ -64,7 +64,7 @@ inline Reference each(double (*f)(double)) {
     return out;
   };
 }
-inline Reference pairs(double (*f)(double, double)) {   // the second operand repeats
+inline Reference pairs(double (*f)(double, double)) {  // the second operand repeats
   return [f](const std::vector<Numbers>& in) {
     Numbers out;
     for (std::size_t i = 0; i < in[0].size(); ++i) out.push_back(f(in[0][i], in[1][i % in[1].size()]));

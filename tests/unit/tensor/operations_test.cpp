@@ -31,7 +31,7 @@ double tolerance_of(DType t) {
 Numbers draw(const Argument& a, std::mt19937& random) {
   std::uniform_real_distribution<double> u(a.low, a.high);
   Numbers out;
-  for (std::int64_t i = 0; i < a.shape.count(); ++i) out.push_back(double(float(u(random))));   // exact in f32
+  for (std::int64_t i = 0; i < a.shape.count(); ++i) out.push_back(double(float(u(random))));  // exact in f32
   return out;
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("each operation: its gradient", "[unit][tensor]") {
       const auto exact = inputs(*graph, o, held(mine), DType::f64, true);
       get(backward(weighted(get(o.run(mine)))));
       get(backward(weighted(get(o.run(exact)))));
-      Tensors gradients;                               // mine and the exact ones in turn
+      Tensors gradients;  // mine and the exact ones in turn
       for (std::size_t a = 0; a < values.size(); ++a) {
         if (!o.arguments[a].gradient) continue;
         REQUIRE(mine[a].grad());
@@ -159,7 +159,7 @@ TEST_CASE("each operation: its f64 gradient against finite differences", "[unit]
       if (!o.arguments[a].gradient) continue;
       const double h = 1e-5;
       const std::size_t step = 1 + values[a].size() / 24;
-      Tensors losses{in[a].grad()};                  // then both sides of each element
+      Tensors losses{in[a].grad()};  // then both sides of each element
       for (std::size_t i = 0; i < values[a].size(); i += step) {
         for (const double move : {-h, h}) {
           auto moved = values;
@@ -199,10 +199,11 @@ TEST_CASE("each operation: compiled is bit-equal to plain", "[unit][tensor]") {
       };
       std::vector<std::vector<std::byte>> want;
       Compiled compiled(graph);
-      for (int i = 0; i < 3; ++i) {                  // the first call runs the function as it is
+      for (int i = 0; i < 3; ++i) {  // the first call runs the function as it is
         graph->manual_seed(3);
         const auto got = get(call(compiled, in, fn));
-        if (i == 0) for (const auto& r : got) want.push_back(bits(get(contiguous(r.detach()))));
+        if (i == 0)
+          for (const auto& r : got) want.push_back(bits(get(contiguous(r.detach()))));
         REQUIRE(got.size() == want.size());
         for (std::size_t k = 0; k < got.size(); ++k) CHECK(bits(get(contiguous(got[k].detach()))) == want[k]);
       }

@@ -27,7 +27,10 @@ TEST_CASE("long rows, strides and reductions agree with plain loops", "[unit][te
   const auto v = numbers(x);
   double total = 0;
   Numbers columns(1003, 0);
-  for (std::size_t i = 0; i < v.size(); ++i) { total += v[i]; columns[i % 1003] += v[i]; }
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    total += v[i];
+    columns[i % 1003] += v[i];
+  }
   CHECK(get(graph->item_blocking(get(sum(x)))) == Approx(total).margin(1e-3));
   check_close(numbers(get(sum(x, {0}))), columns, 1e-5, "columns");
   check_close(numbers(get(sum(get(transpose(x, 0, 1)), {1}))), columns, 1e-5, "columns of the transpose");
@@ -45,9 +48,9 @@ TEST_CASE("types meet, and are kept", "[unit][tensor]") {
   CHECK(get(add(i, 0.5)).dtype() == DType::f32);
   CHECK(numbers(get(div(i, 2))) == Numbers{0, 0.5, 1, 1.5});
   CHECK(get(graph->item_blocking(get(sum(get(gt(i, 1)))))) == 2);
-  CHECK(numbers(get(cast(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.00390625, -2.5, 1e30})),
-                                  DType::bf16)),
-                         DType::f32)))[1] == -2.5);
+  CHECK(numbers(
+            get(cast(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.00390625, -2.5, 1e30})), DType::bf16)),
+                     DType::f32)))[1] == -2.5);
   CHECK(numbers(get(cast(get(from_numbers(*graph, dims({3}), DType::f32, {1.9, -1.9, 0})), DType::i64))) ==
         Numbers{1, -1, 0});
 }
@@ -66,8 +69,8 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(reshape(a, dims({4}))).find("[2, 3] to [4]") != std::string::npos);
   CHECK(message(narrow(a, 1, 2, 2)).find("narrow: 2 places from 2") == 0);
   CHECK(message(embedding(a, a)).find("embedding: ids of f32[2, 3]") == 0);
-  CHECK(message(cross_entropy(a, get(zeros(*graph, dims({3}), DType::i64))))
-            .find("logits [2, 3] with labels [3]") != std::string::npos);
+  CHECK(message(cross_entropy(a, get(zeros(*graph, dims({3}), DType::i64)))).find("logits [2, 3] with labels [3]") !=
+        std::string::npos);
   CHECK(message(softmax(a, 2)).find("dimension 3") != std::string::npos);
   CHECK(message(matmul(get(cast(a, DType::i64)), b)).find("matmul: i64[2, 3] and f32[4, 5]: want floating types") == 0);
   CHECK(message(matmul(get(cast(a, DType::bf16)), b)).find("bf16[2, 3] and f32[4, 5]: types differ") !=
@@ -79,8 +82,8 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(var(get(zeros(*graph, dims({1}))))).find("var: 1 elements of [1]") == 0);
   const auto i = get(zeros(*graph, dims({2, 2}), DType::i64));
   CHECK(message(gather(a, 1, a)) == "gather: f32[2, 3] with numbers of f32[2, 3]: want whole numbers");
-  CHECK(message(gather(a, 0, get(zeros(*graph, dims({2, 4}), DType::i64))))
-            .find("gather: [2, 3] along dimension 1") == 0);
+  CHECK(message(gather(a, 0, get(zeros(*graph, dims({2, 4}), DType::i64)))).find("gather: [2, 3] along dimension 1") ==
+        0);
   CHECK(message(scatter(a, 1, i, b)).find("scatter: values of [4, 5] at numbers of [2, 2]") == 0);
   CHECK(message(scatter(a, 1, i, i, true)).find("scatter_add: f32[2, 3] and i64[2, 2]") == 0);
   CHECK(message(index_select(a, 0, i)).find("index_select: [2, 3] by numbers of [2, 2]") == 0);
@@ -116,8 +119,8 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(einsum("ijk", {a})).find("'ijk' names 3 dimensions of [2, 3]") != std::string::npos);
   CHECK(message(einsum("ij->k", {a})).find("'k' of the result is in no operand") != std::string::npos);
   CHECK(message(fft(a)).find("fft: [2, 3]: want complex numbers") == 0);
-  CHECK(message(irfft(get(zeros(*graph, dims({4, 2}))), 9))
-            .find("irfft: [4, 2] to 9 numbers: they come from 5 bins") == 0);
+  CHECK(message(irfft(get(zeros(*graph, dims({4, 2}))), 9)).find("irfft: [4, 2] to 9 numbers: they come from 5 bins") ==
+        0);
   CHECK(message(prod(a, {2})).find("dimension 3") != std::string::npos);
   CHECK(message(cross_entropy(a, get(zeros(*graph, dims({2}), DType::i64)), -100, 2)).find("label smoothing of 2") !=
         std::string::npos);
@@ -179,7 +182,7 @@ TEST_CASE("batch_norm moves the running statistics", "[unit][tensor]") {
   how.running_var = get(ones(*graph, dims({2})));
   CHECK(numbers(get(batch_norm(x, how)))[0] == Approx(-1).epsilon(1e-4));
   check_close(numbers(how.running_mean), {0.2, 1.5}, 1e-6, "mean");
-  check_close(numbers(how.running_var), {0.9 + 0.1 * 2, 0.9 + 0.1 * 50}, 1e-6, "variance");   // divided by n - 1
+  check_close(numbers(how.running_var), {0.9 + 0.1 * 2, 0.9 + 0.1 * 50}, 1e-6, "variance");  // divided by n - 1
   how.training = false;
   CHECK(numbers(get(batch_norm(x, how)))[0] == Approx((1 - 0.2) / std::sqrt(1.1 + 1e-5)));
   CHECK(numbers(how.running_mean)[0] == Approx(0.2));
@@ -198,7 +201,7 @@ TEST_CASE("a half type far from zero is normalised with f32's digits", "[unit][t
     const std::vector<double> want{0, -2, 0.5, 3.5};
     check_close(numbers(get(batch_norm(x, how))), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
     Compiled call(graph);
-    for (int i = 0; i < 2; ++i) {                    // the trace, then its replay
+    for (int i = 0; i < 2; ++i) {  // the trace, then its replay
       const bool replayed = get(call.begin({x}, "")) == Compiled::Next::replayed;
       const auto y = replayed ? call.outputs() : get(call.end({get(batch_norm(call.arguments()[0], how))}));
       check_close(numbers(y[0]), want, t == DType::bf16 ? 8e-3 : 1e-3, name_of(t));
@@ -225,8 +228,8 @@ TEST_CASE("random numbers: repeatable, and of the right kind", "[unit][tensor]")
   const auto r = numbers(get(randint(*graph, -3, 3, dims({1000}))));
   CHECK(*std::min_element(r.begin(), r.end()) == -3);
   CHECK(*std::max_element(r.begin(), r.end()) == 2);
-  const auto picks = numbers(get(multinomial(
-      get(expand(get(from_numbers(*graph, dims({1, 3}), DType::f32, {1, 0, 3})), dims({4000, 3}))))));
+  const auto picks = numbers(
+      get(multinomial(get(expand(get(from_numbers(*graph, dims({1, 3}), DType::f32, {1, 0, 3})), dims({4000, 3}))))));
   CHECK(std::count(picks.begin(), picks.end(), 1.0) == 0);
   CHECK(double(std::count(picks.begin(), picks.end(), 2.0)) == Approx(3000).margin(150));
 }

@@ -42,8 +42,8 @@ TEST_CASE("adam corrects each parameter by the steps that it has made itself", "
   std::vector<Tensor> p;
   for (int i = 0; i < 4; ++i) p.push_back(leaf(*g, dims({1}), {1 + 0.5 * i}));
   const Adam how{0.8, 0.9, 1e-6};
-  auto opt = get(Optimizer::create({{{{"a", p[0]}, {"b", p[1]}, {"c", p[2]}}, 0.1, 0, how},
-                                    {{{"d", p[3]}}, 0.1, 0, how}}));
+  auto opt =
+      get(Optimizer::create({{{{"a", p[0]}, {"b", p[1]}, {"c", p[2]}}, 0.1, 0, how}, {{{"d", p[3]}}, 0.1, 0, how}}));
   double want[4] = {1, 1.5, 2, 2.5}, m[4] = {}, v[4] = {};
   int steps[4] = {};
   for (int step = 0; step < 6; ++step) {
@@ -61,7 +61,8 @@ TEST_CASE("adam corrects each parameter by the steps that it has made itself", "
     for (std::size_t i = 0; i < 4; ++i) CHECK(numbers(p[i])[0] == Approx(want[i]).epsilon(1e-12));
   }
   const auto state = [&](const std::string& name) {
-    for (const auto& [known, t] : opt.state()) if (known == name) return numbers(t)[0];
+    for (const auto& [known, t] : opt.state())
+      if (known == name) return numbers(t)[0];
     return -1.0;
   };
   CHECK(state("step") == 6);
@@ -119,7 +120,7 @@ TEST_CASE("muon on one row is its direction, as long as the polynomial says", "[
       u[i] = 0.4 * grad + 0.6 * m[i];
       length += u[i] * u[i];
     }
-    double s = 1;                                    // its one singular value, after norming
+    double s = 1;  // its one singular value, after norming
     for (int k = 0; k < 2; ++k) s = 3.4445 * s - 4.7750 * s * s * s + 2.0315 * s * s * s * s * s;
     for (int i = 0; i < 2; ++i) want[i] = want[i] * (1 - 0.5 * 0.1) - 0.5 * s * u[i] / std::sqrt(length);
   }
@@ -177,19 +178,20 @@ TEST_CASE("a gradient that is not finite changes the loss scale and nothing else
     get(update.end({loss}));
   };
   const auto state = [&](const char* name) {
-    for (const auto& [known, t] : opt.state()) if (known == name) return numbers(t);
+    for (const auto& [known, t] : opt.state())
+      if (known == name) return numbers(t);
     FAIL(name);
     return std::vector<double>{};
   };
   const double inf = std::numeric_limits<double>::infinity();
   step(1);
   step(1);
-  CHECK(state("loss_scale")[0] == 2048);             // two good ones: it grew
+  CHECK(state("loss_scale")[0] == 2048);  // two good ones: it grew
   step(1);
   const auto before = numbers(p);
   const auto m = state("momentum.p"), v = state("exp_avg_sq.q");
   CHECK(state("step")[0] == 3);
-  step(inf);                                         // a replay
+  step(inf);  // a replay
   CHECK(state("loss_scale")[0] == 512);
   CHECK(state("loss_scale.good")[0] == 0);
   CHECK(state("step")[0] == 3);
@@ -210,11 +212,11 @@ TEST_CASE("a scaled loss trains as an unscaled one", "[unit][tensor]") {
     cubes(a);
     get(plain.step());
     get(backward(get(scaled.scaled(get(sum(get(mul(get(mul(b, b)), b))))))));
-    get(scaled.unscale());                           // for clipping, before the step
+    get(scaled.unscale());  // for clipping, before the step
     CHECK(numbers(b.grad())[0] < 100);
     get(scaled.step());
   }
-  CHECK(numbers(a) == numbers(b));                   // powers of two scale exactly
+  CHECK(numbers(a) == numbers(b));  // powers of two scale exactly
   cubes(b);
   CHECK(scaled.step().error().message.find("was not scaled") != std::string::npos);
   CHECK(plain.scaled(a).error().kind == ErrorKind::state);

@@ -55,7 +55,7 @@ class Program {
       case 10: return push(cast(get(cast(a, dtype_ == DType::f64 ? DType::f32 : DType::bf16)), dtype_));
       case 11: return push(permute(get(reshape(a, dims({6, 5, 4}))), dims({2, 0, 1})));
       case 12: return push(reshape(a, below(chance_, 2) ? dims({30, 4}) : dims({6, 20})));
-      case 13: {                                     // what is read later must be of before or after, as written
+      case 13: {  // what is read later must be of before or after, as written
         auto written = get(mul(a, 1.0));
         values_.push_back(get(neg(written)));
         REQUIRE(add_(written, beside(a)).ok());
@@ -76,7 +76,7 @@ class Program {
 inline bool same_bits(const Tensor& a, const Tensor& b) { return a.shape() == b.shape() && bits(a) == bits(b); }
 
 inline std::vector<Tensor> replayed(Compiled& c, const std::vector<Tensor>& in,
-                             const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn) {
+                                    const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn) {
   std::vector<Tensor> out;
   for (int call = 0; call < 3; ++call)
     out = get(c.begin(in)) == Compiled::Next::replayed ? c.outputs() : get(c.end(fn(c.arguments())));

@@ -55,7 +55,7 @@ TEST_CASE("what was written since is not computed again from", "[unit][tensor]")
   auto g = new_graph();
   auto state = get(full(*g, dims({8}), 2));
   const auto fn = [&](const std::vector<Tensor>& in) {
-    const auto early = get(mul(state, in[0]));       // of the state as it was
+    const auto early = get(mul(state, in[0]));  // of the state as it was
     auto x = get(sum(early));
     for (int i = 0; i < 20; ++i) x = get(sum(get(reshape(get(add(x, 1)), dims({1})))));
     get(add_(state, in[0]));

@@ -35,8 +35,8 @@ double worst(const Tensor& a, const Tensor& b) {
 
 TEST_CASE("softmax along columns is softmax along rows of the turned matrix", "[unit][tensor]") {
   auto graph = new_graph();
-  const std::pair<DType, double> types[] = {{DType::f64, 1e-13}, {DType::f32, 2e-6}, {DType::bf16, 1e-2},
-                                            {DType::f16, 2e-3}};
+  const std::pair<DType, double> types[] = {
+      {DType::f64, 1e-13}, {DType::f32, 2e-6}, {DType::bf16, 1e-2}, {DType::f16, 2e-3}};
   for (const Along f : {Along(&softmax), Along(&log_softmax)}) {
     for (const auto& [dtype, tolerance] : types) {
       for (const auto& shape : {dims({2, 130, 530}), dims({300, 512}), dims({3, 1, 8}), dims({1, 65, 3, 21})}) {
@@ -63,7 +63,8 @@ TEST_CASE("columns have the ends of rows: infinities and NaN", "[unit][tensor]")
   const double inf = HUGE_VAL, nan = std::nan("");
   std::vector<double> x(3 * 8, 1);
   const std::vector<double> ends[] = {{inf, 0, 0}, {-inf, 0, 0}, {-inf, -inf, -inf}, {nan, 0, 0}, {100, -100, 0}};
-  for (std::size_t k = 0; k < 5; ++k) for (std::size_t i = 0; i < 3; ++i) x[i * 8 + k] = ends[k][i];
+  for (std::size_t k = 0; k < 5; ++k)
+    for (std::size_t i = 0; i < 3; ++i) x[i * 8 + k] = ends[k][i];
   const auto columns = get(from_numbers(*graph, dims({3, 8}), DType::f32, x));
   for (const Along f : {Along(&softmax), Along(&log_softmax)}) {
     const auto got = numbers(get(f(columns, 0)));
@@ -95,9 +96,8 @@ TEST_CASE("rows in half types are those in f32, rounded", "[unit][tensor]") {
       same("layer_norm, plain", get(layer_norm(x, {}, {})), get(layer_norm(wide(x), {}, {})));
       same("rms_norm", get(rms_norm(x, w)), get(rms_norm(wide(x), wide(w))));
       const auto slopes = with_gradient(x, g, [&](const Tensor& t) { return layer_norm(t, w, b); });
-      const auto exact = with_gradient(wide(x), wide(g), [&](const Tensor& t) {
-        return layer_norm(t, wide(w), wide(b));
-      });
+      const auto exact =
+          with_gradient(wide(x), wide(g), [&](const Tensor& t) { return layer_norm(t, wide(w), wide(b)); });
       CHECK(worst(slopes.gradient, exact.gradient) < (half == DType::bf16 ? 2e-2 : 3e-3));
     }
   }

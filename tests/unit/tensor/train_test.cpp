@@ -42,7 +42,10 @@ TEST_CASE("one gradient reaching two leaves is two gradients", "[unit][tensor]")
 TEST_CASE("rules of backward", "[unit][tensor]") {
   auto g = new_graph();
   auto x = leaf(*g, dims({2}), {1, 2});
-  const auto kind = [](const Result<void>& r) { REQUIRE_FALSE(r.ok()); return r.error().kind; };
+  const auto kind = [](const Result<void>& r) {
+    REQUIRE_FALSE(r.ok());
+    return r.error().kind;
+  };
   CHECK(kind(backward(get(mul(x, 2)))) == ErrorKind::invalid);
   CHECK(kind(backward(get(sum(x.detach())))) == ErrorKind::state);
   const auto loss = get(sum(get(exp(x))));
@@ -73,7 +76,7 @@ TEST_CASE("the gradient of dropout passes where the value passed", "[unit][tenso
 TEST_CASE("adamw, against the formula", "[unit][tensor]") {
   auto g = new_graph();
   auto p = leaf(*g, dims({3}), {1, -2, 0.5});
-  auto still = leaf(*g, dims({1}), {4});             // never has a gradient
+  auto still = leaf(*g, dims({1}), {4});  // never has a gradient
   auto opt = get(Optimizer::create({{{{"p", p}, {"still", still}}, 0.1, 0.01}}));
   std::vector<double> want{1, -2, 0.5}, m(3), v(3);
   for (int step = 1; step <= 4; ++step) {
@@ -170,7 +173,7 @@ struct Training {
 
   Tensor step() {
     const auto x = get(contiguous(get(narrow(data, 1, 0, 16)))), y = get(contiguous(get(narrow(data, 1, 1, 16))));
-    if (!update) {                                   // as a compiled call draws: one random step per call
+    if (!update) {  // as a compiled call draws: one random step per call
       const auto r = graph->random_state();
       graph->set_random_state({r.seed, r.step + 1, 0});
       return body(x, y);
@@ -199,7 +202,7 @@ TEST_CASE("training repeats bit for bit, eager and compiled", "[unit][tensor]") 
   for (std::size_t i = 0; i < eager.model.parameters.size(); ++i) {
     CHECK(bits(eager.model.parameters[i].second) == bits(compiled.model.parameters[i].second));
   }
-  CHECK(get(eager.graph->item_blocking(eager.step())) < 2.5);   // ln 64 = 4.16: it learns
+  CHECK(get(eager.graph->item_blocking(eager.step())) < 2.5);  // ln 64 = 4.16: it learns
 }
 
 TEST_CASE("a restored state goes on bit for bit", "[unit][tensor]") {
@@ -216,7 +219,7 @@ TEST_CASE("a restored state goes on bit for bit", "[unit][tensor]") {
   const auto want = first.losses(6);
 
   auto second = Training::start(true);
-  second.losses(1);                                  // somewhere else entirely
+  second.losses(1);  // somewhere else entirely
   std::size_t i = 0;
   each_tensor(second, [&](Tensor t) {
     NoGrad guard(*second.graph);
@@ -247,10 +250,10 @@ TEST_CASE("the memory of a training is told by its parts", "[unit][tensor]") {
   own_unowned(w, "somebody else");
   auto o = get(Optimizer::create({{{{"w", w}, {"b", b}}, 0.1, 0, Adam{}}}));
   said("parameters of Linear 320 B in 2");
-  said("state of adamw at train.lua:7 768 B in 6");     // 256, 256, 64, 64; the step and the rate
+  said("state of adamw at train.lua:7 768 B in 6");  // 256, 256, 64, 64; the step and the rate
   const auto x = get(ones(*g, dims({4, 8})));
   auto loss = get(sum(get(gelu(get(linear(x, w, b))))));
-  said("activations kept for backward 128 B in 1");    // what gelu was given
+  said("activations kept for backward 128 B in 1");  // what gelu was given
   get(backward(loss));
   said("gradients 320 B in 2");
   silent("activations");

@@ -48,13 +48,13 @@ struct Fixture {
     if (from >= content.size())
       return w.answer(416, "", "Content-Range: bytes */" + std::to_string(content.size()) + "\r\n");
     w.answer(206, content.substr(from),
-             validator() + "Content-Range: bytes " + std::to_string(from) + "-" +
-                 std::to_string(content.size() - 1) + "/" + std::to_string(content.size()) + "\r\n");
+             validator() + "Content-Range: bytes " + std::to_string(from) + "-" + std::to_string(content.size() - 1) +
+                 "/" + std::to_string(content.size()) + "\r\n");
   }
   // The head of a whole answer and its first bytes only.
   void send_some(Wire& w, std::size_t bytes) {
-    w.send("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(content.size()) + "\r\n" + validator() +
-           "\r\n" + content.substr(0, bytes));
+    w.send("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(content.size()) + "\r\n" + validator() + "\r\n" +
+           content.substr(0, bytes));
   }
 };
 
@@ -97,8 +97,8 @@ TEST_CASE_METHOD(Fixture, "a cut transfer goes on where it stopped") {
     ++calls;
     if (calls == 1) return send_some(w, 100'000), w.cut();
     if (calls == 2) {  // a part of the rest, then silence
-      w.send("HTTP/1.1 206 X\r\nContent-Length: 200000\r\nContent-Range: bytes 100000-299999/300000\r\n" +
-             validator() + "\r\n" + content.substr(100'000, 50'000));
+      w.send("HTTP/1.1 206 X\r\nContent-Length: 200000\r\nContent-Range: bytes 100000-299999/300000\r\n" + validator() +
+             "\r\n" + content.substr(100'000, 50'000));
       return w.hold();
     }
     serve(r, w);

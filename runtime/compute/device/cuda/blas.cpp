@@ -64,7 +64,8 @@ struct Described {
   }
   ~Described() {
     if (preference) l.prefer_destroy(preference);
-    for (void* layout : {a, b, d}) if (layout) l.layout_destroy(layout);
+    for (void* layout : {a, b, d})
+      if (layout) l.layout_destroy(layout);
     if (desc) l.desc_destroy(desc);
   }
   Described(const Described&) = delete;
@@ -142,8 +143,8 @@ unsigned alignment(const void* p) {
 // The library's rules: a leading dimension that is a multiple of 8, 16 bytes of alignment; one matrix, as it is added.
 bool with_activation(const kernels::cuda::Launcher::Product& p, bool widens, BlasShape& s) {
   if (s.batches != 1 || widens || p.out->dtype == DType::f64) return false;
-  s.epilogue = (s.bias ? epilogue_bias : 0) |
-               (p.activation == kernels::Activation::relu ? epilogue_relu : epilogue_gelu);
+  s.epilogue =
+      (s.bias ? epilogue_bias : 0) | (p.activation == kernels::Activation::relu ? epilogue_relu : epilogue_gelu);
   if (!p.before) return true;
   Matrix before;
   const int r = p.before->shape.n;
@@ -237,23 +238,26 @@ std::string no_algorithm(const BlasShape& s, Status said) {
   char text[320];
   std::snprintf(text, sizeof text,
                 "no algorithm (status %d) for m %lld, n %lld, k %lld, %lld batches, types %d and %d, rows of %lld, "
-                "%lld and %lld%s%s, epilogue %d, aligned to %u, %u and %u bytes", said, static_cast<long long>(s.m),
-                static_cast<long long>(s.n), static_cast<long long>(s.k), static_cast<long long>(s.batches), s.type,
-                s.type_d, static_cast<long long>(s.lda), static_cast<long long>(s.ldb), static_cast<long long>(s.ldd),
-                s.transpose_a ? ", a turned" : "", s.transpose_b ? ", b turned" : "", s.epilogue, s.align_a, s.align_b,
-                s.align_d);
+                "%lld and %lld%s%s, epilogue %d, aligned to %u, %u and %u bytes",
+                said, static_cast<long long>(s.m), static_cast<long long>(s.n), static_cast<long long>(s.k),
+                static_cast<long long>(s.batches), s.type, s.type_d, static_cast<long long>(s.lda),
+                static_cast<long long>(s.ldb), static_cast<long long>(s.ldd), s.transpose_a ? ", a turned" : "",
+                s.transpose_b ? ", b turned" : "", s.epilogue, s.align_a, s.align_b, s.align_d);
   return text;
 }
 
 }  // namespace
 
-Blas::~Blas() { if (handle_) library().destroy(handle_); }
+Blas::~Blas() {
+  if (handle_) library().destroy(handle_);
+}
 
 const Blas::Plan* Blas::plan(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
   if (!ready()) return nullptr;
-  std::int64_t numbers[] = {s.m, s.n, s.k, s.transpose_a, s.transpose_b, s.lda, s.ldb, s.ldd, s.batches, s.stride_a,
-                            s.stride_b, s.stride_d, s.type, s.type_d, s.epilogue, s.ld_before,
-                            s.align_before, s.align_bias, s.accumulate, s.tf32, s.align_a, s.align_b, s.align_d};
+  std::int64_t numbers[] = {s.m,          s.n,      s.k,        s.transpose_a, s.transpose_b,  s.lda,
+                            s.ldb,        s.ldd,    s.batches,  s.stride_a,    s.stride_b,     s.stride_d,
+                            s.type,       s.type_d, s.epilogue, s.ld_before,   s.align_before, s.align_bias,
+                            s.accumulate, s.tf32,   s.align_a,  s.align_b,     s.align_d};
   const auto [found, fresh] = plans_.try_emplace(std::string(reinterpret_cast<const char*>(numbers), sizeof numbers));
   Plan& plan = found->second;
   if (fresh) {
@@ -262,8 +266,8 @@ const Blas::Plan* Blas::plan(const BlasShape& s, const kernels::cuda::Launcher::
     d.prefer(s);
     Result result{};
     int count = 0;
-    const Status said = d.good ? d.l.heuristic(handle_, d.desc, d.a, d.b, d.d, d.d, d.preference, 1, &result, &count)
-                               : described_badly;
+    const Status said =
+        d.good ? d.l.heuristic(handle_, d.desc, d.a, d.b, d.d, d.d, d.preference, 1, &result, &count) : described_badly;
     plan.good = said == 0 && count == 1 && result.state == 0 && result.scratch_bytes <= scratch_most;
     if (!plan.good) plan.why = no_algorithm(s, said ? said : result.state);
     std::memcpy(plan.algorithm, result.algorithm, sizeof plan.algorithm);

@@ -19,16 +19,16 @@ namespace rille::device::cuda {
 
 // In the library's words, for one product.
 struct BlasShape {
-  std::int64_t m = 0, n = 0, k = 0;                  // of the library: D is m x n, column-major
+  std::int64_t m = 0, n = 0, k = 0;  // of the library: D is m x n, column-major
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldd = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_d = 0;
-  int type = 0, type_d = 0;                          // cudaDataType
+  int type = 0, type_d = 0;  // cudaDataType
   bool bias = false, accumulate = false, tf32 = false;
-  int epilogue = 1;                                  // a sum of the library's flags
-  std::int64_t ld_before = 0;                        // of the matrix that gets what the activation is of; 0: none
+  int epilogue = 1;            // a sum of the library's flags
+  std::int64_t ld_before = 0;  // of the matrix that gets what the activation is of; 0: none
   unsigned align_before = 0, align_bias = 0;
-  unsigned align_a = 0, align_b = 0, align_d = 0;    // of the addresses, in bytes
+  unsigned align_a = 0, align_b = 0, align_d = 0;  // of the addresses, in bytes
 };
 
 // false: the library cannot read these views as they lie; why.
@@ -39,7 +39,7 @@ class Blas {
   ~Blas();
   struct Plan {
     bool good = false;
-    std::string why;                                 // not good
+    std::string why;  // not good
     std::uint64_t algorithm[8] = {};
     std::size_t scratch_bytes = 0;
   };
@@ -47,11 +47,11 @@ class Blas {
   const Plan* plan(const BlasShape& shape, const kernels::cuda::Launcher::Product& p);
   bool run(const BlasShape& shape, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
            CUstream stream);
-  const char* why() const { return why_.c_str(); }   // of what was declined last
+  const char* why() const { return why_.c_str(); }  // of what was declined last
 
  private:
   bool ready();
-  std::string why_, why_not_;                        // why_not_: there is none
+  std::string why_, why_not_;  // why_not_: there is none
   void* handle_ = nullptr;
   bool tried_ = false;
   std::unordered_map<std::string, Plan> plans_;

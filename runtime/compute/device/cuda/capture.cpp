@@ -1,8 +1,8 @@
 // Captured sequences: the driver's graphs.
 #include <utility>
 
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -10,7 +10,7 @@ namespace rille::device::cuda {
 // several blocks until now, each too small for all; in a capture they come from one, since nothing can be allocated.
 bool Card::begin_capture(Failure& f) {
   if (alive(f) && scratch_wanted > (scratch ? scratch->bytes : 0)) {
-    Failure ignored;                                 // then the capture fails, and says why
+    Failure ignored;  // then the capture fails, and says why
     if (auto grown = allocate_block(scratch_wanted, ignored)) scratch = std::move(grown);
   }
   if (!alive(f) || !ok(driver.cuStreamBeginCapture(captures, cu::capture_thread_local), "capturing", f)) return false;

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/own_kernels.hpp"
 #include "runtime/compute/device/cuda/trace.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -21,7 +21,7 @@ Block::~Block() {
   if (!data) return;
   const Current current(card);
   Failure ignored;
-  card.settle(ignored);                              // work that uses it may be on its way
+  card.settle(ignored);  // work that uses it may be on its way
   card.driver.cuMemFree(address(data));
   card.block_bytes -= std::int64_t(bytes);
 }
@@ -31,7 +31,7 @@ bool Card::ok(CUresult result, const char* doing, Failure& f) {
   if (is_loss(result)) {
     CUresult none = cu::success;
     lost.compare_exchange_strong(none, result);
-    result = lost;                                   // what ended it, not what followed from that
+    result = lost;  // what ended it, not what followed from that
   }
   char named[160];
   std::snprintf(named, sizeof named, "cuda:%d: %s", ordinal, doing);
@@ -92,12 +92,17 @@ void Card::close() {
     dnn.reset();
     scratch.reset();
     cells.reset();
-    for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault}) if (*s) (*s)->close();
-    for (const auto* all : {&modules, &given}) for (const CUmodule m : *all) driver.cuModuleUnload(m);
+    for (auto* s : {&up_small, &up_large, &down_small, &down_large, &down_fault})
+      if (*s) (*s)->close();
+    for (const auto* all : {&modules, &given})
+      for (const CUmodule m : *all) driver.cuModuleUnload(m);
     close_streams();
-    for (const CUevent e : marks) if (e) driver.cuEventDestroy(e);
-    for (const CUevent e : {now, clock[0], clock[1], sent}) if (e) driver.cuEventDestroy(e);
-    for (const CUstream s : {compute, copies, captures}) if (s) driver.cuStreamDestroy(s);
+    for (const CUevent e : marks)
+      if (e) driver.cuEventDestroy(e);
+    for (const CUevent e : {now, clock[0], clock[1], sent})
+      if (e) driver.cuEventDestroy(e);
+    for (const CUstream s : {compute, copies, captures})
+      if (s) driver.cuStreamDestroy(s);
   }
   driver.cuDevicePrimaryCtxRelease(device);
 }
@@ -111,7 +116,7 @@ bool Card::mark(Failure& f) {
   const std::uint64_t number = marked + 1;
   const CUevent event = marks[number % marks_max];
   if (number > marks_max && !ok(driver.cuEventSynchronize(event), "waiting for the device", f)) return false;
-  const std::lock_guard lock(mutex);                 // wait_for_stamp() sees a mark's event and its number together
+  const std::lock_guard lock(mutex);  // wait_for_stamp() sees a mark's event and its number together
   if (!ok(driver.cuEventRecord(event, compute), "recording an event", f)) return false;
   marked.store(number, std::memory_order_release);
   return true;
@@ -122,7 +127,7 @@ bool Card::wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f) {
   const std::uint64_t last = marked;
   if (stamp == 0 || stamp + marks_max <= last) return true;
   CUevent event = marks[stamp % marks_max];
-  if (stamp > last) {                                // not recorded yet: then for all that was given so far
+  if (stamp > last) {  // not recorded yet: then for all that was given so far
     event = now;
     if (!ok(driver.cuEventRecord(now, compute), "recording an event", f)) return false;
   }
@@ -188,9 +193,10 @@ void Card::spoil(const char* why) {
 
 bool Card::whole(Failure& f) {
   const std::lock_guard lock(spoilt_mutex);
-  return spoilt.empty() ||
-         refuse(f, int(ErrorKind::network), "start all ranks again from the last checkpoint: what was on its way "
-                "on this device is lost", "%s", spoilt.c_str());
+  return spoilt.empty() || refuse(f, int(ErrorKind::network),
+                                  "start all ranks again from the last checkpoint: what was on its way "
+                                  "on this device is lost",
+                                  "%s", spoilt.c_str());
 }
 
 bool Card::finish(Failure& f) {
@@ -236,7 +242,7 @@ bool Card::set_key(std::uint64_t seed, std::uint64_t step, Failure& f) {
   std::uint32_t words[4], known[4];
   std::memcpy(words, &wanted, sizeof words);
   std::memcpy(known, &known_key, sizeof known);
-  for (int i = 0; i < 4; ++i) {                      // mostly one: the step's low word
+  for (int i = 0; i < 4; ++i) {  // mostly one: the step's low word
     if (words[i] == known[i]) continue;
     const auto at = address(key) + 4 * unsigned(i);
     if (!ok(driver.cuMemsetD32Async(at, words[i], 1, compute), "the random key", f)) return false;

@@ -28,8 +28,8 @@
 
 namespace rille::device::cuda {
 
-constexpr unsigned marks_max = 16;                   // jobs that the device may be behind its lane
-constexpr std::size_t streams_max = 128;             // of users, that somebody holds
+constexpr unsigned marks_max = 16;        // jobs that the device may be behind its lane
+constexpr std::size_t streams_max = 128;  // of users, that somebody holds
 
 // Device memory of the plug-in's own. Whoever may still work on it holds it: the card, captured sequences.
 struct Block {
@@ -44,18 +44,18 @@ struct Block {
 
 struct KernelHandle {
   CUfunction function = nullptr;
-  unsigned shared_static = 0, shared_allowed = 0;    // of a block; allowed: dynamic memory. Known from the first use on
+  unsigned shared_static = 0, shared_allowed = 0;  // of a block; allowed: dynamic memory. Known from the first use on
 };
 
 struct Sequence {
   CUgraphExec exec = nullptr;
-  std::vector<std::shared_ptr<Block>> scratch;       // whose addresses it holds
+  std::vector<std::shared_ptr<Block>> scratch;  // whose addresses it holds
 };
 
 struct Function {
   CUmodule module = nullptr;
   KernelHandle kernel;
-  int threads_most = 0;                              // in a block; 0: not asked yet
+  int threads_most = 0;  // in a block; 0: not asked yet
 };
 
 struct Card {
@@ -71,7 +71,7 @@ struct Card {
   bool settle(Failure& f);
   bool upload(void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
-  bool finish(Failure& f);                           // and tells what a kernel found
+  bool finish(Failure& f);  // and tells what a kernel found
   bool mark(Failure& f);
   // What was to be written will not be: every read and finish() says why, until "" is said. Any thread.
   void spoil(const char* why);
@@ -82,15 +82,15 @@ struct Card {
 
   // -- Rille's kernels (own_kernels.cpp)
   bool find(const char* name, KernelHandle*& handle, Failure& f);
-  bool give(const void* image, Failure& f);          // of the sources, compiled for this card
-  bool fits_images = false;                          // those of the build
+  bool give(const void* image, Failure& f);  // of the sources, compiled for this card
+  bool fits_images = false;                  // those of the build
 
   // -- calls (launcher.cpp)
   bool run(const char* kernel, const kernels::Call& call, Failure& f);
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
   void fall_back(const char* library, const char* operation, const char* why);
-  void fallbacks(void (*each)(void* to, const Fallback*), void* to);                 // any thread
+  void fallbacks(void (*each)(void* to, const Fallback*), void* to);  // any thread
   bool set_key(std::uint64_t seed, std::uint64_t step, Failure& f);
 
   // -- captures (capture.cpp)
@@ -128,25 +128,28 @@ struct Card {
   std::shared_ptr<Block> cells;
   kernels::cuda::Fault* fault = nullptr;
   kernels::cuda::StepKey* key = nullptr;
-  kernels::cuda::StepKey known_key{};                // what the stream will find there
+  kernels::cuda::StepKey known_key{};  // what the stream will find there
 
-  std::vector<CUmodule> modules;                     // of kernels::cuda::images, as far as they were needed
-  std::vector<CUmodule> given;                       // in place of those
-  std::unordered_map<const void*, KernelHandle> kernels_by_name;       // texts live as long as the plug-in
-  std::atomic<std::int64_t> block_bytes{0};          // of all blocks that live
+  std::vector<CUmodule> modules;  // of kernels::cuda::images, as far as they were needed
+  std::vector<CUmodule> given;    // in place of those
+  std::unordered_map<const void*, KernelHandle> kernels_by_name;  // texts live as long as the plug-in
+  std::atomic<std::int64_t> block_bytes{0};                       // of all blocks that live
   std::shared_ptr<Block> scratch;
-  std::size_t scratch_wanted = 0;                    // of one operation, the most so far
+  std::size_t scratch_wanted = 0;  // of one operation, the most so far
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   std::unique_ptr<Fft> fft = std::make_unique<Fft>();
   std::unique_ptr<Dnn> dnn;
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
-  std::vector<CUcontext> met;                        // cards that it has sent to
+  std::vector<CUcontext> met;  // cards that it has sent to
   std::mutex streams_mutex;
-  std::vector<CUstream> streams, idle_streams;       // all of users', and those of them that nobody holds
-  struct Declined { std::int64_t calls = 0; std::string why; };
+  std::vector<CUstream> streams, idle_streams;  // all of users', and those of them that nobody holds
+  struct Declined {
+    std::int64_t calls = 0;
+    std::string why;
+  };
   std::mutex declined_mutex;
-  std::map<std::pair<std::string, std::string>, Declined> declined;    // by library and operation
+  std::map<std::pair<std::string, std::string>, Declined> declined;  // by library and operation
 
  private:
   bool find_in_images(const char* name, CUfunction& found, Failure& f);

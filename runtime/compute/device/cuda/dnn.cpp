@@ -45,15 +45,15 @@ struct Described {
            !l.cudnnCreateConvolutionDescriptor(&how) && tensor(x, s.type, s.x, s.x_step) &&
            tensor(y, s.type, s.y, s.y_step) &&
            !l.cudnnSetFilter4dDescriptor(weight, s.type, s.weight_format, w[0], w[1], w[2], w[3]) &&
-           !l.cudnnSetConvolution2dDescriptor(how, s.padding[0], s.padding[1], s.stride[0], s.stride[1],
-                                              s.dilation[0], s.dilation[1], correlation,
-                                              s.type == real_f64 ? real_f64 : real_f32) &&
+           !l.cudnnSetConvolution2dDescriptor(how, s.padding[0], s.padding[1], s.stride[0], s.stride[1], s.dilation[0],
+                                              s.dilation[1], correlation, s.type == real_f64 ? real_f64 : real_f32) &&
            !l.cudnnSetConvolutionGroupCount(how, s.groups) && !l.cudnnSetConvolutionMathType(how, math);
     const int size[4] = {1, s.y[1], 1, 1}, step[4] = {s.y[1], 1, 1, 1};
     good = good && tensor(bias, s.type, size, step);
   }
   ~Described() {
-    for (void* t : {x, y, bias}) if (t) l.cudnnDestroyTensorDescriptor(t);
+    for (void* t : {x, y, bias})
+      if (t) l.cudnnDestroyTensorDescriptor(t);
     if (weight) l.cudnnDestroyFilterDescriptor(weight);
     if (how) l.cudnnDestroyConvolutionDescriptor(how);
   }
@@ -90,7 +90,7 @@ bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   const bool last = size[1] > 1 && step[1] == 1 && (size[2] > 1 || size[3] > 1);
   std::int64_t packed = 1;
   for (const int d : {3, 2, 1, 0}) {
-    const int dim = d == 0 || !last ? d : d == 3 ? 1 : d + 1;     // N C H W, or N H W C
+    const int dim = d == 0 || !last ? d : d == 3 ? 1 : d + 1;  // N C H W, or N H W C
     if (size[dim] == 1) step[dim] = int(packed);
     packed *= size[dim];
   }
@@ -99,7 +99,7 @@ bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
 
 // Packed, by its channels first or last; -1: neither.
 int format_of(const kernels::View& w) {
-  const auto packed = [&](const int (&order)[4]) {
+  const auto packed = [&](const int(&order)[4]) {
     std::int64_t step = 1;
     for (int i = 3; i >= 0; --i) {
       const int d = order[i];
@@ -127,8 +127,10 @@ void choose(const DnnShape& s, const Choice* choices, int count, std::size_t mos
     plan.ways.push_back({c.algorithm, math_of(s) == math_fma ? math_fma : c.math, c.bytes});
   }
   if (plan.ways.empty())
-    plan.why = "of " + std::to_string(count) + " algorithms none gives the same bits each time, is exact enough, and "
-               "wants at most " + std::to_string(most >> 20) + " MiB";
+    plan.why = "of " + std::to_string(count) +
+               " algorithms none gives the same bits each time, is exact enough, and "
+               "wants at most " +
+               std::to_string(most >> 20) + " MiB";
 }
 
 }  // namespace
@@ -170,9 +172,7 @@ bool Dnn::ready(bool may_make) {
   return handle_ != nullptr;
 }
 
-std::size_t Dnn::scratch_most(std::size_t memory_bytes) {
-  return std::max<std::size_t>(256u << 20, memory_bytes / 32);
-}
+std::size_t Dnn::scratch_most(std::size_t memory_bytes) { return std::max<std::size_t>(256u << 20, memory_bytes / 32); }
 
 bool Dnn::take_less(Plan& plan) {
   const std::size_t wanted = plan.ways[0].scratch_bytes;
@@ -183,7 +183,9 @@ bool Dnn::take_less(Plan& plan) {
   return !plan.ways.empty();
 }
 
-Dnn::~Dnn() { if (handle_) library().cudnnDestroy(handle_); }
+Dnn::~Dnn() {
+  if (handle_) library().cudnnDestroy(handle_);
+}
 
 Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   if (!ready(may_make)) return nullptr;
@@ -203,15 +205,14 @@ Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
   Choice choices[algorithms_max] = {};
   int count = 0;
   const Library& l = d.l;
-  const int said = !d.good ? 1
-                   : s.what == Convolved::forward
-                       ? l.cudnnGetConvolutionForwardAlgorithm_v7(handle_, d.x, d.weight, d.how, d.y, algorithms_max,
-                                                                  &count, choices)
-                   : s.what == Convolved::input_grad
-                       ? l.cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, d.weight, d.y, d.how, d.x,
-                                                                       algorithms_max, &count, choices)
-                       : l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, d.x, d.y, d.how, d.weight,
-                                                                         algorithms_max, &count, choices);
+  const int said =
+      !d.good                           ? 1
+      : s.what == Convolved::forward    ? l.cudnnGetConvolutionForwardAlgorithm_v7(handle_, d.x, d.weight, d.how, d.y,
+                                                                                   algorithms_max, &count, choices)
+      : s.what == Convolved::input_grad ? l.cudnnGetConvolutionBackwardDataAlgorithm_v7(
+                                              handle_, d.weight, d.y, d.how, d.x, algorithms_max, &count, choices)
+                                        : l.cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+                                              handle_, d.x, d.y, d.how, d.weight, algorithms_max, &count, choices);
   if (said) plan.why = "no algorithm: status " + std::to_string(said);
   else choose(s, choices, count, scratch_most_, plan);
   why_ = plan.why;
@@ -237,8 +238,8 @@ bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scr
   switch (s.what) {
     case Convolved::forward:
       if (!ran("cudnnConvolutionForward",
-               l.cudnnConvolutionForward(handle_, alpha, d.x, c.x->data, d.weight, c.weight->data, d.how,
-                                         way.algorithm, scratch, bytes, beta, d.y, c.y->data)))
+               l.cudnnConvolutionForward(handle_, alpha, d.x, c.x->data, d.weight, c.weight->data, d.how, way.algorithm,
+                                         scratch, bytes, beta, d.y, c.y->data)))
         return false;
       return !c.bias || !c.bias->data ||
              ran("cudnnAddTensor", l.cudnnAddTensor(handle_, alpha, d.bias, c.bias->data, alpha, d.y, c.y->data));
@@ -248,8 +249,8 @@ bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scr
                                                 way.algorithm, scratch, bytes, beta, d.x, c.x->data));
     default:
       return ran("cudnnConvolutionBackwardFilter",
-                 l.cudnnConvolutionBackwardFilter(handle_, alpha, d.x, c.x->data, d.y, c.y->data, d.how,
-                                                  way.algorithm, scratch, bytes, beta, d.weight, c.weight->data));
+                 l.cudnnConvolutionBackwardFilter(handle_, alpha, d.x, c.x->data, d.y, c.y->data, d.how, way.algorithm,
+                                                  scratch, bytes, beta, d.weight, c.weight->data));
   }
 }
 

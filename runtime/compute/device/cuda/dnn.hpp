@@ -16,11 +16,11 @@
 namespace rille::device::cuda {
 
 namespace dnn {
-constexpr int real_f32 = 0, real_f64 = 1, real_f16 = 2, real_bf16 = 9;               // cudnnDataType_t
-constexpr int math_default = 0, math_tensor = 1, math_converts = 2, math_fma = 3;    // cudnnMathType_t
+constexpr int real_f32 = 0, real_f64 = 1, real_f16 = 2, real_bf16 = 9;             // cudnnDataType_t
+constexpr int math_default = 0, math_tensor = 1, math_converts = 2, math_fma = 3;  // cudnnMathType_t
 constexpr int channels_first = 0, channels_last = 1, correlation = 1, deterministic = 1;
 constexpr int algorithms_max = 10;
-struct Choice {                                      // cudnnConvolution..AlgoPerf_t
+struct Choice {  // cudnnConvolution..AlgoPerf_t
   int algorithm, status;
   float time;
   std::size_t bytes;
@@ -33,34 +33,34 @@ struct Choice {                                      // cudnnConvolution..AlgoPe
   X(cudnnSetStream, (void* handle, CUstream))                                                                         \
   X(cudnnCreateTensorDescriptor, (void**))                                                                            \
   X(cudnnDestroyTensorDescriptor, (void*))                                                                            \
-  X(cudnnSetTensor4dDescriptorEx, (void*, int type, int n, int c, int h, int w, int n_step, int c_step, int h_step,   \
-                                   int w_step))                                                                       \
+  X(cudnnSetTensor4dDescriptorEx,                                                                                     \
+    (void*, int type, int n, int c, int h, int w, int n_step, int c_step, int h_step, int w_step))                    \
   X(cudnnCreateFilterDescriptor, (void**))                                                                            \
   X(cudnnDestroyFilterDescriptor, (void*))                                                                            \
   X(cudnnSetFilter4dDescriptor, (void*, int type, int format, int k, int c, int h, int w))                            \
   X(cudnnCreateConvolutionDescriptor, (void**))                                                                       \
   X(cudnnDestroyConvolutionDescriptor, (void*))                                                                       \
-  X(cudnnSetConvolution2dDescriptor, (void*, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h,        \
-                                      int dilation_w, int mode, int compute))                                         \
+  X(cudnnSetConvolution2dDescriptor,                                                                                  \
+    (void*, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h, int dilation_w, int mode, int compute)) \
   X(cudnnSetConvolutionGroupCount, (void*, int groups))                                                               \
   X(cudnnSetConvolutionMathType, (void*, int math))                                                                   \
-  X(cudnnGetConvolutionForwardAlgorithm_v7, (void* handle, void* x, void* w, void* how, void* y, int wanted,          \
-                                             int* found, Choice*))                                                    \
-  X(cudnnGetConvolutionBackwardDataAlgorithm_v7, (void* handle, void* w, void* dy, void* how, void* dx, int wanted,   \
-                                                  int* found, Choice*))                                               \
-  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7, (void* handle, void* x, void* dy, void* how, void* dw,             \
-                                                    int wanted, int* found, Choice*))                                 \
-  X(cudnnConvolutionForward, (void* handle, const void* alpha, void* x_desc, const void* x, void* w_desc,             \
-                              const void* w, void* how, int algorithm, void* scratch, std::size_t bytes,              \
-                              const void* beta, void* y_desc, void* y))                                               \
-  X(cudnnConvolutionBackwardData, (void* handle, const void* alpha, void* w_desc, const void* w, void* dy_desc,       \
-                                   const void* dy, void* how, int algorithm, void* scratch, std::size_t bytes,        \
-                                   const void* beta, void* dx_desc, void* dx))                                        \
-  X(cudnnConvolutionBackwardFilter, (void* handle, const void* alpha, void* x_desc, const void* x, void* dy_desc,     \
-                                     const void* dy, void* how, int algorithm, void* scratch, std::size_t bytes,      \
-                                     const void* beta, void* dw_desc, void* dw))                                      \
-  X(cudnnAddTensor, (void* handle, const void* alpha, void* a_desc, const void* a, const void* beta, void* c_desc,    \
-                     void* c))
+  X(cudnnGetConvolutionForwardAlgorithm_v7,                                                                           \
+    (void* handle, void* x, void* w, void* how, void* y, int wanted, int* found, Choice*))                            \
+  X(cudnnGetConvolutionBackwardDataAlgorithm_v7,                                                                      \
+    (void* handle, void* w, void* dy, void* how, void* dx, int wanted, int* found, Choice*))                          \
+  X(cudnnGetConvolutionBackwardFilterAlgorithm_v7,                                                                    \
+    (void* handle, void* x, void* dy, void* how, void* dw, int wanted, int* found, Choice*))                          \
+  X(cudnnConvolutionForward,                                                                                          \
+    (void* handle, const void* alpha, void* x_desc, const void* x, void* w_desc, const void* w, void* how,            \
+     int algorithm, void* scratch, std::size_t bytes, const void* beta, void* y_desc, void* y))                       \
+  X(cudnnConvolutionBackwardData,                                                                                     \
+    (void* handle, const void* alpha, void* w_desc, const void* w, void* dy_desc, const void* dy, void* how,          \
+     int algorithm, void* scratch, std::size_t bytes, const void* beta, void* dx_desc, void* dx))                     \
+  X(cudnnConvolutionBackwardFilter,                                                                                   \
+    (void* handle, const void* alpha, void* x_desc, const void* x, void* dy_desc, const void* dy, void* how,          \
+     int algorithm, void* scratch, std::size_t bytes, const void* beta, void* dw_desc, void* dw))                     \
+  X(cudnnAddTensor,                                                                                                   \
+    (void* handle, const void* alpha, void* a_desc, const void* a, const void* beta, void* c_desc, void* c))
 }  // namespace dnn
 
 // In the library's words, for one convolution.
@@ -77,10 +77,13 @@ bool dnn_shape(const kernels::cuda::Launcher::Convolved& c, DnnShape& shape);
 class Dnn {
  public:
   ~Dnn();
-  struct Way { int algorithm = 0, math = 0; std::size_t scratch_bytes = 0; };
+  struct Way {
+    int algorithm = 0, math = 0;
+    std::size_t scratch_bytes = 0;
+  };
   struct Plan {
-    std::vector<Way> ways;                           // the first is taken; each next one wants less memory
-    std::string why;                                 // there is none
+    std::vector<Way> ways;  // the first is taken; each next one wants less memory
+    std::string why;        // there is none
   };
   // Working memory for one convolution. Half types that lie with the channels first are copied in it, with the channels
   // last: ResNet-50 at B=256 wants 0.6 GB, and shall have it on a GPU that is made for that.
@@ -94,11 +97,11 @@ class Dnn {
   bool take_less(Plan& plan);
   bool run(const DnnShape& shape, const Plan& plan, const kernels::cuda::Launcher::Convolved& c, void* scratch,
            CUstream stream);
-  const char* why() const { return why_.c_str(); }   // of what was declined last
+  const char* why() const { return why_.c_str(); }  // of what was declined last
 
  private:
   bool ready(bool may_make);
-  std::string why_, why_not_;                        // why_not_: there is none
+  std::string why_, why_not_;  // why_not_: there is none
   void* handle_ = nullptr;
   bool tried_ = false;
   std::size_t scratch_most_;

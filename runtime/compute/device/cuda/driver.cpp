@@ -55,7 +55,7 @@ struct Advice {
 };
 constexpr int device_kind = int(ErrorKind::device);
 // Which kernel it was is not known when the driver tells.
-#define RILLE_LOST \
+#define RILLE_LOST                                                                                                 \
   "the device is lost to this process: start it again, and resume from the last checkpoint, on another device if " \
   "need be: RILLE_DEVICE=cpu"
 constexpr const char* restart = RILLE_LOST "; dmesg says more in its lines of NVRM: Xid";
@@ -82,10 +82,12 @@ constexpr Advice advice[] = {
     {cu::launch_failed, culprit},
     {cu::cooperative_too_large,
      "all blocks of a cooperative launch run at once: fewer blocks, fewer threads in each, or less shared memory"},
-    {cu::ecc_uncorrectable, "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
-                            "the last checkpoint"},
-    {cu::contained, "the GPU's hardware has a fault (nvidia-smi -q; dmesg: NVRM: Xid): take another machine, and "
-                    "resume from the last checkpoint"},
+    {cu::ecc_uncorrectable,
+     "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
+     "the last checkpoint"},
+    {cu::contained,
+     "the GPU's hardware has a fault (nvidia-smi -q; dmesg: NVRM: Xid): take another machine, and "
+     "resume from the last checkpoint"},
     {cu::tensor_memory_leak, culprit},
     {cu::nvlink_uncorrectable,
      "an NVLink connection is faulty: take another machine, and resume from the last checkpoint"},
@@ -94,8 +96,7 @@ constexpr Advice advice[] = {
     {cu::compat_not_supported, "the container's compatibility libcuda is not for this GPU: update the host's driver"},
     {cu::system_not_ready, "the fabric manager is not running: systemctl start nvidia-fabricmanager"},
     {cu::newer_driver, "update the driver"},
-    {cu::unknown,
-     RILLE_LOST "; look at dmesg for lines of NVRM; the module nvidia_uvm may have to be loaded again"}};
+    {cu::unknown, RILLE_LOST "; look at dmesg for lines of NVRM; the module nvidia_uvm may have to be loaded again"}};
 #undef RILLE_LOST
 
 }  // namespace
@@ -118,7 +119,8 @@ bool Driver::ok(CUresult result, const char* doing, Failure& f) const {
   if (cuGetErrorString) cuGetErrorString(result, &text);
   const int kind = result == cu::out_of_memory ? int(ErrorKind::memory) : device_kind;
   const char* hint = is_loss(result) ? restart : "";
-  for (const auto& a : advice) if (a.code == result) hint = a.hint;
+  for (const auto& a : advice)
+    if (a.code == result) hint = a.hint;
   refuse(f, kind, hint, "%s: the CUDA driver says %s (%d): %s", doing, name ? name : "an unknown error", result,
          text ? text : "");
   f.code = result;
@@ -129,8 +131,8 @@ bool Driver::load(Failure& why) {
   void* const library = open_library(path, sizeof path, why);
   if (!library) return false;
   const char* missing = nullptr;
-#define RILLE_FIND(name, symbol, parameters)                          \
-  name = reinterpret_cast<decltype(name)>(::dlsym(library, symbol));  \
+#define RILLE_FIND(name, symbol, parameters)                         \
+  name = reinterpret_cast<decltype(name)>(::dlsym(library, symbol)); \
   if (!name && !missing) missing = symbol;
   RILLE_CUDA_DRIVER(RILLE_FIND)
 #undef RILLE_FIND

@@ -28,7 +28,10 @@ const Library& library() {
 
 }  // namespace
 
-Fft::~Fft() { for (const auto& [key, plan] : plans_) if (plan.handle >= 0) library().cufftDestroy(plan.handle); }
+Fft::~Fft() {
+  for (const auto& [key, plan] : plans_)
+    if (plan.handle >= 0) library().cufftDestroy(plan.handle);
+}
 
 const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_make) {
   why_ = "RILLE_CUDA_WITHOUT leaves it out";

@@ -14,23 +14,23 @@
 
 namespace rille::device::cuda {
 
-#define RILLE_FFT(X)                                                                                                  \
-  X(cufftCreate, (int* plan))                                                                                         \
-  X(cufftDestroy, (int plan))                                                                                         \
-  X(cufftSetAutoAllocation, (int plan, int automatic))                                                                \
-  X(cufftMakePlanMany64, (int plan, int rank, long long* n, long long* in_embed, long long in_stride,                 \
-                          long long in_distance, long long* out_embed, long long out_stride, long long out_distance,  \
-                          int type, long long batch, std::size_t* work_bytes))                                        \
-  X(cufftSetStream, (int plan, CUstream))                                                                             \
-  X(cufftSetWorkArea, (int plan, void* work))                                                                         \
-  X(cufftExecC2C, (int plan, void* in, void* out, int direction))                                                     \
+#define RILLE_FFT(X)                                                                                                 \
+  X(cufftCreate, (int* plan))                                                                                        \
+  X(cufftDestroy, (int plan))                                                                                        \
+  X(cufftSetAutoAllocation, (int plan, int automatic))                                                               \
+  X(cufftMakePlanMany64, (int plan, int rank, long long* n, long long* in_embed, long long in_stride,                \
+                          long long in_distance, long long* out_embed, long long out_stride, long long out_distance, \
+                          int type, long long batch, std::size_t* work_bytes))                                       \
+  X(cufftSetStream, (int plan, CUstream))                                                                            \
+  X(cufftSetWorkArea, (int plan, void* work))                                                                        \
+  X(cufftExecC2C, (int plan, void* in, void* out, int direction))                                                    \
   X(cufftExecZ2Z, (int plan, void* in, void* out, int direction))
 
 class Fft {
  public:
   static constexpr std::size_t plans_max = 256;
-  static constexpr std::int64_t runs_max = 32;       // of one transform: its outer dimension, where it has an inner one
-  static constexpr int complex_32 = 0x29, complex_64 = 0x69;   // cufftType
+  static constexpr std::int64_t runs_max = 32;  // of one transform: its outer dimension, where it has an inner one
+  static constexpr int complex_32 = 0x29, complex_64 = 0x69;  // cufftType
   ~Fft();
   struct Plan {
     int handle = -1;
@@ -40,7 +40,7 @@ class Fft {
   // null: no library, or it has nothing for this; why() tells. `may_make`: a plan allocates. The context is current.
   const Plan* plan(const kernels::cuda::Launcher::Fourier& f, bool may_make);
   bool run(const Plan& plan, const kernels::cuda::Launcher::Fourier& f, void* scratch, CUstream stream);
-  const char* why() const { return why_.c_str(); }   // of what was declined last
+  const char* why() const { return why_.c_str(); }  // of what was declined last
 
  private:
   std::string why_;

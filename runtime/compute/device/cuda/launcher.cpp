@@ -3,8 +3,8 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::kernels {
 
@@ -31,20 +31,21 @@ class CardLauncher final : public kernels::cuda::Launcher {
   CardLauncher(Card& card, const char* operation, const kernels::Call& call, Failure& f)
       : card_(card), operation_(operation), call_(call), f_(f) {}
   bool good() const { return good_; }
-  std::size_t asked() const { return asked_; }       // of scratch()
+  std::size_t asked() const { return asked_; }  // of scratch()
 
   void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
               void** arguments) override {
     KernelHandle* handle = nullptr;
     good_ = good_ && card_.find(kernel, handle, f_) && card_.allow_shared(*handle, shared_bytes, f_) &&
             card_.ok(card_.driver.cuLaunchKernel(handle->function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                 shared_bytes, card_.stream(), arguments, nullptr), kernel, f_);
+                                                 shared_bytes, card_.stream(), arguments, nullptr),
+                     kernel, f_);
   }
 
   void launch_loaded(void* function, kernels::cuda::Grid grid, kernels::cuda::Grid block, void** arguments) override {
     good_ = good_ && card_.ok(card_.driver.cuLaunchKernel(static_cast<Function*>(function)->kernel.function, grid.x,
-                                                          grid.y, grid.z, block.x, block.y, block.z, 0,
-                                                          card_.stream(), arguments, nullptr),
+                                                          grid.y, grid.z, block.x, block.y, block.z, 0, card_.stream(),
+                                                          arguments, nullptr),
                               "launching a group", f_);
   }
 
@@ -54,8 +55,9 @@ class CardLauncher final : public kernels::cuda::Launcher {
   }
 
   void copy(void* to, const void* from, std::size_t bytes) override {
-    good_ = good_ && (bytes == 0 || card_.ok(card_.driver.cuMemcpyDtoDAsync(address(to), address(from), bytes,
-                                                                            card_.stream()), "copying memory", f_));
+    good_ = good_ &&
+            (bytes == 0 || card_.ok(card_.driver.cuMemcpyDtoDAsync(address(to), address(from), bytes, card_.stream()),
+                                    "copying memory", f_));
   }
 
   void* scratch(std::size_t bytes) override { return working_memory(bytes, true); }
@@ -76,8 +78,8 @@ class CardLauncher final : public kernels::cuda::Launcher {
     const auto* plan = card_.blas->plan(shape, p);
     if (!plan) return refused("cuBLASLt", card_.blas->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
-    return good_ && (card_.blas->run(shape, *plan, p, memory, card_.stream()) ||
-                     refused("cuBLASLt", card_.blas->why()));
+    return good_ &&
+           (card_.blas->run(shape, *plan, p, memory, card_.stream()) || refused("cuBLASLt", card_.blas->why()));
   }
   // In place: what fails half-way cannot be done again.
   bool transform(const Fourier& f) override {
@@ -120,9 +122,9 @@ class CardLauncher final : public kernels::cuda::Launcher {
                        "an operation wants %zu bytes of working memory that it did not want before", bytes);
         return nullptr;
       }
-      Failure ample, bare;                           // room for the next, and where there is none, for this
-      auto grown = card_.allocate_block(std::max({used_ + bytes, card_.scratch_wanted,
-                                                  block ? 2 * block->bytes : std::size_t(1) << 20}), ample);
+      Failure ample, bare;  // room for the next, and where there is none, for this
+      auto grown = card_.allocate_block(
+          std::max({used_ + bytes, card_.scratch_wanted, block ? 2 * block->bytes : std::size_t(1) << 20}), ample);
       if (!grown) grown = card_.allocate_block(used_ + bytes, bare);
       if (!grown) {
         asked_ -= bytes;
@@ -150,7 +152,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   Failure& f_;
   bool good_ = true;
   std::size_t used_ = 0, asked_ = 0;
-  std::vector<std::shared_ptr<Block>> retired_;      // what this operation was given before
+  std::vector<std::shared_ptr<Block>> retired_;  // what this operation was given before
 };
 
 }  // namespace
@@ -166,7 +168,8 @@ bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
     if (bytes <= kernel.shared_allowed) return true;
   }
   if (kernel.shared_static + bytes > unsigned(shared_max)) {
-    return refuse(f, int(ErrorKind::invalid), "ask for less with the launch's option shared, or make __shared__ arrays "
+    return refuse(f, int(ErrorKind::invalid),
+                  "ask for less with the launch's option shared, or make __shared__ arrays "
                   "smaller",
                   "cuda:%d: %u bytes of dynamic shared memory and the kernel's own %u: a block has at most %d", ordinal,
                   bytes, kernel.shared_static, shared_max);
@@ -194,7 +197,7 @@ void Card::fall_back(const char* library, const char* operation, const char* why
   const std::lock_guard lock(declined_mutex);
   const auto [found, fresh] = declined.try_emplace({library, operation});
   if (fresh) found->second.why = why;
-  if (fresh || !capturing) ++found->second.calls;    // a capture's calls were plain ones before
+  if (fresh || !capturing) ++found->second.calls;  // a capture's calls were plain ones before
 }
 
 void Card::fallbacks(void (*each)(void* to, const Fallback*), void* to) {

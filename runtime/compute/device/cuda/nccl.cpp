@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "kernels/fold.hpp"
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
 #include "runtime/compute/device/cuda/symbols.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -43,7 +43,8 @@ bool found(Failure& f) {
     return refuse(f, int(ErrorKind::device), "RILLE_CUDA_WITHOUT leaves it out: device = \"cpu\"",
                   "communicators on GPUs need NCCL");
   }
-  return library().whole || refuse(f, int(ErrorKind::device), "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
+  return library().whole || refuse(f, int(ErrorKind::device),
+                                   "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
                                    "rille doctor shows where libraries are sought",
                                    "communicators on GPUs need NCCL (libnccl.so.2), which is not found");
 }
@@ -65,7 +66,7 @@ int give(const Collective& c, nccl::Comm comm, CUstream stream) {
     case Collective::send: return l.ncclSend(c.in, c.count, type, c.peer, comm, stream);
     case Collective::receive: return l.ncclRecv(c.out, c.count, type, c.peer, comm, stream);
   }
-  return 4;                                            // ncclInvalidArgument
+  return 4;  // ncclInvalidArgument
 }
 
 }  // namespace
@@ -81,8 +82,7 @@ bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
   nccl::UniqueId id;
   std::memcpy(id.bytes, bytes, sizeof id.bytes);
   nccl::Config config;
-  return found(f) &&
-         good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
+  return found(f) && good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
 }
 
 nccl::Comm Ranks::now(Failure& f) {
@@ -103,7 +103,7 @@ bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
 }
 
 bool Ranks::alive(Failure& f) {
-  const std::lock_guard lock(mutex);     // who gives it up ends what is looked at
+  const std::lock_guard lock(mutex);  // who gives it up ends what is looked at
   if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
   int error = nccl::success;
   if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;

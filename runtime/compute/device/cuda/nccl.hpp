@@ -20,13 +20,15 @@ struct Card;
 
 namespace nccl {
 using Comm = struct ncclCommOpaque*;
-struct UniqueId { char bytes[128]; };
+struct UniqueId {
+  char bytes[128];
+};
 // As NCCL 2.14 had it: later ones see by the version that the rest is not there. What they copy of it ends behind
 // `later`, the first of their own.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeefu, version = 21400;
-  int blocking = 0, later = INT_MIN;                   // INT_MIN: not said
+  int blocking = 0, later = INT_MIN;  // INT_MIN: not said
 };
 inline constexpr int success = 0, internal_error = 3, in_progress = 7;
 // Of DType and Fold, in their order.
@@ -54,9 +56,9 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
 bool nccl_unique_id(char* bytes, Failure& f);
 
 struct Ranks {
-  std::mutex mutex;                      // of what follows
-  nccl::Comm comm = nullptr;             // give_up() may come while a call is given: NCCL allows that
-  std::string why;                       // it was given up
+  std::mutex mutex;           // of what follows
+  nccl::Comm comm = nullptr;  // give_up() may come while a call is given: NCCL allows that
+  std::string why;            // it was given up
   nccl::Comm now(Failure& f);
   // Begins to. The card's context is current, here and below.
   bool join(const char* id, int rank, int world, Failure& f);
@@ -64,7 +66,7 @@ struct Ranks {
   // Failure::code is nccl::in_progress while NCCL is at what it was told, and else 0.
   bool alive(Failure& f);
   void give_up(const char* why);
-  void leave();                          // when the device has done all calls; not longer than a few seconds
+  void leave();  // when the device has done all calls; not longer than a few seconds
 };
 
 }  // namespace rille::device::cuda

@@ -4,9 +4,9 @@
 #include <cstdio>
 
 #include "kernels/cuda/images.hpp"
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
 #include "runtime/compute/device/cuda_libraries.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -113,8 +113,10 @@ bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
     if (!found.function && !find_in(module, name, found.function, f)) return false;
   if (given.empty() && !find_in_images(name, found.function, f)) return false;
   if (!found.function)
-    return refuse(f, int(ErrorKind::device), "report this: the build is broken", "there is no CUDA kernel %s in this "
-                  "build", name);
+    return refuse(f, int(ErrorKind::device), "report this: the build is broken",
+                  "there is no CUDA kernel %s in this "
+                  "build",
+                  name);
   handle = &kernels_by_name.emplace(name, found).first->second;
   return true;
 }

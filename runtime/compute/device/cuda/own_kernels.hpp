@@ -7,8 +7,8 @@
 
 namespace rille::device::cuda {
 
-void tell_kernels(Kernels* out);                     // any thread
-bool tell_source(int number, KernelSource* out);     // any thread
+void tell_kernels(Kernels* out);                  // any thread
+bool tell_source(int number, KernelSource* out);  // any thread
 // Refuses a driver that is older than the images where nothing here compiles the sources for it.
 bool knows_kernels(const Driver& driver, Failure& f);
 // Whether an image of the build runs on a GPU of that architecture with this driver.

@@ -6,12 +6,12 @@
 #include <mutex>
 
 #include "kernels/cuda/launcher.hpp"
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
 #include "runtime/compute/device/cuda/nccl.hpp"
 #include "runtime/compute/device/cuda/own_kernels.hpp"
 #include "runtime/compute/device/cuda/trace.hpp"
 #include "runtime/compute/device/cuda_libraries.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -146,9 +146,8 @@ bool finish(Card* card, Failure* f) {
 
 bool clear(Card* card, void* at, std::size_t bytes, Failure* f) {
   const Current current(*card);
-  return card->alive(*f) &&
-         (bytes == 0 || card->ok(card->driver.cuMemsetD8Async(address(at), 0, bytes, card->stream()), "clearing memory",
-                                 *f));
+  return card->alive(*f) && (bytes == 0 || card->ok(card->driver.cuMemsetD8Async(address(at), 0, bytes, card->stream()),
+                                                    "clearing memory", *f));
 }
 
 bool copy(Card* card, void* to, const void* from, std::size_t bytes, Failure* f) {
@@ -275,7 +274,8 @@ bool allow_block(Card* card, Function* function, const unsigned* block, Failure*
     return false;
   const unsigned asked = block[0] * block[1] * block[2];
   if (asked <= unsigned(function->threads_most)) return true;
-  return refuse(*f, int(ErrorKind::invalid), "fewer threads: kernel:suggest_block() says how many are good; its "
+  return refuse(*f, int(ErrorKind::invalid),
+                "fewer threads: kernel:suggest_block() says how many are good; its "
                 "registers and __launch_bounds__ set the limit",
                 "cuda:%d: %u threads in a block: it takes at most %d", card->ordinal, asked, function->threads_most);
 }
@@ -298,11 +298,11 @@ bool launch(Card* card, Function* function, const Shape* s, void** arguments, Fa
     return false;
   const CUfunction k = function->kernel.function;
   const CUstream stream = card->stream(s->stream);
-  return card->ok(s->cooperative ? d.cuLaunchCooperativeKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes,
-                                                               stream, arguments)
-                                 : d.cuLaunchKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes, stream,
-                                                    arguments, nullptr),
-                  "launching a kernel", *f);
+  return card->ok(
+      s->cooperative
+          ? d.cuLaunchCooperativeKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes, stream, arguments)
+          : d.cuLaunchKernel(k, g[0], g[1], g[2], b[0], b[1], b[2], s->shared_bytes, stream, arguments, nullptr),
+      "launching a kernel", *f);
 }
 
 // -- users' streams
@@ -330,14 +330,14 @@ void drop_event(Card* card, Event* event) {
 
 bool record(Card* card, Event* event, Stream* stream, Failure* f) {
   const Current current(*card);
-  return card->alive(*f) && card->ok(card->driver.cuEventRecord(of(event), card->stream(stream)),
-                                     "recording an event", *f);
+  return card->alive(*f) &&
+         card->ok(card->driver.cuEventRecord(of(event), card->stream(stream)), "recording an event", *f);
 }
 
 bool wait(Card* card, Stream* stream, Event* event, Failure* f) {
   const Current current(*card);
-  return card->alive(*f) && card->ok(card->driver.cuStreamWaitEvent(card->stream(stream), of(event), 0),
-                                     "waiting for an event", *f);
+  return card->alive(*f) &&
+         card->ok(card->driver.cuStreamWaitEvent(card->stream(stream), of(event), 0), "waiting for an event", *f);
 }
 
 bool passed(Card* card, Event* event, bool* yes, Failure* f) {

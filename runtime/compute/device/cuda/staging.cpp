@@ -8,7 +8,7 @@ bool Staging::make(Failure& f) {
   if (memory_) return true;
   void* memory = nullptr;
   if (!card_.ok(card_.driver.cuMemHostAlloc(&memory, slot_bytes_ * std::size_t(slots_), cu::host_portable),
-                  "pinned memory for transfers", f))
+                "pinned memory for transfers", f))
     return false;
   memory_ = static_cast<char*>(memory);
   const unsigned flags = cu::event_no_timing | (spins_ ? 0 : cu::event_blocking);

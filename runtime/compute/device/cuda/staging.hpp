@@ -18,11 +18,11 @@ class Staging {
   // `spins`: who waits for a slot does not sleep.
   Staging(Card& card, int slots, std::size_t slot_bytes, bool spins)
       : card_(card), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
-  void close();                                      // after the streams are done
+  void close();  // after the streams are done
 
   struct Slot {
     void* memory = nullptr;
-    CUevent event = nullptr;                         // the user records it behind the transfer
+    CUevent event = nullptr;  // the user records it behind the transfer
     bool taken = false;
   };
   // Waits for the slot's last transfer. null: no pinned memory, or the card is lost.

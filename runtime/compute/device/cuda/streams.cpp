@@ -2,8 +2,8 @@
 // open: so settle() waits for all work without asking who still holds what.
 #include <algorithm>
 
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -42,9 +42,8 @@ bool Card::settle_streams(Failure& f) {
     const std::lock_guard lock(streams_mutex);
     all = streams;
   }
-  return std::all_of(all.begin(), all.end(), [&](CUstream s) {
-    return ok(driver.cuStreamSynchronize(s), "waiting for the device", f);
-  });
+  return std::all_of(all.begin(), all.end(),
+                     [&](CUstream s) { return ok(driver.cuStreamSynchronize(s), "waiting for the device", f); });
 }
 
 void Card::close_streams() {

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "runtime/core/base/error.hpp"
 #include "runtime/compute/device/cuda/card.hpp"
 #include "runtime/compute/device/cuda/symbols.hpp"
+#include "runtime/core/base/error.hpp"
 
 namespace rille::device::cuda {
 
@@ -50,7 +50,7 @@ struct Seen {
 // Of the trace that runs. A record's call comes in a record of its own, before it or after it.
 struct Records {
   std::mutex mutex;
-  const Card* card = nullptr;                        // null: none runs, what comes late is dropped
+  const Card* card = nullptr;  // null: none runs, what comes late is dropped
   std::vector<Seen> seen;
   std::unordered_map<std::uint32_t, std::uint64_t> call_of;
   std::set<std::string> names;
@@ -67,16 +67,16 @@ void read(Records& r, const int* record) {
   } else if (*record == kind_kernel) {
     const auto& k = *reinterpret_cast<const Kernel*>(record);
     if (int(k.device) != r.card->device) return;
-    r.seen.push_back({kind_kernel, k.correlation, &*r.names.insert(k.name ? k.name : "?").first,
-                      std::int64_t(k.end - k.start), 0});
+    r.seen.push_back(
+        {kind_kernel, k.correlation, &*r.names.insert(k.name ? k.name : "?").first, std::int64_t(k.end - k.start), 0});
   } else if (*record == kind_copy || *record == kind_fill) {
     const auto& m = *reinterpret_cast<const Move*>(record);
     if (int(m.device) != r.card->device) return;
-    static constexpr const char* ways[] = {"copy", "copy in", "copy out", "copy", "copy", "copy", "copy", "copy",
-                                           "copy", "copy", "copy to a peer"};
+    static constexpr const char* ways[] = {"copy", "copy in", "copy out", "copy", "copy",          "copy",
+                                           "copy", "copy",    "copy",     "copy", "copy to a peer"};
     const char* const name = *record == kind_fill ? "fill" : m.how < std::size(ways) ? ways[m.how] : "copy";
-    r.seen.push_back({*record, m.correlation, &*r.names.insert(name).first, std::int64_t(m.end - m.start),
-                      std::int64_t(m.bytes)});
+    r.seen.push_back(
+        {*record, m.correlation, &*r.names.insert(name).first, std::int64_t(m.end - m.start), std::int64_t(m.bytes)});
   }
 }
 
@@ -101,7 +101,9 @@ bool said(Status status, const char* doing, Failure& f) {
   return refuse(f, int(ErrorKind::device), "", "CUPTI: %s: %s", doing, text ? text : "?");
 }
 
-void disable() { for (const int kind : kinds) library().cuptiActivityDisable(kind); }
+void disable() {
+  for (const int kind : kinds) library().cuptiActivityDisable(kind);
+}
 
 }  // namespace
 

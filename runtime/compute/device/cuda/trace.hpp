@@ -14,7 +14,7 @@ namespace rille::device::cuda {
 namespace cupti {
 using Status = int;
 constexpr int kind_copy = 1, kind_fill = 2, kind_driver = 4, kind_runtime = 5, kind_kernel = 10, kind_external = 39;
-constexpr int external_kind = 3;                     // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
+constexpr int external_kind = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 constexpr unsigned flush_forced = 1;
 
 // The beginnings of records, which have been the same since CUDA 9.
@@ -30,7 +30,7 @@ struct Kernel {
   std::int64_t grid_id;
   const char* name;
 };
-struct Move {                                        // a copy or a fill
+struct Move {  // a copy or a fill
   int kind;
   std::uint8_t how, from, to, flags;
   std::uint64_t bytes, start, end;
@@ -45,14 +45,14 @@ struct External {
 using Request = void (*)(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records_max);
 using Complete = void (*)(CUcontext, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes, std::size_t valid);
 
-#define RILLE_CUPTI(X)                                                                                     \
-  X(cuptiActivityRegisterCallbacks, (Request, Complete))                                                   \
-  X(cuptiActivityEnable, (int kind))                                                                       \
-  X(cuptiActivityDisable, (int kind))                                                                      \
-  X(cuptiActivityFlushAll, (std::uint32_t flags))                                                          \
-  X(cuptiActivityGetNextRecord, (std::uint8_t * buffer, std::size_t valid, int** record))                  \
-  X(cuptiActivityPushExternalCorrelationId, (int kind, std::uint64_t id))                                  \
-  X(cuptiActivityPopExternalCorrelationId, (int kind, std::uint64_t* last))                                \
+#define RILLE_CUPTI(X)                                                                    \
+  X(cuptiActivityRegisterCallbacks, (Request, Complete))                                  \
+  X(cuptiActivityEnable, (int kind))                                                      \
+  X(cuptiActivityDisable, (int kind))                                                     \
+  X(cuptiActivityFlushAll, (std::uint32_t flags))                                         \
+  X(cuptiActivityGetNextRecord, (std::uint8_t * buffer, std::size_t valid, int** record)) \
+  X(cuptiActivityPushExternalCorrelationId, (int kind, std::uint64_t id))                 \
+  X(cuptiActivityPopExternalCorrelationId, (int kind, std::uint64_t* last))               \
   X(cuptiGetResultString, (Status, const char** text))
 }  // namespace cupti
 

@@ -16,11 +16,34 @@ Canonical only(Canonical headers, const auto& wanted) {
 }
 
 // Parameters of a query that OSS's first version signs: those that name a part of an object's state.
-constexpr std::string_view oss_parts[] = {
-    "acl", "uploads", "location", "cors", "logging", "website", "referer", "lifecycle", "delete", "append", "tagging",
-    "objectMeta", "uploadId", "partNumber", "security-token", "position", "response-content-type",
-    "response-content-language", "response-expires", "response-cache-control", "response-content-disposition",
-    "response-content-encoding", "versioning", "versionId", "versions", "restore", "symlink", "continuation-token"};
+constexpr std::string_view oss_parts[] = {"acl",
+                                          "uploads",
+                                          "location",
+                                          "cors",
+                                          "logging",
+                                          "website",
+                                          "referer",
+                                          "lifecycle",
+                                          "delete",
+                                          "append",
+                                          "tagging",
+                                          "objectMeta",
+                                          "uploadId",
+                                          "partNumber",
+                                          "security-token",
+                                          "position",
+                                          "response-content-type",
+                                          "response-content-language",
+                                          "response-expires",
+                                          "response-cache-control",
+                                          "response-content-disposition",
+                                          "response-content-encoding",
+                                          "versioning",
+                                          "versionId",
+                                          "versions",
+                                          "restore",
+                                          "symlink",
+                                          "continuation-token"};
 
 }  // namespace
 
@@ -83,13 +106,12 @@ Parts sign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::
   const Canonical also = only(headers, is_also);
   const std::string where = time.substr(0, 8) + "/" + scope.region + "/oss/aliyun_v4_request";
   const std::string resource = (scope.bucket.empty() ? "" : "/" + scope.bucket) + percent_decode(parts.path);
-  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" +
-                                canonical_query(parts.query, "") + "\n" + header_lines(headers) + "\n" +
-                                header_names(also) + "\n" + unsigned_body;
+  const std::string canonical = parts.method + "\n" + encode_path(resource) + "\n" + canonical_query(parts.query, "") +
+                                "\n" + header_lines(headers) + "\n" + header_names(also) + "\n" + unsigned_body;
   const std::string text = "OSS4-HMAC-SHA256\n" + time + "\n" + where + "\n" + sha256_hex(canonical);
   std::string key = "aliyun_v4" + who.secret;
-  for (const std::string& part : {time.substr(0, 8), scope.region, std::string("oss"),
-                                  std::string("aliyun_v4_request")})
+  for (const std::string& part :
+       {time.substr(0, 8), scope.region, std::string("oss"), std::string("aliyun_v4_request")})
     key = hmac_sha256(key, part);
   parts.set_header("Authorization", "OSS4-HMAC-SHA256 Credential=" + who.id + "/" + where +
                                         (also.empty() ? "" : ",AdditionalHeaders=" + header_names(also)) +
@@ -103,9 +125,8 @@ Parts sign_oss_v1(Parts parts, const Credentials& who, const std::string& bucket
     const std::string* found = parts.find_header(name);
     return found ? *found : std::string();
   };
-  const Canonical own = only(canonical_headers(parts), [](const std::string& name) {
-    return name.starts_with("x-oss-");
-  });
+  const Canonical own =
+      only(canonical_headers(parts), [](const std::string& name) { return name.starts_with("x-oss-"); });
   Query named = parts.query;
   std::erase_if(named, [](const auto& pair) {
     return std::find(std::begin(oss_parts), std::end(oss_parts), pair.first) == std::end(oss_parts);

@@ -24,8 +24,8 @@ std::string alibaba_rpc_signature(const std::string& method, const Query& query,
 // OSS, version 4. `bucket` is part of what is signed, whether the host names it or the path does; the parts' path is
 // that of the key alone. `also`: headers to sign beside Content-Type, Content-MD5 and x-oss-*.
 struct OssScope {
-  std::string region, bucket;          // "cn-hangzhou", without "oss-"
-  std::vector<std::string> also;       // in lower case
+  std::string region, bucket;     // "cn-hangzhou", without "oss-"
+  std::vector<std::string> also;  // in lower case
 };
 Parts sign_oss(Parts parts, const Credentials& who, const OssScope& scope, std::int64_t wall_us);
 // Version 1: Date, or x-oss-date in its place, has to be among the headers.

@@ -43,8 +43,8 @@ int give_password(char* into, int size, int, void* password) {
 
 Contents read_pem(const std::string& bytes, const std::string& password) {
   Contents out;
-  out.key.reset(PEM_read_bio_PrivateKey(reader(bytes).get(), nullptr, give_password,
-                                        const_cast<std::string*>(&password)));
+  out.key.reset(
+      PEM_read_bio_PrivateKey(reader(bytes).get(), nullptr, give_password, const_cast<std::string*>(&password)));
   const Bio memory = reader(bytes);
   while (out.certificates.size() < certificates_max) {
     Certificate one(PEM_read_bio_X509(memory.get(), nullptr, give_password, const_cast<std::string*>(&password)),
@@ -101,9 +101,10 @@ Result<ClientCertificate> read_certificate(const std::string& bytes, const std::
   Contents got = pem ? read_pem(bytes, password) : read_pkcs12(bytes, password);
   ERR_clear_error();
   if (!got.key)
-    return make_error(ErrorKind::auth, std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") +
-                                           ", or another password opens it",
-                      "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
+    return make_error(
+        ErrorKind::auth,
+        std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") + ", or another password opens it",
+        "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
   const auto own = std::find_if(got.certificates.begin(), got.certificates.end(), [&](const Certificate& one) {
     return X509_check_private_key(one.get(), got.key.get()) == 1;
   });

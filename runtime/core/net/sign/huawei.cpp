@@ -21,9 +21,8 @@ std::string huawei_canonical_sha256(const Parts& parts) {
   const std::string path = encode_path(percent_decode(parts.path));
   Query query = parts.query;
   std::sort(query.begin(), query.end());  // before they are encoded
-  return sha256_hex(parts.method + "\n" + path + (path.ends_with('/') ? "" : "/") + "\n" +
-                    join_query(query, "=") + "\n" + header_lines(headers) + "\n" + header_names(headers) + "\n" +
-                    sha256_hex(parts.body));
+  return sha256_hex(parts.method + "\n" + path + (path.ends_with('/') ? "" : "/") + "\n" + join_query(query, "=") +
+                    "\n" + header_lines(headers) + "\n" + header_names(headers) + "\n" + sha256_hex(parts.body));
 }
 
 Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, const HuaweiScope& scope) {
@@ -37,11 +36,11 @@ Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, con
   if (derived) {  // HKDF (RFC 5869) of one block: salted with the id, for this day, region and service
     key = hex(hmac_sha256(hmac_sha256(who.id, who.secret), where + "\x01"));
   }
-  const std::string text = algorithm + "\n" + time + "\n" + (derived ? where + "\n" : "") +
-                           huawei_canonical_sha256(parts);
+  const std::string text =
+      algorithm + "\n" + time + "\n" + (derived ? where + "\n" : "") + huawei_canonical_sha256(parts);
   parts.set_header("Authorization", algorithm + (derived ? " Credential=" : " Access=") + who.id +
-                                        (derived ? "/" + where : "") + ", SignedHeaders=" +
-                                        header_names(huawei_headers(parts)) +
+                                        (derived ? "/" + where : "") +
+                                        ", SignedHeaders=" + header_names(huawei_headers(parts)) +
                                         ", Signature=" + hex(hmac_sha256(key, text)));
   return parts;
 }

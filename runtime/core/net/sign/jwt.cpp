@@ -34,10 +34,9 @@ Result<std::string> sign_jwt(std::string_view header_json, std::string_view clai
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   std::string signature(static_cast<std::size_t>(EVP_PKEY_get_size(key.get())), '\0');
   std::size_t bytes = signature.size();
-  const bool ok =
-      EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) == 1 &&
-      EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &bytes,
-                     reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
+  const bool ok = EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) == 1 &&
+                  EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &bytes,
+                                 reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
   if (!ok) return make_error(ErrorKind::internal, "OpenSSL could not sign with the RSA key");
   signature.resize(bytes);
   return text + "." + to_base64url(signature);

@@ -21,10 +21,8 @@ std::string encode(std::string_view text, std::string_view kept) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     const bool letter = (byte | 32) >= 'a' && (byte | 32) <= 'z';
-    if (letter || (byte >= '0' && byte <= '9') || kept.find(c) != std::string_view::npos)
-      out += c;
-    else
-      (out += '%') += {digits[byte >> 4], digits[byte & 15]};
+    if (letter || (byte >= '0' && byte <= '9') || kept.find(c) != std::string_view::npos) out += c;
+    else (out += '%') += {digits[byte >> 4], digits[byte & 15]};
   }
   return out;
 }
@@ -41,7 +39,6 @@ std::vector<std::pair<std::string, std::string>> encoded(const Query& query, std
     out.emplace_back(percent_encode(key), value ? "=" + percent_encode(*value) : std::string(bare));
   return out;
 }
-
 
 std::string one_spaced(std::string_view value) {
   std::string out;
@@ -123,9 +120,8 @@ Canonical canonical_headers(const Parts& parts, HeaderRules rules) {
   Canonical out{{"host", parts.host}};
   for (const auto& [name, value] : parts.headers)
     out.emplace_back(lower_case(name), rules.one_space ? one_spaced(trimmed(value)) : trimmed(value));
-  std::stable_sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
-    return rules.sorted_values ? a < b : a.first < b.first;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const auto& a, const auto& b) { return rules.sorted_values ? a < b : a.first < b.first; });
   for (std::size_t i = 1; i < out.size();) {
     if (out[i].first != out[i - 1].first) {
       ++i;
@@ -174,8 +170,7 @@ std::string http_date(std::int64_t wall_us) {
   std::tm utc{};
   gmtime_r(&seconds, &utc);
   constexpr const char* days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-  constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                    "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   return std::string(days[utc.tm_wday]) + format_time(wall_us, ", %d ") + months[utc.tm_mon] +
          format_time(wall_us, " %Y %H:%M:%S GMT");
 }

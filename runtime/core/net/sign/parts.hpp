@@ -29,7 +29,7 @@ struct Parts {
   std::string scheme = "https", host;  // host: with the port, where it is not the scheme's own
   std::string path = "/";              // as it goes over the wire: encoded (encode_path)
   Query query;
-  Headers headers;                     // without Host, which every signer signs
+  Headers headers;  // without Host, which every signer signs
   std::string body;
 
   std::string url() const;

@@ -19,10 +19,23 @@ Canonical tc3_headers(const Parts& parts, bool sign_action) {
 
 // Headers of a request that say what it means, and so are signed; what proxies add or change is not.
 bool in_cos_signature(const std::string& name) {
-  constexpr std::string_view named[] = {"cache-control", "content-disposition", "content-encoding", "content-length",
-                                        "content-md5", "content-type", "date", "expect", "expires", "host",
-                                        "if-match", "if-modified-since", "if-none-match", "if-unmodified-since",
-                                        "origin", "range", "transfer-encoding"};
+  constexpr std::string_view named[] = {"cache-control",
+                                        "content-disposition",
+                                        "content-encoding",
+                                        "content-length",
+                                        "content-md5",
+                                        "content-type",
+                                        "date",
+                                        "expect",
+                                        "expires",
+                                        "host",
+                                        "if-match",
+                                        "if-modified-since",
+                                        "if-none-match",
+                                        "if-unmodified-since",
+                                        "origin",
+                                        "range",
+                                        "transfer-encoding"};
   return name.starts_with("x-cos-") || std::find(std::begin(named), std::end(named), name) != std::end(named);
 }
 
@@ -57,11 +70,11 @@ Parts sign_tencent(Parts parts, const Credentials& who, const TencentCall& call,
   if (!call.region.empty()) parts.set_header("X-TC-Region", call.region);
   if (!who.token.empty()) parts.set_header("X-TC-Token", who.token);
   const std::string scope = date + "/" + call.service + "/tc3_request";
-  const std::string text = "TC3-HMAC-SHA256\n" + seconds + "\n" + scope + "\n" +
-                           tencent_canonical_sha256(parts, call.sign_action);
+  const std::string text =
+      "TC3-HMAC-SHA256\n" + seconds + "\n" + scope + "\n" + tencent_canonical_sha256(parts, call.sign_action);
   const std::string key = hmac_sha256(hmac_sha256(hmac_sha256("TC3" + who.secret, date), call.service), "tc3_request");
-  parts.set_header("Authorization", "TC3-HMAC-SHA256 Credential=" + who.id + "/" + scope + ", SignedHeaders=" +
-                                        header_names(tc3_headers(parts, call.sign_action)) +
+  parts.set_header("Authorization", "TC3-HMAC-SHA256 Credential=" + who.id + "/" + scope +
+                                        ", SignedHeaders=" + header_names(tc3_headers(parts, call.sign_action)) +
                                         ", Signature=" + hex(hmac_sha256(key, text)));
   return parts;
 }
@@ -75,8 +88,8 @@ Parts sign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::in
   for (const auto& [key, value] : parts.query) query.emplace_back(key, value.value_or(""));
   const auto [header_list, header_text] = cos_list(headers);
   const auto [query_list, query_text] = cos_list(query);
-  const std::string what = lower_case(parts.method) + "\n" + percent_decode(parts.path) + "\n" + query_text + "\n" +
-                           header_text + "\n";
+  const std::string what =
+      lower_case(parts.method) + "\n" + percent_decode(parts.path) + "\n" + query_text + "\n" + header_text + "\n";
   const std::string key = hex(hmac_sha1(who.secret, time));
   const std::string signature = hex(hmac_sha1(key, "sha1\n" + time + "\n" + sha1_hex(what) + "\n"));
   parts.set_header("Authorization", "q-sign-algorithm=sha1&q-ak=" + who.id + "&q-sign-time=" + time +

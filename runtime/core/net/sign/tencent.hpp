@@ -9,7 +9,7 @@ namespace rille::net {
 
 struct TencentCall {
   std::string service, action, version, region;  // "cvm", "DescribeZones", "2017-03-12", "ap-guangzhou" or ""
-  bool sign_action = false;                       // X-TC-Action among the signed headers
+  bool sign_action = false;                      // X-TC-Action among the signed headers
 };
 
 // TC3-HMAC-SHA256. Content-Type has to be among the headers; POST has its parameters in a body of JSON.

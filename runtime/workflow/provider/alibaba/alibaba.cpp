@@ -11,10 +11,10 @@
 #include "runtime/workflow/provider/alibaba/ecs.hpp"
 #include "runtime/workflow/provider/alibaba/keys.hpp"
 #include "runtime/workflow/provider/alibaba/ram.hpp"
+#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
-#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
@@ -37,11 +37,11 @@ constexpr std::int64_t notice_us = 5LL * 60'000'000;
 
 // For "did you mean" only: a newer region works as well.
 const char* const known_regions[] = {
-    "cn-qingdao", "cn-beijing", "cn-zhangjiakou", "cn-huhehaote", "cn-wulanchabu", "cn-hangzhou",
-    "cn-shanghai", "cn-nanjing", "cn-shenzhen", "cn-heyuan", "cn-guangzhou", "cn-chengdu", "cn-hongkong",
-    "ap-southeast-1", "ap-southeast-3", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7",
-    "ap-northeast-1", "ap-northeast-2", "us-west-1", "us-east-1", "eu-central-1", "eu-west-1", "me-east-1",
-    "me-central-1"};
+    "cn-qingdao",     "cn-beijing",     "cn-zhangjiakou", "cn-huhehaote",   "cn-wulanchabu",  "cn-hangzhou",
+    "cn-shanghai",    "cn-nanjing",     "cn-shenzhen",    "cn-heyuan",      "cn-guangzhou",   "cn-chengdu",
+    "cn-hongkong",    "ap-southeast-1", "ap-southeast-3", "ap-southeast-5", "ap-southeast-6", "ap-southeast-7",
+    "ap-northeast-1", "ap-northeast-2", "us-west-1",      "us-east-1",      "eu-central-1",   "eu-west-1",
+    "me-east-1",      "me-central-1"};
 
 struct Settings {
   std::string image, subnet, security_group, zone, disk_kind, kms_key;
@@ -81,9 +81,10 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> left, co_await types_left(query.spot, token));
     if (left.empty() && !settings_.zone.empty() && !query.spot)
-      co_return make_error(ErrorKind::config, fmt::format("alibaba: region '{}' has nothing left in the zone '{}'",
-                                                          region(), settings_.zone),
-                           "is it a zone of that region?");
+      co_return make_error(
+          ErrorKind::config,
+          fmt::format("alibaba: region '{}' has nothing left in the zone '{}'", region(), settings_.zone),
+          "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
     for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
@@ -238,8 +239,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
         return make_error(ErrorKind::config, fmt::format("alibaba: region {} has no {}", region(), name),
                           "name an image, a VSwitch (subnet) and a security group that lets port 22 in, in the "
                           "provider's settings");
-    RILLE_TRY(const std::string user_data,
-              account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Parameters out{{"ImageId", image},
                    {"InstanceType", type},
@@ -258,15 +258,14 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
                    {"Tag.1.Value", request.tag}};
     int n = 1;
     for (const auto& [key, value] : *settings_.tags.as_object())
-      out.insert(out.end(), {{fmt::format("Tag.{}.Key", ++n), key},
-                             {fmt::format("Tag.{}.Value", n), *value.as_string()}});
+      out.insert(out.end(),
+                 {{fmt::format("Tag.{}.Key", ++n), key}, {fmt::format("Tag.{}.Value", n), *value.as_string()}});
     if (!settings_.zone.empty()) out.emplace_back("ZoneId", settings_.zone);
     if (!settings_.kms_key.empty())
       out.insert(out.end(), {{"SystemDisk.Encrypted", "true"}, {"SystemDisk.KMSKeyId", settings_.kms_key}});
     if (request.expires_wall_us > 0)
       out.emplace_back("AutoReleaseTime", format_utc(request.expires_wall_us + release_margin_us));
-    const std::string reservation =
-        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
+    const std::string reservation = request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
       out.insert(out.end(), {{"PrivatePoolOptions.MatchCriteria", "Target"}, {"PrivatePoolOptions.Id", reservation}});
     if (!request.offer.spot) return out;
@@ -319,7 +318,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Ram ram_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<bool, Stock> stock_;        // by spot
+  std::map<bool, Stock> stock_;  // by spot
   cloud::PriceBook prices_;
   std::map<std::string, Look> looks_;
 };

@@ -14,21 +14,19 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
 NoticeSpec alibaba_notice(const std::string& metadata);  // see manner.hpp
 
-inline constexpr const char* alibaba_variables[] = {
-    "ALIBABA_CLOUD_REGION_ID", "ALIBABA_CLOUD_PROFILE", "ALIBABA_CLOUD_CREDENTIALS_FILE",
-    "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ROLE_ARN", "ALIBABA_CLOUD_ECS_METADATA"};
-inline constexpr FarRefusal alibaba_refusals[] = {
-    {"Zone.NotOnSale", Reach::region},
-    {"OperationDenied.ZoneNotAllowed", Reach::region},
-    {"OperationDenied.ZoneSystemCategoryNotMatch", Reach::region},
-    {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
-    {"Account.Arrearage", Reach::account}};
+inline constexpr const char* alibaba_variables[] = {"ALIBABA_CLOUD_REGION_ID",        "ALIBABA_CLOUD_PROFILE",
+                                                    "ALIBABA_CLOUD_CREDENTIALS_FILE", "ALIBABA_CLOUD_ACCESS_KEY_ID",
+                                                    "ALIBABA_CLOUD_ROLE_ARN",         "ALIBABA_CLOUD_ECS_METADATA"};
+inline constexpr FarRefusal alibaba_refusals[] = {{"Zone.NotOnSale", Reach::region},
+                                                  {"OperationDenied.ZoneNotAllowed", Reach::region},
+                                                  {"OperationDenied.ZoneSystemCategoryNotMatch", Reach::region},
+                                                  {"InvalidAccountStatus.NotEnoughBalance", Reach::account},
+                                                  {"Account.Arrearage", Reach::account}};
 inline constexpr const char* alibaba_options[] = {"reservation", "image"};
-inline constexpr const char* alibaba_secrets[] = {
-    "ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
-    "ALIBABA_CLOUD_SECURITY_TOKEN"};
+inline constexpr const char* alibaba_secrets[] = {"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
+                                                  "ALIBABA_CLOUD_SECURITY_TOKEN"};
 // Prices are asked of a hundred types a region.
-inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice, 0,
-                                       alibaba_secrets};
+inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice,
+                                       0,    alibaba_secrets};
 
 }  // namespace rille::provider

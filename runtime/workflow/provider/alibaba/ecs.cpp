@@ -208,8 +208,10 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
 // WithStock: enough; ClosedWithStock: little; WithoutStock, ClosedWithoutStock: none. A type that is not named is not
 // sold there.
 Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelToken token) {
-  Parameters asked{{"DestinationResource", "InstanceType"}, {"ResourceType", "instance"},
-                   {"InstanceChargeType", "PostPaid"}, {"IoOptimized", "optimized"}};
+  Parameters asked{{"DestinationResource", "InstanceType"},
+                   {"ResourceType", "instance"},
+                   {"InstanceChargeType", "PostPaid"},
+                   {"IoOptimized", "optimized"}};
   if (spot) asked.emplace_back("SpotStrategy", "SpotAsPriceGo");
   if (!zone.empty()) asked.emplace_back("ZoneId", zone);
   RILLE_CO_TRY(const Value answer, co_await call("DescribeAvailableResource", std::move(asked), Effect::none, token));
@@ -226,8 +228,8 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
 
 // With the disk's kind: types that take only newer kinds are refused beside the usual one, an older.
 Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token) {
-  Parameters asked{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"},
-                   {"SystemDisk.Category", disk_kind}};
+  Parameters asked{
+      {"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}, {"SystemDisk.Category", disk_kind}};
   // As it is ordered: without the protected hour that is the default, and has a price of its own.
   if (spot) asked.insert(asked.end(), {{"SpotStrategy", "SpotAsPriceGo"}, {"SpotDuration", "0"}});
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
@@ -237,8 +239,11 @@ Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spo
   out.micros_per_hour = of_machine(said);
   if (!reserved) co_return out;
   for (const int years : {1, 3}) {
-    Parameters term{{"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Year"},
-                    {"Period", std::to_string(years)}, {"SystemDisk.Category", disk_kind}};
+    Parameters term{{"ResourceType", "instance"},
+                    {"InstanceType", type},
+                    {"PriceUnit", "Year"},
+                    {"Period", std::to_string(years)},
+                    {"SystemDisk.Category", disk_kind}};
     const Result<Value> told = co_await call("DescribePrice", std::move(term), Effect::none, token);
     if (!told && token.cancelled()) co_return told.error();
     if (!told) continue;  // not sold for so long
@@ -249,16 +254,16 @@ Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spo
 }
 
 Async<std::string> Ecs::run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
-                                                 Effect::lasting.by(send_by_wall_us), token));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("RunInstances", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSets"]["InstanceIdSet"]);
   if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("alibaba", "RunInstances");
   co_return *ids[0].as_string();
 }
 
 Async<std::vector<Instance>> Ecs::describe(Parameters parameters, CancelToken token) {
-  RILLE_CO_TRY(const Value::Array rows, co_await rows_of("DescribeInstances", std::move(parameters), "Instances",
-                                                         "Instance", std::move(token)));
+  RILLE_CO_TRY(const Value::Array rows,
+               co_await rows_of("DescribeInstances", std::move(parameters), "Instances", "Instance", std::move(token)));
   std::vector<Instance> out;
   for (const Value& v : rows) out.push_back(read_instance(v));
   co_return out;
@@ -322,9 +327,12 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
   std::vector<PricePoint> out;
   std::int64_t offset = 0;
   for (int page = 0; page < pages_max; ++page) {
-    Parameters asked{{"NetworkType", "vpc"}, {"InstanceType", type}, {"SpotDuration", "0"},
+    Parameters asked{{"NetworkType", "vpc"},
+                     {"InstanceType", type},
+                     {"SpotDuration", "0"},
                      {"StartTime", format_utc(since_us)},
-                     {"EndTime", format_utc(api_.now_us())}, {"Offset", std::to_string(offset)}};
+                     {"EndTime", format_utc(api_.now_us())},
+                     {"Offset", std::to_string(offset)}};
     RILLE_CO_TRY(const Value answer, co_await call("DescribeSpotPriceHistory", std::move(asked), Effect::none, token));
     const Value::Array rows = list_of(answer["SpotPrices"]["SpotPriceType"]);
     for (const Value& v : rows) {

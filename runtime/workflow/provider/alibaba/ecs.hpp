@@ -19,7 +19,7 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 struct Instance {
   std::string id, status, tag, zone, type, address, private_address;
   std::int64_t created_wall_us = 0;
-  bool reclaimed = false;               // the notice: it will be taken away within minutes
+  bool reclaimed = false;  // the notice: it will be taken away within minutes
 };
 
 // How Alibaba's services are called: signed, and understood; and a call of one.
@@ -31,14 +31,14 @@ class Ecs {
   Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
 
   const std::string& region() const { return region_; }
-  Async<std::vector<Offer>> types(CancelToken token);   // without prices; id: the type's name
+  Async<std::vector<Offer>> types(CancelToken token);  // without prices; id: the type's name
   // Those that the zone ("": any of the region's) has left; in one call.
   Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
   // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
   Async<cloud::Price> price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token);
   // The new instance's id.
   Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
-  Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);  // AutoReleaseTime
+  Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);     // AutoReleaseTime
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
   // Disks that bear our tag and belong to no machine: ids and tags.

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/alibaba/ecs.hpp"
 #include "runtime/workflow/provider/cloud/lent_keys.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::alibaba {
 
@@ -26,8 +26,8 @@ constexpr cloud::KeyNames key_names{"AccessKeyId", "AccessKeySecret", "SecurityT
 
 struct Places {
   Loop& loop;
-  std::string sts, metadata;      // sts "": that of the profile's region
-  Value config = {};              // ~/.aliyun/config.json, where source profiles are
+  std::string sts, metadata;               // sts "": that of the profile's region
+  Value config = {};                       // ~/.aliyun/config.json, where source profiles are
   std::vector<const char*> firmware = {};  // where the metadata service is the usual one
 };
 using At = std::shared_ptr<const Places>;
@@ -126,15 +126,13 @@ Async<Maybe> keys_of(At at, Profile p, std::string from, int depth, CancelToken 
   if (p.mode == "EcsRamRole") co_return co_await cloud::ask_machine(at->loop, std::move(here), std::move(token));
   if (p.mode == "OIDC") co_return co_await by_oidc(at, p, from, from + ", " + p.role, std::move(token));
   std::vector<cloud::KeySource> who;
-  if (p.mode == "RamRoleArn" && has_keys)
-    who = {cloud::ready_keys(own_keys(p, from))};
-  else if (p.mode == "RamRoleArnWithEcs")
-    who = {cloud::keys_of_machine(at->loop, std::move(here))};
+  if (p.mode == "RamRoleArn" && has_keys) who = {cloud::ready_keys(own_keys(p, from))};
+  else if (p.mode == "RamRoleArnWithEcs") who = {cloud::keys_of_machine(at->loop, std::move(here))};
   else if (p.mode == "ChainableRamRoleArn")
     who = {{from, [=](CancelToken t) { return source_keys(at, p.source, from, depth + 1, t); }}};
   if (who.empty() || p.role.empty())
-    co_return make_error(ErrorKind::auth, fmt::format("{} signs in by '{}', which Rille cannot do with what is there",
-                                                      from, p.mode),
+    co_return make_error(ErrorKind::auth,
+                         fmt::format("{} signs in by '{}', which Rille cannot do with what is there", from, p.mode),
                          "set ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and "
                          "ALIBABA_CLOUD_SECURITY_TOKEN, or take another profile (ALIBABA_CLOUD_PROFILE)");
   co_return co_await by_role(at, p, std::move(who), from + ", " + p.role, std::move(token));
@@ -204,8 +202,10 @@ std::optional<Profile> profile_in(const Value& config, const std::string& name) 
 }
 
 Profile profile_of_section(std::map<std::string, std::string> section) {
-  static const std::map<std::string, std::string> modes{{"access_key", "AK"},         {"sts", "StsToken"},
-                                                        {"ram_role_arn", "RamRoleArn"}, {"ecs_ram_role", "EcsRamRole"},
+  static const std::map<std::string, std::string> modes{{"access_key", "AK"},
+                                                        {"sts", "StsToken"},
+                                                        {"ram_role_arn", "RamRoleArn"},
+                                                        {"ecs_ram_role", "EcsRamRole"},
                                                         {"oidc_role_arn", "OIDC"}};
   Profile p;
   const auto mode = modes.find(section["type"]);

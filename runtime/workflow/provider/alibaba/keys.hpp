@@ -16,7 +16,7 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints);
 
 // How a profile of the command line, or of the SDKs' file, signs in; the command line's words for it.
 struct Profile {
-  std::string mode;               // "AK", "StsToken", "RamRoleArn", "EcsRamRole", "OIDC", ..
+  std::string mode;  // "AK", "StsToken", "RamRoleArn", "EcsRamRole", "OIDC", ..
   net::Credentials keys;
   std::string role, session, external_id, policy, sts_region, source;
   std::string machine_role, oidc_provider, oidc_token_file;

@@ -1,4 +1,3 @@
-#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/aws/aws.hpp"
 
 #include <fmt/format.h>
@@ -6,16 +5,17 @@
 #include <algorithm>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/aws/common.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
 #include "runtime/workflow/provider/aws/iam.hpp"
 #include "runtime/workflow/provider/aws/keys.hpp"
 #include "runtime/workflow/provider/aws/profiles.hpp"
 #include "runtime/workflow/provider/aws/zones.hpp"
+#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
-#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/ssh_from.hpp"
@@ -34,7 +34,7 @@ using namespace aws;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
-constexpr int attempts_max = 3;        // to order a machine while others take away what it shares
+constexpr int attempts_max = 3;  // to order a machine while others take away what it shares
 
 // With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
 constexpr const char* image_owner = "amazon";
@@ -44,16 +44,17 @@ constexpr const char* older_image_pattern = "Deep Learning Base Proprietary Nvid
 
 // For "did you mean" only: a newer region works as well.
 const char* const known_regions[] = {
-    "us-east-1", "us-east-2", "us-west-1", "us-west-2", "af-south-1", "ap-east-1", "ap-east-2",
-    "ap-south-1", "ap-south-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4",
-    "ap-southeast-5", "ap-southeast-7", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3",
-    "ca-central-1", "ca-west-1", "eu-central-1", "eu-central-2", "eu-west-1", "eu-west-2", "eu-west-3",
-    "eu-south-1", "eu-south-2", "eu-north-1", "il-central-1", "me-south-1", "me-central-1", "mx-central-1",
-    "sa-east-1", "cn-north-1", "cn-northwest-1", "us-gov-east-1", "us-gov-west-1"};
+    "us-east-1",      "us-east-2",      "us-west-1",      "us-west-2",      "af-south-1",     "ap-east-1",
+    "ap-east-2",      "ap-south-1",     "ap-south-2",     "ap-southeast-1", "ap-southeast-2", "ap-southeast-3",
+    "ap-southeast-4", "ap-southeast-5", "ap-southeast-7", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3",
+    "ca-central-1",   "ca-west-1",      "eu-central-1",   "eu-central-2",   "eu-west-1",      "eu-west-2",
+    "eu-west-3",      "eu-south-1",     "eu-south-2",     "eu-north-1",     "il-central-1",   "me-south-1",
+    "me-central-1",   "mx-central-1",   "sa-east-1",      "cn-north-1",     "cn-northwest-1", "us-gov-east-1",
+    "us-gov-west-1"};
 
 struct Settings {
   std::string image, instance_profile, kms_key;
-  std::vector<Zone> zones;              // as they are tried
+  std::vector<Zone> zones;  // as they are tried
   CommonSettings common;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
@@ -82,8 +83,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Region(Loop& loop, std::shared_ptr<Account> account, const std::string& name, Settings settings)
       : loop_(loop), account_(std::move(account)), settings_(std::move(settings)),
         ec2_(loop, account_->chain, name, settings_.endpoints), common_(loop, ec2_, settings_.common),
-        zones_(ec2_, settings_.zones),
-        iam_(loop, account_->chain, name, settings_.endpoints) {}
+        zones_(ec2_, settings_.zones), iam_(loop, account_->chain, name, settings_.endpoints) {}
   const std::string& region() const override { return ec2_.region(); }
   bool is_id(std::string_view id) const override {
     return id.starts_with("i-") || id.starts_with("vol-") || Common::is_id(id);
@@ -279,7 +279,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     offer.memory_bytes = type.memory_bytes;
     offer.price_micros_per_hour = price_unknown;
     offer.billing.minimum_s = billing_minimum_s;
-    offer.billing.from_live = true;     // not while it is pending
+    offer.billing.from_live = true;  // not while it is pending
     offer.disk_bytes_max = 16'000 * gb;
     offer.network_gbps = type.network_gbps;
     if (type.efa_cards > 0) offer.rdma = "efa";
@@ -333,8 +333,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     } else if (image.id.empty()) {
       RILLE_CO_TRY(image, co_await ec2_.image(named, token));
     }
-    RILLE_CO_TRY(const std::string user_data,
-              account_->access.user_data(request, true, user_data_bytes_max));
+    RILLE_CO_TRY(const std::string user_data, account_->access.user_data(request, true, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Parameters out{{"ImageId", image.id},
                    {"InstanceType", type},
@@ -369,13 +368,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     for (const char* kind : {"instance", "volume", "network-interface", "spot-instances-request"}) {
       if (std::string_view(kind).starts_with("spot-") && !request.offer.spot) continue;
       const std::string at = fmt::format("TagSpecification.{}.", ++n);
-      out.insert(out.end(), {{at + "ResourceType", kind}, {at + "Tag.1.Key", tag_key},
-                             {at + "Tag.1.Value", request.tag}, {at + "Tag.2.Key", "Name"},
+      out.insert(out.end(), {{at + "ResourceType", kind},
+                             {at + "Tag.1.Key", tag_key},
+                             {at + "Tag.1.Value", request.tag},
+                             {at + "Tag.2.Key", "Name"},
                              {at + "Tag.2.Value", request.tag}});
       int tags = 2;
       const auto add = [&](const std::string& key, const std::string& value) {
-        out.insert(out.end(), {{fmt::format("{}Tag.{}.Key", at, ++tags), key},
-                               {fmt::format("{}Tag.{}.Value", at, tags), value}});
+        out.insert(out.end(),
+                   {{fmt::format("{}Tag.{}.Key", at, ++tags), key}, {fmt::format("{}Tag.{}.Value", at, tags), value}});
       };
       if (!cluster.empty()) add(cluster_key, cluster);
       for (const auto& [key, value] : *settings_.tags.as_object()) add(key, *value.as_string());
@@ -404,8 +405,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   void add_reservation(Parameters& out, const CreateRequest& request, const std::string& type) const {
-    const std::string reservation =
-        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
+    const std::string reservation = request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (reservation.empty()) return;
     const bool is_group = reservation.starts_with("arn:");
     out.emplace_back(std::string("CapacityReservationSpecification.CapacityReservationTarget.") +
@@ -472,8 +472,8 @@ Result<Settings> read_settings(const Value& of_region) {
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
   RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual_region()));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
-                                                 std::move(keys));
+  const auto account =
+      std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
   traits.create_timeout_ms = 300'000;  // create looks for an image and makes a group first

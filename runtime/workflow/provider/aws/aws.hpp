@@ -14,20 +14,24 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
 NoticeSpec aws_notice(const std::string& metadata);  // see manner.hpp
 
-inline constexpr const char* aws_variables[] = {
-    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_DEFAULT_PROFILE", "AWS_PROFILE", "AWS_CONFIG_FILE",
-    "AWS_SHARED_CREDENTIALS_FILE",
-    "AWS_ACCESS_KEY_ID", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
-inline constexpr FarRefusal aws_refusals[] = {
-    {"OptInRequired", Reach::region},
-    {"PendingVerification", Reach::account},
-    {"InstanceLimitExceeded", Reach::offer},
-    {"VolumeLimitExceeded", Reach::region}};
+inline constexpr const char* aws_variables[] = {"AWS_REGION",
+                                                "AWS_DEFAULT_REGION",
+                                                "AWS_DEFAULT_PROFILE",
+                                                "AWS_PROFILE",
+                                                "AWS_CONFIG_FILE",
+                                                "AWS_SHARED_CREDENTIALS_FILE",
+                                                "AWS_ACCESS_KEY_ID",
+                                                "AWS_ROLE_ARN",
+                                                "AWS_WEB_IDENTITY_TOKEN_FILE",
+                                                "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                                                "AWS_CONTAINER_CREDENTIALS_FULL_URI"};
+inline constexpr FarRefusal aws_refusals[] = {{"OptInRequired", Reach::region},
+                                              {"PendingVerification", Reach::account},
+                                              {"InstanceLimitExceeded", Reach::offer},
+                                              {"VolumeLimitExceeded", Reach::region}};
 inline constexpr const char* aws_options[] = {"reservation", "image"};
-inline constexpr const char* aws_secrets[] = {
-    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
-    "AWS_SESSION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
+inline constexpr const char* aws_secrets[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+                                              "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
 // Prices are asked of a hundred types a region.
 inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice, 0, aws_secrets};
 

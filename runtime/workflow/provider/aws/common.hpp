@@ -15,7 +15,7 @@
 namespace rille::provider::aws {
 
 struct CommonSettings {
-  std::string vpc, security_group;      // security_group "": one is made
+  std::string vpc, security_group;  // security_group "": one is made
   std::vector<std::string> ssh_from;
 };
 
@@ -30,7 +30,9 @@ class Common {
       ++common_.orders_[cluster_];
     }
     Order(const Order&) = delete;
-    ~Order() { if (--common_.orders_[cluster_] == 0) common_.orders_.erase(cluster_); }
+    ~Order() {
+      if (--common_.orders_[cluster_] == 0) common_.orders_.erase(cluster_);
+    }
 
    private:
     Common& common_;
@@ -38,8 +40,8 @@ class Common {
   };
 
   struct Place {
-    Place() = default;                  // not an aggregate: see loop/task.hpp
-    std::string group, placement;       // the security group's id; the placement group's name, or ""
+    Place() = default;             // not an aggregate: see loop/task.hpp
+    std::string group, placement;  // the security group's id; the placement group's name, or ""
   };
   Async<Place> ready(CreateRequest request, bool efa, CancelToken token);
   // Whether that refusal says that they have gone meanwhile; if so, they are forgotten.
@@ -61,7 +63,7 @@ class Common {
   Loop& loop_;
   Ec2& ec2_;
   const CommonSettings settings_;
-  std::map<std::string, int> orders_;                  // by cluster
+  std::map<std::string, int> orders_;  // by cluster
   // Of clusters, by name, and whether EFA may pass: what this process has found or made.
   std::map<std::pair<std::string, bool>, std::string> groups_;
   std::set<std::string> placements_;

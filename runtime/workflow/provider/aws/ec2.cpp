@@ -66,12 +66,14 @@ constexpr cloud::Meaning meanings[] = {
     {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
     {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
     {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
-    {"UnauthorizedOperation", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws "
-                                             "--policy"},
+    {"UnauthorizedOperation", Trouble::auth,
+     "the keys' owner may not do this: rille doctor --provider aws "
+     "--policy"},
     {"Blocked", Trouble::auth},
     {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
-    {"InvalidIdentityToken", Trouble::auth, "Amazon does not take the token: is its issuer an identity provider of the "
-                                            "account?"},
+    {"InvalidIdentityToken", Trouble::auth,
+     "Amazon does not take the token: is its issuer an identity provider of the "
+     "account?"},
     {"IDPRejectedClaim", Trouble::auth, "the token's issuer has taken it back, or its time is over"},
     {"IDPCommunicationError", Trouble::transient},
     {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
@@ -174,8 +176,8 @@ double network_of(const std::string& words) {
 // One adapter a card; the first card has one wherever a type has any.
 int efa_cards_of(const Value& network) {
   if (network.text("efaSupported") != "true") return 0;
-  const std::int64_t most = std::min(number_of(network["efaInfo"], "maximumEfaInterfaces"),
-                                     number_of(network, "maximumNetworkCards"));
+  const std::int64_t most =
+      std::min(number_of(network["efaInfo"], "maximumEfaInterfaces"), number_of(network, "maximumNetworkCards"));
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, 64));
 }
 
@@ -268,8 +270,10 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
 }
 
 Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
-  Parameters asked{{"MaxResults", "100"}, {"Filter.1.Name", "processor-info.supported-architecture"},
-                   {"Filter.1.Value.1", "x86_64"}, {"Filter.2.Name", "current-generation"},
+  Parameters asked{{"MaxResults", "100"},
+                   {"Filter.1.Name", "processor-info.supported-architecture"},
+                   {"Filter.1.Value.1", "x86_64"},
+                   {"Filter.2.Name", "current-generation"},
                    {"Filter.2.Value.1", "true"}};
   RILLE_CO_TRY(const Value all,
                co_await page_through("DescribeInstanceTypes", std::move(asked), "instanceTypeSet", token));
@@ -284,8 +288,10 @@ Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
 
 Async<std::map<std::string, Ec2::ZonePrices>> Ec2::spot_prices(std::vector<std::string> types, CancelToken token) {
   const std::string now = format_utc(api_.now_us());
-  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
-                   {"StartTime", now}, {"EndTime", now}};
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"},
+                   {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", now},
+                   {"EndTime", now}};
   for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
   RILLE_CO_TRY(const Value all,
                co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
@@ -301,8 +307,10 @@ Async<std::map<std::string, Ec2::ZonePrices>> Ec2::spot_prices(std::vector<std::
 
 Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types, std::int64_t since_us,
                                                  CancelToken token) {
-  Parameters asked{{"ProductDescription.1", "Linux/UNIX"}, {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
-                   {"StartTime", format_utc(since_us)}, {"EndTime", format_utc(api_.now_us())}};
+  Parameters asked{{"ProductDescription.1", "Linux/UNIX"},
+                   {"ProductDescription.2", "Linux/UNIX (Amazon VPC)"},
+                   {"StartTime", format_utc(since_us)},
+                   {"EndTime", format_utc(api_.now_us())}};
   for (std::size_t i = 0; i < types.size(); ++i) asked.emplace_back(fmt::format("InstanceType.{}", i + 1), types[i]);
   RILLE_CO_TRY(const Value all,
                co_await page_through("DescribeSpotPriceHistory", std::move(asked), "spotPriceHistorySet", token));
@@ -320,8 +328,8 @@ Async<std::vector<PricePoint>> Ec2::spot_history(std::vector<std::string> types,
 }
 
 Async<Instance> Ec2::run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(parameters),
-                                                 Effect::lasting.by(send_by_wall_us), token));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("RunInstances", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array made = list_of(answer["instancesSet"]);
   if (made.empty() || made[0].text("instanceId").empty()) co_return cloud::not_theirs("aws", "RunInstances");
   co_return read_instance(made[0]);
@@ -369,7 +377,9 @@ Async<> Ec2::start(std::string id, CancelToken token) {
 }
 
 Async<std::vector<std::pair<std::string, std::string>>> Ec2::loose_disks(CancelToken token) {
-  Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"Filter.2.Name", "status"},
+  Parameters asked{{"Filter.1.Name", "tag-key"},
+                   {"Filter.1.Value.1", tag_key},
+                   {"Filter.2.Name", "status"},
                    {"Filter.2.Value.1", "available"}};
   RILLE_CO_TRY(const Value all, co_await page_through("DescribeVolumes", std::move(asked), "volumeSet", token));
   std::vector<std::pair<std::string, std::string>> out;
@@ -394,8 +404,11 @@ Async<Ec2::Image> Ec2::image(std::string id, CancelToken token) {
 }
 
 Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {
-  Parameters asked{{"Owner.1", owner}, {"Filter.1.Name", "name"}, {"Filter.1.Value.1", name_pattern},
-                   {"Filter.2.Name", "state"}, {"Filter.2.Value.1", "available"}};
+  Parameters asked{{"Owner.1", owner},
+                   {"Filter.1.Name", "name"},
+                   {"Filter.1.Value.1", name_pattern},
+                   {"Filter.2.Name", "state"},
+                   {"Filter.2.Value.1", "available"}};
   RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
   if (answer["imagesSet"].is_null()) co_return cloud::not_theirs("aws", "DescribeImages");
   Image best;
@@ -404,8 +417,8 @@ Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, Cancel
     if (v.text("creationDate") >= newest)
       newest = v.text("creationDate"), best = {v.text("imageId"), v.text("rootDeviceName", "/dev/sda1")};
   if (best.id.empty())
-    co_return make_error(ErrorKind::config, fmt::format("region {} has no image '{}' of {}", region_, name_pattern,
-                                                        owner),
+    co_return make_error(ErrorKind::config,
+                         fmt::format("region {} has no image '{}' of {}", region_, name_pattern, owner),
                          "name one in the provider's settings: \"image\": \"ami-..\"");
   co_return best;
 }

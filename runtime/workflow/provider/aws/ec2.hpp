@@ -17,32 +17,32 @@ namespace rille::provider::aws {
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 
 struct InstanceType {
-  std::string name, gpu;                // gpu: the model; "" without
+  std::string name, gpu;  // gpu: the model; "" without
   int gpu_count = 0, vcpus = 0;
   std::int64_t gpu_memory_bytes = 0, memory_bytes = 0;
   bool spot = false;
-  double network_gbps = 0;              // 0: it may burst to more than it always has
-  int efa_cards = 0;                    // network cards that can each have an Elastic Fabric Adapter; 0: it has none
-  bool own_disk = false;                // has disks in the machine
+  double network_gbps = 0;  // 0: it may burst to more than it always has
+  int efa_cards = 0;        // network cards that can each have an Elastic Fabric Adapter; 0: it has none
+  bool own_disk = false;    // has disks in the machine
 };
 
 struct Instance {
   std::string id, state, tag, cluster, token, zone, type, address, private_address, reason;
   std::int64_t launched_wall_us = 0;
-  std::int64_t ended_wall_us = 0;       // since when it ends, or has ended; 0: it does not, or nobody says
+  std::int64_t ended_wall_us = 0;  // since when it ends, or has ended; 0: it does not, or nobody says
   bool spot = false;
 };
 
 // What bears a tag of ours beside instances.
 struct Owned {
-  std::string id, name, tag, cluster;   // cluster: rent_options.hpp; "": one machine's alone
+  std::string id, name, tag, cluster;  // cluster: rent_options.hpp; "": one machine's alone
 };
 
 struct GroupWish {
   GroupWish() = default;                // not an aggregate: see loop/task.hpp
   std::string name, tag, cluster, vpc;  // vpc "": the default
   std::vector<std::string> ssh_from;
-  bool inner = false, efa = false;      // what is in it may talk to each other; also past IP, as EFA does
+  bool inner = false, efa = false;  // what is in it may talk to each other; also past IP, as EFA does
 };
 
 // How Amazon's services are called: signed, and understood. `json`: those that speak it.
@@ -80,7 +80,9 @@ class Ec2 {
   // Disks that bear a tag of ours and belong to no machine: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);
-  struct Image { std::string id, root; };  // and the device that is its first disk
+  struct Image {
+    std::string id, root;
+  };  // and the device that is its first disk
   Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest that fits
   Async<Image> image(std::string id, CancelToken token);
   // network.cpp. The security group of that name, with its rules, made if there is none.

@@ -69,8 +69,8 @@ constexpr const char* policy_text = R"json({
 Iam::Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
     : keys_(keys), sts_url_(endpoints.text("sts", fmt::format("https://sts.{}.{}", region, domain_of(region)))),
       iam_url_(endpoints.text("iam", iam_address(region))),
-      quotas_url_(endpoints.text("servicequotas",
-                                 fmt::format("https://servicequotas.{}.{}", region, domain_of(region)))),
+      quotas_url_(
+          endpoints.text("servicequotas", fmt::format("https://servicequotas.{}.{}", region, domain_of(region)))),
       sts_(loop, api_options(region, "sts", false), keys),
       iam_(loop, api_options(iam_region(region), "iam", false), keys),
       quotas_(loop, api_options(region, "servicequotas", true), keys) {}

@@ -14,7 +14,8 @@ using cloud::Effect;
 using cloud::list_of;
 
 Parameters tagged(const char* kind, const std::string& tag, const std::string& cluster) {
-  Parameters out{{"TagSpecification.1.ResourceType", kind}, {"TagSpecification.1.Tag.1.Key", tag_key},
+  Parameters out{{"TagSpecification.1.ResourceType", kind},
+                 {"TagSpecification.1.Tag.1.Key", tag_key},
                  {"TagSpecification.1.Tag.1.Value", tag}};
   if (!cluster.empty())
     out.insert(out.end(), {{"TagSpecification.1.Tag.2.Key", cluster_key}, {"TagSpecification.1.Tag.2.Value", cluster}});
@@ -29,7 +30,9 @@ void add_inner_rule(Parameters& out, int n, const std::string& group) {
 }
 
 Parameters ingress(const std::string& id, const GroupWish& wish) {
-  Parameters out{{"GroupId", id}, {"IpPermissions.1.IpProtocol", "tcp"}, {"IpPermissions.1.FromPort", "22"},
+  Parameters out{{"GroupId", id},
+                 {"IpPermissions.1.IpProtocol", "tcp"},
+                 {"IpPermissions.1.FromPort", "22"},
                  {"IpPermissions.1.ToPort", "22"}};
   for (std::size_t i = 0; i < wish.ssh_from.size(); ++i)
     out.emplace_back(fmt::format("IpPermissions.1.IpRanges.{}.CidrIp", i + 1), wish.ssh_from[i]);
@@ -125,8 +128,11 @@ Async<> Ec2::placement_group(std::string name, std::string tag, CancelToken toke
 }
 
 Async<std::vector<Owned>> Ec2::placement_groups(CancelToken token) {
-  Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"Filter.2.Name", "state"},
-                   {"Filter.2.Value.1", "pending"}, {"Filter.2.Value.2", "available"}};
+  Parameters asked{{"Filter.1.Name", "tag-key"},
+                   {"Filter.1.Value.1", tag_key},
+                   {"Filter.2.Name", "state"},
+                   {"Filter.2.Value.1", "pending"},
+                   {"Filter.2.Value.2", "available"}};
   const auto answer = co_await call("DescribePlacementGroups", std::move(asked), Effect::none, token);
   std::vector<Owned> out;
   if (!answer && answer.error().code == "UnauthorizedOperation") co_return out;

@@ -50,8 +50,11 @@ Micros reserved_price(const Value& terms, const char* length, int years) {
 Async<cloud::Price> Ec2::price(std::string type, CancelToken token) {
   Value::Array filters;
   for (const auto& [field, value] : {std::pair<const char*, std::string>{"instanceType", type},
-                                     {"regionCode", region_}, {"operatingSystem", "Linux"}, {"tenancy", "Shared"},
-                                     {"preInstalledSw", "NA"}, {"capacitystatus", "Used"},
+                                     {"regionCode", region_},
+                                     {"operatingSystem", "Linux"},
+                                     {"tenancy", "Shared"},
+                                     {"preInstalledSw", "NA"},
+                                     {"capacitystatus", "Used"},
                                      {"licenseModel", "No License required"}})
     filters.push_back(Value().set("Type", "TERM_MATCH").set("Field", field).set("Value", value));
   Value body;

@@ -28,8 +28,8 @@ constexpr cloud::KeyNames sts_names{"AccessKeyId", "SecretAccessKey", "SessionTo
 Result<cloud::Ini> read_profiles() {
   const std::string home = environment("HOME") + "/.aws/";
   cloud::Ini all;
-  for (const auto& [variable, file] : {std::pair("AWS_CONFIG_FILE", "config"),
-                                       std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials")}) {
+  for (const auto& [variable, file] :
+       {std::pair("AWS_CONFIG_FILE", "config"), std::pair("AWS_SHARED_CREDENTIALS_FILE", "credentials")}) {
     std::string path = environment(variable).empty() ? home + file : environment(variable);
     if (path.starts_with("~/")) path.replace(0, 1, environment("HOME"));
     std::error_code ignored;
@@ -132,8 +132,10 @@ Async<Maybe> source_keys(At at, std::shared_ptr<const cloud::Ini> all, std::stri
   }
   RILLE_CO_TRY(Maybe found, co_await own_keys(at, all, name, token));
   if (found) co_return found;
-  co_return make_error(ErrorKind::auth, fmt::format("{} has no keys, and {} takes on its role by them", shown(name),
-                                                    shown(before.back())), "is source_profile spelt right?");
+  co_return make_error(
+      ErrorKind::auth,
+      fmt::format("{} has no keys, and {} takes on its role by them", shown(name), shown(before.back())),
+      "is source_profile spelt right?");
 }
 
 Result<std::vector<cloud::KeySource>> who_asks(At at, std::shared_ptr<const cloud::Ini> all, const std::string& name,
@@ -142,12 +144,10 @@ Result<std::vector<cloud::KeySource>> who_asks(At at, std::shared_ptr<const clou
   before.push_back(name);
   const std::string source = field(profile, "source_profile"), kind = field(profile, "credential_source");
   std::vector<cloud::KeySource> out;
-  if (!source.empty())
-    out = {{shown(source), [=](CancelToken t) { return source_keys(at, all, source, before, t); }}};
+  if (!source.empty()) out = {{shown(source), [=](CancelToken t) { return source_keys(at, all, source, before, t); }}};
   else if (kind == "Environment")
     out = {cloud::keys_in_variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")};
-  else if (kind == "Ec2InstanceMetadata")
-    out = {cloud::keys_of_machine(at->loop, at->machine)};
+  else if (kind == "Ec2InstanceMetadata") out = {cloud::keys_of_machine(at->loop, at->machine)};
   else if (kind == "EcsContainer")
     out = {{"a container", [at](CancelToken t) { return container_keys(at->loop, at->container, t); }}};
   if (out.empty())
@@ -170,11 +170,10 @@ Async<Maybe> role_of(At at, std::shared_ptr<const cloud::Ini> all, std::string n
                                      "\"$(aws configure export-credentials --profile {} --format env)\"",
                                      before.empty() ? name : before.front()));
   RILLE_CO_TRY(std::vector<cloud::KeySource> who, who_asks(at, all, name, std::move(before)));
-  net::Query form{{"Action", "AssumeRole"},
-                  {"RoleArn", role},
-                  {"RoleSessionName", session.empty() ? "rille" : session}};
-  for (const auto& [key, parameter] : {std::pair("external_id", "ExternalId"),
-                                       std::pair("duration_seconds", "DurationSeconds")})
+  net::Query form{
+      {"Action", "AssumeRole"}, {"RoleArn", role}, {"RoleSessionName", session.empty() ? "rille" : session}};
+  for (const auto& [key, parameter] :
+       {std::pair("external_id", "ExternalId"), std::pair("duration_seconds", "DurationSeconds")})
     if (const std::string value = field(profile, key); !value.empty()) form.emplace_back(parameter, value);
   co_return co_await take_role(at, std::move(who), std::move(form), "", std::move(from), std::move(token));
 }
@@ -189,9 +188,10 @@ Result<FoundKeys> read_process_keys(const Value& printed, const std::string& pro
     return make_error(ErrorKind::auth, what + " printed another version than 1", "it has to print \"Version\": 1");
   RILLE_TRY(FoundKeys found, cloud::read_keys(printed, sts_names, shown(profile)));
   if (found.expires_wall_us && found.expires_wall_us <= now_us)
-    return make_error(ErrorKind::auth, fmt::format("{} printed keys whose time is over since {}", what,
-                                                   format_utc(found.expires_wall_us)),
-                      "sign in again, in the way of that program");
+    return make_error(
+        ErrorKind::auth,
+        fmt::format("{} printed keys whose time is over since {}", what, format_utc(found.expires_wall_us)),
+        "sign in again, in the way of that program");
   return found;
 }
 
@@ -232,7 +232,8 @@ Async<Maybe> profile_keys(At at, CancelToken token) {
   co_return make_error(ErrorKind::auth, shown(name) + " has no keys that Rille can use",
                        "it needs aws_access_key_id, role_arn, sso_account_id and sso_role_name, or credential_process; "
                        "what else Amazon's command line can do, another profile gets by credential_process = aws "
-                       "configure export-credentials --profile " + name);
+                       "configure export-credentials --profile " +
+                           name);
 }
 
 Async<Maybe> web_identity(At at, CancelToken token) {

@@ -13,15 +13,15 @@ inline constexpr cloud::KeyNames key_names{"AccessKeyId", "SecretAccessKey", "To
 
 struct Places {
   Loop& loop;
-  std::string region, sts;       // sts "": that of the region
+  std::string region, sts;  // sts "": that of the region
   std::string container;
   cloud::MachineKeys machine;
   std::string portal = {}, oidc = {};  // of IAM Identity Center; "": those of its region
 };
 using At = std::shared_ptr<const Places>;
 
-std::string profile_name();      // AWS_DEFAULT_PROFILE, AWS_PROFILE, or "default"
-std::string usual_region();      // AWS_REGION, AWS_DEFAULT_REGION, that of the profile, us-east-1
+std::string profile_name();  // AWS_DEFAULT_PROFILE, AWS_PROFILE, or "default"
+std::string usual_region();  // AWS_REGION, AWS_DEFAULT_REGION, that of the profile, us-east-1
 
 // Of that profile: the role that it takes on (role_arn), and what it signs in by itself: SSO, its own keys, or those of
 // its credential_process.

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
 #include "runtime/workflow/provider/cloud/plain_key.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::aws {
 
@@ -27,12 +27,12 @@ constexpr cloud::KeyNames role_names{"accessKeyId", "secretAccessKey", "sessionT
 
 // Of the portal, and of the service that gives tokens.
 constexpr cloud::Meaning sso_meanings[] = {
-    {"UnauthorizedException", Trouble::auth},    {"ForbiddenException", Trouble::auth},
-    {"ResourceNotFoundException", Trouble::auth}, {"InvalidRequestException", Trouble::auth},
+    {"UnauthorizedException", Trouble::auth},        {"ForbiddenException", Trouble::auth},
+    {"ResourceNotFoundException", Trouble::auth},    {"InvalidRequestException", Trouble::auth},
     {"TooManyRequestsException", Trouble::throttle}, {"SlowDownException", Trouble::throttle},
     {"InternalServerException", Trouble::transient}, {"AccessDeniedException", Trouble::auth},
-    {"InvalidGrantException", Trouble::auth},    {"ExpiredTokenException", Trouble::auth},
-    {"InvalidClientException", Trouble::auth},   {"UnauthorizedClientException", Trouble::auth},
+    {"InvalidGrantException", Trouble::auth},        {"ExpiredTokenException", Trouble::auth},
+    {"InvalidClientException", Trouble::auth},       {"UnauthorizedClientException", Trouble::auth},
 };
 
 // The error's type stands in a header, "Type:http://..", or in the body, "namespace#Type".
@@ -82,8 +82,9 @@ Error over(const Sso& sso, const std::string& why) {
 Result<Value> read_login_file(const Sso& sso, const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored))
-    return make_error(ErrorKind::auth, fmt::format("{} signs in by SSO, and nobody has: there is no {}", label(sso),
-                                                   file), sign_in(sso));
+    return make_error(ErrorKind::auth,
+                      fmt::format("{} signs in by SSO, and nobody has: there is no {}", label(sso), file),
+                      sign_in(sso));
   RILLE_TRY(const std::string text, store::read_file(file, login_bytes_max));
   Result<Value> document = Value::from_json(text);
   if (!document || !read_sso_login(*document))
@@ -99,8 +100,8 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
   cloud::Loan loan = asked_of_sso("CreateToken", std::move(parts), {login.refresh_token, login.client_secret});
   loan.effect = cloud::Effect::lasting;  // it uses the refresh token up
   RILLE_CO_TRY(Value answer, co_await cloud::ask_loan(at->loop, std::move(loan), std::move(token)));
-  if (answer.text("accessToken").empty() || !(answer.number("expiresIn") > 0 &&
-                                              answer.number("expiresIn") < lasts_s_max))
+  if (answer.text("accessToken").empty() ||
+      !(answer.number("expiresIn") > 0 && answer.number("expiresIn") < lasts_s_max))
     co_return over(sso, ": the answer to CreateToken has no token");
   co_return answer;
 }
@@ -151,14 +152,18 @@ Result<std::optional<Sso>> sso_of(const cloud::Ini& all, const std::string& prof
   if (!out.session.empty()) {
     const auto session = all.find("sso-session " + out.session);
     if (session == all.end())
-      return make_error(ErrorKind::config, fmt::format("{} names the sso_session '{}', and there is no such section",
-                                                       label(out), out.session), "aws configure sso writes both");
+      return make_error(
+          ErrorKind::config,
+          fmt::format("{} names the sso_session '{}', and there is no such section", label(out), out.session),
+          "aws configure sso writes both");
     for (const char* name : {"sso_region", "sso_start_url"}) {
       const auto told = session->second.find(name);
       if (told == session->second.end()) continue;
       if (!fields[name].empty() && fields[name] != told->second)
-        return make_error(ErrorKind::config, fmt::format("{} and its sso_session '{}' have two values of {}",
-                                                         label(out), out.session, name), "leave it out of the profile");
+        return make_error(
+            ErrorKind::config,
+            fmt::format("{} and its sso_session '{}' have two values of {}", label(out), out.session, name),
+            "leave it out of the profile");
       fields[name] = told->second;
     }
   }
@@ -198,8 +203,8 @@ Result<SsoLogin> read_sso_login(const Value& document) {
 Async<FoundKeys> sso_keys(At at, Sso sso, CancelToken token) {
   const std::string from = fmt::format("{}, the role {} of the account {} by SSO", label(sso), sso.role, sso.account);
   RILLE_CO_TRY(const std::string word, co_await login_token(at, sso, token));
-  net::Parts parts = cloud::json_request("GET", address(at->portal, "portal.sso", sso.region),
-                                         "/federation/credentials");
+  net::Parts parts =
+      cloud::json_request("GET", address(at->portal, "portal.sso", sso.region), "/federation/credentials");
   parts.query = {{"role_name", sso.role}, {"account_id", sso.account}};
   parts.headers.emplace_back("x-amz-sso_bearer_token", word);
   cloud::Loan loan = asked_of_sso("GetRoleCredentials", std::move(parts), {word});
@@ -208,8 +213,9 @@ Async<FoundKeys> sso_keys(At at, Sso sso, CancelToken token) {
     Error e = std::move(answer).error();
     if (e.code == "UnauthorizedException" && !token.cancelled()) co_return over(sso, ": " + e.message);
     e.message = from + ": " + e.message;
-    if (e.kind == ErrorKind::auth) e.hint = "may this user take on that role? aws sts get-caller-identity --profile " +
-                                            sso.profile + " tries the same";
+    if (e.kind == ErrorKind::auth)
+      e.hint =
+          "may this user take on that role? aws sts get-caller-identity --profile " + sso.profile + " tries the same";
     co_return e;
   }
   Value keys = (*answer)["roleCredentials"];

@@ -9,8 +9,9 @@ namespace rille::provider::aws {
 
 Result<std::vector<Zone>> pair_zones(const std::vector<std::string>& names, const std::vector<std::string>& subnets) {
   if (!names.empty() && !subnets.empty() && names.size() != subnets.size())
-    return make_error(ErrorKind::config, fmt::format("aws: the settings name zone = {} and subnet = {}: not as many",
-                                                     fmt::join(names, ", "), fmt::join(subnets, ", ")),
+    return make_error(ErrorKind::config,
+                      fmt::format("aws: the settings name zone = {} and subnet = {}: not as many",
+                                  fmt::join(names, ", "), fmt::join(subnets, ", ")),
                       "name the zone of each subnet, in their order; or no zones: EC2 is asked where the subnets are");
   std::vector<Zone> out;
   for (std::size_t i = 0; i < std::max(names.size(), subnets.size()); ++i)

@@ -13,7 +13,7 @@
 namespace rille::provider::aws {
 
 struct Zone {
-  std::string name, subnet;             // name "": of its subnet, which EC2 is asked for
+  std::string name, subnet;  // name "": of its subnet, which EC2 is asked for
 };
 
 // Of the settings' lists. config: they do not fit together.
@@ -35,11 +35,11 @@ class Zones {
 
   Ec2& ec2_;
   const std::vector<Zone> told_;
-  std::vector<Zone> known_;             // the same, with the names of all once that was asked
+  std::vector<Zone> known_;  // the same, with the names of all once that was asked
 };
 
 struct TypeName {
-  std::string type, zone;               // zone "": the first of the settings, or whichever
+  std::string type, zone;  // zone "": the first of the settings, or whichever
 };
 TypeName read_type_name(const std::string& id);  // of an offer's id without its region
 

@@ -156,8 +156,7 @@ bool is_sold(const Value& sku, const std::string& zone) {
 
 Arm::Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std::string& subscription,
          const std::string& group, const Value& endpoints)
-    : loop_(loop), region_(std::move(region)),
-      base_url_(endpoints.text("management", "https://management.azure.com")),
+    : loop_(loop), region_(std::move(region)), base_url_(endpoints.text("management", "https://management.azure.com")),
       subscription_path_("/subscriptions/" + subscription),
       group_path_(subscription_path_ + "/resourceGroups/" + group),
       prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", cloud::no_keys(), ""),
@@ -238,7 +237,8 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
   net::Parts parts = parts_of(prices_url_ + "/api/retail/prices");
   parts.query = {{"api-version", "2023-01-01-preview"},
                  {"$filter", fmt::format("serviceName eq 'Virtual Machines' and armRegionName eq '{}' and "
-                                         "armSkuName eq '{}'", region_, size)}};
+                                         "armSkuName eq '{}'",
+                                         region_, size)}};
   RILLE_CO_TRY(const Value answer, co_await prices_api_.call("retail prices", std::move(parts), Effect::none, token));
   Prices out;
   if (!answer["Items"].as_array()) co_return cloud::not_theirs("azure", "retail prices");
@@ -253,9 +253,10 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
     const double price = row.number("retailPrice");
     const Micros micros = years > 0 ? cloud::hourly_of(price, years) : cloud::micros_of(price);
     if (micros == price_unknown) continue;
-    Micros& known = years == 1 ? out.reserved_1y : years == 3 ? out.reserved_3y
-                    : sku.find(" Spot") != std::string::npos  ? out.spot
-                                                              : out.on_demand;
+    Micros& known = years == 1                               ? out.reserved_1y
+                    : years == 3                             ? out.reserved_3y
+                    : sku.find(" Spot") != std::string::npos ? out.spot
+                                                             : out.on_demand;
     known = known == price_unknown ? micros : std::min(known, micros);
   }
   co_return out;
@@ -307,9 +308,8 @@ Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes,
     if (next.empty()) break;
     options.set("$skipToken", next);
   }
-  std::stable_sort(out.begin(), out.end(), [](const PricePoint& a, const PricePoint& b) {
-    return a.from_wall_us < b.from_wall_us;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const PricePoint& a, const PricePoint& b) { return a.from_wall_us < b.from_wall_us; });
   co_return out;
 }
 
@@ -343,8 +343,8 @@ Async<Value> Arm::get(std::string kind, std::string name, CancelToken token) {
 }
 
 Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
-  const std::string url = base_url_ + id_of(machines, name) + "?api-version=" + version_of(machines) +
-                          "&$expand=instanceView";
+  const std::string url =
+      base_url_ + id_of(machines, name) + "?api-version=" + version_of(machines) + "&$expand=instanceView";
   RILLE_CO_TRY(const Value v, co_await call("GET", url, Value(), token));
   if (v.text("name").empty()) co_return cloud::not_theirs("azure", "GET virtualMachines");
   VirtualMachine out;

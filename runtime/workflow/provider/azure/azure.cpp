@@ -1,4 +1,3 @@
-#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/azure/azure.hpp"
 
 #include <fmt/format.h>
@@ -9,11 +8,12 @@
 #include <set>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/azure/arm.hpp"
 #include "runtime/workflow/provider/azure/keys.hpp"
+#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
-#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/ssh_from.hpp"
@@ -37,13 +37,14 @@ constexpr const char* user = "rille";  // Azure wants one that is not root; nobo
 
 // For "did you mean" only: a newer region works as well.
 const char* const known_regions[] = {
-    "eastus", "eastus2", "centralus", "northcentralus", "southcentralus", "westcentralus", "westus", "westus2",
-    "westus3", "canadacentral", "canadaeast", "brazilsouth", "mexicocentral", "northeurope", "westeurope",
-    "francecentral", "germanywestcentral", "italynorth", "norwayeast", "polandcentral", "spaincentral",
-    "swedencentral", "switzerlandnorth", "uksouth", "ukwest", "uaenorth", "qatarcentral", "israelcentral",
-    "southafricanorth", "centralindia", "southindia", "westindia", "eastasia", "southeastasia", "japaneast",
-    "japanwest", "koreacentral", "koreasouth", "australiaeast", "australiasoutheast", "australiacentral",
-    "newzealandnorth", "indonesiacentral", "malaysiawest"};
+    "eastus",           "eastus2",       "centralus",     "northcentralus",     "southcentralus",     "westcentralus",
+    "westus",           "westus2",       "westus3",       "canadacentral",      "canadaeast",         "brazilsouth",
+    "mexicocentral",    "northeurope",   "westeurope",    "francecentral",      "germanywestcentral", "italynorth",
+    "norwayeast",       "polandcentral", "spaincentral",  "swedencentral",      "switzerlandnorth",   "uksouth",
+    "ukwest",           "uaenorth",      "qatarcentral",  "israelcentral",      "southafricanorth",   "centralindia",
+    "southindia",       "westindia",     "eastasia",      "southeastasia",      "japaneast",          "japanwest",
+    "koreacentral",     "koreasouth",    "australiaeast", "australiasoutheast", "australiacentral",   "newzealandnorth",
+    "indonesiacentral", "malaysiawest"};
 
 struct Settings {
   std::string subscription, resource_group, subnet, security_group, zone, disk_kind, kms_key;
@@ -158,8 +159,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
     // It was refused for good: what was made for it costs money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
-      Error e = make_error(ErrorKind::network, "what was made for a refused machine is perhaps still there: " +
-                                                   cleared.error().message);
+      Error e = make_error(ErrorKind::network,
+                           "what was made for a refused machine is perhaps still there: " + cleared.error().message);
       co_return std::move(e).with_cause(state.error());
     }
     co_return state.error();
@@ -191,9 +192,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       if (r.tag.empty() || !r.tag.starts_with(prefix)) continue;
       if (!seen.insert(r.kind + "/" + net::lower_case(r.name)).second) continue;
       if (r.kind == machines)
-        asked.push_back({"the machine " + r.name, [this, id = id_of(r.kind, r.name)](CancelToken t) {
-                           return describe(id, std::move(t));
-                         }});
+        asked.push_back({"the machine " + r.name,
+                         [this, id = id_of(r.kind, r.name)](CancelToken t) { return describe(id, std::move(t)); }});
       else if (is_id(id_of(r.kind, r.name)) && !owners.contains(net::lower_case(machine_of_part(r.name))))
         out.push_back(left_over(r));
     }
@@ -230,8 +230,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
     out.from = found.from;
     out.who = owner_of(found.keys.token);
-    if (out.who.empty() && (found.from == "the environment" || found.from == certificate_source ||
-                            found.from == workload_source))
+    if (out.who.empty() &&
+        (found.from == "the environment" || found.from == certificate_source || found.from == workload_source))
       out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
     co_return out;
   }
@@ -310,9 +310,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<std::vector<Resource>> parts(CancelToken token) {
     std::vector<Together<std::vector<Resource>>> asked;
     for (const std::string_view kind : part_kinds)
-      asked.push_back({fmt::format("the list of {}", kind), [this, kind](CancelToken t) {
-                         return arm_.all_of(std::string(kind), std::move(t));
-                       }});
+      asked.push_back({fmt::format("the list of {}", kind),
+                       [this, kind](CancelToken t) { return arm_.all_of(std::string(kind), std::move(t)); }});
     auto answers = co_await together(loop_, std::move(asked), 0, token);
     std::vector<Resource> out;
     for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -345,9 +344,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       const auto at = prices_.find(offer.id);
       if (at != prices_.end() && now_us - at->second.first < prices_last_us) continue;
       sizes.push_back(offer.id);
-      asked.push_back({"the price of " + offer.id, [this, size = offer.id](CancelToken t) {
-                         return arm_.prices(size, std::move(t));
-                       }});
+      asked.push_back({"the price of " + offer.id,
+                       [this, size = offer.id](CancelToken t) { return arm_.prices(size, std::move(t)); }});
     }
     const auto answers = co_await cloud::in_batches(loop_, std::move(asked), patience_ms, token);
     std::optional<Error> failure;
@@ -425,8 +423,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Result<Value> order_of(const CreateRequest& request, const std::string& type, const Names& names) const {
-    for (const auto& [name, value] : {std::pair("resource_group", &settings_.resource_group),
-                                      std::pair("subnet", &settings_.subnet)})
+    for (const auto& [name, value] :
+         {std::pair("resource_group", &settings_.resource_group), std::pair("subnet", &settings_.subnet)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("azure: region {} has no {}", region(), name),
                           "name a resource group, and the full id of a subnet, in the provider's settings");
@@ -452,11 +450,9 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     storage.set("imageReference", image_of(request)).set("osDisk", std::move(disk));
     properties.set("storageProfile", std::move(storage));
     properties.set("networkProfile", Value().set("networkInterfaces", Value::Array{std::move(nic)}));
-    const std::string reservation =
-        request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
+    const std::string reservation = request.extra.text("reservation", cloud::text_for(settings_.reservation, type));
     if (!reservation.empty() && !request.offer.spot)
-      properties.set("capacityReservation",
-                     Value().set("capacityReservationGroup", Value().set("id", reservation)));
+      properties.set("capacityReservation", Value().set("capacityReservationGroup", Value().set("id", reservation)));
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       properties.set("priority", "Spot").set("evictionPolicy", "Delete");
@@ -505,7 +501,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Settings settings_;
   Arm arm_;
   std::string owner_;
-  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;   // spot: when asked, and what was said
+  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // spot: when asked, and what was said
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
 };
 
@@ -544,17 +540,16 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   AzAccount in_az;
   in_az.tenant = setup.settings.text("tenant");
   in_az.subscription = regions.front().second.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az),
-                                                 std::move(keys));
+  const auto account =
+      std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az), std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; ours comes from the tag
   traits.create_timeout_ms = 420'000;        // create waits for its operations
   traits.visibility_lag_ms = 60'000;
   traits.look_every_ms = price_look_every_ms;
-  traits.dead_man = DeadMan::none;           // powering off inside does not end the bill
+  traits.dead_man = DeadMan::none;  // powering off inside does not end the bill
   traits.spot_notice_s = 30;
-  cloud::RegionalCloud azure{"azure", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
-                             true};
+  cloud::RegionalCloud azure{"azure", std::move(traits), {std::begin(known_regions), std::end(known_regions)}, true};
   azure.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
                                                   bool) -> cloud::MadeDriver {
     RILLE_TRY(Settings own, read_settings(settings));

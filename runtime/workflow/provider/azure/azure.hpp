@@ -14,13 +14,13 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup);
 NoticeSpec azure_notice(const std::string& metadata);  // see manner.hpp
 
-inline constexpr const char* azure_variables[] = {
-    "AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION", "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
+inline constexpr const char* azure_variables[] = {"AZURE_SUBSCRIPTION_ID", "AZURE_DEFAULTS_LOCATION",
+                                                  "AZURE_DEFAULTS_GROUP", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
 inline constexpr FarRefusal azure_refusals[] = {{"AzureSpotFeatureNotEnabledForSubscription", Reach::account}};
 inline constexpr const char* azure_options[] = {"reservation", "image"};
 inline constexpr const char* azure_secrets[] = {"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD"};
 // Prices are asked of a hundred sizes a region.
-inline constexpr Manner azure_manner{true, azure_variables, azure_refusals, azure_options, azure_notice, 0,
-                                     azure_secrets};
+inline constexpr Manner azure_manner{true, azure_variables, azure_refusals, azure_options, azure_notice,
+                                     0,    azure_secrets};
 
 }  // namespace rille::provider

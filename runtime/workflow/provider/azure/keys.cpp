@@ -12,11 +12,11 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/certificate.hpp"
 #include "runtime/core/net/sign/jwt.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/cloud/bearer.hpp"
 #include "runtime/workflow/provider/cloud/key_program.hpp"
 #include "runtime/workflow/provider/cloud/lent_keys.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::azure {
 
@@ -102,9 +102,10 @@ Async<Maybe> from_certificate(Loop& loop, std::string login, std::string resourc
   }
   const net::ClientCertificate certificate = std::move(*read);
   if (certificate.ends_wall_us < loop.clock().wall_us())
-    co_return make_error(ErrorKind::auth, fmt::format("the certificate of {} has ended at {}", file,
-                                                      format_utc(certificate.ends_wall_us)),
-                         "make another one, and add it to the application: az ad app credential reset");
+    co_return make_error(
+        ErrorKind::auth,
+        fmt::format("the certificate of {} has ended at {}", file, format_utc(certificate.ends_wall_us)),
+        "make another one, and add it to the application: az ad app credential reset");
   cloud::TokenForm form;
   form.provider = "azure";
   form.from = certificate_source;
@@ -151,8 +152,9 @@ Async<Maybe> from_az(Loop& loop, std::string resource, AzAccount account, Cancel
   if (!told && token.cancelled()) co_return told.error();
   Result<cloud::FoundKeys> found = told ? read_az_token(*told) : Result<cloud::FoundKeys>(told.error());
   if (found) co_return std::move(*found);
-  co_return std::move(found).error().with_hint("az login, as somebody who has the subscription; `az account list` "
-                                               "shows what is known, `az logout` leaves `az` out");
+  co_return std::move(found).error().with_hint(
+      "az login, as somebody who has the subscription; `az account list` "
+      "shows what is known, `az logout` leaves `az` out");
 }
 
 Async<Maybe> from_machine(Loop& loop, std::string url, bool told, CancelToken token) {
@@ -192,8 +194,8 @@ std::string owner_of(const std::string& access_token) {
   const Result<std::string> text = from_base64(middle);
   const Result<Value> claims = text ? Value::from_json(*text) : Result<Value>(text.error());
   if (!claims) return "";
-  for (const auto& [claim, word] : {std::pair("upn", "user "), std::pair("appid", "application "),
-                                    std::pair("oid", "object ")})
+  for (const auto& [claim, word] :
+       {std::pair("upn", "user "), std::pair("appid", "application "), std::pair("oid", "object ")})
     if (const std::string name = claims->text(claim); !name.empty()) return word + name;
   return "";
 }
@@ -211,18 +213,14 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, AzAccount a
   if (const std::string client = environment("AZURE_CLIENT_ID"); !client.empty()) machine += "&client_id=" + client;
   const bool told = !endpoints["metadata"].is_null();
   std::vector<cloud::KeySource> sources{
-      {"AZURE_CLIENT_SECRET", [&loop, login, resource](CancelToken t) {
-         return from_environment(loop, login, resource, std::move(t));
-       }},
-      {"AZURE_CLIENT_CERTIFICATE_PATH", [&loop, login, resource](CancelToken t) {
-         return from_certificate(loop, login, resource, std::move(t));
-       }},
-      {"AZURE_FEDERATED_TOKEN_FILE", [&loop, login, resource](CancelToken t) {
-         return from_workload(loop, login, resource, std::move(t));
-       }},
-      {"this machine's identity", [&loop, machine, told](CancelToken t) {
-         return from_machine(loop, machine, told, std::move(t));
-       }},
+      {"AZURE_CLIENT_SECRET",
+       [&loop, login, resource](CancelToken t) { return from_environment(loop, login, resource, std::move(t)); }},
+      {"AZURE_CLIENT_CERTIFICATE_PATH",
+       [&loop, login, resource](CancelToken t) { return from_certificate(loop, login, resource, std::move(t)); }},
+      {"AZURE_FEDERATED_TOKEN_FILE",
+       [&loop, login, resource](CancelToken t) { return from_workload(loop, login, resource, std::move(t)); }},
+      {"this machine's identity",
+       [&loop, machine, told](CancelToken t) { return from_machine(loop, machine, told, std::move(t)); }},
       {"az", [&loop, resource, account](CancelToken t) { return from_az(loop, resource, account, std::move(t)); }}};
   return {loop, "azure", std::move(sources),
           "set AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET (or AZURE_CLIENT_CERTIFICATE_PATH), or run: "

@@ -6,9 +6,9 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/cloud/credentials.hpp"
 #include "runtime/workflow/provider/manner.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider {
 

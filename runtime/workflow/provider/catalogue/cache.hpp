@@ -51,7 +51,7 @@ class OfferCache {
   struct Answer {
     OfferSource source;
     std::vector<Offer> offers;
-    std::int64_t unpriced = 0;         // what it leaves out: LeftOut
+    std::int64_t unpriced = 0;  // what it leaves out: LeftOut
     std::vector<AskedRegion> unasked = {};
   };
   // Puts the answers to to_be_kept(query) in the place of what they make superfluous, and drops what is old. A part of

@@ -7,11 +7,11 @@
 #include <tuple>
 
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/catalogue/layout.hpp"
 #include "runtime/workflow/provider/catalogue/rank.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
-#include "runtime/core/store/hash.hpp"
 
 namespace rille::provider {
 
@@ -166,9 +166,9 @@ namespace {
 struct Verdicts {
   std::vector<char> gpu, place, interconnect, rdma, disk;
   std::vector<std::vector<int>> counts;  // of a GPU in a query for several; none: any
-  std::vector<double> rate;            // by the word of the currency; 0: none
+  std::vector<double> rate;              // by the word of the currency; 0: none
   std::vector<GpuWorth> worth;
-  bool no_gpu = false, cpu = false;    // accepts none; wants none
+  bool no_gpu = false, cpu = false;  // accepts none; wants none
 };
 
 struct Hit {
@@ -210,8 +210,7 @@ bool judge(const layout::Row& r, const OfferQuery& q, const Verdicts& v, std::in
 
 }  // namespace
 
-Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const OfferQuery& query,
-                                 std::size_t limit) const {
+Catalogue::Found Catalogue::find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit) const {
   const View& view = *view_;
   Verdicts v;
   const std::string asked = lower_case(query.gpu);

@@ -14,16 +14,16 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/workflow/provider/types.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider {
 
 struct CataloguePart {
   std::string provider;
-  std::string scope;        // what was asked for: cache.hpp
-  std::string settings;     // a fingerprint of what the provider was set up with
-  std::int64_t time_us = 0; // of the answer
+  std::string scope;                   // what was asked for: cache.hpp
+  std::string settings;                // a fingerprint of what the provider was set up with
+  std::int64_t time_us = 0;            // of the answer
   std::uint32_t first = 0, count = 0;  // its rows; the writer sets them
   std::int64_t unpriced = 0;           // what the answer left out: LeftOut
   std::string unasked;                 // the same, as cache.cpp writes it; "": nobody
@@ -58,8 +58,8 @@ class Catalogue {
   std::vector<Offer> offers(const CataloguePart& part) const;  // all of them
 
   struct Found {
-    std::vector<Offer> offers;          // best first by the query's rank
-    std::size_t matching = 0;           // of which these are the first
+    std::vector<Offer> offers;  // best first by the query's rank
+    std::size_t matching = 0;   // of which these are the first
   };
   // Those of these parts, indexes into parts(), that match as Offer::matches says; at most `limit`, 0: all.
   Found find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit = 0) const;

@@ -18,11 +18,10 @@ std::string_view type_in(std::string_view id) {
 std::string_view vendor_of(std::string_view gpu, std::int64_t memory_bytes) {
   if (known_gpu(gpu, memory_bytes)) return "nvidia";
   if (gpu.size() > 2 && gpu.starts_with("MI") && gpu[2] >= '0' && gpu[2] <= '9') return "amd";
-  for (const auto& [words, vendor] : {std::pair("AMD", "amd"), std::pair("RADEON", "amd"),
-                                      std::pair("INTEL", "intel"), std::pair("GAUDI", "intel"),
-                                      std::pair("HABANA", "intel"), std::pair("RTX", "nvidia"),
-                                      std::pair("GTX", "nvidia"), std::pair("K80", "nvidia"),
-                                      std::pair("M60", "nvidia")})
+  for (const auto& [words, vendor] :
+       {std::pair("AMD", "amd"), std::pair("RADEON", "amd"), std::pair("INTEL", "intel"), std::pair("GAUDI", "intel"),
+        std::pair("HABANA", "intel"), std::pair("RTX", "nvidia"), std::pair("GTX", "nvidia"),
+        std::pair("K80", "nvidia"), std::pair("M60", "nvidia")})
     if (gpu.starts_with(words)) return vendor;
   return "";
 }
@@ -68,8 +67,8 @@ void complete(Offer& o) {
 }
 
 const std::vector<std::string>& interconnect_words() {
-  static const std::vector<std::string> words = {"pcie", "nvlink", "nvswitch",   "xgmi",
-                                                 "rdma", "efa",    "infiniband", "roce", "erdma"};
+  static const std::vector<std::string> words = {"pcie", "nvlink",     "nvswitch", "xgmi", "rdma",
+                                                 "efa",  "infiniband", "roce",     "erdma"};
   return words;
 }
 

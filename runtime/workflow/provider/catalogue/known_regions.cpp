@@ -24,8 +24,8 @@ struct Rule {
 
 // In order; of one tag the first that fits counts.
 constexpr Rule rules[] = {
-    {"aws", "eu-west-2", "-gdpr"},          // London
-    {"aws", "eu-central-2", "-gdpr"},       // Zurich
+    {"aws", "eu-west-2", "-gdpr"},     // London
+    {"aws", "eu-central-2", "-gdpr"},  // Zurich
     {"aws", "eu-*", "gdpr"},
     {"aws", "cn-*", "-hipaa"},
     {"aws", "*", "hipaa"},
@@ -49,13 +49,13 @@ constexpr Rule rules[] = {
     {"azure", "*", "hipaa"},
     {"azure", "china*", "mlps3"},
     {"azure", "usgov*", "fedramp"},
-    {"gcp", "europe-west2", "-gdpr"},       // London
-    {"gcp", "europe-west6", "-gdpr"},       // Zurich
+    {"gcp", "europe-west2", "-gdpr"},  // London
+    {"gcp", "europe-west6", "-gdpr"},  // Zurich
     {"gcp", "europe-*", "gdpr"},
     {"gcp", "*", "hipaa"},
     {"alibaba", "cn-hongkong", "-mlps3"},
     {"alibaba", "cn-*", "mlps3"},
-    {"alibaba", "eu-central-1", "gdpr"},    // Frankfurt
+    {"alibaba", "eu-central-1", "gdpr"},  // Frankfurt
     {"tencent", "ap-hongkong", "-mlps3"},
     {"tencent", "ap-beijing*", "mlps3"},
     {"tencent", "ap-shanghai*", "mlps3"},
@@ -66,19 +66,40 @@ constexpr Rule rules[] = {
     {"tencent", "ap-chongqing", "mlps3"},
     {"tencent", "eu-frankfurt", "gdpr"},
     {"huawei", "cn-*", "mlps3"},
-    {"huawei", "eu-west-101", "gdpr"},      // Dublin
-    {"lambda", "europe-central-1", "gdpr"}, // Germany
-    {"lambda", "europe-south-1", "gdpr"},   // Italy
+    {"huawei", "eu-west-101", "gdpr"},       // Dublin
+    {"lambda", "europe-central-1", "gdpr"},  // Germany
+    {"lambda", "europe-south-1", "gdpr"},    // Italy
     {"runpod", "EU-*", "gdpr"},
-    {"runpod", "EUR-IS-*", "gdpr"},         // Iceland, in the EEA
-    {"runpod", "EUR-NO-*", "gdpr"},         // Norway
-    {"vast", "*, AT", "gdpr"}, {"vast", "*, BE", "gdpr"}, {"vast", "*, BG", "gdpr"}, {"vast", "*, CY", "gdpr"},
-    {"vast", "*, CZ", "gdpr"}, {"vast", "*, DE", "gdpr"}, {"vast", "*, DK", "gdpr"}, {"vast", "*, EE", "gdpr"},
-    {"vast", "*, ES", "gdpr"}, {"vast", "*, FI", "gdpr"}, {"vast", "*, FR", "gdpr"}, {"vast", "*, GR", "gdpr"},
-    {"vast", "*, HR", "gdpr"}, {"vast", "*, HU", "gdpr"}, {"vast", "*, IE", "gdpr"}, {"vast", "*, IS", "gdpr"},
-    {"vast", "*, IT", "gdpr"}, {"vast", "*, LT", "gdpr"}, {"vast", "*, LU", "gdpr"}, {"vast", "*, LV", "gdpr"},
-    {"vast", "*, MT", "gdpr"}, {"vast", "*, NL", "gdpr"}, {"vast", "*, NO", "gdpr"}, {"vast", "*, PL", "gdpr"},
-    {"vast", "*, PT", "gdpr"}, {"vast", "*, RO", "gdpr"}, {"vast", "*, SE", "gdpr"}, {"vast", "*, SI", "gdpr"},
+    {"runpod", "EUR-IS-*", "gdpr"},  // Iceland, in the EEA
+    {"runpod", "EUR-NO-*", "gdpr"},  // Norway
+    {"vast", "*, AT", "gdpr"},
+    {"vast", "*, BE", "gdpr"},
+    {"vast", "*, BG", "gdpr"},
+    {"vast", "*, CY", "gdpr"},
+    {"vast", "*, CZ", "gdpr"},
+    {"vast", "*, DE", "gdpr"},
+    {"vast", "*, DK", "gdpr"},
+    {"vast", "*, EE", "gdpr"},
+    {"vast", "*, ES", "gdpr"},
+    {"vast", "*, FI", "gdpr"},
+    {"vast", "*, FR", "gdpr"},
+    {"vast", "*, GR", "gdpr"},
+    {"vast", "*, HR", "gdpr"},
+    {"vast", "*, HU", "gdpr"},
+    {"vast", "*, IE", "gdpr"},
+    {"vast", "*, IS", "gdpr"},
+    {"vast", "*, IT", "gdpr"},
+    {"vast", "*, LT", "gdpr"},
+    {"vast", "*, LU", "gdpr"},
+    {"vast", "*, LV", "gdpr"},
+    {"vast", "*, MT", "gdpr"},
+    {"vast", "*, NL", "gdpr"},
+    {"vast", "*, NO", "gdpr"},
+    {"vast", "*, PL", "gdpr"},
+    {"vast", "*, PT", "gdpr"},
+    {"vast", "*, RO", "gdpr"},
+    {"vast", "*, SE", "gdpr"},
+    {"vast", "*, SI", "gdpr"},
     {"vast", "*, SK", "gdpr"},
     // Of nobody: the simulated cloud's.
     {"sim", "us-*", "hipaa"},

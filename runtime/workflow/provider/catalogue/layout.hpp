@@ -48,13 +48,13 @@ struct Billing {
 // have in common is in a table.
 struct Row {
   std::int64_t price_micros_per_hour;
-  std::uint32_t id_at;                 // in the pool
+  std::uint32_t id_at;  // in the pool
   std::int32_t vcpus;
-  std::uint32_t memory_bytes, disk_bytes_max, disk_micros_per_gb_hour;          // these five: in the table of numbers
+  std::uint32_t memory_bytes, disk_bytes_max, disk_micros_per_gb_hour;  // these five: in the table of numbers
   std::uint32_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
   float network_gbps;
   std::uint16_t id_size, gpu, place, billing, gpu_count, spot;
-  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;      // words
+  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;  // words
 };
 
 static_assert(sizeof(Header) == 96 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&

@@ -27,9 +27,7 @@ auto kind_of(const Measurement& m) {
                   m.batch);
 }
 
-Error damaged(const std::string& why) {
-  return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why));
-}
+Error damaged(const std::string& why) { return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why)); }
 
 // From here to its end nobody else reads and writes.
 Result<store::Fd> lock(const std::string& path) {

@@ -14,20 +14,20 @@ namespace rille::provider {
 struct Measurement {
   std::string workload, unit = "tokens", precision, run;  // unit: also "samples"
   std::string provider, offer, region;
-  std::string gpu;                      // as the offer names it; "": the processors did it
-  int gpu_count = 0;                    // of the machine
-  std::int64_t gpu_memory_bytes = 0;    // of one
+  std::string gpu;                    // as the offer names it; "": the processors did it
+  int gpu_count = 0;                  // of the machine
+  std::int64_t gpu_memory_bytes = 0;  // of one
   bool spot = false;
-  double per_second = 0;                // of one process, which computes on one GPU: the median of its steps
-  double batch = 0;                     // tokens or samples of a step
-  std::int64_t steps = 0;               // that the median rests on
-  std::int64_t params = 0;              // of the model; 0: not told
-  std::int64_t at_us = 0;               // wall time
+  double per_second = 0;                         // of one process, which computes on one GPU: the median of its steps
+  double batch = 0;                              // tokens or samples of a step
+  std::int64_t steps = 0;                        // that the median rests on
+  std::int64_t params = 0;                       // of the model; 0: not told
+  std::int64_t at_us = 0;                        // wall time
   Micros price_micros_per_hour = price_unknown;  // of the machine, in dollars, as it was then
 
   // Tokens or samples for a dollar at that price, with all GPUs of the machine at work; 0: nothing is known of it.
   double per_dollar() const;
-  Value to_value() const;               // as kept, and as people see it
+  Value to_value() const;                                     // as kept, and as people see it
   static Result<Measurement> from_value(const Value& value);  // integrity: names the field
 };
 

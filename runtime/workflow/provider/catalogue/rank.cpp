@@ -40,8 +40,9 @@ std::string_view number_for(const std::map<std::string, double>& numbers, std::s
 double merit(Rank rank, Micros dollars, int gpu_count, const GpuWorth& worth) {
   if (dollars < 0) return unknown;
   const double price = static_cast<double>(dollars) / 1e6;
-  const double of_one = rank == Rank::price_per_tflop ? worth.tflops
-                        : rank == Rank::price_per_gpu_gb ? worth.gb : worth.tokens_per_second;
+  const double of_one = rank == Rank::price_per_tflop    ? worth.tflops
+                        : rank == Rank::price_per_gpu_gb ? worth.gb
+                                                         : worth.tokens_per_second;
   if (rank == Rank::price) return price;
   return of_one > 0 && gpu_count > 0 ? price / (of_one * gpu_count) : unknown;
 }

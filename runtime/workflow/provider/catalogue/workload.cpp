@@ -35,10 +35,10 @@ Error unmeasured(const std::string& name, const std::vector<Measurement>& all) {
   std::vector<std::string> names;
   for (const Measurement& m : all)
     if (std::find(names.begin(), names.end(), m.workload) == names.end()) names.push_back(m.workload);
-  std::string hint = "train once with rille.train { workload = .. } on a GPU that you rent, or say "
-                     "tokens_per_second = { H100 = 9500 }";
-  if (const std::string near = did_you_mean(name, names); !near.empty())
-    hint = fmt::format("did you mean '{}'?", near);
+  std::string hint =
+      "train once with rille.train { workload = .. } on a GPU that you rent, or say "
+      "tokens_per_second = { H100 = 9500 }";
+  if (const std::string near = did_you_mean(name, names); !near.empty()) hint = fmt::format("did you mean '{}'?", near);
   else if (!names.empty()) hint = fmt::format("measured are {}; {}", fmt::join(names, ", "), hint);
   return make_error(ErrorKind::invalid, fmt::format("workload = \"{}\": nothing was measured under that name", name),
                     hint);
@@ -123,14 +123,16 @@ Result<Workload> Workload::resolve(const std::string& home, Value& options) {
 
 std::string_view Workload::source_of(std::string_view gpu, std::int64_t memory_bytes) const {
   const std::string_view key = gpu.empty() ? "" : number_for(numbers_, gpu, memory_bytes);
-  return key.empty() ? "not measured" : given_.contains(key) ? "given" : estimated_.contains(key) ? "estimated"
-                                                                                                  : "measured";
+  return key.empty()                ? "not measured"
+         : given_.contains(key)     ? "given"
+         : estimated_.contains(key) ? "estimated"
+                                    : "measured";
 }
 
 void Workload::mark(Value& offers) const {
   if (!named() || !offers.as_array()) return;
   for (Value& offer : *offers.as_array())
-    if (!offer["id"].is_null())        // others say what became of a provider
+    if (!offer["id"].is_null())  // others say what became of a provider
       offer.set("tokens_from", source_of(offer.text("gpu"), offer.integer("gpu_memory_bytes")));
 }
 

@@ -15,7 +15,7 @@ namespace rille::provider {
 
 class Workload {
  public:
-  Workload() = default;                // of a query that names none
+  Workload() = default;  // of a query that names none
   // Takes `workload` and `estimated` out of a query's options (also those of a rent), and puts into their
   // tokens_per_second what was measured in this home: of each GPU model the newest. What stands there already is the
   // user's own and stays. estimated = true: the other models by their TFLOPs, in proportion.

@@ -8,9 +8,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/provider/catalogue/file.hpp"
 #include "runtime/workflow/provider/catalogue/layout.hpp"
-#include "runtime/core/store/hash.hpp"
 
 namespace rille::provider {
 
@@ -73,8 +73,8 @@ struct CatalogueWriter::Tables {
     return at->second;
   }
   std::size_t billing(const Billing& b) {
-    const auto [at, fresh] = billing_of.try_emplace({b.unit_s, b.minimum_s, b.minimum_micros, b.from_live},
-                                                    billings.size());
+    const auto [at, fresh] =
+        billing_of.try_emplace({b.unit_s, b.minimum_s, b.minimum_micros, b.from_live}, billings.size());
     if (fresh) billings.push_back({b.unit_s, b.minimum_s, b.minimum_micros, b.from_live});
     return at->second;
   }
@@ -88,8 +88,13 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
   if (t.rows.size() + offers.size() > rows_max)
     return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max));
   const std::size_t first = t.rows.size();
-  const layout::Part mine{t.shared(part.provider), t.shared(part.scope), t.shared(part.settings), part.time_us,
-                          static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(offers.size()), part.unpriced,
+  const layout::Part mine{t.shared(part.provider),
+                          t.shared(part.scope),
+                          t.shared(part.settings),
+                          part.time_us,
+                          static_cast<std::uint32_t>(first),
+                          static_cast<std::uint32_t>(offers.size()),
+                          part.unpriced,
                           t.put(part.unasked)};
   for (const Offer& o : offers) {
     layout::Row r{};
@@ -120,7 +125,8 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     return make_error(ErrorKind::invalid,
                       fmt::format("offer {} of {} does not fit into the catalogue: the length of an id, the GPUs of a "
                                   "machine, and how many places, GPUs, billings and words there are end at {}, all "
-                                  "text at 4 GiB", o.id.substr(0, 200), part.provider, Tables::two_bytes_max));
+                                  "text at 4 GiB",
+                                  o.id.substr(0, 200), part.provider, Tables::two_bytes_max));
   }
   t.parts.push_back(mine);
   return {};

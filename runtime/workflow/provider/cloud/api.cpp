@@ -34,8 +34,9 @@ ErrorKind kind_of(Trouble trouble) {
 }
 
 constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;  // the last one is nginx's
-constexpr const char* proxy_hint = "does a proxy, or a network's login page, answer in its place? http_proxy, "
-                                   "https_proxy and no_proxy say whose answers come";
+constexpr const char* proxy_hint =
+    "does a proxy, or a network's login page, answer in its place? http_proxy, "
+    "https_proxy and no_proxy say whose answers come";
 
 // What no meaning is known of. Only the service itself can refuse what has a lasting effect: what stands between may
 // answer although the service has done it.
@@ -88,8 +89,7 @@ net::HttpOptions http_options(const ApiOptions& options) {
 }  // namespace
 
 Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
-    : loop_(loop), options_(std::move(options)), credentials_(credentials),
-      http_(loop, http_options(options_)) {}
+    : loop_(loop), options_(std::move(options)), credentials_(credentials), http_(loop, http_options(options_)) {}
 
 void Api::learn_skew(const net::HttpResponse& response) {
   const std::string date = response.header("date");
@@ -113,9 +113,9 @@ Error Api::understand(const std::string& operation, Effect effect, const net::Ht
   // A code of theirs that no meaning is known of is no matter of proxies.
   const bool unheard = trouble == Trouble::open && !code.empty();
   const std::string hint = of_proxy ? "check the credentials of the proxy" : known ? meaning->hint : "";
-  Error e = make_error(kind_of(trouble), fmt::format("{} {}: {}{}{}", options_.provider, operation, code,
-                                                     code.empty() ? "" : ": ",
-                                                     words_of(response, answer, options_.provider)),
+  Error e = make_error(kind_of(trouble),
+                       fmt::format("{} {}: {}{}{}", options_.provider, operation, code, code.empty() ? "" : ": ",
+                                   words_of(response, answer, options_.provider)),
                        hint.empty() && !unheard ? usual_hint(trouble, options_.provider) : hint);
   e.provider = options_.provider;
   e.operation = operation;
@@ -212,7 +212,8 @@ Async<Value> Api::call(std::string operation, net::Parts parts, Effect effect, C
 
 Error not_theirs(const std::string& provider, const std::string& operation) {
   Error e = make_error(ErrorKind::network, fmt::format("{0} {1}: the answer is not one of {0}", provider, operation),
-                       proxy_hint).with_retry();
+                       proxy_hint)
+                .with_retry();
   e.provider = provider;
   e.operation = operation;
   return e;

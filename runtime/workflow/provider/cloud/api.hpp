@@ -31,8 +31,8 @@ enum class Trouble {
   expired,    // the credentials' time is over
   clock,      // our clock is off
   not_found,
-  conflict,   // the token was used with another request, the thing is in another state
-  open,       // nobody says whether it was done
+  conflict,  // the token was used with another request, the thing is in another state
+  open,      // nobody says whether it was done
   invalid,
 };
 
@@ -86,8 +86,8 @@ class Api {
  private:
   Async<Value> attempt(const std::string& operation, net::Parts parts, Effect effect, CancelToken token,
                        Trouble& trouble);
-  Error understand(const std::string& operation, Effect effect, const net::HttpResponse& response,
-                   const Answer& answer, Trouble& trouble) const;
+  Error understand(const std::string& operation, Effect effect, const net::HttpResponse& response, const Answer& answer,
+                   Trouble& trouble) const;
   void learn_skew(const net::HttpResponse& response);
 
   Loop& loop_;

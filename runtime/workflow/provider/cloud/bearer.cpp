@@ -17,7 +17,7 @@ constexpr Meaning meanings[] = {
     {"server_error", Trouble::transient},           {"invalid_grant", Trouble::clock, check},
     {"invalid_client", Trouble::auth, check},       {"unauthorized_client", Trouble::auth, check},
     {"invalid_request", Trouble::auth, check},      {"invalid_scope", Trouble::auth},
-    {"unsupported_grant_type", Trouble::auth},  {"invalid_target", Trouble::auth},
+    {"unsupported_grant_type", Trouble::auth},      {"invalid_target", Trouble::auth},
 };
 
 // RFC 6749, 5.1 and 5.2.

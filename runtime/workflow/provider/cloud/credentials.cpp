@@ -1,9 +1,9 @@
 #include "runtime/workflow/provider/cloud/credentials.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -104,8 +104,8 @@ Async<FoundKeys> CredentialChain::search(CancelToken token) const {
     if (*keys) co_return std::move(**keys);
     if (!asked.ends_with(source.name)) (asked += asked.empty() ? "" : ", ") += source.name;  // two fields of one file
   }
-  Error none = make_error(ErrorKind::auth, fmt::format("there are no credentials for {}: nothing in {}", provider_,
-                                                       asked), hint_);
+  Error none = make_error(ErrorKind::auth,
+                          fmt::format("there are no credentials for {}: nothing in {}", provider_, asked), hint_);
   none.provider = provider_;
   co_return none;
 }
@@ -129,8 +129,7 @@ KeySource keys_in_variables(std::string id, std::string secret, std::string toke
 }
 
 KeySource keys_in_ini(IniKeys where) {
-  return {fmt::format("[{}] of {}", where.section, where.file),
-          [where](CancelToken) { return read_section(where); }};
+  return {fmt::format("[{}] of {}", where.section, where.file), [where](CancelToken) { return read_section(where); }};
 }
 
 std::string environment(const char* name) {

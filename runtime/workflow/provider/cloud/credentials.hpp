@@ -18,8 +18,8 @@ namespace rille::provider::cloud {
 
 struct FoundKeys {
   net::Credentials keys;
-  std::string from;                    // for people: "the environment", "~/.aws/credentials [work]"
-  std::int64_t expires_wall_us = 0;    // 0: never
+  std::string from;                  // for people: "the environment", "~/.aws/credentials [work]"
+  std::int64_t expires_wall_us = 0;  // 0: never
 };
 
 struct KeySource {
@@ -35,7 +35,7 @@ class CredentialChain {
 
   // auth: nobody has any, and who was asked, in which order; or what that one says that should have some.
   Async<FoundKeys> get(CancelToken token);
-  void forget();                       // they were refused as expired: ask again
+  void forget();  // they were refused as expired: ask again
 
  private:
   struct Search;
@@ -46,8 +46,8 @@ class CredentialChain {
   std::string provider_, hint_;
   std::vector<KeySource> sources_;
   std::optional<FoundKeys> found_;
-  std::int64_t renew_at_us_ = 0;       // not before; of what expires
-  std::shared_ptr<Search> search_;     // one at a time; others wait for it
+  std::int64_t renew_at_us_ = 0;    // not before; of what expires
+  std::shared_ptr<Search> search_;  // one at a time; others wait for it
 };
 
 // For calls that nobody signs: a chain of it has empty keys.

@@ -17,8 +17,8 @@ using DriverOf = std::function<MadeDriver(const std::string& region, const Value
 
 struct RegionalCloud {
   std::string name;
-  Traits traits;                      // the settings may say otherwise
-  std::vector<std::string> known;     // region names: for "did you mean", and what is reached without being named
+  Traits traits;                   // the settings may say otherwise
+  std::vector<std::string> known;  // region names: for "did you mean", and what is reached without being named
   // A region's machines are in parts of the account that the settings name (a project, a group). In a region that they
   // name no more, what is not found may be in another part: it is gone only if it was seen there.
   bool divided = false;

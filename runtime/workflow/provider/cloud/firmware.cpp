@@ -11,8 +11,8 @@ namespace {
 // In a cloud the service is one hop away and answers within milliseconds.
 constexpr std::int64_t here_ms = 2'000, unknown_ms = 1'000, elsewhere_ms = 300;
 constexpr std::size_t field_bytes_max = 4 << 10;
-constexpr const char* fields[] = {"sys_vendor",     "product_name", "chassis_asset_tag", "chassis_vendor",
-                                  "board_vendor",   "bios_vendor",  "bios_version"};
+constexpr const char* fields[] = {"sys_vendor",   "product_name", "chassis_asset_tag", "chassis_vendor",
+                                  "board_vendor", "bios_vendor",  "bios_version"};
 }  // namespace
 
 std::int64_t patience_ms(const std::vector<const char*>& words, const std::string& folder) {

@@ -51,7 +51,8 @@ WantedBy=timers.target
 END
 systemctl daemon-reload
 systemctl enable --now rille-look.timer
-)sh", fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
+)sh",
+                     fmt::arg("dir", instance_directory), fmt::arg("after", (orphan_after_ms + 999) / 1000));
 }
 
 }  // namespace
@@ -91,7 +92,8 @@ printf '%s\n' {machine} >{dir}/machine.json
   // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One
   // whose time is over before it is made would never fire: then it does in a minute.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
-  return out + fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
+  return out +
+         fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'
 [Service]
 Type=oneshot
 ExecStart=/bin/systemctl --no-wall poweroff
@@ -107,7 +109,9 @@ WantedBy=timers.target
 END
 systemctl daemon-reload
 systemctl enable --now rille-end.timer
-)sh", ends_s) + (boot.orphan_after_ms > 0 ? looks_for_agent(boot.orphan_after_ms) : "");
+)sh",
+                     ends_s) +
+         (boot.orphan_after_ms > 0 ? looks_for_agent(boot.orphan_after_ms) : "");
 }
 
 FirstBoot Access::boot_of(const CreateRequest& request) const {

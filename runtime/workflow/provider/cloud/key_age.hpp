@@ -12,8 +12,8 @@
 namespace rille::provider::cloud {
 
 struct KeyList {
-  const char* service;         // that is asked, for people: "IAM"
-  const char* made;            // the field with the time
+  const char* service;                                           // that is asked, for people: "IAM"
+  const char* made;                                              // the field with the time
   std::function<Result<std::int64_t>(const std::string&)> time;  // in microseconds
   std::function<Async<Value::Array>(CancelToken)> ask;           // rows with an AccessKeyId each
 };

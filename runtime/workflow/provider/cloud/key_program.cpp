@@ -13,15 +13,17 @@ namespace rille::provider::cloud {
 
 namespace {
 constexpr std::size_t output_bytes_max = 1 << 20, shown_bytes_max = 400;
-constexpr const char* by_hand = "run it by hand: it has to print JSON, and nothing else. What it says is not shown "
-                                "here, for it may hold keys";
-}
+constexpr const char* by_hand =
+    "run it by hand: it has to print JSON, and nothing else. What it says is not shown "
+    "here, for it may hold keys";
+}  // namespace
 
 std::string telling_line(const std::string& said) {
   std::string last, error;
   std::istringstream lines(said);
   for (std::string line; std::getline(lines, line);) {
-    std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+    std::replace_if(
+        line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
     const std::size_t begin = line.find_first_not_of(' ');
     if (begin == std::string::npos) continue;
     last = line.substr(begin, line.find_last_not_of(' ') + 1 - begin);
@@ -42,8 +44,8 @@ Async<Value> ask_program(Loop& loop, KeyProgram program, CancelToken token) {
   options.output_bytes_max = output_bytes_max;
   Result<CommandResult> done = co_await run_command(loop, std::move(options), token);
   if (!done && done.error().kind == ErrorKind::timeout && !token.cancelled())
-    co_return make_error(ErrorKind::timeout, fmt::format("{} took longer than {}", program.what,
-                                                         format_duration_ms(program.timeout_ms)),
+    co_return make_error(ErrorKind::timeout,
+                         fmt::format("{} took longer than {}", program.what, format_duration_ms(program.timeout_ms)),
                          "it has no terminal here: can it answer without asking somebody?");
   if (!done) {
     Error e = std::move(done).error();
@@ -52,8 +54,10 @@ Async<Value> ask_program(Loop& loop, KeyProgram program, CancelToken token) {
   }
   const std::string said = program.known ? telling_line(done->err) : "";
   if (!done->ok())
-    co_return make_error(ErrorKind::auth, fmt::format("{} ended with {}{}{}", program.what, done->status.text(),
-                                                      said.empty() ? "" : ": ", said), by_hand);
+    co_return make_error(
+        ErrorKind::auth,
+        fmt::format("{} ended with {}{}{}", program.what, done->status.text(), said.empty() ? "" : ": ", said),
+        by_hand);
   if (done->out.find_first_not_of(" \t\r\n") == std::string::npos) co_return Value();
   Result<Value> printed = Value::from_json(done->out);
   if (!printed)  // whose message may have a part of it

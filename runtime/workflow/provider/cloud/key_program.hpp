@@ -17,9 +17,9 @@ namespace rille::provider::cloud {
 struct KeyProgram {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> env = {};  // added to ours
-  std::string what;                      // for people: "credential_process of the AWS profile 'work'"
+  std::string what;  // for people: "credential_process of the AWS profile 'work'"
   std::int64_t timeout_ms = 60'000;
-  bool known = false;                    // what it says on its standard error never holds a key
+  bool known = false;  // what it says on its standard error never holds a key
 };
 
 // The JSON that it prints; null where it prints nothing. auth: it fails, or prints something else; io: there is no such

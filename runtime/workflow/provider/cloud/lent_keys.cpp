@@ -6,8 +6,8 @@
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/firmware.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/cloud/firmware.hpp"
 
 namespace rille::provider::cloud {
 
@@ -67,8 +67,8 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   const std::int64_t patience = patience_ms(where.firmware);
   net::Headers with;
   if (!where.session.empty()) {
-    net::HttpRequest begin = request_for("PUT", where.base + where.session, {{where.lifetime_header, session_lasts_s}},
-                                         patience);
+    net::HttpRequest begin =
+        request_for("PUT", where.base + where.session, {{where.lifetime_header, session_lasts_s}}, patience);
     const Result<net::HttpResponse> session = co_await ask_nearby(loop, std::move(begin), token);
     if (!session) co_return Maybe();
     if (session->ok()) with = {{where.session_header, trimmed(session->body)}};
@@ -89,8 +89,9 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   if (!of_role && keys->status >= 400 && keys->status < 500) co_return Maybe();
   const std::string from = "this machine's role" + (of_role ? " " + where.role : "");
   if (!keys->ok())
-    co_return make_error(ErrorKind::auth, fmt::format("{}: the metadata service answers with status {}", from,
-                                                      keys->status), "is a role given to this machine?");
+    co_return make_error(ErrorKind::auth,
+                         fmt::format("{}: the metadata service answers with status {}", from, keys->status),
+                         "is a role given to this machine?");
   RILLE_CO_TRY(const Value document, Value::from_json(keys->body));
   RILLE_CO_TRY(FoundKeys found, read_keys(where.member.empty() ? document : document[where.member], where.names, from));
   co_return found;

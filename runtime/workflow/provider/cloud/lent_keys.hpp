@@ -19,13 +19,13 @@ Result<FoundKeys> read_keys(const Value& document, const KeyNames& names, std::s
 
 // Where a metadata service has keys, and what it wants to be asked with.
 struct MachineKeys {
-  std::string base;               // "http://169.254.169.254"; "": nobody is asked
+  std::string base;  // "http://169.254.169.254"; "": nobody is asked
   // A word is given at `session` that later calls bear. "": it wants none.
   std::string session = {}, lifetime_header = {}, session_header = {};
-  bool session_needed = true;     // false: an older mode does without
-  std::string path;               // with a "/" at its end: a role's name is told there, and goes behind it
-  std::string role = {};          // its name, where it is known
-  std::string member = {};        // of the document, that has the keys; "": itself
+  bool session_needed = true;  // false: an older mode does without
+  std::string path;            // with a "/" at its end: a role's name is told there, and goes behind it
+  std::string role = {};       // its name, where it is known
+  std::string member = {};     // of the document, that has the keys; "": itself
   KeyNames names;
   // Words of which one stands in the firmware of that cloud's machines (firmware.hpp): where none does, the service is
   // hardly waited for. None: it is there.
@@ -44,7 +44,7 @@ Result<std::string> read_token(const std::string& file, const std::string& named
 // A call of a service that lends keys.
 struct Loan {
   ApiOptions options;
-  std::vector<KeySource> who;     // who signs; no_keys(): options.sign does without
+  std::vector<KeySource> who;  // who signs; no_keys(): options.sign does without
   std::string operation;
   std::vector<std::string> secrets;  // what no message may repeat
   net::Parts parts;

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "runtime/workflow/provider/cloud/bearer.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/cloud/bearer.hpp"
 
 namespace rille::provider::cloud {
 

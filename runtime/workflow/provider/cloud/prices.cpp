@@ -18,7 +18,7 @@ std::string price_text(Micros micros) {
 
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most) {
   query.max_price_micros_per_hour.reset();
-  query.region.clear();  // types do not name the region that they were asked of
+  query.region.clear();                                // types do not name the region that they were asked of
   using Model = std::pair<std::string, std::int64_t>;  // the GPU and its memory
   std::map<Model, std::map<int, std::vector<Offer>>> models;
   for (const Offer& o : types)
@@ -72,9 +72,8 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, OfferQuer
     const auto at = known_.find({offer.id, spot});
     if (at != known_.end() && now_us - at->second.at_us < (spot ? spot_lasts_us : lasts_us)) continue;
     types.push_back(offer.id);
-    asked.push_back({"the price of " + offer.id, [this, type = offer.id, spot](CancelToken t) {
-                       return ask_(type, spot, t);
-                     }});
+    asked.push_back(
+        {"the price of " + offer.id, [this, type = offer.id, spot](CancelToken t) { return ask_(type, spot, t); }});
   }
   const auto answers = co_await in_batches(loop_, std::move(asked), price_patience_ms, token);
   std::optional<Error> failure;
@@ -95,8 +94,8 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, OfferQuer
   }
   if (!failure) co_return out;
   if (out.empty() || token.cancelled()) co_return *failure;  // half of them would pass for all
-  failure->message = fmt::format("what {} of its types cost is not known: {}", offers.size() - out.size(),
-                                 failure->message);
+  failure->message =
+      fmt::format("what {} of its types cost is not known: {}", offers.size() - out.size(), failure->message);
   if (query.left_out) query.left_out->unasked.push_back({std::move(region), std::move(*failure)});
   co_return out;
 }

@@ -28,7 +28,6 @@ inline Micros micros_of(double amount) {
 // Of an hour, of what costs so much for so many years.
 inline Micros hourly_of(double total, int years) { return micros_of(total / static_cast<double>(year_hours * years)); }
 
-
 // Three decimals, upwards: a cap that was rounded down would be below the price it came from.
 std::string price_text(Micros micros);
 

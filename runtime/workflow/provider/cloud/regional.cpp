@@ -12,10 +12,10 @@
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
-#include "runtime/workflow/provider/owner.hpp"
-#include "runtime/workflow/provider/rearm.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/spot_prices.hpp"
+#include "runtime/workflow/provider/owner.hpp"
+#include "runtime/workflow/provider/rearm.hpp"
 #include "runtime/workflow/provider/type_of.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
 
@@ -26,8 +26,13 @@ namespace {
 constexpr std::int64_t offers_patience_ms = 30'000, check_patience_ms = 30'000, list_patience_ms = 30'000;
 constexpr std::string_view spot_mark = ":spot";
 
-class Regional final : public Provider, public Owned, public Clocked, public Rearmed, public SpotPriced,
-                       public Addressed, public UsualDisk {
+class Regional final : public Provider,
+                       public Owned,
+                       public Clocked,
+                       public Rearmed,
+                       public SpotPriced,
+                       public Addressed,
+                       public UsualDisk {
  public:
   // The driver of a region that is not among them; null: there is none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
@@ -45,9 +50,8 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     for (const auto& driver : regions_) {
       if (!driver->region().empty() && !query.accepts_region(driver->region())) continue;
       names.push_back(driver->region());
-      asked.push_back({label(*driver), [this, d = driver.get(), query](CancelToken t) {
-                         return offers_of(*d, query, t);
-                       }});
+      asked.push_back(
+          {label(*driver), [this, d = driver.get(), query](CancelToken t) { return offers_of(*d, query, t); }});
     }
     auto answers = co_await together(loop_, std::move(asked), query.patience_ms, token);
     std::vector<Offer> out;
@@ -262,9 +266,8 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
     };
     auto answer = co_await of_regions<PricePoint>(std::move(region), "price history", ask, std::move(token));
     if (answer)
-      std::stable_sort(answer->begin(), answer->end(), [](const PricePoint& a, const PricePoint& b) {
-        return a.from_wall_us < b.from_wall_us;
-      });
+      std::stable_sort(answer->begin(), answer->end(),
+                       [](const PricePoint& a, const PricePoint& b) { return a.from_wall_us < b.from_wall_us; });
     co_return answer;
   }
 
@@ -338,7 +341,8 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
   Error not_seen(const std::string& region) const {
     return make_error(ErrorKind::config,
                       fmt::format("the settings of {} have no region '{}' any more, and what they say of all regions "
-                                  "does not lead to what was rented there", name_, region),
+                                  "does not lead to what was rented there",
+                                  name_, region),
                       "put it back, as it was, until what was rented there is released");
   }
 
@@ -386,7 +390,7 @@ class Regional final : public Provider, public Owned, public Clocked, public Rea
   bool divided_;
   SpotPrices spot_prices_;
   std::map<std::string, std::string> zones_;  // of machines
-  std::set<std::string> seen_;          // where settings say no more which part of the account to look at
+  std::set<std::string> seen_;                // where settings say no more which part of the account to look at
 };
 
 }  // namespace
@@ -452,9 +456,8 @@ Result<std::unique_ptr<Provider>> make_regional(const Setup& setup,
     RILLE_TRY(const auto there, region_settings(name, only_it, region));
     return driver_of(region, there.front().second, false);
   };
-  return std::unique_ptr<Provider>(std::make_unique<Regional>(setup.loop, cloud.name, std::move(traits),
-                                                              std::move(drivers), std::move(cloud.known), elsewhere,
-                                                              cloud.divided));
+  return std::unique_ptr<Provider>(std::make_unique<Regional>(
+      setup.loop, cloud.name, std::move(traits), std::move(drivers), std::move(cloud.known), elsewhere, cloud.divided));
 }
 
 }  // namespace rille::provider::cloud

@@ -35,8 +35,8 @@ class RegionDriver {
   virtual Async<std::vector<Quota>> quotas(CancelToken token);
   virtual Async<> resize(std::string id, std::string type, CancelToken token);
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
-  virtual Async<std::string> owner(CancelToken token);  // as Owned's
-  virtual std::int64_t skew_us() const { return 0; }     // as Clocked's
+  virtual Async<std::string> owner(CancelToken token);                                       // as Owned's
+  virtual std::int64_t skew_us() const { return 0; }                                         // as Clocked's
   virtual Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token);  // as Rearmed's
   // As SpotPriced's, of one type and zone ("": it does not matter), and asked anew: the caller keeps the answer. A
   // point without an instant is the price of now. The offer's id is the type's name.

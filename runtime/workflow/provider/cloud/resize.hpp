@@ -12,7 +12,7 @@ namespace rille::provider::cloud {
 enum class Power { running, stopped, between, gone };
 
 struct Standing {
-  Standing() = default;                 // not an aggregate: see loop/task.hpp
+  Standing() = default;  // not an aggregate: see loop/task.hpp
   Power power = Power::gone;
   std::string type;
 };
@@ -20,7 +20,7 @@ struct Standing {
 // A driver's calls for one machine.
 struct Resizing {
   Resizing() = default;
-  std::string type;                     // that it shall have
+  std::string type;  // that it shall have
   std::function<Async<Standing>(CancelToken)> look;
   std::function<Async<>(CancelToken)> stop, start;
   std::function<Async<>(std::string type, CancelToken)> change;

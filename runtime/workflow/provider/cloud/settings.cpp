@@ -18,12 +18,10 @@ const Value& SettingsReader::take(const char* field) {
 void SettingsReader::refuse(const char* field, const char* wanted) {
   if (wrong_) return;
   const std::string_view what = wanted;
-  const char* const example = what == "a text" ? "\"..\"" :
-                              what.starts_with("an object") ? "{..}" : "[\"..\", \"..\"]";
-  wrong_ = make_error(ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field,
-                                                     settings_[field].to_json(), wanted),
-                      what.starts_with("a size") ? "with its unit, in quotes"
-                                                 : fmt::format("as in \"{}\": {}", field, example));
+  const char* const example = what == "a text" ? "\"..\"" : what.starts_with("an object") ? "{..}" : "[\"..\", \"..\"]";
+  wrong_ = make_error(
+      ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field, settings_[field].to_json(), wanted),
+      what.starts_with("a size") ? "with its unit, in quotes" : fmt::format("as in \"{}\": {}", field, example));
 }
 
 std::string SettingsReader::text(const char* field, std::string otherwise) {
@@ -63,8 +61,8 @@ std::vector<std::string> SettingsReader::one_or_more(const char* field, const st
 std::int64_t SettingsReader::bytes(const char* field, std::int64_t otherwise) {
   const Value& v = take(field);
   if (v.is_null()) return otherwise;
-  const Result<std::int64_t> size = v.as_string() ? parse_size_bytes(*v.as_string())
-                                                  : Result<std::int64_t>(make_error(ErrorKind::config, ""));
+  const Result<std::int64_t> size =
+      v.as_string() ? parse_size_bytes(*v.as_string()) : Result<std::int64_t>(make_error(ErrorKind::config, ""));
   if (!size) refuse(field, "a size as in \"100GB\"");
   return size ? *size : otherwise;
 }
@@ -137,8 +135,8 @@ Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::st
   common.as_object()->erase("regions");
   common.as_object()->erase("traits");
   std::vector<std::pair<std::string, Value>> out;
-  const bool empty = (regions.as_array() && regions.as_array()->empty()) ||
-                     (regions.as_object() && regions.as_object()->empty());
+  const bool empty =
+      (regions.as_array() && regions.as_array()->empty()) || (regions.as_object() && regions.as_object()->empty());
   if (regions.is_null() || empty) {
     out.emplace_back(usual, common);
   } else if (const Value::Array* names = regions.as_array()) {

@@ -27,7 +27,7 @@ class SettingsReader {
   Value tags(const char* field);
   // A text for all types, or an object of types and texts: text_for reads it.
   Value text_by_type(const char* field);
-  Value any(const char* field) { return take(field); }  // the caller says what is wrong with it
+  Value any(const char* field) { return take(field); }               // the caller says what is wrong with it
   Result<> done(std::initializer_list<const char*> elsewhere = {});  // fields that others read; config
 
  private:

@@ -13,9 +13,8 @@ constexpr std::size_t points_max = 10'000;
 void SpotPrices::learn(Known& known, std::vector<PricePoint> told, std::int64_t now_us) {
   const bool is_seen = std::any_of(told.begin(), told.end(), [](const PricePoint& p) { return p.from_wall_us == 0; });
   if (!is_seen) {
-    std::stable_sort(told.begin(), told.end(), [](const PricePoint& a, const PricePoint& b) {
-      return a.from_wall_us < b.from_wall_us;
-    });
+    std::stable_sort(told.begin(), told.end(),
+                     [](const PricePoint& a, const PricePoint& b) { return a.from_wall_us < b.from_wall_us; });
     known.points = std::move(told);
   }
   for (PricePoint& point : is_seen ? told : std::vector<PricePoint>()) {

@@ -15,8 +15,8 @@ constexpr std::size_t ranges_max = 50;
 // "203.0.113.0/24"
 bool is_range(const std::string& text) {
   int parts[5] = {}, used = 0;
-  const int read = std::sscanf(text.c_str(), "%3d.%3d.%3d.%3d/%2d%n", &parts[0], &parts[1], &parts[2], &parts[3],
-                               &parts[4], &used);
+  const int read =
+      std::sscanf(text.c_str(), "%3d.%3d.%3d.%3d/%2d%n", &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &used);
   if (read != 5 || static_cast<std::size_t>(used) != text.size()) return false;
   for (int i = 0; i < 4; ++i)
     if (parts[i] < 0 || parts[i] > 255) return false;

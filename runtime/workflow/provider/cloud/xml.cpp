@@ -34,8 +34,7 @@ Value to_value(const pugi::xml_node& node) {
 Result<Value> read_xml(const std::string& text) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
-  if (!parsed)
-    return make_error(ErrorKind::integrity, std::string("the answer is no XML: ") + parsed.description());
+  if (!parsed) return make_error(ErrorKind::integrity, std::string("the answer is no XML: ") + parsed.description());
   const pugi::xml_node root = document.document_element();
   Value out{Value::Object{}};
   out.set(root.name(), to_value(root));

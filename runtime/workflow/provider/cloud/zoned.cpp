@@ -28,9 +28,8 @@ class Zoned final : public RegionDriver, public UsualDisk {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     std::vector<Together<std::vector<Offer>>> asked;
     for (const Zone& zone : zones_)
-      asked.push_back({"zone " + zone.name, [d = zone.driver.get(), query](CancelToken t) {
-                         return d->offers(query, std::move(t));
-                       }});
+      asked.push_back({"zone " + zone.name,
+                       [d = zone.driver.get(), query](CancelToken t) { return d->offers(query, std::move(t)); }});
     auto answers = co_await together(loop_, std::move(asked), query.patience_ms - query.patience_ms / 10, token);
     std::vector<Offer> out;
     std::size_t failed = 0;
@@ -52,9 +51,10 @@ class Zoned final : public RegionDriver, public UsualDisk {
     type.resize(std::min(at, type.size()));
     const auto zone = std::find_if(zones_.begin(), zones_.end(), [&name](const Zone& z) { return z.name == name; });
     if (zone == zones_.end())
-      co_return make_error(ErrorKind::config,
-                           fmt::format("{}: the settings of region {} do not name zone {} any more", provider_,
-                                       region(), name), "put it back");
+      co_return make_error(
+          ErrorKind::config,
+          fmt::format("{}: the settings of region {} do not name zone {} any more", provider_, region(), name),
+          "put it back");
     co_return co_await zone->driver->create(std::move(request), std::move(type), std::move(token));
   }
 

@@ -63,8 +63,8 @@ Async<Identity> Compute::identity(std::string account, std::string key_id, Cance
 Async<std::vector<Quota>> Compute::quotas(CancelToken token) {
   net::Query none, also_none;
   RILLE_CO_TRY(const Value project, co_await call("GET", "", std::move(none), Value(), Effect::none, token));
-  RILLE_CO_TRY(const Value region, co_await call("GET", "/regions/" + region_, std::move(also_none), Value(),
-                                                 Effect::none, token));
+  RILLE_CO_TRY(const Value region,
+               co_await call("GET", "/regions/" + region_, std::move(also_none), Value(), Effect::none, token));
   std::vector<Quota> out;
   add_quotas(out, project["quotas"], region_);
   add_quotas(out, region["quotas"], region_);

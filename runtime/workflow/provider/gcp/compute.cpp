@@ -72,9 +72,9 @@ std::string last_part(const std::string& link) { return link.substr(link.rfind('
 
 // In a name "80GB" may stand; else by model. Google tells no memory of its GPUs.
 std::int64_t gpu_bytes(const std::string& model) {
-  constexpr std::pair<std::string_view, int> known[] = {{"T4", 16}, {"L4", 24},    {"P4", 8},     {"P100", 16},
-                                                        {"V100", 16}, {"A100", 40}, {"H100", 80}, {"H200", 141},
-                                                        {"B200", 180}};
+  constexpr std::pair<std::string_view, int> known[] = {{"T4", 16},   {"L4", 24},    {"P4", 8},
+                                                        {"P100", 16}, {"V100", 16},  {"A100", 40},
+                                                        {"H100", 80}, {"H200", 141}, {"B200", 180}};
   std::int64_t gib = 0;
   for (const auto& [name, size] : known)
     if (model == name || model.starts_with(std::string(name) + " ")) gib = size;
@@ -180,14 +180,13 @@ TypeName read_type(const std::string& id) {
 
 bool cannot_move(const std::string& machine) {
   constexpr std::string_view begins[] = {"a2-", "a3-", "a4-", "a4x-", "g2-", "g4-", "h3-", "h4d-", "x4-"};
-  return machine.ends_with("-metal") || std::any_of(std::begin(begins), std::end(begins), [&](std::string_view begin) {
-           return machine.starts_with(begin);
-         });
+  return machine.ends_with("-metal") || std::any_of(std::begin(begins), std::end(begins),
+                                                    [&](std::string_view begin) { return machine.starts_with(begin); });
 }
 
 const char* usual_disk_kind(const std::string& machine) {
-  constexpr std::string_view newer[] = {"c4-", "c4a-", "c4d-", "n4-", "n4a-", "n4d-", "h4d-", "m4-", "x4-",
-                                        "a3-ultragpu-", "a4-", "a4x-", "g4-"};
+  constexpr std::string_view newer[] = {"c4-", "c4a-", "c4d-",         "n4-", "n4a-", "n4d-", "h4d-",
+                                        "m4-", "x4-",  "a3-ultragpu-", "a4-", "a4x-", "g4-"};
   for (const std::string_view begin : newer)
     if (machine.starts_with(begin)) return "hyperdisk-balanced";
   return machine.starts_with("c3-") && machine.ends_with("-metal") ? "hyperdisk-balanced" : "pd-balanced";
@@ -301,9 +300,8 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
     if (!answer["skus"].as_array()) co_return cloud::not_theirs("gcp", "the price list");
     for (const Value& sku : *answer["skus"].as_array()) {
       const Value::Array regions = list_of(sku["serviceRegions"]);
-      const bool here = std::any_of(regions.begin(), regions.end(), [&](const Value& r) {
-        return r.as_string() && *r.as_string() == region_;
-      });
+      const bool here = std::any_of(regions.begin(), regions.end(),
+                                    [&](const Value& r) { return r.as_string() && *r.as_string() == region_; });
       const std::string use = sku["category"].text("usageType");
       PartPrices* parts = nullptr;
       if (use == (spot ? "Preemptible" : "OnDemand")) parts = &out.now;
@@ -386,8 +384,7 @@ Async<Instance> Compute::describe(std::string zone, std::string name, CancelToke
 
 Async<std::vector<Instance>> Compute::list(CancelToken token) {
   net::Query query{{"filter", fmt::format("labels.{}:*", tag_key)}};
-  RILLE_CO_TRY(const Value::Array rows,
-               co_await pages("/aggregated/instances", "instances", std::move(query), token));
+  RILLE_CO_TRY(const Value::Array rows, co_await pages("/aggregated/instances", "instances", std::move(query), token));
   std::vector<Instance> out;
   for (const Value& v : rows) out.push_back(read_instance(v));
   co_return out;
@@ -395,8 +392,8 @@ Async<std::vector<Instance>> Compute::list(CancelToken token) {
 
 Async<> Compute::remove(std::string zone, std::string name, CancelToken token) {
   net::Query none;
-  auto answer = co_await call("DELETE", "/zones/" + zone + "/instances/" + name, std::move(none), Value(),
-                              Effect::none, token);
+  auto answer =
+      co_await call("DELETE", "/zones/" + zone + "/instances/" + name, std::move(none), Value(), Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
 }
@@ -418,8 +415,8 @@ Async<Disk> Compute::describe_disk(std::string zone, std::string name, CancelTok
 
 Async<> Compute::remove_disk(std::string zone, std::string name, CancelToken token) {
   net::Query none;
-  auto answer = co_await call("DELETE", "/zones/" + zone + "/disks/" + name, std::move(none), Value(), Effect::none,
-                              token);
+  auto answer =
+      co_await call("DELETE", "/zones/" + zone + "/disks/" + name, std::move(none), Value(), Effect::none, token);
   if (!answer) co_return answer.error();
   co_return success();
 }

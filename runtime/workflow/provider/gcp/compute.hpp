@@ -21,7 +21,7 @@ struct Instance {
 // Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).
 using PartPrices = std::map<std::string, std::int64_t>;
 struct PriceList {
-  PartPrices now, year, three_years;    // without a commitment (or spot), and with one for so long
+  PartPrices now, year, three_years;  // without a commitment (or spot), and with one for so long
 };
 
 struct Disk {
@@ -30,7 +30,7 @@ struct Disk {
 };
 
 struct Rule {
-  std::string name, tag, region;        // "": not ours
+  std::string name, tag, region;  // "": not ours
 };
 
 class Compute {
@@ -48,13 +48,13 @@ class Compute {
   Async<Instance> describe(std::string zone, std::string name, CancelToken token);
   Async<std::vector<Instance>> list(CancelToken token);  // of the region, all pages, those that bear our label
   Async<> remove(std::string zone, std::string name, CancelToken token);
-  Async<std::vector<Disk>> disks(CancelToken token);     // as list
+  Async<std::vector<Disk>> disks(CancelToken token);  // as list
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
   // firewall.cpp. ssh to the machines with that network tag is only for those ranges; `rule` begins the rules' names.
   Async<> narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                      std::vector<std::string> from, CancelToken token);
-  Async<std::vector<Rule>> rules(CancelToken token);     // ours, of the region's machines
+  Async<std::vector<Rule>> rules(CancelToken token);  // ours, of the region's machines
   Async<Rule> describe_rule(std::string name, CancelToken token);
   Async<> remove_rule(std::string name, CancelToken token);  // waits for the operation
   // "stop", "start", "setMachineType"; waits for the operation.
@@ -90,7 +90,7 @@ Micros price_of(const Offer& offer, const PartPrices& prices);
 struct TypeName {
   std::string machine, gpu;
   int count = 0;
-  std::string zone;                     // "": the first of the settings
+  std::string zone;  // "": the first of the settings
 };
 // Of an offer's id without its region: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
 TypeName read_type(const std::string& id);

@@ -5,10 +5,10 @@
 #include <sstream>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/cloud/credentials.hpp"
 #include "runtime/workflow/provider/cloud/key_program.hpp"
 #include "runtime/workflow/provider/gcp/federation.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::gcp {
 
@@ -34,16 +34,17 @@ Result<std::string> token_of_program(const Value& printed, std::int64_t now_us, 
     return make_error(ErrorKind::auth, what + " printed no answer of version 1",
                       "it has to print {\"version\": 1, \"success\": true, ..}");
   if (!printed.boolean("success"))
-    return make_error(ErrorKind::auth, fmt::format("{} says: {} {}", what, printed.text("code"),
-                                                   cloud::telling_line(printed.text("message"))),
-                      "it is the program that says so, not Google");
+    return make_error(
+        ErrorKind::auth,
+        fmt::format("{} says: {} {}", what, printed.text("code"), cloud::telling_line(printed.text("message"))),
+        "it is the program that says so, not Google");
   const double end_s = printed.number("expiration_time", 1e15);
   if (end_s * 1e6 < static_cast<double>(now_us))
     return make_error(ErrorKind::auth, what + " printed a token whose time is over", "sign in again, in its way");
   const std::string type = printed.text("token_type");
   const bool saml = type == "urn:ietf:params:oauth:token-type:saml2";
-  const bool oidc = type == "urn:ietf:params:oauth:token-type:jwt" ||
-                    type == "urn:ietf:params:oauth:token-type:id_token";
+  const bool oidc =
+      type == "urn:ietf:params:oauth:token-type:jwt" || type == "urn:ietf:params:oauth:token-type:id_token";
   const std::string token = saml ? printed.text("saml_response") : oidc ? printed.text("id_token") : "";
   if (token.empty())
     return make_error(ErrorKind::auth, fmt::format("{} printed no token of the type '{}'", what, type),

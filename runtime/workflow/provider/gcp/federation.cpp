@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/cloud/bearer.hpp"
 #include "runtime/workflow/provider/cloud/lent_keys.hpp"
 #include "runtime/workflow/provider/cloud/plain_key.hpp"
 #include "runtime/workflow/provider/gcp/executable.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::gcp {
 
@@ -41,8 +41,9 @@ Async<std::string> subject_token(Loop& loop, Value source, std::string from, Can
   const Result<net::HttpResponse> answer = co_await http.send(std::move(request), token);
   if (!answer) co_return answer.error();
   if (!answer->ok())
-    co_return make_error(ErrorKind::auth, fmt::format("{}: the URL of its token answers with status {}", from,
-                                                      answer->status), "credential_source.url names it");
+    co_return make_error(ErrorKind::auth,
+                         fmt::format("{}: the URL of its token answers with status {}", from, answer->status),
+                         "credential_source.url names it");
   co_return subject_token_in(answer->body, source["format"], "the answer of credential_source.url");
 }
 
@@ -58,7 +59,8 @@ cloud::Answer read_token_answer(const net::HttpResponse& response) {
 constexpr cloud::Meaning token_meanings[] = {
     {"PERMISSION_DENIED", cloud::Trouble::auth,
      "the caller needs roles/iam.serviceAccountTokenCreator, or workloadIdentityUser, of that service account"},
-    {"UNAUTHENTICATED", cloud::Trouble::auth}, {"RESOURCE_EXHAUSTED", cloud::Trouble::throttle},
+    {"UNAUTHENTICATED", cloud::Trouble::auth},
+    {"RESOURCE_EXHAUSTED", cloud::Trouble::throttle},
     {"UNAVAILABLE", cloud::Trouble::transient}};
 
 }  // namespace
@@ -81,8 +83,7 @@ Async<Maybe> federated_token(Loop& loop, Value file, std::string from, CancelTok
   Result<std::string> got(std::string{});
   if (file["credential_source"]["executable"].is_null())
     got = co_await subject_token(loop, file["credential_source"], from, token);
-  else
-    got = co_await program_token(loop, file, from, token);
+  else got = co_await program_token(loop, file, from, token);
   RILLE_CO_TRY(const std::string word, std::move(got));
   net::Query fields{{"grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"},
                     {"audience", file.text("audience")},

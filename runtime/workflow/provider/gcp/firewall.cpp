@@ -41,8 +41,8 @@ Async<> Compute::make_rule(Value rule, CancelToken token) {
   while (true) {
     net::Query none;
     Value sent = rule;
-    Result<Value> answer = co_await call("POST", "/global/firewalls", std::move(none), std::move(sent), Effect::lasting,
-                                         token);
+    Result<Value> answer =
+        co_await call("POST", "/global/firewalls", std::move(none), std::move(sent), Effect::lasting, token);
     if (answer) {
       const Result<Value> ended = co_await done("", std::move(*answer), rule_patience_ms, token);
       if (!ended) co_return left_open(ended.error());
@@ -80,15 +80,15 @@ Async<std::vector<Rule>> Compute::rules(CancelToken token) {
 
 Async<Rule> Compute::describe_rule(std::string name, CancelToken token) {
   net::Query none;
-  RILLE_CO_TRY(const Value answer, co_await call("GET", "/global/firewalls/" + name, std::move(none), Value(),
-                                                 Effect::none, token));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("GET", "/global/firewalls/" + name, std::move(none), Value(), Effect::none, token));
   co_return read_rule(answer);
 }
 
 Async<> Compute::remove_rule(std::string name, CancelToken token) {
   net::Query none;
-  Result<Value> answer = co_await call("DELETE", "/global/firewalls/" + name, std::move(none), Value(), Effect::none,
-                                       token);
+  Result<Value> answer =
+      co_await call("DELETE", "/global/firewalls/" + name, std::move(none), Value(), Effect::none, token);
   if (!answer && answer.error().http_status == 404) co_return success();
   if (!answer) co_return answer.error();
   co_return co_await finished("", std::move(*answer), rule_patience_ms, "operation delete", std::move(token));

@@ -1,4 +1,3 @@
-#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/gcp/gcp.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +7,9 @@
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/first_boot.hpp"
+#include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
+#include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/resize.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/ssh_from.hpp"
@@ -39,21 +39,55 @@ constexpr std::string_view rules_begin = "global/firewalls/";
 constexpr std::int64_t run_s_max = 120LL * 86'400, release_margin_s = 300;
 
 // For "did you mean" only: a newer region works as well.
-const char* const known_regions[] = {
-    "us-central1", "us-east1", "us-east4", "us-east5", "us-south1", "us-west1", "us-west2", "us-west3",
-    "us-west4", "northamerica-northeast1", "northamerica-northeast2", "northamerica-south1",
-    "southamerica-east1", "southamerica-west1", "europe-west1", "europe-west2", "europe-west3", "europe-west4",
-    "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12", "europe-central2",
-    "europe-north1", "europe-north2", "europe-southwest1", "asia-east1", "asia-east2", "asia-northeast1",
-    "asia-northeast2", "asia-northeast3", "asia-south1", "asia-south2", "asia-southeast1", "asia-southeast2",
-    "australia-southeast1", "australia-southeast2", "me-west1", "me-central1", "me-central2", "africa-south1"};
+const char* const known_regions[] = {"us-central1",
+                                     "us-east1",
+                                     "us-east4",
+                                     "us-east5",
+                                     "us-south1",
+                                     "us-west1",
+                                     "us-west2",
+                                     "us-west3",
+                                     "us-west4",
+                                     "northamerica-northeast1",
+                                     "northamerica-northeast2",
+                                     "northamerica-south1",
+                                     "southamerica-east1",
+                                     "southamerica-west1",
+                                     "europe-west1",
+                                     "europe-west2",
+                                     "europe-west3",
+                                     "europe-west4",
+                                     "europe-west6",
+                                     "europe-west8",
+                                     "europe-west9",
+                                     "europe-west10",
+                                     "europe-west12",
+                                     "europe-central2",
+                                     "europe-north1",
+                                     "europe-north2",
+                                     "europe-southwest1",
+                                     "asia-east1",
+                                     "asia-east2",
+                                     "asia-northeast1",
+                                     "asia-northeast2",
+                                     "asia-northeast3",
+                                     "asia-south1",
+                                     "asia-south2",
+                                     "asia-southeast1",
+                                     "asia-southeast2",
+                                     "australia-southeast1",
+                                     "australia-southeast2",
+                                     "me-west1",
+                                     "me-central1",
+                                     "me-central2",
+                                     "africa-south1"};
 
 struct Settings {
   std::string project, image, vpc, subnet, security_group, disk_kind, kms_key;
-  std::vector<std::string> zones;       // as they are tried
+  std::vector<std::string> zones;  // as they are tried
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
-  std::vector<std::string> ssh_from;    // none: the network's own rules say who gets in
+  std::vector<std::string> ssh_from;  // none: the network's own rules say who gets in
   Value reservation, tags, endpoints;
 };
 
@@ -292,13 +326,16 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
   Result<> check_zones() const {
-    const std::string wrong = settings_.zones.empty() ? "" : *std::find_if_not(
-        settings_.zones.begin(), settings_.zones.end() - 1,
-        [this](const std::string& zone) { return zone.starts_with(region() + "-"); });
+    const std::string wrong =
+        settings_.zones.empty()
+            ? ""
+            : *std::find_if_not(settings_.zones.begin(), settings_.zones.end() - 1,
+                                [this](const std::string& zone) { return zone.starts_with(region() + "-"); });
     if (wrong.starts_with(region() + "-")) return success();
     return make_error(ErrorKind::config, fmt::format("gcp: region {} is given the zone '{}'", region(), wrong),
                       fmt::format("name one of its zones, or several: {{\"regions\": {{\"{0}\": {{\"zone\": "
-                                  "\"{0}-a\"}}}}}}", region()));
+                                  "\"{0}-a\"}}}}}}",
+                                  region()));
   }
 
   Result<Value> order_of(const CreateRequest& request, const TypeName& name) const {
@@ -309,8 +346,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + name.zone + "/";
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
-    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(name.machine)
-                                                              : settings_.disk_kind;
+    const std::string disk_kind = settings_.disk_kind.empty() ? usual_disk_kind(name.machine) : settings_.disk_kind;
     Value labels = settings_.tags;
     labels.set(tag_key, label_of(request.tag));
     Value disk;
@@ -335,14 +371,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const std::string reservation =
         request.extra.text("reservation", cloud::text_for(settings_.reservation, type_of(request.offer)));
     if (!reservation.empty() && !request.offer.spot)
-      out.set("reservationAffinity", Value().set("consumeReservationType", "SPECIFIC_RESERVATION")
+      out.set("reservationAffinity", Value()
+                                         .set("consumeReservationType", "SPECIFIC_RESERVATION")
                                          .set("key", "compute.googleapis.com/reservation-name")
                                          .set("values", Value::Array{Value(reservation)}));
     out.set("networkInterfaces", Value::Array{std::move(nic)});
     if (name.count > 0)
-      out.set("guestAccelerators",
-              Value::Array{Value().set("acceleratorType", here + "acceleratorTypes/" + name.gpu)
-                               .set("acceleratorCount", name.count)});
+      out.set("guestAccelerators", Value::Array{Value()
+                                                    .set("acceleratorType", here + "acceleratorTypes/" + name.gpu)
+                                                    .set("acceleratorCount", name.count)});
     Value items(Value::Array{Value().set("key", "startup-script").set("value", script),
                              Value().set("key", tag_item).set("value", request.tag)});
     out.set("metadata", Value().set("items", std::move(items)));
@@ -381,9 +418,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return left_over(disk.zone + "/disks/" + disk.name, disk.tag);
   }
 
-  static Machine machine_of(const Rule& rule) {
-    return free_left_over(std::string(rules_begin) + rule.name, rule.tag);
-  }
+  static Machine machine_of(const Rule& rule) { return free_left_over(std::string(rules_begin) + rule.name, rule.tag); }
 
   Loop& loop_;
   std::shared_ptr<Account> account_;
@@ -401,9 +436,7 @@ Result<std::string> project_of(const std::string& named, const std::string& key)
   for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
     if (std::string project = cloud::environment(variable); !project.empty()) return project;
   Value account;
-  if (const std::string file = key_file(key); !file.empty()) {
-    RILLE_TRY(account, read_key_file(file));
-  }
+  if (const std::string file = key_file(key); !file.empty()) { RILLE_TRY(account, read_key_file(file)); }
   if (std::string project = account.text("project_id"); !project.empty()) return project;
   RILLE_TRY(std::string active, gcp::gcloud_project());
   if (!active.empty()) return active;
@@ -445,8 +478,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
 
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   const std::string usual = cloud::environment("CLOUDSDK_COMPUTE_REGION");
-  RILLE_TRY(const auto regions,
-            cloud::region_settings("gcp", setup.settings, usual.empty() ? "us-central1" : usual));
+  RILLE_TRY(const auto regions, cloud::region_settings("gcp", setup.settings, usual.empty() ? "us-central1" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const std::string key = setup.settings.text("credentials");
   const auto account = std::make_shared<Account>(setup.loop, key, setup.settings["endpoints"], std::move(keys));
@@ -459,8 +491,7 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   traits.look_every_ms = 12 * price_look_every_ms;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 30;
-  cloud::RegionalCloud gcp{"gcp", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
-                           true};
+  cloud::RegionalCloud gcp{"gcp", std::move(traits), {std::begin(known_regions), std::end(known_regions)}, true};
   gcp.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,
                                                 bool) -> cloud::MadeDriver {
     RILLE_TRY(Settings own, read_settings(settings, account->named_key));

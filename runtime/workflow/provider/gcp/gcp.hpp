@@ -15,8 +15,8 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
 NoticeSpec gcp_notice(const std::string& metadata);  // see manner.hpp
 
 inline constexpr const char* gcp_variables[] = {
-    "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION", "CLOUDSDK_COMPUTE_ZONE",
-    "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG", "CLOUDSDK_ACTIVE_CONFIG_NAME"};
+    "GOOGLE_CLOUD_PROJECT",           "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION",    "CLOUDSDK_COMPUTE_ZONE",
+    "GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_CONFIG",       "CLOUDSDK_ACTIVE_CONFIG_NAME"};
 inline constexpr FarRefusal gcp_refusals[] = {{"REGION_RESOURCE_POOL_EXHAUSTED", Reach::region}};
 inline constexpr const char* gcp_options[] = {"reservation", "image"};
 inline constexpr Manner gcp_manner{false, gcp_variables, gcp_refusals, gcp_options, gcp_notice};

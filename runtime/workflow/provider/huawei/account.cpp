@@ -59,11 +59,10 @@ Async<std::vector<Quota>> Ecs::quotas(CancelToken token) {
                                                  Value(), Effect::none, token));
   const Value& told = answer["absolute"];
   std::vector<Quota> out;
-  for (const auto& [name, most, used] :
-       {std::tuple("servers", "maxTotalInstances", "totalInstancesUsed"),
-        std::tuple("vCPUs", "maxTotalCores", "totalCoresUsed"),
-        std::tuple("spot servers", "maxTotalSpotInstances", "totalSpotInstancesUsed"),
-        std::tuple("spot vCPUs", "maxTotalSpotCores", "totalSpotCoresUsed")}) {
+  for (const auto& [name, most, used] : {std::tuple("servers", "maxTotalInstances", "totalInstancesUsed"),
+                                         std::tuple("vCPUs", "maxTotalCores", "totalCoresUsed"),
+                                         std::tuple("spot servers", "maxTotalSpotInstances", "totalSpotInstancesUsed"),
+                                         std::tuple("spot vCPUs", "maxTotalSpotCores", "totalSpotCoresUsed")}) {
     if (told[most].is_null()) continue;
     Quota quota;
     quota.region = region_;

@@ -145,8 +145,8 @@ Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::stri
       evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
       iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
       bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
-      other_bss_url_(endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_)
-                                                                              : "")),
+      other_bss_url_(
+          endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_) : "")),
       api_(loop, options(), keys) {}
 
 // Paths begin with the service: "ecs/v1/{project}/jobs".
@@ -270,8 +270,8 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
   cloud::Patience patience(loop_, limit_ms);
   for (;;) {
     net::Query none;
-    RILLE_CO_TRY(Value told, co_await call("GET", "ecs/v1/{project}/jobs/" + job, std::move(none), Value(),
-                                           Effect::none, token));
+    RILLE_CO_TRY(Value told,
+                 co_await call("GET", "ecs/v1/{project}/jobs/" + job, std::move(none), Value(), Effect::none, token));
     const std::string status = told.text("status");
     if (status == "SUCCESS" || status == "FAIL") co_return told;
     if (status.empty()) co_return cloud::not_theirs("huawei", "job " + job);
@@ -342,8 +342,8 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
 
 Async<Server> Ecs::describe(std::string id, CancelToken token) {
   net::Query none;
-  RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/" + id, std::move(none),
-                                                 Value(), Effect::none, token));
+  RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/" + id, std::move(none), Value(),
+                                                 Effect::none, token));
   if (answer["server"].text("id") != id) co_return cloud::not_theirs("huawei", "showServer");
   co_return read_server(answer["server"]);
 }
@@ -383,8 +383,8 @@ Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
   how.set("flavorRef", std::move(flavor)).set("mode", "withStopServer");
   asked.set("resize", std::move(how));
   net::Query none;
-  const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize",
-                                             std::move(none), std::move(asked), Effect::lasting, token);
+  const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize", std::move(none),
+                                             std::move(asked), Effect::lasting, token);
   if (!answer) co_return refused(answer.error());
   if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "resizeServer");
   const Result<Value> told = co_await finished(answer->text("job_id"), resize_patience_ms, token);

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
-#include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
@@ -31,10 +31,11 @@ constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 
 // For "did you mean" only: a newer region works as well.
-const char* const known_regions[] = {
-    "cn-north-1", "cn-north-4", "cn-north-9", "cn-east-2", "cn-east-3", "cn-south-1", "cn-south-2",
-    "cn-southwest-2", "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4", "af-south-1",
-    "la-north-2", "la-south-2", "na-mexico-1", "sa-brazil-1", "tr-west-1", "eu-west-101"};
+const char* const known_regions[] = {"cn-north-1",     "cn-north-4",     "cn-north-9",     "cn-east-2",
+                                     "cn-east-3",      "cn-south-1",     "cn-south-2",     "cn-southwest-2",
+                                     "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4",
+                                     "af-south-1",     "la-north-2",     "la-south-2",     "na-mexico-1",
+                                     "sa-brazil-1",    "tr-west-1",      "eu-west-101"};
 
 struct Settings {
   std::string project, image, vpc, subnet, security_group, zone, disk_kind, address_kind, kms_key;
@@ -79,8 +80,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
     if (all.empty() && !query.spot)
-      co_return make_error(ErrorKind::config, fmt::format("huawei: region '{}' sells nothing in the zone '{}'",
-                                                          region(), settings_.zone),
+      co_return make_error(ErrorKind::config,
+                           fmt::format("huawei: region '{}' sells nothing in the zone '{}'", region(), settings_.zone),
                            "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(all, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
@@ -127,7 +128,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
-    RILLE_CO_CHECK(co_await ecs_.quotas(token));  // who may not do this is not let in
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // who may not do this is not let in
     RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // nor could release anything
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
     out.from = found.from;
@@ -257,22 +258,20 @@ Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
 
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   const std::string usual = cloud::environment("HUAWEICLOUD_SDK_REGION_ID");
-  RILLE_TRY(const auto regions,
-            cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
+  RILLE_TRY(const auto regions, cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
-                                                 std::move(keys));
+  const auto account =
+      std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 0;          // nowhere said: what is uncertain is looked for by tag
-  traits.create_timeout_ms = 360'000;    // create waits for its job
+  traits.token_lifetime_ms = 0;        // nowhere said: what is uncertain is looked for by tag
+  traits.create_timeout_ms = 360'000;  // create waits for its job
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;
   traits.look_every_ms = price_look_every_ms;
   traits.dead_man = DeadMan::provider;
   traits.spot_notice_s = 300;
   traits.currency = "CNY";
-  cloud::RegionalCloud huawei{"huawei", std::move(traits), {std::begin(known_regions), std::end(known_regions)},
-                              true};
+  cloud::RegionalCloud huawei{"huawei", std::move(traits), {std::begin(known_regions), std::end(known_regions)}, true};
   huawei.driver_of = [&loop = setup.loop, account, only = regions.size() == 1](
                          const std::string& name, const Value& settings, bool named) -> cloud::MadeDriver {
     return cloud::by_zone(loop, "huawei", settings, [&](const Value& of_zone) -> cloud::MadeDriver {

@@ -14,13 +14,11 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
 NoticeSpec huawei_notice(const std::string& metadata);  // see manner.hpp
 
-inline constexpr const char* huawei_variables[] = {
-    "HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID", "HUAWEICLOUD_SDK_CREDENTIALS_FILE",
-    "HUAWEICLOUD_SDK_AK",
-    "HUAWEICLOUD_SDK_IDP_ID"};
-inline constexpr const char* huawei_secrets[] = {
-    "HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
-    "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
+inline constexpr const char* huawei_variables[] = {"HUAWEICLOUD_SDK_REGION_ID", "HUAWEICLOUD_SDK_PROJECT_ID",
+                                                   "HUAWEICLOUD_SDK_CREDENTIALS_FILE", "HUAWEICLOUD_SDK_AK",
+                                                   "HUAWEICLOUD_SDK_IDP_ID"};
+inline constexpr const char* huawei_secrets[] = {"HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
+                                                 "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
 // Prices are asked of a hundred types a region.
 inline constexpr const char* huawei_options[] = {"image"};
 inline constexpr Manner huawei_manner{true, huawei_variables, {}, huawei_options, huawei_notice, 0, huawei_secrets};

@@ -81,8 +81,7 @@ cloud::CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::
                              .names = key_names};
   if (endpoints["metadata"].is_null()) machine.firmware = {"huawei", "openstack"};
   std::vector<cloud::KeySource> sources{
-      {"HUAWEICLOUD_SDK_ID_TOKEN_FILE",
-       [&loop, iam](CancelToken t) { return from_identity_provider(loop, iam, t); }},
+      {"HUAWEICLOUD_SDK_ID_TOKEN_FILE", [&loop, iam](CancelToken t) { return from_identity_provider(loop, iam, t); }},
       cloud::keys_in_variables("HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK", "HUAWEICLOUD_SDK_SECURITY_TOKEN"),
       cloud::keys_in_ini({file, "basic", "ak", "sk", "security_token"}),
       cloud::keys_of_machine(loop, machine)};

@@ -83,8 +83,7 @@ Value told_of(const Value& cluster, const std::string& ca_pem) {
 
 Result<KubeAccess> from_account() {
   const std::string host = cloud::environment("KUBERNETES_SERVICE_HOST");
-  if (host.empty())
-    return wrong("no cluster is named", "set KUBECONFIG, or \"kubeconfig\" in the provider's settings");
+  if (host.empty()) return wrong("no cluster is named", "set KUBECONFIG, or \"kubeconfig\" in the provider's settings");
   KubeAccess out;
   out.server = fmt::format("https://{}:{}", host, cloud::environment("KUBERNETES_SERVICE_PORT"));
   out.ca_file = std::string(account_folder) + "ca.crt";
@@ -170,14 +169,17 @@ Async<std::optional<KubeKeys>> ask_plug_in(Loop& loop, Value plug_in, Value clus
   const std::string program = ask.argv.front();
   Result<CommandResult> done = co_await run_command(loop, std::move(ask), token);
   if (!done && done.error().kind == ErrorKind::io)
-    co_return make_error(ErrorKind::auth, fmt::format("kubernetes: the plug-in '{}' cannot be started: {}", program,
-                                                      done.error().message), plug_in.text("installHint"));
+    co_return make_error(
+        ErrorKind::auth,
+        fmt::format("kubernetes: the plug-in '{}' cannot be started: {}", program, done.error().message),
+        plug_in.text("installHint"));
   if (!done) co_return done.error();
   const Result<Value> told = Value::from_json(done->out);
   const auto gives = [&](const std::string& what) {
     return make_error(ErrorKind::auth, fmt::format("kubernetes: the plug-in '{}' {}", program, what),
                       fmt::format("it ended with {}. Does it work with kubectl? What it says is not shown here, for it "
-                                  "may hold keys", done->status.text()));
+                                  "may hold keys",
+                                  done->status.text()));
   };
   if (!done->ok() || !told) co_return gives("gives no token");
   const Value& status = (*told)["status"];

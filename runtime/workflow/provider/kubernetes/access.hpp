@@ -9,11 +9,11 @@
 namespace rille::provider {
 
 struct KubeAccess {
-  std::string server;           // "https://10.0.0.1:6443"
-  std::string ca_file;          // "": the system's
-  std::string name_space;       // of the context
-  Value user;                   // {token} | {tokenFile} | {exec}; null: none is needed (kubectl proxy)
-  Value cluster;                // what a plug-in may be told of it: spec.cluster of an ExecCredential
+  std::string server;                          // "https://10.0.0.1:6443"
+  std::string ca_file;                         // "": the system's
+  std::string name_space;                      // of the context
+  Value user;                                  // {token} | {tokenFile} | {exec}; null: none is needed (kubectl proxy)
+  Value cluster;                               // what a plug-in may be told of it: spec.cluster of an ExecCredential
   std::string client_certificate, client_key;  // PEM; "": the user has none
 };
 

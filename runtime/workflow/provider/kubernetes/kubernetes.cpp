@@ -60,7 +60,7 @@ net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
 struct Setting {
   KubeSettings kube;
   std::string kubeconfig, context, context_server, cache;
-  std::vector<std::string> zones;        // only these are offered; empty: all
+  std::vector<std::string> zones;  // only these are offered; empty: all
 };
 
 class Kubernetes final : public Provider, public Owned, public Clocked {
@@ -87,8 +87,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     const std::string id = kube_name(request.tag);
-    Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, api_->now_us()),
-                                       token, request.send_by_wall_us);
+    Result<Value> made = co_await send("POST", "create", jobs(), kube_job(request, settings_, api_->now_us()), token,
+                                       request.send_by_wall_us);
     if (!made && made.error().code != "AlreadyExists") co_return named(made.error(), "create");
     const std::int64_t until_ms = now_ms() + settings_.wait_ms;
     int unseen = 0;
@@ -101,7 +101,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       if (seen && now_ms() >= until_ms) {
         if (Result<> back = co_await take_back(id, token); !back) co_return left_open(back.error());
         co_return named(make_error(ErrorKind::capacity, fmt::format("no node takes '{}': {}", request.offer.id, why),
-                                   "`wait` in the settings says how long a rent waits for a node"), "create");
+                                   "`wait` in the settings says how long a rent waits for a node"),
+                        "create");
       }
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }
@@ -163,8 +164,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     RILLE_CO_CHECK(co_await open(token));
     Value review;
     review.set("apiVersion", "authentication.k8s.io/v1").set("kind", "SelfSubjectReview");
-    Result<Value> told = co_await send("POST", "check", "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-                                       std::move(review), token);
+    Result<Value> told =
+        co_await send("POST", "check", "/apis/authentication.k8s.io/v1/selfsubjectreviews", std::move(review), token);
     if (!told && told.error().code != no_path && told.error().http_status != 404)
       co_return named(told.error(), "check");
     net::Query ours{{"labelSelector", kube_tag_label}};
@@ -232,7 +233,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     const std::size_t host = access.server.find("://");
     if (host == std::string::npos)
       return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
-                              "as in https://10.0.0.1:6443"), "connect");
+                              "as in https://10.0.0.1:6443"),
+                   "connect");
     scheme_ = access.server.substr(0, host);
     host_ = access.server.substr(host + 3);
     if (host_.ends_with('/')) host_.pop_back();
@@ -397,8 +399,8 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
     return refused(fmt::format("grace = '{}'", grace), "as in \"30s\": 1 s to 1 h, what an evicted pod has left");
   s.kube.grace_s = *grace_ms / 1'000;
   if (!price.is_null()) {
-    const Result<Micros> micros = price.as_number() ? micros_from_dollars(*price.as_number())
-                                                    : Result<Micros>(make_error(ErrorKind::config, ""));
+    const Result<Micros> micros =
+        price.as_number() ? micros_from_dollars(*price.as_number()) : Result<Micros>(make_error(ErrorKind::config, ""));
     if (!micros || *micros < 0) return refused("price = " + price.to_json(), "dollars for a GPU and hour, as in 1.25");
     s.kube.price_micros_per_gpu_hour = *micros;
   }

@@ -66,8 +66,7 @@ bool has_condition(const Value& object, const char* type, const char* status) {
 
 Value::Array tolerations_of(const KubeSettings& settings, bool with_gpus) {
   Value::Array out = items(settings.tolerations);
-  if (with_gpus)
-    out.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
+  if (with_gpus) out.push_back(Value().set("key", gpu_resource).set("operator", "Exists").set("effect", "NoSchedule"));
   return out;
 }
 
@@ -81,8 +80,8 @@ bool tolerates(const Value& toleration, const Value& taint) {
 // As the scheduler does for the pod of kube_job: its labels are those that are asked for, and its taints are tolerated.
 bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   const Value& labels = node["metadata"]["labels"];
-  for (const auto& [label, value] : settings.node_selector.as_object() ? *settings.node_selector.as_object()
-                                                                       : Value::Object())
+  for (const auto& [label, value] :
+       settings.node_selector.as_object() ? *settings.node_selector.as_object() : Value::Object())
     if (Value(labels.text(label)) != value) return false;
   const Value::Array ours = tolerations_of(settings, true);  // a node with GPUs is offered for them only
   for (const Value& taint : items(node["spec"]["taints"])) {
@@ -176,8 +175,8 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
     const double share = all > 0 ? double(count) / all : small_machine_cpus / std::max(1.0, node.all.cpus);
     Offer o;
     o.vcpus = std::max({1, query.vcpus, static_cast<int>(std::min(node.all.cpus * share, node.free.cpus))});
-    o.memory_bytes = std::max(query.memory_bytes,
-                              static_cast<std::int64_t>(std::min(node.all.memory * share, node.free.memory)));
+    o.memory_bytes =
+        std::max(query.memory_bytes, static_cast<std::int64_t>(std::min(node.all.memory * share, node.free.memory)));
     if (o.vcpus > node.free.cpus || double(o.memory_bytes) > node.free.memory || o.memory_bytes <= 0) continue;
     o.provider = "kubernetes";
     o.region = node.zone.empty() ? "cluster" : node.zone;
@@ -237,8 +236,8 @@ double read_quantity(const std::string& text) {
   std::string_view rest;
   const double number = number_at(text, &rest);
   static const std::map<std::string, double, std::less<>> units{
-      {"", 1}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0},
-      {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
+      {"", 1},     {"m", 1e-3},    {"k", 1e3},        {"M", 1e6},           {"G", 1e9},
+      {"T", 1e12}, {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"Ti", 1099511627776.0}};
   const auto unit = units.find(rest);
   return unit == units.end() ? 0 : number * unit->second;
 }
@@ -249,9 +248,8 @@ std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& po
   for (const auto& [name, node] : read_nodes(nodes, pods, settings)) offer_sizes(node, settings, query, found);
   std::vector<Offer> out;
   for (auto& [id, offer] : found) out.push_back(std::move(offer));
-  std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
-    return a.price_micros_per_hour < b.price_micros_per_hour;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Offer& a, const Offer& b) { return a.price_micros_per_hour < b.price_micros_per_hour; });
   return out;
 }
 
@@ -300,15 +298,16 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
 
   Value labels = settings.labels;
   labels.set(kube_tag_label, kube_name(request.tag));
-  const Value notes = Value().set(kube_tag_annotation, request.tag)
-                          .set("rille/expires", std::to_string(request.expires_wall_us));
+  const Value notes =
+      Value().set(kube_tag_annotation, request.tag).set("rille/expires", std::to_string(request.expires_wall_us));
   Value job_spec;
   job_spec.set("backoffLimit", 0).set("ttlSecondsAfterFinished", 300);
   if (request.expires_wall_us > 0)
     job_spec.set("activeDeadlineSeconds",
                  std::max<std::int64_t>(1, (request.expires_wall_us - now_us) / 1'000'000) + deadline_margin_s);
-  job_spec.set("template", Value().set("metadata", Value().set("labels", labels).set("annotations", notes))
-                               .set("spec", std::move(spec)));
+  job_spec.set(
+      "template",
+      Value().set("metadata", Value().set("labels", labels).set("annotations", notes)).set("spec", std::move(spec)));
   Value out;
   out.set("apiVersion", "batch/v1").set("kind", "Job").set("spec", std::move(job_spec));
   out.set("metadata", Value().set("name", kube_name(request.tag)).set("labels", labels).set("annotations", notes));

@@ -11,12 +11,12 @@ namespace rille::provider {
 
 struct KubeSettings {
   std::string name_space, image, priority_class, service_account, pull_secret;
-  Value node_selector, tolerations;      // more of both
-  Value labels;                          // of the Job and its pod
-  Value gpus;                            // {"p4d.24xlarge": "A100-40GB"}: of a label's value the model
+  Value node_selector, tolerations;  // more of both
+  Value labels;                      // of the Job and its pod
+  Value gpus;                        // {"p4d.24xlarge": "A100-40GB"}: of a label's value the model
   Micros price_micros_per_gpu_hour = price_unknown;
-  std::int64_t wait_ms = 300'000;        // for a pod to find a node
-  std::int64_t grace_s = 30;             // that a pod has to end which is told to
+  std::int64_t wait_ms = 300'000;  // for a pod to find a node
+  std::int64_t grace_s = 30;       // that a pod has to end which is told to
 };
 
 constexpr const char* kube_tag_label = "rille-tag";

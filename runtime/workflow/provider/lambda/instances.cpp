@@ -57,7 +57,8 @@ std::pair<std::string, std::int64_t> gpu_of(std::string words) {
   std::int64_t gib = 0;
   if (const std::size_t open = words.find('('); open != std::string::npos)
     std::from_chars(words.data() + open + 1, words.data() + words.size(), gib);
-  std::replace_if(words.begin(), words.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
+  std::replace_if(
+      words.begin(), words.end(), [](char c) { return c == '(' || c == ')'; }, ' ');
   return {gpu_model(words), gib << 30};
 }
 
@@ -105,8 +106,8 @@ Async<Value> Instances::call(std::string operation, std::string method, std::str
 }
 
 Async<std::vector<Offer>> Instances::sold(CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("listInstanceTypes", "GET", "/instance-types", Value(), Effect::none,
-                                                 token));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("listInstanceTypes", "GET", "/instance-types", Value(), Effect::none, token));
   std::vector<Offer> out;
   if (!answer.as_object()) co_return cloud::not_theirs("lambda", "listInstanceTypes");
   for (const auto& [name, v] : *answer.as_object()) {

@@ -25,11 +25,11 @@ class Instances {
   // A row per region with capacity, with prices; id: the type's name.
   Async<std::vector<Offer>> sold(CancelToken token);
   Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
-  Async<Instance> describe(std::string id, CancelToken token);               // http_status 404
+  Async<Instance> describe(std::string id, CancelToken token);                                // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);
-  Async<> terminate(std::string id, CancelToken token);                      // http_status 404
+  Async<> terminate(std::string id, CancelToken token);  // http_status 404
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<Identity> identity(CancelToken token);                               // Lambda tells no names
+  Async<Identity> identity(CancelToken token);  // Lambda tells no names
   // Puts the key there under that name, unless the name is there.
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);
 

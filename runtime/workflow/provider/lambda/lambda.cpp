@@ -19,7 +19,7 @@ constexpr std::size_t user_data_bytes_max = 1'000'000, name_letters_max = 64;
 
 struct Settings {
   std::string image, ssh_key;
-  std::vector<std::string> regions;    // none: all
+  std::vector<std::string> regions;  // none: all
   Value tags, endpoints;
 };
 

@@ -6,16 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "runtime/workflow/provider/types.hpp"
 #include "runtime/core/store/gpu_claim.hpp"
+#include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider {
 
 struct LocalGpu {
-  std::string uuid, model;              // "H200", "H100 80GB MIG 1g.10gb"
+  std::string uuid, model;  // "H200", "H100 80GB MIG 1g.10gb"
   std::int64_t memory_bytes = 0;
-  bool part = false;                    // of a divided GPU: a process can use one of them
-  bool runnable = true;                 // false: Rille's CUDA part does not know such an old one
+  bool part = false;     // of a divided GPU: a process can use one of them
+  bool runnable = true;  // false: Rille's CUDA part does not know such an old one
 };
 
 // None where there is no NVML, or RILLE_DEVICE=cpu or CUDA_VISIBLE_DEVICES hides all.

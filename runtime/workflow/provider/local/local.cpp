@@ -14,9 +14,9 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/process_tree.hpp"
 #include "runtime/core/loop/thread_job.hpp"
-#include "runtime/workflow/provider/local/gpus.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/instance_dir.hpp"
+#include "runtime/workflow/provider/local/gpus.hpp"
 
 namespace rille::provider {
 
@@ -115,7 +115,7 @@ struct LocalStore {
 
   // What a killed create left. An hour is far longer than any create takes.
   void sweep(const std::string& entry, std::int64_t now_us) const {
-    struct stat st{};
+    struct stat st {};
     std::string path = instances + "/" + entry;
     if (stat(path.c_str(), &st) == 0 && now_us / 1'000'000 - st.st_mtime > 3600) store::remove_tree(path).ok();
   }
@@ -125,7 +125,7 @@ struct LocalStore {
   Result<> terminate(const std::string& id) const {
     if (!plausible_id(id)) return {};
     std::string dir = directory(id);
-    struct stat st{};
+    struct stat st {};
     if (stat(dir.c_str(), &st) < 0)
       return errno == ENOENT ? Result<>() : Result<>(errno_error("terminate", dir, errno));
     RILLE_CHECK(store::mark_terminating(dir));
@@ -140,7 +140,8 @@ struct LocalStore {
     const auto file = store::read_machine(dir);
     if (!file || !*file) return;
     if (const Value::Array* gpus = (**file)["gpus"].as_array())
-      for (const Value& uuid : *gpus) if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
+      for (const Value& uuid : *gpus)
+        if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
   }
 
   // An agent's keeper ends by itself when it has ended what the agent left. After both were killed, its list and the
@@ -212,7 +213,8 @@ class Local : public Provider {
     const bool usable = std::any_of(gpus.begin(), gpus.end(), [](const LocalGpu& g) { return g.runnable; });
     std::vector<Offer> out;
     if (!(query.runnable && usable) && offer.matches(query)) out.push_back(std::move(offer));
-    for (Offer& o : with_gpus) if (o.matches(query)) out.push_back(std::move(o));
+    for (Offer& o : with_gpus)
+      if (o.matches(query)) out.push_back(std::move(o));
     co_return out;
   }
 

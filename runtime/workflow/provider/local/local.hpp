@@ -13,9 +13,9 @@
 namespace rille::provider {
 
 struct LocalOptions {
-  std::string root;                     // RILLE_HOME
-  Micros price_micros_per_hour = 0;     // for tests and rehearsals
-  std::int64_t grace_ms = 2000;         // between asking the agent to end and ending it
+  std::string root;                  // RILLE_HOME
+  Micros price_micros_per_hour = 0;  // for tests and rehearsals
+  std::int64_t grace_ms = 2000;      // between asking the agent to end and ending it
 };
 
 std::unique_ptr<Provider> make_local_provider(Loop& loop, LocalOptions options);

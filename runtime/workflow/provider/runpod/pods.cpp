@@ -155,8 +155,10 @@ Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
 Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
   std::string query = "query { gpuTypes { id";
   for (const int count : counts)
-    query += fmt::format(" x{0}: lowestPrice(input: {{gpuCount: {0}, secureCloud: true}}) "
-                         "{{ minimumBidPrice minVcpu minMemory }}", count);
+    query += fmt::format(
+        " x{0}: lowestPrice(input: {{gpuCount: {0}, secureCloud: true}}) "
+        "{{ minimumBidPrice minVcpu minMemory }}",
+        count);
   query += " } }";
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer, co_await ask("gpuTypes", std::move(query), std::move(none), Effect::none, token));

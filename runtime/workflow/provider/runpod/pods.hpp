@@ -15,10 +15,10 @@ namespace rille::provider::runpod {
 
 // One model of GPU, as sold in pods of some number of them.
 struct Sold {
-  std::string id, name;                // "NVIDIA A100-SXM4-80GB", "A100 SXM"
-  std::int64_t memory_bytes = 0;       // of one
+  std::string id, name;           // "NVIDIA A100-SXM4-80GB", "A100 SXM"
+  std::int64_t memory_bytes = 0;  // of one
   Micros micros_per_gpu_hour = 0;
-  std::vector<std::string> centers;    // where there are some
+  std::vector<std::string> centers;  // where there are some
 };
 
 // What comes with the GPUs, at least, and the least bid that is taken; 0: RunPod does not say.
@@ -55,10 +55,10 @@ class Pods {
   Async<std::string> create(Order order, CancelToken token);  // the new pod's id
   Async<Pod> describe(std::string id, CancelToken token);     // http_status 404
   Async<std::vector<Pod>> list(CancelToken token);
-  Async<> terminate(std::string id, CancelToken token);       // http_status 404
+  Async<> terminate(std::string id, CancelToken token);  // http_status 404
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return graphql_.skew_us(); }
-  Async<std::string> account(CancelToken token);              // its id alone
+  Async<std::string> account(CancelToken token);  // its id alone
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);

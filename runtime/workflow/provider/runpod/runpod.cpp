@@ -26,7 +26,7 @@ constexpr std::size_t script_bytes_max = 8 << 10;
 
 struct Settings {
   std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
-  std::vector<std::string> regions;    // none: all
+  std::vector<std::string> regions;  // none: all
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };
@@ -77,8 +77,10 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     order.send_by_wall_us = request.send_by_wall_us;
     order.image = image_in(request, settings_.image);
     // The image's own start, where it has one, keeps the container alive; else nothing has to.
-    order.start_command = fmt::format("sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
-                                      "exec sleep infinity'", to_base64(script));
+    order.start_command = fmt::format(
+        "sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
+        "exec sleep infinity'",
+        to_base64(script));
     order.gpu = type.substr(0, mark);
     order.center = request.offer.region;
     order.count = request.offer.gpu_count;

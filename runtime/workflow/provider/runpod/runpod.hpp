@@ -13,12 +13,10 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup);
 
 inline constexpr const char* runpod_variables[] = {"RUNPOD_API_KEY"};
-inline constexpr FarRefusal runpod_refusals[] = {
-    {"no-money", Reach::account},
-    {"402", Reach::account}};
+inline constexpr FarRefusal runpod_refusals[] = {{"no-money", Reach::account}, {"402", Reach::account}};
 // Pods are cut to the wish.
 inline constexpr const char* runpod_options[] = {"image"};
-inline constexpr Manner runpod_manner{true,    runpod_variables, runpod_refusals, runpod_options,
-                                      nullptr, 0,                runpod_variables};
+inline constexpr Manner runpod_manner{true, runpod_variables, runpod_refusals, runpod_options, nullptr,
+                                      0,    runpod_variables};
 
 }  // namespace rille::provider

@@ -11,14 +11,14 @@ namespace rille::provider::sim {
 
 struct Type {
   const char* id;
-  const char* gpu;                      // "" without
+  const char* gpu;  // "" without
   int gpu_count;
   std::int64_t gpu_memory_bytes;
   int vcpus;
   std::int64_t memory_bytes;
-  double price;                         // dollars per hour, on demand, in the cheapest region
-  double spot_share;                    // of it, that spot costs on average
-  double preemptions_per_day;           // of a spot machine, on average
+  double price;                // dollars per hour, on demand, in the cheapest region
+  double spot_share;           // of it, that spot costs on average
+  double preemptions_per_day;  // of a spot machine, on average
 };
 
 struct Region {

@@ -36,10 +36,7 @@ bool Box::preempted(std::int64_t at_us) const {
 }
 
 Cloud::Cloud(const Clock& clock, Options options)
-    : clock_(clock),
-      options_(options),
-      dice_(options.seed),
-      market_(dice_.of("market"), options.scarcity),
+    : clock_(clock), options_(options), dice_(options.seed), market_(dice_.of("market"), options.scarcity),
       origin_us_(clock.wall_us() - clock.monotonic_ns() / 1000) {}
 
 Offer Cloud::offer_of(const Place& place) const {
@@ -73,9 +70,8 @@ std::vector<Offer> Cloud::offers(const OfferQuery& query) const {
     Offer o = offer_of(place);
     if (o.matches(query)) out.push_back(std::move(o));
   }
-  std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
-    return a.price_micros_per_hour < b.price_micros_per_hour;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Offer& a, const Offer& b) { return a.price_micros_per_hour < b.price_micros_per_hour; });
   return out;
 }
 
@@ -169,10 +165,10 @@ Machine Cloud::view(const Box& box) {
   m.details.set("type", before ? box.before.back().place.type->id : box.place.type->id);
   if (box.notice_us && now >= box.notice_us) m.notice_wall_us = box.announced_us;
   m.price_micros_per_hour = price_at(box, seen);
-  m.state = gone                                              ? MachineState::gone
-            : box.terminated_us && seen >= box.terminated_us  ? MachineState::terminating
-            : now < box.live_us                               ? MachineState::pending
-                                                              : MachineState::live;
+  m.state = gone                                             ? MachineState::gone
+            : box.terminated_us && seen >= box.terminated_us ? MachineState::terminating
+            : now < box.live_us                              ? MachineState::pending
+                                                             : MachineState::live;
   return m;
 }
 

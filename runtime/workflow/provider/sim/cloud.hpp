@@ -26,23 +26,23 @@ struct Stint {
 struct Box {
   std::string id, tag, token;
   Place place;
-  Micros price_micros_per_hour = 0;    // of its first hour
-  std::int64_t asked_us = 0;           // when the create call came
-  std::int64_t landed_us = 0;          // when it took effect
-  std::int64_t shown_us = 0;           // from when list and describe may name it
-  std::int64_t live_us = 0;            // of the type that it is now
-  std::int64_t stopped_us = 0;         // when it last stopped, to become that; what ran there has ended
+  Micros price_micros_per_hour = 0;  // of its first hour
+  std::int64_t asked_us = 0;         // when the create call came
+  std::int64_t landed_us = 0;        // when it took effect
+  std::int64_t shown_us = 0;         // from when list and describe may name it
+  std::int64_t live_us = 0;          // of the type that it is now
+  std::int64_t stopped_us = 0;       // when it last stopped, to become that; what ran there has ended
   std::vector<Stint> before;
   std::int64_t notice_us = 0, lost_us = 0;  // of a preemption, or of a machine that never comes up
-  std::int64_t announced_us = 0;       // when it will be lost, by the notice
+  std::int64_t announced_us = 0;            // when it will be lost, by the notice
   std::int64_t expires_us = 0;
   std::int64_t idle_after_us = 0, busy_until_us = 0;  // how long it may stand unused; 0: for ever
-  std::int64_t terminated_us = 0, gone_us = 0;  // as the user asked, and when that has been done
-  bool told_there = false;             // the notice is to be had on the machine, too, and at once
-  bool forgotten = false;              // unknown to describe once it is gone
+  std::int64_t terminated_us = 0, gone_us = 0;        // as the user asked, and when that has been done
+  bool told_there = false;                            // the notice is to be had on the machine, too, and at once
+  bool forgotten = false;                             // unknown to describe once it is gone
 
-  std::int64_t idle_us() const;        // when it ends if nobody uses it any more; 0: never
-  std::int64_t end_us() const;         // when it stops to be; 0: not foreseen
+  std::int64_t idle_us() const;  // when it ends if nobody uses it any more; 0: never
+  std::int64_t end_us() const;   // when it stops to be; 0: not foreseen
   bool alive(std::int64_t at_us) const;
   bool preempted(std::int64_t at_us) const;
 };
@@ -103,7 +103,7 @@ class Cloud {
   Dice dice_;
   Market market_;
   std::int64_t origin_us_;
-  std::vector<Box> boxes_;             // by number: "sim-<number>" has the place number - 1
+  std::vector<Box> boxes_;  // by number: "sim-<number>" has the place number - 1
 };
 
 }  // namespace rille::provider::sim

@@ -234,9 +234,9 @@ std::vector<Offer> slurm_offers(const std::vector<SlurmNode>& nodes, const Slurm
       const Shape shape = shape_of(*best, size, query);
       Offer offer;
       offer.provider = "slurm";
-      offer.id = size.gpus == 0 ? partition
-                                : fmt::format("{}/{}{}{}", partition, size.type, size.type.empty() ? "" : ":",
-                                              size.gpus);
+      offer.id = size.gpus == 0
+                     ? partition
+                     : fmt::format("{}/{}{}{}", partition, size.type, size.type.empty() ? "" : ":", size.gpus);
       offer.region = partition;
       if (size.gpus > 0) offer.gpu = model_of(size.type, settings);
       offer.gpu_count = size.gpus;
@@ -248,9 +248,8 @@ std::vector<Offer> slurm_offers(const std::vector<SlurmNode>& nodes, const Slurm
     }
   }
   out.insert(out.end(), later.begin(), later.end());
-  std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
-    return a.price_micros_per_hour < b.price_micros_per_hour;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Offer& a, const Offer& b) { return a.price_micros_per_hour < b.price_micros_per_hour; });
   return out;
 }
 

@@ -12,16 +12,16 @@ namespace rille::provider {
 struct SlurmNode;
 
 struct SlurmSettings {
-  std::vector<std::string> via;          // words before each of Slurm's commands: {"ssh", "login"}; empty: here
-  std::vector<std::string> partitions;   // only these are offered; empty: all
+  std::vector<std::string> via;         // words before each of Slurm's commands: {"ssh", "login"}; empty: here
+  std::vector<std::string> partitions;  // only these are offered; empty: all
   std::string account, qos;
-  std::vector<std::string> options;      // more words for sbatch
+  std::vector<std::string> options;         // more words for sbatch
   std::map<std::string, std::string> gpus;  // model of a GRES type: {"a100": "A100 80GB"}
-  Micros price_micros_per_gpu_hour = 0;  // what a GPU, or a machine without one, shall count as
-  std::string directory = "/tmp";        // under which an instance has its folder, on its node
-  std::int64_t wait_ms = 300'000;        // for a job to start; 0: only what is free is offered
+  Micros price_micros_per_gpu_hour = 0;     // what a GPU, or a machine without one, shall count as
+  std::string directory = "/tmp";           // under which an instance has its folder, on its node
+  std::int64_t wait_ms = 300'000;           // for a job to start; 0: only what is free is offered
 
-  static Result<SlurmSettings> read(const Value& settings);  // config: names the field
+  static Result<SlurmSettings> read(const Value& settings);           // config: names the field
   Result<> partitions_in(const std::vector<SlurmNode>& nodes) const;  // config: one of them is in none
 };
 

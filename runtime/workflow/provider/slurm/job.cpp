@@ -17,7 +17,7 @@ namespace {
 // What of the submitter's environment a job gets: where its programs and files are, and no secrets.
 constexpr const char* exported = "--export=HOME,PATH,USER,LOGNAME,SHELL,LANG,XDG_CACHE_HOME";
 
-constexpr std::int64_t warned_s = 120;           // before a job's end its script is told
+constexpr std::int64_t warned_s = 120;             // before a job's end its script is told
 constexpr std::int64_t deadline_minutes_more = 5;  // beyond the time that a rent waits in the queue
 
 // $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish() are set before it.
@@ -79,7 +79,7 @@ bool one_of(const std::string& word, const char* const (&all)[N]) {
 }
 
 struct Refusal {
-  const char* said;   // by the command
+  const char* said;  // by the command
   ErrorKind kind;
   const char* hint;
   const char* about = "";  // which of its options this is about
@@ -150,15 +150,23 @@ std::string asked_for(const Refusal& refusal, const std::vector<std::string>& wo
 }  // namespace
 
 bool SlurmJob::ended() const {
-  static constexpr const char* last[] = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED",
-                                         "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"};
+  static constexpr const char* last[] = {"COMPLETED", "FAILED",        "CANCELLED", "TIMEOUT",  "NODE_FAIL",
+                                         "PREEMPTED", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "REVOKED"};
   return one_of(state, last);
 }
 
 bool SlurmJob::can_start() const {
-  static constexpr const char* never[] = {"PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig",
-                                          "BadConstraints", "DependencyNeverSatisfied", "JobHeld", "InvalidAccount",
-                                          "InvalidQOS", "AccountNotAllowed", "QOSNotAllowed", "launch failed"};
+  static constexpr const char* never[] = {"PartitionTimeLimit",
+                                          "PartitionNodeLimit",
+                                          "PartitionConfig",
+                                          "BadConstraints",
+                                          "DependencyNeverSatisfied",
+                                          "JobHeld",
+                                          "InvalidAccount",
+                                          "InvalidQOS",
+                                          "AccountNotAllowed",
+                                          "QOSNotAllowed",
+                                          "launch failed"};
   return state != "PENDING" || !one_of(reason, never);
 }
 
@@ -166,8 +174,9 @@ std::vector<std::string> slurm_queue_words(const std::string& job) {
   std::vector<std::string> out{"env", "SLURM_TIME_FORMAT=%s", "squeue", "-h", "-t", "all"};
   if (job.empty()) out.push_back("--me");
   else out.insert(out.end(), {"-j", job});
-  out.insert(out.end(), {"-O", "JobID:32|,State:32|,RestartCnt:16|,NodeList:256|,SubmitTime:32|,Partition:256|,"
-                               "Comment:256|,Reason:100|,EndTime:32|,PreemptTime:32|"});
+  out.insert(out.end(), {"-O",
+                         "JobID:32|,State:32|,RestartCnt:16|,NodeList:256|,SubmitTime:32|,Partition:256|,"
+                         "Comment:256|,Reason:100|,EndTime:32|,PreemptTime:32|"});
   return out;
 }
 
@@ -192,9 +201,17 @@ std::int64_t slurm_minutes(const CreateRequest& request, std::int64_t now_us) {
 std::vector<std::string> slurm_submit_words(const CreateRequest& request, const SlurmSettings& settings,
                                             std::int64_t now_us) {
   const SlurmAsk ask = slurm_ask(request.offer.id);
-  std::vector<std::string> out{"sbatch", "--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--chdir=/",
-                               "--output=/dev/null", exported, "--job-name=" + request.tag,
-                               "--comment=" + request.tag, "--partition=" + ask.partition,
+  std::vector<std::string> out{"sbatch",
+                               "--parsable",
+                               "--no-requeue",
+                               "--nodes=1",
+                               "--ntasks=1",
+                               "--chdir=/",
+                               "--output=/dev/null",
+                               exported,
+                               "--job-name=" + request.tag,
+                               "--comment=" + request.tag,
+                               "--partition=" + ask.partition,
                                fmt::format("--cpus-per-task={}", std::max(1, request.offer.vcpus)),
                                fmt::format("--signal=B:USR1@{}", warned_s)};
   if (request.offer.memory_bytes > 0) out.push_back(fmt::format("--mem={}M", request.offer.memory_bytes >> 20));
@@ -231,13 +248,15 @@ Error slurm_error(const std::string& command, const CommandResult& result, const
   const auto has = [&result](const Refusal& r) { return result.err.find(r.said) != std::string::npos; };
   for (const Refusal& r : refusals)
     if (has(r))
-      return make_error(r.kind, fmt::format("{} refuses: {}{}", command, plain(line_with(result.err, r.said)),
-                                            asked_for(r, words)), r.hint);
+      return make_error(
+          r.kind, fmt::format("{} refuses: {}{}", command, plain(line_with(result.err, r.said)), asked_for(r, words)),
+          r.hint);
   std::string said = plain(result.last_words());
   if (said.empty()) said = result.status.text();
   const Refusal* const known = std::find_if(std::begin(silences), std::end(silences), has);
   return make_error(ErrorKind::network, fmt::format("{} fails: {}", command, said),
-                    known == std::end(silences) ? "does it work by hand?" : known->hint).with_retry();
+                    known == std::end(silences) ? "does it work by hand?" : known->hint)
+      .with_retry();
 }
 
 }  // namespace rille::provider

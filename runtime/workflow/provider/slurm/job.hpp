@@ -17,9 +17,9 @@ struct SlurmJob {
   std::int64_t restarts = 0, submitted_s = 0;
   std::int64_t ends_s = 0, preempted_s = 0;  // 0: nobody knows yet; nobody has asked for its nodes
 
-  bool ended() const;       // its last state
+  bool ended() const;                              // its last state
   bool sent_back() const { return restarts > 0; }  // to the queue, after it had started
-  bool can_start() const;   // false: it waits for what cannot come, as a time that its partition does not allow
+  bool can_start() const;  // false: it waits for what cannot come, as a time that its partition does not allow
 };
 
 // The words that ask for all jobs of this user, or for one.
@@ -44,7 +44,6 @@ std::string slurm_script(const CreateRequest& request, const SlurmSettings& sett
 
 // How a command's failure is to be understood. network: nobody knows what became of it. `words`: those of the command,
 // of which the message names what was refused.
-Error slurm_error(const std::string& command, const CommandResult& result,
-                  const std::vector<std::string>& words = {});
+Error slurm_error(const std::string& command, const CommandResult& result, const std::vector<std::string>& words = {});
 
 }  // namespace rille::provider

@@ -114,8 +114,8 @@ class Slurm final : public Provider, public Owned {
       if (!job && !job.error().retryable) co_return left_open(job.error());
       const bool back = job && *job && (*job)->sent_back() && !(*job)->ended();
       if (job && *job && (*job)->ended() && (*job)->nodes.empty())
-        co_return make_error(ErrorKind::capacity, fmt::format("job {} was dropped from the queue ({})", (*job)->id,
-                                                              (*job)->state),
+        co_return make_error(ErrorKind::capacity,
+                             fmt::format("job {} was dropped from the queue ({})", (*job)->id, (*job)->state),
                              "it could not begin in time any more, or somebody has cancelled it");
       if (job && *job && !back && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
       const bool never = back || (job && *job && !(*job)->can_start());
@@ -139,8 +139,7 @@ class Slurm final : public Provider, public Owned {
     if (job.reason.starts_with("PartitionTimeLimit") || job.reason.starts_with("PartitionConfig"))
       return make_error(ErrorKind::config,
                         fmt::format("partition '{}' does not allow '{}' for {} ({})", job.partition, request.offer.id,
-                                    format_duration_ms(slurm_minutes(request, sent_us) * 60'000),
-                                    job.reason),
+                                    format_duration_ms(slurm_minutes(request, sent_us) * 60'000), job.reason),
                         "a shorter ttl, or another partition: sinfo -o '%P %l'");
     return make_error(ErrorKind::config, fmt::format("job {} cannot start: {}", job.id, job.reason),
                       "the partition, the account, the qos and the options of the settings lead there");
@@ -166,7 +165,7 @@ class Slurm final : public Provider, public Owned {
     m.tag = job.tag;
     if (job.ended()) m.state = MachineState::gone;
     else if (job.sent_back() || (job.state != "RUNNING" && job.state != "PENDING" && job.state != "CONFIGURING" &&
-                                  job.state != "SUSPENDED"))
+                                 job.state != "SUSPENDED"))
       m.state = MachineState::terminating;
     else m.state = job.state == "RUNNING" ? MachineState::live : MachineState::pending;
     m.created_wall_us = job.submitted_s * 1'000'000;
@@ -196,7 +195,8 @@ class Slurm final : public Provider, public Owned {
     Result<CommandResult> done = co_await run_command(loop_, std::move(options), token);
     if (!done && done.error().kind == ErrorKind::io)
       co_return named(make_error(ErrorKind::config, fmt::format("the command `{}` is not found", program),
-                                 "install Slurm's client, or name a login node: \"via\": [\"ssh\", \"login\"]"), "run");
+                                 "install Slurm's client, or name a login node: \"via\": [\"ssh\", \"login\"]"),
+                      "run");
     co_return done;
   }
 

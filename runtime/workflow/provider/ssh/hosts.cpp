@@ -20,9 +20,9 @@ bool is_one_of(const std::string& word, const char* const (&all)[N]) {
 }
 
 Error wrong(const std::string& host, std::string what, std::string hint = {}) {
-  return make_error(ErrorKind::config, fmt::format("ssh host '{}': {}", host, what),
-                    hint.empty() ? "the fields of a host: address name port identity directory region slots price"
-                                 : std::move(hint));
+  return make_error(
+      ErrorKind::config, fmt::format("ssh host '{}': {}", host, what),
+      hint.empty() ? "the fields of a host: address name port identity directory region slots price" : std::move(hint));
 }
 
 Result<SshHost> read_host(const Value& v) {
@@ -70,10 +70,10 @@ Result<SshHost> read_host(const Value& v) {
 
 std::vector<std::string> SshHost::prefix() const {
   // No question can be answered here: a host whose key is unknown is refused, not trusted.
-  std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15",
-                               "-o",  "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
+  std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
+                               "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
                                // the user's own settings of these are for a terminal
-                               "-o",  "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
+                               "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
   if (!identity.empty()) out.insert(out.end(), {"-i", identity, "-o", "IdentitiesOnly=yes"});
   out.insert(out.end(), options.begin(), options.end());

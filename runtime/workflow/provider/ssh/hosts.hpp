@@ -10,15 +10,15 @@
 namespace rille::provider {
 
 struct SshHost {
-  std::string name;                      // in offers and ids
-  std::string address;                   // user@host, or a name of ~/.ssh/config
-  int port = 0;                          // 0: as ssh's own files say
-  std::string identity;                  // a private key's file; "": as ssh's own files say
-  std::string directory;                 // of its instances; "": ~/.local/state/rille/rented there
+  std::string name;       // in offers and ids
+  std::string address;    // user@host, or a name of ~/.ssh/config
+  int port = 0;           // 0: as ssh's own files say
+  std::string identity;   // a private key's file; "": as ssh's own files say
+  std::string directory;  // of its instances; "": ~/.local/state/rille/rented there
   std::string region;
-  std::vector<std::string> options;      // more words for ssh
-  int slots = 1;                         // how many instances at once
-  Micros price_micros_per_hour = 0;      // what the owner wants it to count as
+  std::vector<std::string> options;  // more words for ssh
+  int slots = 1;                     // how many instances at once
+  Micros price_micros_per_hour = 0;  // what the owner wants it to count as
 
   // ssh with its options, up to the command.
   std::vector<std::string> prefix() const;

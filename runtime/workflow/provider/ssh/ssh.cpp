@@ -8,11 +8,11 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/loop/command.hpp"
 #include "runtime/core/loop/together.hpp"
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/ssh/hosts.hpp"
 #include "runtime/workflow/provider/ssh/scripts.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider {
 
@@ -35,15 +35,17 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
   if (has("IDENTIFICATION HAS CHANGED"))
     return make_error(ErrorKind::config,
                       fmt::format("the key of host '{}' is not the one that ssh knows: it is another machine, or was "
-                                  "installed anew", host.address),
+                                  "installed anew",
+                                  host.address),
                       fmt::format("if you know why: ssh-keygen -R {}, then connect once by hand and compare its "
-                                  "fingerprint", known_as(host)));
+                                  "fingerprint",
+                                  known_as(host)));
   if (has("Host key verification failed"))
     return make_error(ErrorKind::config, fmt::format("ssh does not know the key of host '{}'", host.address),
                       fmt::format("connect once by hand, and compare its fingerprint: ssh {}", host.address));
   if (has("UNPROTECTED PRIVATE KEY"))
-    return make_error(ErrorKind::config, fmt::format("ssh does not use the key '{}' for host '{}': others may read it",
-                                                     key, host.address),
+    return make_error(ErrorKind::config,
+                      fmt::format("ssh does not use the key '{}' for host '{}': others may read it", key, host.address),
                       fmt::format("chmod 600 {}", key));
   if (has("Permission denied") && has("not accessible"))
     return make_error(ErrorKind::config, fmt::format("there is no key '{}' for host '{}'", key, host.address),
@@ -51,14 +53,17 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
   if (has("Permission denied"))
     return make_error(ErrorKind::auth, fmt::format("host '{}' refuses your key: {}", host.address, said),
                       fmt::format("this has to work without a password: ssh -o BatchMode=yes {} true; is the user "
-                                  "right, and a key with a passphrase in ssh-agent (ssh-add)?", host.address));
+                                  "right, and a key with a passphrase in ssh-agent (ssh-add)?",
+                                  host.address));
   if (has("Could not resolve hostname") && !has("Temporary failure"))
     return make_error(ErrorKind::config, fmt::format("there is no host '{}': {}", host.address, said),
                       "its address stands in the provider's settings");
-  return make_error(ErrorKind::network, fmt::format("host '{}' is not reached: {}", host.address,
-                                                    said.empty() ? result.status.text() : said),
-                    has("Connection refused") ? "it is on, but no sshd listens there: is `port` in its settings right?"
-                                              : fmt::format("is it on? ssh {} shows more", host.address)).with_retry();
+  return make_error(
+             ErrorKind::network,
+             fmt::format("host '{}' is not reached: {}", host.address, said.empty() ? result.status.text() : said),
+             has("Connection refused") ? "it is on, but no sshd listens there: is `port` in its settings right?"
+                                       : fmt::format("is it on? ssh {} shows more", host.address))
+      .with_retry();
 }
 
 struct Probe {
@@ -131,9 +136,10 @@ class Ssh final : public Provider {
     if (!soon) co_return named(soon.error(), "create");
     RILLE_CO_TRY(const CommandResult done, co_await run(host, ssh_scripts::create, std::move(words), token));
     if (done.status.code == ssh_scripts::no_slot)
-      co_return named(make_error(ErrorKind::capacity, fmt::format("host '{}' has no free slot of its {}", host.name,
-                                                                  host.slots),
-                                 "wait, or release what is there: rille leases"), "create");
+      co_return named(
+          make_error(ErrorKind::capacity, fmt::format("host '{}' has no free slot of its {}", host.name, host.slots),
+                     "wait, or release what is there: rille leases"),
+          "create");
     if (!done.ok()) co_return named(script_failed(host, done), "create");
     RILLE_CO_TRY(std::vector<Machine> machines, read_machines(host, done.out));
     if (machines.empty()) co_return named(script_failed(host, done), "create");
@@ -233,8 +239,7 @@ class Ssh final : public Provider {
     return Place{&hosts_[i], instance};
   }
 
-  Async<CommandResult> run(const SshHost& host, const char* script, std::vector<std::string> words,
-                           CancelToken token) {
+  Async<CommandResult> run(const SshHost& host, const char* script, std::vector<std::string> words, CancelToken token) {
     ChannelSpec channel;
     channel.argv_prefix = host.prefix();
     channel.quoted = true;
@@ -318,14 +323,15 @@ class Ssh final : public Provider {
   // What the host lacks is not there the next time either.
   Error script_failed(const SshHost& host, const CommandResult& result) const {
     if (result.status.code == ssh_scripts::no_folder)
-      return make_error(ErrorKind::config, fmt::format("host '{}' has no place for instances: {}", host.name,
-                                                       result.last_words()),
+      return make_error(ErrorKind::config,
+                        fmt::format("host '{}' has no place for instances: {}", host.name, result.last_words()),
                         "`directory` in the host's settings names one that you may write there");
     if (result.status.code == ssh_scripts::no_program)
       return make_error(ErrorKind::config, fmt::format("host '{}' lacks a program: {}", host.name, result.last_words()),
                         "it needs a POSIX shell with flock, sed, find, tar and gzip");
     return make_error(ErrorKind::io, fmt::format("on host '{}' a command ended with {}: {}", host.name,
-                                                 result.status.text(), result.last_words())).with_retry();
+                                                 result.status.text(), result.last_words()))
+        .with_retry();
   }
 
   Error named(Error error, const char* operation) const {

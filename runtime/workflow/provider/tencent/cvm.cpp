@@ -79,9 +79,9 @@ struct Family {
   const char *name, *gpu;
   std::int64_t gib;
 };
-constexpr Family families[] = {{"GN7", "T4", 16},      {"GN7vi", "T4", 16},    {"GN8", "P40", 24},
-                               {"GN10X", "V100", 32},  {"GN10Xp", "V100", 32}, {"GT4", "A100 40GB", 40},
-                               {"PNV4", "A10", 24},    {"GI3X", "T4", 16}};
+constexpr Family families[] = {{"GN7", "T4", 16},     {"GN7vi", "T4", 16},    {"GN8", "P40", 24},
+                               {"GN10X", "V100", 32}, {"GN10Xp", "V100", 32}, {"GT4", "A100 40GB", 40},
+                               {"PNV4", "A10", 24},   {"GI3X", "T4", 16}};
 
 constexpr const char* prepaid = "PREPAID";
 
@@ -187,8 +187,8 @@ bool Cvm::read_gpus(const Value& row, Offer& offer) const {
   offer.gpu_count = static_cast<int>(count);
   if (offer.gpu_count == 0) return true;
   const std::string family = row.text("InstanceFamily");
-  const auto known = std::find_if(std::begin(families), std::end(families),
-                                  [&](const Family& f) { return family == f.name; });
+  const auto known =
+      std::find_if(std::begin(families), std::end(families), [&](const Family& f) { return family == f.name; });
   const bool found = known != std::end(families);
   offer.gpu = !told.model.empty() ? told.model : found ? known->gpu : gpu_model(family);
   offer.gpu_memory_bytes = told.memory_bytes > 0 ? told.memory_bytes : found ? known->gib << 30 : 0;
@@ -254,8 +254,8 @@ Async<Micros> Cvm::spot_price(std::string type, std::string zone, CancelToken to
 }
 
 Async<std::string> Cvm::run(Value request, std::int64_t send_by_wall_us, CancelToken token) {
-  RILLE_CO_TRY(const Value answer, co_await call("RunInstances", std::move(request),
-                                                 Effect::lasting.by(send_by_wall_us), token));
+  RILLE_CO_TRY(const Value answer,
+               co_await call("RunInstances", std::move(request), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSet"]);
   if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("tencent", "RunInstances");
   co_return *ids[0].as_string();

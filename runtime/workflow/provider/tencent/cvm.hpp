@@ -30,7 +30,7 @@ class Cvm {
   // Of a type in a zone, also where it is sold out: who has one pays on. price_unknown: it is not told.
   Async<Micros> spot_price(std::string type, std::string zone, CancelToken token);
   Async<std::string> run(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
-  Async<std::vector<Instance>> describe(Value request, CancelToken token);     // all pages
+  Async<std::vector<Instance>> describe(Value request, CancelToken token);                 // all pages
   Async<> terminate(std::string id, CancelToken token);
   // The type of a stopped one can be changed.
   Async<> stop(std::string id, CancelToken token);
@@ -41,9 +41,9 @@ class Cvm {
  private:
   // A type's GPUs, as far as CVM tells.
   struct Gpus {
-    double count = 0;                  // below 1: a part of one
+    double count = 0;  // below 1: a part of one
     std::string model;
-    std::int64_t memory_bytes = 0;     // of one
+    std::int64_t memory_bytes = 0;  // of one
   };
   Async<> learn_gpus(std::string zone, CancelToken token);
   // False: a part of one.
@@ -53,7 +53,7 @@ class Cvm {
 
   std::string region_, url_;
   cloud::Api api_;
-  std::map<std::string, Gpus> gpus_;   // by type
+  std::map<std::string, Gpus> gpus_;  // by type
   std::int64_t gpus_at_us_ = 0;
 };
 

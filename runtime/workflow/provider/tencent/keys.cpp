@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/cloud/lent_keys.hpp"
 #include "runtime/workflow/provider/tencent/cvm.hpp"
-#include "runtime/core/store/file.hpp"
 
 namespace rille::provider::tencent {
 

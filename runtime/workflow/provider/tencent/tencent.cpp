@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
+#include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
 #include "runtime/workflow/provider/cloud/regional.hpp"
 #include "runtime/workflow/provider/cloud/resize.hpp"
@@ -32,10 +32,10 @@ constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t release_margin_us = 10LL * 60'000'000;
 
 // For "did you mean" only: a newer region works as well.
-const char* const known_regions[] = {
-    "ap-beijing", "ap-shanghai", "ap-guangzhou", "ap-nanjing", "ap-chengdu", "ap-chongqing", "ap-hongkong",
-    "ap-singapore", "ap-bangkok", "ap-jakarta", "ap-seoul", "ap-tokyo", "na-siliconvalley", "na-ashburn",
-    "sa-saopaulo", "eu-frankfurt"};
+const char* const known_regions[] = {"ap-beijing",       "ap-shanghai",  "ap-guangzhou", "ap-nanjing",
+                                     "ap-chengdu",       "ap-chongqing", "ap-hongkong",  "ap-singapore",
+                                     "ap-bangkok",       "ap-jakarta",   "ap-seoul",     "ap-tokyo",
+                                     "na-siliconvalley", "na-ashburn",   "sa-saopaulo",  "eu-frankfurt"};
 
 constexpr const char* usual_currency = "CNY";
 
@@ -184,8 +184,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
         return make_error(ErrorKind::config, fmt::format("tencent: region {} has no {}", region(), name),
                           "name a zone, an image and a security group that lets port 22 in, in the provider's "
                           "settings");
-    RILLE_TRY(const std::string user_data,
-              account_->access.user_data(request, false, user_data_bytes_max));
+    RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
     Value::Array tags{Value().set("Key", tag_key).set("Value", request.tag)};
     cloud::add_tags(tags, settings_.tags, "Key", "Value");
@@ -197,12 +196,14 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     out.set("SecurityGroupIds", Value::Array{Value(settings_.security_group)});
     if (!settings_.subnet.empty())
       out.set("VirtualPrivateCloud", Value().set("VpcId", settings_.vpc).set("SubnetId", settings_.subnet));
-    out.set("InternetAccessible", Value().set("InternetChargeType", "TRAFFIC_POSTPAID_BY_HOUR")
+    out.set("InternetAccessible", Value()
+                                      .set("InternetChargeType", "TRAFFIC_POSTPAID_BY_HOUR")
                                       .set("InternetMaxBandwidthOut", settings_.public_address ? 100 : 0)
                                       .set("PublicIpAssigned", settings_.public_address));
     out.set("TagSpecification", Value::Array{Value().set("ResourceType", "instance").set("Tags", tags)});
     if (request.expires_wall_us > 0)
-      out.set("ActionTimer", Value().set("TimerAction", "TerminateInstances")
+      out.set("ActionTimer", Value()
+                                 .set("TimerAction", "TerminateInstances")
                                  .set("ActionTime", format_utc(request.expires_wall_us + release_margin_us)));
     out.set("InstanceChargeType", request.offer.spot ? "SPOTPAID" : "POSTPAID_BY_HOUR");
     if (!request.offer.spot) return out;
@@ -263,15 +264,16 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   RILLE_TRY(const auto regions,
             cloud::region_settings("tencent", setup.settings, usual.empty() ? "ap-guangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first,
-                                                 std::move(keys));
+  const auto account =
+      std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   const auto currency_of = [](const Value& settings) { return settings.text("currency", usual_currency); };
   const std::string currency = currency_of(regions.front().second);
   for (const auto& [name, settings] : regions)
     if (currency_of(settings) != currency)
-      return make_error(ErrorKind::config, fmt::format("tencent: region {} is paid in {}, another one in {}", name,
-                                                       currency_of(settings), currency),
-                        "an account has one currency: say it once, beside \"regions\"");
+      return make_error(
+          ErrorKind::config,
+          fmt::format("tencent: region {} is paid in {}, another one in {}", name, currency_of(settings), currency),
+          "an account has one currency: say it once, beside \"regions\"");
   Traits traits;
   traits.token_lifetime_ms = 0;  // nowhere confirmed: what is uncertain is looked for by tag
   traits.visibility_lag_ms = 60'000;

@@ -14,16 +14,14 @@ namespace rille::provider {
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
 NoticeSpec tencent_notice(const std::string& metadata);  // see manner.hpp
 
-inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID",
-                                                    "TKE_ROLE_ARN", "TCCLI_PROFILE"};
-inline constexpr FarRefusal tencent_refusals[] = {
-    {"UnsupportedOperation.SpotUnsupportedRegion", Reach::region},
-    {"InvalidAccount.InsufficientBalance", Reach::account}};
-inline constexpr const char* tencent_secrets[] = {
-    "TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY",
-    "TENCENTCLOUD_TOKEN"};
+inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID", "TKE_ROLE_ARN",
+                                                    "TCCLI_PROFILE"};
+inline constexpr FarRefusal tencent_refusals[] = {{"UnsupportedOperation.SpotUnsupportedRegion", Reach::region},
+                                                  {"InvalidAccount.InsufficientBalance", Reach::account}};
+inline constexpr const char* tencent_secrets[] = {"TENCENTCLOUD_SECRET_ID", "TENCENTCLOUD_SECRET_KEY",
+                                                  "TENCENTCLOUD_TOKEN"};
 inline constexpr const char* tencent_options[] = {"image"};
-inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, tencent_options, tencent_notice, 0,
-                                       tencent_secrets};
+inline constexpr Manner tencent_manner{false, tencent_variables, tencent_refusals, tencent_options, tencent_notice,
+                                       0,     tencent_secrets};
 
 }  // namespace rille::provider

@@ -36,13 +36,13 @@ struct Known {
   std::int64_t gib;
 };
 constexpr Known known[] = {
-    {"H200", 141},        {"H200 NVL", 141},  {"H100 SXM", 80},    {"H100 PCIE", 80},    {"H100 NVL", 94},
-    {"B200", 180},        {"A100 SXM4", 40},  {"A100 SXM4", 80},   {"A100 PCIE", 40},    {"A100 PCIE", 80},
-    {"A100X", 80},        {"L40S", 48},       {"L40", 48},         {"L4", 24},           {"A40", 48},
-    {"A10", 24},          {"A30", 24},        {"A16", 16},         {"RTX A6000", 48},    {"RTX A5000", 24},
-    {"RTX A4000", 16},    {"RTX 6000Ada", 48}, {"RTX 5000Ada", 32}, {"RTX 5090", 32},    {"RTX 5080", 16},
-    {"RTX 4090", 24},     {"RTX 4080", 16},   {"RTX 3090", 24},    {"RTX 3090 Ti", 24},  {"RTX 3080", 10},
-    {"RTX 2080 Ti", 11},  {"Tesla T4", 16},   {"Tesla V100", 16},  {"Tesla V100", 32},   {"Tesla P100", 16},
+    {"H200", 141},       {"H200 NVL", 141},   {"H100 SXM", 80},    {"H100 PCIE", 80},   {"H100 NVL", 94},
+    {"B200", 180},       {"A100 SXM4", 40},   {"A100 SXM4", 80},   {"A100 PCIE", 40},   {"A100 PCIE", 80},
+    {"A100X", 80},       {"L40S", 48},        {"L40", 48},         {"L4", 24},          {"A40", 48},
+    {"A10", 24},         {"A30", 24},         {"A16", 16},         {"RTX A6000", 48},   {"RTX A5000", 24},
+    {"RTX A4000", 16},   {"RTX 6000Ada", 48}, {"RTX 5000Ada", 32}, {"RTX 5090", 32},    {"RTX 5080", 16},
+    {"RTX 4090", 24},    {"RTX 4080", 16},    {"RTX 3090", 24},    {"RTX 3090 Ti", 24}, {"RTX 3080", 10},
+    {"RTX 2080 Ti", 11}, {"Tesla T4", 16},    {"Tesla V100", 16},  {"Tesla V100", 32},  {"Tesla P100", 16},
 };
 
 Value rule(const char* how, Value what) { return Value().set(how, std::move(what)); }
@@ -171,8 +171,7 @@ Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
 
 Async<std::string> Market::rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token) {
   net::Parts parts = cloud::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
-  Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us),
-                                       token);
+  Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us), token);
   if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
     const Result<> ended = co_await destroy(stray, CancelToken());  // although this call may be cancelled
     if (!ended && ended.error().http_status != 404) {

@@ -32,12 +32,12 @@ class Market {
   Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
   // The new instance's id.
   Async<std::string> rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token);
-  Async<Instance> describe(std::string id, CancelToken token);                 // http_status 404
-  Async<std::vector<Instance>> list(CancelToken token);                        // all pages
-  Async<> destroy(std::string id, CancelToken token);                          // http_status 404
+  Async<Instance> describe(std::string id, CancelToken token);  // http_status 404
+  Async<std::vector<Instance>> list(CancelToken token);         // all pages
+  Async<> destroy(std::string id, CancelToken token);           // http_status 404
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<std::string> account(CancelToken token);              // its id alone
+  Async<std::string> account(CancelToken token);  // its id alone
 
  private:
   Async<Value> user(CancelToken token);

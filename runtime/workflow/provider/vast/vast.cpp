@@ -1,4 +1,3 @@
-#include "runtime/workflow/provider/usual_disk.hpp"
 #include "runtime/workflow/provider/vast/vast.hpp"
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
+#include "runtime/workflow/provider/usual_disk.hpp"
 #include "runtime/workflow/provider/vast/market.hpp"
 
 namespace rille::provider {
@@ -20,7 +20,7 @@ constexpr std::size_t script_bytes_max = 4048;  // what Vast's own tool warns of
 
 struct Settings {
   std::string image = "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel";
-  std::vector<std::string> regions;    // none: all
+  std::vector<std::string> regions;  // none: all
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };

@@ -9,9 +9,9 @@
 #include <cstring>
 #include <fstream>
 
+#include "runtime/core/loop/subprocess.hpp"
 #include "runtime/workflow/agent/daemon.hpp"
 #include "runtime/workflow/agent/worker_channel.hpp"
-#include "runtime/core/loop/subprocess.hpp"
 
 using namespace rille;
 using namespace rille::agent;
