@@ -1,11 +1,15 @@
-# rille_batches(TARGET): compiles the files of each folder together, in batches, so that what they include is read and
-# instantiated once for a batch: less than half of the processor time of one file each. A batch stays within one folder;
-# those of providers are smaller, so that a changed file is compiled again in seconds. File-local names are therefore
-# unique within a folder. Files that have flags of their own are compiled alone, by CMake's own rule.
-# RILLE_BATCHES=OFF (preset dev) compiles each file alone, which also shows a missing #include.
+# rille_batches(TARGET PART): compiles the files of each folder together, in batches, so that what they include is read
+# and instantiated once for a batch: less than half of the processor time of one file each. A batch stays within one
+# folder; those of providers are smaller, so that a changed file is compiled again in seconds. File-local names are
+# therefore unique within a folder. Files that have flags of their own are compiled alone, by CMake's own rule.
+# The standard library's heavy headers are read from a precompiled one: that of the part rille_PART, which has the same
+# flags. RILLE_BATCHES=OFF (preset dev) does neither, which shows a missing #include.
 option(RILLE_BATCHES "Compile the files of a folder in batches" ON)
 
-function(rille_batches target)
+set(RILLE_PRECOMPILED <fmt/format.h> <algorithm> <deque> <filesystem> <functional> <map> <memory> <optional> <set>
+  <string> <unordered_map> <variant> <vector>)
+
+function(rille_batches target part)
   if(NOT RILLE_BATCHES)
     return()
   endif()
@@ -40,5 +44,10 @@ function(rille_batches target)
     math(EXPR filled "${filled} + ${bytes}")
     set_source_files_properties(${source} DIRECTORY ${folder} PROPERTIES UNITY_GROUP ${name}_${batch})
   endforeach()
+  if(target STREQUAL "rille_${part}")
+    target_precompile_headers(${target} PRIVATE ${RILLE_PRECOMPILED})
+  else()
+    target_precompile_headers(${target} REUSE_FROM rille_${part})
+  endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
 endfunction()

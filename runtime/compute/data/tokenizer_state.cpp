@@ -65,7 +65,7 @@ Result<> Tokenizer::State::add_spelt(const std::string& token, const Value& id) 
   if (!number || !(*number >= 0 && *number < double(ids_max)) || *number != double(std::int64_t(*number)))
     return broken_tokenizer(shown, fmt::format("the token '{}' has the id {}", token, id.to_json()));
   auto bytes = vocabulary.of_characters ? std::optional(token) : bytes_of_letters(token);
-  return add_token(bytes ? std::move(*bytes) : token, std::int64_t(*number));
+  return add_token(bytes ? *bytes : token, std::int64_t(*number));
 }
 
 Result<> Tokenizer::State::add_merge(std::string_view left, std::string_view right) {

@@ -185,6 +185,30 @@ std::string_view instead_of(std::string_view header) {
   return "";
 }
 
+// The error in terms of the source, if it stands at a line that Rille or NVRTC has added: a wrong kernel name, a wrong
+// constant name, or an unclosed brace.
+std::optional<Remark> mistake_at_generated_line(const Remark& first, const KernelOptions& options,
+                                                const std::string& log) {
+  constexpr std::string_view constant_place = "the constant ";
+  const bool of_table = first.place.starts_with("the kernel's table") || first.place.starts_with("__nv_name_map");
+  if (!of_table && !first.place.starts_with(constant_place)) return std::nullopt;
+  const auto said = [&](std::string_view words) { return first.text.find(words) != first.text.npos; };
+  Remark mistake{fmt::format("{}:{}", options.file, options.line), "the source makes no kernel of that name"};
+  if (!of_table) {
+    const auto end = first.place.rfind(':');
+    mistake.text =
+        "the source has no __constant__ " + first.place.substr(constant_place.size(), end - constant_place.size());
+    if (const auto meant = first.text.find("; did you mean "); meant != first.text.npos)
+      mistake.text += first.text.substr(meant);
+  } else if (said("deduce 'auto'") || said("overloaded")) {
+    mistake.text = "several functions have that name: a kernel needs one of its own";
+  } else if (said("expected") || said("not allowed here")) {
+    mistake.text = "a { of it is not closed";
+    mistake.place = opened_at(log).value_or(mistake.place);
+  }
+  return mistake;
+}
+
 }  // namespace
 
 Error compile_error(const std::string& name, const KernelOptions& options, std::string_view text, std::string log) {
@@ -201,25 +225,8 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     if (!about_headers(line) && !line.empty()) hint += (hint.empty() ? "" : "\n") + std::string(line);
     at = end + 1;
   }
-  // Lines of Rille's and of NVRTC's: what a source can make wrong there.
-  constexpr std::string_view constant_place = "the constant ";
-  const bool of_table = first.place.starts_with("the kernel's table") || first.place.starts_with("__nv_name_map");
-  if (of_table || first.place.starts_with(constant_place)) {
-    const auto said = [&](std::string_view words) { return first.text.find(words) != first.text.npos; };
-    const auto meant = first.text.find("; did you mean ");
-    std::string what = "the source makes no kernel of that name";
-    std::string place = fmt::format("{}:{}", options.file, options.line);
-    if (!of_table) {
-      const auto end = first.place.rfind(':');
-      what = "the source has no __constant__ " + first.place.substr(constant_place.size(), end - constant_place.size());
-      if (meant != first.text.npos) what += first.text.substr(meant);
-    } else if (said("deduce 'auto'") || said("overloaded")) {
-      what = "several functions have that name: a kernel needs one of its own";
-    } else if (said("expected") || said("not allowed here")) {
-      what = "a { of it is not closed";
-      place = opened_at(log).value_or(place);
-    }
-    first = {place, what};
+  if (const auto mistake = mistake_at_generated_line(first, options, log)) {
+    first = *mistake;
     errors = 1;
   }
   std::string_view instead;
