@@ -39,7 +39,7 @@ quietly cmake -G Ninja -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix
 quietly cmake --build "$work/cmake"
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
-for program in embed two_runtimes contract; do
+for program in embed two_runtimes contract calls; do
   # shellcheck disable=SC2046  # flags are meant to split
   quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) \
     -o "$work/${program}_pkg"
@@ -73,4 +73,6 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$way" two_runtimes)" "0 failures"
   # shellcheck disable=SC2059
   check "$work/$(printf "$way" contract)" "librille 0.1.0 keeps its contract"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$way" calls)" "calls, errors, signals and threads: as rille.h says"
 done

@@ -166,8 +166,4 @@ void MappedFile::unmap() {
   if (size_) ::munmap(const_cast<char*>(data_), size_);
 }
 
-void MappedFile::advise_random() const {
-  if (size_) ::madvise(const_cast<char*>(data_), size_, MADV_RANDOM);
-}
-
 }  // namespace rille::store

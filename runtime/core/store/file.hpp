@@ -88,7 +88,6 @@ class MappedFile {
   const char* data() const { return data_; }
   std::size_t size() const { return size_; }
   std::string_view view() const { return {data_, size_}; }
-  void advise_random() const;  // turns read-ahead off
 
  private:
   void unmap();

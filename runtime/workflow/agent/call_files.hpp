@@ -42,7 +42,6 @@ class CallFiles {
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
   Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
   std::string last_lines() const;  // at most five, indented
-  void close_log() { log_ = store::Fd(); }
 
  private:
   std::string path(const char* name) const { return directory_ + "/" + name; }

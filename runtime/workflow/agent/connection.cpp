@@ -22,7 +22,6 @@ constexpr std::int64_t last_word_ms = 500;
 }  // namespace
 
 void Connection::enqueue(std::string bytes, std::optional<Future<Result<>>> done) {
-  queued_bytes_ += bytes.size();
   queue_.push_back({std::move(bytes), std::move(done)});
   if (writing_) return;
   writing_ = true;
@@ -33,7 +32,6 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
   while (!self->queue_.empty() && !self->closed() && !self->deaf_) {
     Outgoing item = std::move(self->queue_.front());
     self->queue_.pop_front();
-    self->queued_bytes_ -= item.bytes.size();
     auto written = co_await self->out_.write(item.bytes, self->closed_.token());
     if (!written && !self->closed()) {
       Error broken = make_error(ErrorKind::network, "the channel to the agent broke while writing").with_retry();
@@ -44,7 +42,6 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
   }
   for (Outgoing& item : std::exchange(self->queue_, {}))
     if (item.done) item.done->set(self->open());
-  self->queued_bytes_ = 0;
   self->writing_ = false;
 }
 

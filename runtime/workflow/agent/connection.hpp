@@ -35,7 +35,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(Error reason);
   bool closed() const { return closed_.cancelled(); }
   CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
-  std::size_t queued_bytes() const { return queued_bytes_; }
   std::int64_t heard_ns() const { return heard_ns_; }  // when the peer last said anything, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
@@ -59,7 +58,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<Error> deaf_;  // why writing failed: the peer no longer listens
   FrameParser parser_;
   std::deque<Outgoing> queue_;
-  std::size_t queued_bytes_ = 0;
   bool writing_ = false;
   std::int64_t heard_ns_ = 0;
 };
