@@ -14,12 +14,17 @@ CODE = {".c", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".lua", ".py", ".sh", ".cmake
 HEADERS = {".h", ".hpp", ".cuh"}
 LINES_SOFT, LINES_HARD = 400, 600
 COLUMNS = 120
+FUNCTION_LINES = 70
 
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")  # tidy: names them
 PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|(?<![\w.>:])(?:std::)?(printf|puts|putchar)\s*\(|\bfmt::print\b")
 EXITS = re.compile(r"(?<![\w.>:])(?:std::)?(exit|quick_exit|abort)\s*\(")
 AWAIT_IN_CHOICE = re.compile(r"\?[^;]*\bco_await\b")  # GCC 12 destroys temporaries of the branch that was not taken
 THROWS = re.compile(r"\bthrow\s+[A-Za-z:]")
+BODY_BEGINS = re.compile(r"[\w>)\]}] \{$")
+STATEMENT_ENDS = re.compile(r"[;{}:]( *//.*)?$|^\s*(//|#)")
+SIGNATURE = re.compile(r"(template ?<.*> )?[\w:<>,*&~\[\] ]*[ :*&~][\w~:]+\(")
+NO_FUNCTION = re.compile(r"(class|struct|namespace|if|for|while|switch|else|return|co_return|case|do)\b")
 
 
 def without_comment(line):
@@ -50,6 +55,23 @@ def check_lines(relative, suffix, lines):
                 yield f"{at} errors are values in runtime/: {line.strip()}"
 
 
+def long_functions(lines):
+    """(line, text, length) of C++ functions over the limit: clang-format puts the end in the column of the start."""
+    for at, line in enumerate(lines):
+        if not BODY_BEGINS.search(line):
+            continue
+        begin = at
+        while begin and lines[begin - 1].strip() and not STATEMENT_ENDS.search(lines[begin - 1]):
+            begin -= 1
+        text = lines[begin].strip()
+        indent = len(lines[begin]) - len(lines[begin].lstrip())
+        if not SIGNATURE.match(text) or NO_FUNCTION.match(text):
+            continue
+        end = next((n for n in range(at + 1, len(lines)) if lines[n].startswith(" " * indent + "}")), at)
+        if end - begin >= FUNCTION_LINES:
+            yield begin + 1, text, end - begin + 1
+
+
 def check_header(relative, lines):
     if not lines or not lines[0].startswith(("//", "/*")):
         yield f"{relative}:1: a header opens with what it is for"
@@ -70,6 +92,9 @@ def check_file(root, path, remarks):
     if text and not text.endswith("\n"):
         yield f"{relative}:{len(lines)}: no newline at the end"
     yield from check_lines(relative, path.suffix, lines)
+    if path.suffix in (".cpp", ".hpp") and relative.startswith(("runtime/", "bindings/", "kernels/")):
+        for number, function, length in long_functions(lines):
+            yield f"{relative}:{number}: a function of {length} lines, at most {FUNCTION_LINES}: {function}"
     if path.suffix in HEADERS:
         yield from check_header(relative, lines)
 

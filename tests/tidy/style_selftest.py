@@ -34,6 +34,16 @@ class Style(unittest.TestCase):
         self.found("stdlib/a.lua", "-" * 121 + "\n", "121 columns")
         self.found("bootstrap", "#" * 121 + "\n", "121 columns")
 
+    def test_functions(self):
+        long = "  int x;\n" * 70
+        for signature in ["int f(int a) {", "Async<Value> Calls::run_call(std::string a,\n                    int b) {",
+                          "Loop::Loop()\n    : a_(1) {"]:
+            self.found("runtime/core/base/a.cpp", f"{signature}\n{long}}}\n", "a function of 7")
+        self.found("bindings/lua/a.hpp", HEADER + f"struct A {{\n  int f() {{\n{long}  }}\n}};\n", "a function of 72")
+        self.clean("runtime/core/base/a.cpp", "int f() {\n" + "  int x;\n" * 68 + "}\n")
+        self.clean("runtime/core/base/a.cpp", f"class A : public B {{\n{long}}};\n")
+        self.clean("runtime/core/base/a.cpp", f"namespace {{\n{long}}}\n")
+
     def test_leftovers(self):
         for word in ["TO" + "DO", "FIX" + "ME", "X" * 3]:
             self.found("runtime/core/base/a.cpp", f"// {word}: later\n", "leftover")

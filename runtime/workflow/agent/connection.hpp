@@ -35,7 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close(Error reason);
   bool closed() const { return closed_.cancelled(); }
   CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
-  std::int64_t heard_ns() const { return heard_ns_; }  // when the peer last said anything, by the loop's clock
+  std::int64_t heard_ns() const { return heard_ns_; }    // when the peer last said anything, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
       : loop_(loop), in_(in), out_(out), owner_(std::move(owner)) {}
