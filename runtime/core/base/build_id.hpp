@@ -1,11 +1,12 @@
-// Which sources this program was made from. Functions travel to an agent as bytecode: both ends must be of one build.
+// Identifies the sources this program was built from. Functions travel to an agent as bytecode, so both ends must share
+// a build.
 #pragma once
 
 #include <string_view>
 
 namespace rille {
 
-// 16 hexadecimal digits; the same in all programs that were made from the same sources, whatever links them.
+// 16 hexadecimal digits; equal in all programs built from the same sources.
 std::string_view build_id();
 
 }  // namespace rille

@@ -1,5 +1,5 @@
-// An instant of the wall clock, as two clocks have it: it is over once either says so. A wall clock that is set back
-// prolongs nothing, and a machine that slept finds it over as soon as it wakes.
+// A wall-clock deadline, also tracked on the monotonic clock; it has passed once either clock says so. Setting the wall
+// clock back does not extend it, and a machine that slept finds it passed as soon as it wakes.
 #pragma once
 
 #include <algorithm>

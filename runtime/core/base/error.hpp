@@ -1,6 +1,6 @@
 // The one error type. An Error is a value: it travels in a Result until an edge (Lua, C, the command) shows it.
-// The fields are the same on both sides of every edge and cross it without loss (see error_json.hpp).
-// Thread-safe to move between threads; not to share while writing.
+// The fields are the same on both sides of every edge and cross it without loss (error_to_value, error_from_value).
+// May move between threads; do not share while writing.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ enum class ErrorKind : std::uint8_t {
   config,      // settings or installation are wrong
   auth,        // credentials refused
   quota,       // a provider's quota
-  capacity,    // nothing to rent at present: ordinary
+  capacity,    // nothing to rent at present; expected in normal operation
   network,     // a transfer failed
-  timeout,     // a limit of time ran out
-  cancelled,   // somebody asked for it
-  budget,      // would spend more than allowed
-  state,       // the object is not in a state where this makes sense
-  io,          // files and disks
-  integrity,   // bytes are not what they should be
+  timeout,     // a time limit expired
+  cancelled,   // cancelled on request
+  budget,      // would exceed the spending limit
+  state,       // the operation does not fit the object's state
+  io,          // file or disk
+  integrity,   // data is damaged or does not match its checksum
   device,      // a compute device failed
   memory,      // out of memory, host or device
-  divergence,  // a script does not follow its journal
+  divergence,  // a resumed script does not follow its journal
   internal,    // a bug in Rille
 };
 
 std::string_view to_string(ErrorKind kind);
-// The kind of that name; `internal` for a name that is not one.
+// The kind with that name; `internal` for an unknown name.
 ErrorKind error_kind_from(std::string_view name);
 
 struct Error {
@@ -38,7 +38,7 @@ struct Error {
   std::string message;  // what failed, naming the value; one line
   std::string hint;     // what to do next; may be empty
   bool retryable = false;
-  std::int64_t retry_after_ms = -1;  // -1: the peer gave none
+  std::int64_t retry_after_ms = -1;  // -1: the peer sent none
   std::string provider, operation, code, request_id, resource;
   int http_status = 0;  // 0: none
   std::shared_ptr<const Error> cause;

@@ -1,7 +1,7 @@
-// Guest: what a scripting host offers the engine. The engine owns fibers as records and decides when each goes on; the
-// guest owns the code that runs in them. LuaJIT is one guest (bindings/host); the engine's crash tests use C++ guests.
-// All calls happen on the loop's thread. The engine never calls into a guest from inside a call of that guest:
-// it queues the work and drains after.
+// Guest: the interface between the engine and a scripting host. The engine owns fibers as records and decides when each
+// resumes; the guest owns the code that runs in them. LuaJIT is one guest (bindings/host); crash tests use C++ guests.
+// All calls happen on the loop's thread. The engine never calls into a guest from inside one of that guest's calls:
+// it queues the work and runs it afterwards.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 namespace rille {
 
 using FiberId = std::uint64_t;      // unique in one run; 1 is the main fiber
-using FunctionRef = std::uint64_t;  // a guest's function; the guest says what it means
+using FunctionRef = std::uint64_t;  // an opaque handle of a guest's function
 
 class Guest {
  public:
   virtual ~Guest() = default;
 
-  // Runs `function(argument)` as fiber `id` until it first suspends or ends. Its end reaches the engine by
-  // FiberSink::fiber_done. The guest keeps the function alive until then.
+  // Runs `function(argument)` as fiber `id` until it first suspends or ends. The guest reports the end by
+  // FiberSink::fiber_done and keeps the function alive until then.
   virtual void start(FiberId id, FunctionRef function, const Value& argument) = 0;
 
   // Makes the fiber raise `reason` at each suspension point from now on, until it has unwound (cancellation is
-  // level-triggered). If it is running endless code, interrupts it there. The engine also resolves the operation
-  // in which it waits.
+  // level-triggered). Interrupts code that never suspends. The engine also resolves the operation on which the
+  // fiber waits.
   virtual void cancel(FiberId id, const Error& reason) = 0;
 
-  // The plain step in which the fiber waits is durable, or cannot be recorded. For guests that call Run::plain_end.
+  // The plain step on which the fiber waits was recorded, or could not be. For guests that call Run::plain_end.
   virtual void plain_done(FiberId, const Error* /*failure*/) {}
 
-  // Where the fiber stands now, e.g. "train.lua:12", for journal entries and divergence messages.
+  // The fiber's current source position, e.g. "train.lua:12", for journal entries and divergence messages.
   virtual std::string where(FiberId id) const = 0;
 };
 
-// What the engine offers a guest's fibers.
+// Where a guest reports to the engine.
 class FiberSink {
  public:
   virtual ~FiberSink() = default;

@@ -1,7 +1,7 @@
 #include "runtime/core/base/id.hpp"
 
-// The low-level functions, on purpose: a digest must not cost the start-up of OpenSSL's providers (4 million
-// instructions, once) nor their look-up (2000, each time).
+// Deliberately the low-level functions: they avoid the start-up of OpenSSL's providers (4 million instructions, once)
+// and the lookup per digest (2000 instructions).
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <fmt/format.h>
 #include <openssl/sha.h>

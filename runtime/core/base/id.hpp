@@ -1,5 +1,5 @@
-// SHA-256 and the names made from it. Names of leases, calls and tokens are derived, never random, so that a resumed
-// run makes the same ones; only a run's own id draws on randomness, once.
+// SHA-256 and names derived from it. Names of leases, calls and tokens are derived, never random, so that a resumed
+// run makes the same names; only a run's own id is random.
 #pragma once
 
 #include <array>

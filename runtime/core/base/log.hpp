@@ -1,5 +1,5 @@
-// The log: one sink per runtime, no global. Messages are single lines; secrets are removed by the caller's types
-// (base/secret.hpp) before they get here. Thread-safe when the sink is.
+// The log: one sink per runtime, no global. Messages are single lines; callers remove secrets before they log
+// (net/redact.hpp). Thread-safe when the sink is.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// NoticeSpec: where a machine asks whether it will be taken away, and how the answer says so. A provider's driver makes
-// it, the first boot writes it into machine.json ("notice"), and the agent there asks: an agent knows no cloud.
+// NoticeSpec: how a machine asks its cloud whether it will be preempted, and how to read the answer. A driver makes
+// it, the first boot writes it into machine.json ("notice"), and the agent uses it: agents know no clouds.
 // A plain value without secrets.
 #pragma once
 
@@ -11,18 +11,19 @@
 namespace rille {
 
 struct NoticeSpec {
-  std::string url;            // "": nobody is asked
-  std::string header, value;  // that every question bears
-  // Where a token is PUT for, the header of that which says for how long, and the header that bears it; "": none.
+  std::string url;            // "": there is no such service
+  std::string header, value;  // sent with every request
+  // If the service needs a token: its URL (PUT), the header with the wanted lifetime, the header that carries the
+  // token.
   std::string token_url, lasts_header, token_header;
-  // JSON: the field that names the instant; where there is a `list`, of its first element whose `kind_field` says
-  // `kind`, and one without an instant is due now. "": the answer is text.
+  // JSON answer: `field` holds the instant. With `list`, use the first element whose `kind_field` is `kind`; without
+  // an instant there, preemption is due now. An empty `field` means that the answer is text.
   std::string field, list, kind_field, kind;
-  std::string begins;        // text: it begins so, or says nothing
-  std::int64_t in_s = -1;    // text: that, not when; so long after it was heard. -1: it names the instant
-  std::int64_t ahead_s = 0;  // of the clock by which the instant is told, ahead of UTC
+  std::string begins;        // text answer: a notice starts with this; other answers mean no notice
+  std::int64_t in_s = -1;    // text answer: seconds from answer to preemption; -1: the text is the instant
+  std::int64_t ahead_s = 0;  // how far the cloud's clock is ahead of UTC
 
-  Value to_value() const;  // of "": null
+  Value to_value() const;  // null if url is empty
   static NoticeSpec from_value(const Value& value);
 };
 

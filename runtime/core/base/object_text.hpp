@@ -1,5 +1,5 @@
-// The JSON text of an object, written member by member: for rows that are written by the thousand, where a Value would
-// be most of the work. With the keys in their order it is the text of Value::to_json(). Keys are plain words.
+// Writes the JSON text of an object member by member, for rows written by the thousand, where building a Value would
+// dominate. With keys in ascending order the text equals Value::to_json(). Keys are plain words.
 #pragma once
 
 #include <charconv>
@@ -14,7 +14,7 @@ namespace rille {
 class ObjectText {
  public:
   ObjectText() {
-    text_.reserve(480);  // of a request; the others are shorter
+    text_.reserve(480);  // enough for a request, the longest of the rows
     text_ = '{';
   }
 
@@ -33,7 +33,7 @@ class ObjectText {
 
  private:
   void put(std::int64_t n) {
-    constexpr std::int64_t exact = std::int64_t{1} << 53;  // beyond, a Value's number is another
+    constexpr std::int64_t exact = std::int64_t{1} << 53;  // larger integers round to a double, as in Value
     if (n <= -exact || n >= exact) {
       text_ += Value(n).to_json();
       return;

@@ -1,5 +1,5 @@
-// An object whose keys are set in their order: each member is made where it stays. Value::set moves a member twice, and
-// looks where it belongs; what is told of each lease is large, and told thrice.
+// Builds an object from keys given in ascending order, without moving members. Value::set moves each member twice and
+// searches for its position; the record of a lease is large and is written three times.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace rille {
 
 class ObjectValue {
  public:
-  // The key is none of those before. Behind them all it takes least.
+  // `key` must be greater than all earlier keys: insertion at the end is the cheapest.
   template <class T>
   ObjectValue& set(const char* key, T&& value) {
     members_.emplace_hint(members_.end(), key, std::forward<T>(value));

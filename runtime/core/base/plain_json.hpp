@@ -1,5 +1,5 @@
-// JSON that others wrote and in which a key may be anything, such as a vocabulary: keys that begin with '$' are taken
-// as they stand, where Value::from_json reads its own escapes ("$$" is "$", {"$num":"nan"} a number).
+// Parses foreign JSON in which a key may be any text, such as a vocabulary. Keys that begin with '$' are kept as
+// written, where Value::from_json treats them as escapes ("$$" is "$", {"$num":"nan"} a number).
 #pragma once
 
 #include <string_view>

@@ -1,11 +1,11 @@
-// What the journal says of a run. Leases know no more of it than this.
+// The states of a run in the journal. Leases use only this.
 #pragma once
 
 #include <string_view>
 
 namespace rille {
 
-// Nothing goes on with it any more. `removed`: a person has removed its record; what it has cost stays.
+// The run never continues. `removed`: its record was deleted by a user; its costs are kept.
 inline bool run_has_ended(std::string_view state) {
   return state == "done" || state == "failed" || state == "cancelled" || state == "removed";
 }

@@ -80,11 +80,11 @@ std::string format_utc(std::int64_t wall_us) {
     time_t number = std::numeric_limits<time_t>::min();
     char text[21] = "0000-00-00T00:00:00Z";
   };
-  // Most are of a day that was shown before, or of the next, as a lease's end is; and gmtime_r takes as long as all the
-  // rest of an event's text.
+  // Caches the date: most instants fall on a recent day or the next (the end of a lease), and gmtime_r takes as long as
+  // the rest of an event's text.
   thread_local Day days[4];
   const time_t seconds = wall_us / 1'000'000, number = seconds / day_s - (seconds % day_s < 0 ? 1 : 0);
-  // Digit by digit: a format string of six numbers takes 4,000 instructions, and each event has such times.
+  // Digit by digit: fmt::format of six numbers takes 4,000 instructions, and each event has several times.
   const auto put = [](char* end, int n) {
     for (; n > 0; n /= 10) *--end = static_cast<char>('0' + n % 10);
   };
@@ -112,7 +112,8 @@ Result<std::int64_t> parse_utc(std::string_view text) {
   int used = 0;
   const std::string copy(text);
   const auto wrong = [&] {
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no time in UTC", text), "as in 2026-11-21T02:03:04Z");
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not a time in UTC", text),
+                      "write it as 2026-11-21T02:03:04Z");
   };
   if (std::sscanf(copy.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
                   &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6)

@@ -1,5 +1,5 @@
 // Instants, durations and the clock. Wall time is for people, deadlines across machines and the journal; monotonic time
-// is for timeouts. A Clock is handed in, so that tests and the simulated cloud can turn it.
+// is for timeouts. A Clock is passed in, so that tests and the simulated cloud can control time.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ Result<std::int64_t> parse_duration_ms(std::string_view text);
 std::string format_duration_ms(std::int64_t ms);
 // 2026-11-21T02:03:04Z
 std::string format_utc(std::int64_t wall_us);
-// The same back, also with a fraction of a second or +00:00; invalid: anything else.
+// The inverse; also accepts a fraction of a second and +00:00. invalid: any other text.
 Result<std::int64_t> parse_utc(std::string_view text);
 
 }  // namespace rille

@@ -3,7 +3,7 @@
 // The canonical text is JSON with sorted keys and shortest exact doubles, so equal values have equal text and one
 // SHA-256. Three things JSON lacks are written as one-key objects: {"$num":"nan"|"inf"|"-inf"},
 // {"$bytes":"<base64>"} for strings that are not UTF-8, and {"$map":[[key,value],...]} for objects whose keys are
-// numbers or booleans. A real key that begins with '$' is written with one more '$'.
+// numbers or booleans. A real key that begins with '$' gets one more '$'.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Value {
  public:
   using Array = std::vector<Value>;
   using Object = std::map<std::string, Value, std::less<>>;
-  using Pairs = std::vector<std::pair<Value, Value>>;  // keys: number or boolean or string; sorted by the writer
+  using Pairs = std::vector<std::pair<Value, Value>>;  // keys: number, boolean or string; sorted when written
   struct Map {
     Pairs pairs;
   };
@@ -51,11 +51,11 @@ class Value {
   Array* as_array() { return std::get_if<Array>(&data_); }
   Object* as_object() { return std::get_if<Object>(&data_); }
 
-  // The member of an object, or a null Value. Never fails.
+  // The member of an object, or a null Value.
   const Value& operator[](std::string_view key) const;
-  // Sets a member; a value that is no object becomes one.
+  // Sets a member. A value that is not an object becomes one.
   Value& set(std::string key, Value value);
-  // Readers with a default, for members that may be missing or of another type.
+  // Readers with a default, for members that are missing or of another type.
   std::string text(std::string_view key, std::string_view otherwise = {}) const;
   double number(std::string_view key, double otherwise = 0) const;
   std::int64_t integer(std::string_view key, std::int64_t otherwise = 0) const;
@@ -71,7 +71,7 @@ class Value {
   std::variant<std::monostate, bool, double, std::string, Array, Object, Map> data_;
 };
 
-// Errors cross edges and rest in the journal as objects; empty fields are left out.
+// Errors are stored in the journal and cross edges as objects; empty fields are left out.
 Value error_to_value(const Error& error);
 Error error_from_value(const Value& value);
 

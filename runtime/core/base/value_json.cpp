@@ -33,7 +33,7 @@ void write_text(Writer& out, const std::string& s) {
   out.EndObject();
 }
 
-bool is_whole(double n) {  // and exact, and not -0
+bool is_whole(double n) {  // exact and not -0
   return std::fabs(n) < 9007199254740992.0 && n == static_cast<double>(static_cast<std::int64_t>(n)) &&
          !(n == 0 && std::signbit(n));
 }
@@ -104,7 +104,7 @@ void write(Writer& out, const Value& v) {
   }
 }
 
-// Turns a one-key object with an escape back into what it stands for.
+// Replaces a one-key object that is an escape by the value it encodes.
 Result<Value> unescape(Value::Object object) {
   if (object.size() == 1) {
     auto& [key, inner] = *object.begin();
