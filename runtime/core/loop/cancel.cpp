@@ -24,7 +24,7 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
     return registration;
   }
   registration.slot_ = std::make_shared<Registration::Slot>(Registration::Slot{std::move(callback)});
-  // Swept when as many have come as were alive after the last sweep: constant time each, over all.
+  // Sweeping when the list has doubled makes registration amortized constant time.
   if (state_->slots.size() >= state_->sweep_at) {
     state_->slots.remove_if([](const auto& slot) { return slot.expired(); });
     state_->sweep_at = 2 * state_->slots.size() + 16;
@@ -47,7 +47,7 @@ void CancelToken::State::cancel(Error why) {
 }
 
 CancelSource::CancelSource(const CancelToken& parent) : CancelSource() {
-  // Weak: a child that is gone is not kept by its parent.
+  // Weak: the parent does not keep a dropped child alive.
   from_parent_ = parent.on_cancel([weak = std::weak_ptr(state_)](const Error& why) {
     if (auto state = weak.lock()) state->cancel(why);
   });

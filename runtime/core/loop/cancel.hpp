@@ -1,7 +1,7 @@
-// Cancellation. A CancelSource decides, CancelTokens are handed down and looked at; a child source is cancelled with
-// its parent and may be cancelled alone. Callbacks run at once, on the loop thread, in the order in which they were
-// added.
-// A default-made token is never cancelled. Loop thread only.
+// Cancellation. A CancelSource requests it; CancelTokens are passed down and checked. Cancelling a source cancels its
+// child sources; a child may also be cancelled alone. Callbacks run at once, on the loop thread, in the order of
+// their registration.
+// A default-constructed token is never cancelled. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class CancelToken {
   CancelToken() = default;
   bool cancelled() const { return state_ && state_->reason.has_value(); }
   const Error& reason() const { return *state_->reason; }  // only when cancelled()
-  // Calls back when cancelled; at once, before this returns, when it already is.
+  // Calls back on cancellation; before this returns if the token is already cancelled.
   [[nodiscard]] Registration on_cancel(std::function<void(const Error&)> callback) const;
 
  private:
@@ -55,7 +55,7 @@ class CancelSource {
   explicit CancelSource(const CancelToken& parent);
   CancelToken token() const { return CancelToken(state_); }
   bool cancelled() const { return state_->reason.has_value(); }
-  void cancel(Error reason);  // the first reason stays
+  void cancel(Error reason);  // later reasons are ignored
 
  private:
   std::shared_ptr<CancelToken::State> state_;

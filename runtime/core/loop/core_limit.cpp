@@ -9,8 +9,8 @@ rlimit before{};
 bool lowered = false;
 }  // namespace
 
-// Only the limit: PR_SET_DUMPABLE would also hide /proc/PID from others of the same user, and by what stands there
-// (a mark in the environment) an agent's processes are found and ended.
+// Lowers only the limit: PR_SET_DUMPABLE would also hide /proc/PID from other processes of the user, and an agent's
+// processes are found by their environment there.
 void keep_no_core() {
   if (lowered || getrlimit(RLIMIT_CORE, &before) != 0 || before.rlim_cur == 0) return;
   const rlimit none{0, before.rlim_max};

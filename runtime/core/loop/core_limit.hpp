@@ -1,10 +1,10 @@
-// No core dump of a process with keys in its memory: a core is a file, or is handed to a program that keeps it, and
-// whoever reads it has the keys. Programs that are started (spawn.hpp) get the limit back that was there before.
+// Disables core dumps of a process with keys in its memory: a core file, or a program that collects cores, would expose
+// the keys. Programs that we start (spawn.hpp) get the original limit back.
 #pragma once
 
 namespace rille {
 
-void keep_no_core();        // of this process, from now on; for main programs, before they start threads
-void restore_core_limit();  // in a child, between vfork and exec: system calls only
+void keep_no_core();        // this process, from now on; main programs call it before they start threads
+void restore_core_limit();  // in a child, between vfork and exec: makes system calls only
 
 }  // namespace rille

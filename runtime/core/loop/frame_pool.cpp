@@ -31,7 +31,7 @@ struct Pool {
   }
 };
 
-// Plain pointers, so that a frame that ends after its thread's pool (a static's) finds none.
+// Plain pointers: a frame freed after its thread's pool (by a static's destructor) finds null.
 thread_local Pool* pool = nullptr;
 thread_local bool ended = false;
 

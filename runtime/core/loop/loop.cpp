@@ -12,9 +12,9 @@
 namespace rille {
 
 namespace {
-constexpr std::int64_t look_ns = 100'000;  // then I/O has its chance
+constexpr std::int64_t look_ns = 100'000;  // then poll for I/O
 constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
-constexpr std::int64_t many = 16;  // posts that are expected
+constexpr std::int64_t many = 16;  // expected posts
 constexpr int vain_looks_max = 8;
 }  // namespace
 
@@ -28,7 +28,7 @@ struct Loop::Spawned {
       std::suspend_always initial_suspend() noexcept { return {}; }
       std::suspend_always final_suspend() noexcept { return {}; }
       void return_void() {}
-      void unhandled_exception() { std::terminate(); }  // tasks carry errors as values; this is a bug or no memory
+      void unhandled_exception() { std::terminate(); }  // tasks carry errors as values: this is a bug or no memory
     };
     std::coroutine_handle<promise_type> handle;
   };
@@ -36,7 +36,7 @@ struct Loop::Spawned {
 
   static Root run(Spawned* self) {
     co_await std::move(self->task);
-    // The coroutine cannot destroy itself while it runs: the loop does.
+    // A running coroutine cannot destroy itself: the loop destroys it later.
     self->loop.post([self] {
       self->loop.spawned_.erase(self);
       delete self;
@@ -61,7 +61,7 @@ Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
   uv_poll_start(&loop->wake_, UV_READABLE, [](uv_poll_t* p, int, int) {
     auto* self = static_cast<Loop*>(p->data);
     std::uint64_t wakes = 0;
-    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);  // before the posts are taken: a later one wakes again
+    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);  // before take_posts: a later post wakes again
     self->take_posts();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
@@ -98,14 +98,14 @@ void Loop::post(std::function<void()> fn) {
   ready_.push_back(std::move(fn));
 }
 
-// Not by uv_async_send: on a machine whose cores are all busy, the loop wakes up on the core of the thread that sends,
-// in the middle of the sending, and then spins for 50 us for it to go on. For the same reason the lock is left first.
+// Not uv_async_send: on a machine with all cores busy, the loop would wake on the sender's core in the middle of the
+// send and then spin 50 us for the sender. For the same reason the lock is released first.
 void Loop::post_from_thread(std::function<void()> fn) {
   {
     std::lock_guard lock(mutex_);
     from_threads_.push_back(std::move(fn));
     if (looks_out_.exchange(false, std::memory_order_release)) return;
-    if (from_threads_.size() > 1) return;  // who posted the first wakes it
+    if (from_threads_.size() > 1) return;  // the first poster wakes the loop
     waking_.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t one = 1;
@@ -123,10 +123,10 @@ void Loop::take_posts() {
   for (auto& fn : arrived) post(std::move(fn));
 }
 
-// A commit on a quick disk is answered sooner than a sleeping thread would wake up. Where answers take longer, or other
-// processes keep the writer from running, the loop looks out more and more seldom. For many it looks longer: the kernel
-// draws a thread that it wakes to the processor of the waker, where the two would take turns. True: it has not looked
-// long enough yet, and should not sleep.
+// Spins for a thread's post before sleeping. A commit on a fast disk is answered sooner than a sleeping thread wakes.
+// Where answers take longer, or other processes delay the writer, failed spins make spinning rarer. With many expected
+// posts it spins longer: the kernel moves a woken thread to the waker's core, where the two would take turns. Returns
+// true while the loop should not sleep yet.
 bool Loop::look_out() {
   static const bool alone = std::thread::hardware_concurrency() < 2;
   if (alone || (looks_later_ > 0 && looks_later_--)) return false;
@@ -138,7 +138,7 @@ bool Loop::look_out() {
   std::int64_t now = begin;
   for (int n = 1; looks_out_.load(std::memory_order_acquire) && now - begin < look_ns; ++n) {
     for (int i = 0; i < 8; ++i) __builtin_ia32_pause();
-    if (n % 32 == 0) sched_yield();  // whoever has work to do comes first; mostly nobody
+    if (n % 32 == 0) sched_yield();  // let other runnable threads go first
     now = clock_.monotonic_ns();
   }
   const bool in_vain = looks_out_.load(std::memory_order_acquire);
@@ -158,7 +158,7 @@ void Loop::spawn(Task<void> task) {
   s->root.resume();
 }
 
-// Runs what is queued now; what that queues runs in the next turn, after I/O has had its chance.
+// Runs the queued callbacks. Callbacks queued meanwhile run in the next turn, after I/O.
 void Loop::drain() {
   std::deque<std::function<void()>> batch;
   batch.swap(ready_);
@@ -175,8 +175,8 @@ void Loop::run_until(const std::function<bool()>& done) {
       return;
     }
     const bool stay = ready_.empty() && expected_ > 0 && !virtual_ && look_out();
-    // The async handle is unreferenced, so an otherwise empty loop would not block: a waiting thread job or a
-    // thread's post must still be able to wake it.
+    // The wake-up handle is unreferenced otherwise, and an empty loop would not block: a thread job or a thread's post
+    // must be able to wake it.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, ready_.empty() && !stay ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
@@ -187,7 +187,7 @@ bool Loop::turn(int budget_ms) {
   std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
   do {
     drain();
-    // Referenced, since uv_run does not even poll a loop that has nothing else: a thread's post would never arrive.
+    // Referenced, because uv_run does not poll a loop without active handles and would miss a thread's post.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
@@ -197,7 +197,7 @@ bool Loop::turn(int budget_ms) {
 }
 
 namespace {
-// libuv adds descriptors to the kernel's set when it polls next; until then poll_fd does not tell of them.
+// libuv registers descriptors with epoll at its next poll; until then poll_fd does not report them.
 bool unregistered_watchers(const uv_loop_t& uv) {
 #if UV_VERSION_HEX >= ((1 << 16) | (46 << 8))
   return uv.watcher_queue.next != &uv.watcher_queue;
@@ -219,14 +219,14 @@ int Loop::poll_timeout_ms() {
 struct Timer::Handle {
   uv_timer_t timer{};
   std::function<void()> fn;
-  VirtualTime* time = nullptr;  // then the uv_timer_t is not used
+  VirtualTime* time = nullptr;  // set: virtual time, the uv_timer_t is unused
   VirtualTime::Key key;
 };
 
 Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn), {}, {}}) {
   if (VirtualTime* time = loop.virtual_time()) {
     handle_->time = time;
-    // Moved out first: the callback may destroy its Timer.
+    // Moved out first, because the callback may destroy its Timer.
     handle_->key = time->add(ms, [h = handle_] {
       if (auto call = std::move(h->fn)) call();
     });
@@ -258,7 +258,7 @@ Timer::~Timer() {
 
 Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {
   Future<Result<>> done(loop);
-  // Both end before it does. A copy of it in each would be an allocation in each.
+  // Both callbacks end before `done`; copies of it would cost an allocation each.
   auto registration = token.on_cancel([&done](const Error& why) { done.set(why); });
   Timer timer(loop, ms, [&done] { done.set(success()); });
   co_return co_await done;

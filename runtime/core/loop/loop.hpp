@@ -1,6 +1,6 @@
-// Loop: one libuv loop, the heart of a runtime. Everything in a runtime happens on the thread that turns its Loop,
-// except post_from_thread and thread jobs. Completions never resume a waiter from inside a callback: they queue it,
-// and the loop drains the queue after (so a waiter never finds a half-changed object on the stack below it).
+// Loop: one libuv loop per runtime. Everything in a runtime happens on the thread that turns its Loop, except
+// post_from_thread and thread jobs. A completion never resumes a waiter inside a callback: it queues the waiter, and
+// the loop drains the queue later, so that no waiter runs above a half-changed object on the stack.
 // The loop installs no signal handler and raises no SIGPIPE.
 // A loop with virtual time never waits for a timer: see virtual_time.hpp.
 #pragma once
@@ -28,7 +28,7 @@ class Loop {
  public:
   static Result<std::unique_ptr<Loop>> create(const Clock& clock = system_clock());
   static Result<std::unique_ptr<Loop>> create_virtual(VirtualTime& time);
-  ~Loop();  // spawned tasks must have ended or been abandoned: their coroutines are destroyed
+  ~Loop();  // destroys the coroutines of unfinished tasks
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
@@ -41,26 +41,26 @@ class Loop {
     post([waiter] { waiter.resume(); });
   }
   void post_from_thread(std::function<void()> fn);  // any thread; wakes the loop
-  // A thread will post something that the loop's own handles do not tell of: virtual time waits for it.
+  // Announces a post from a thread that no handle of the loop tracks, so that virtual time waits for it.
   void expect() { ++expected_; }
   void arrived() { --expected_; }
-  // Of thread_job: libuv's threads touch the loop at their end, so it waits for them at its own.
+  // For thread_job: libuv's threads touch the loop when they finish, so ~Loop waits for them.
   void job_began() { ++jobs_; }
   void job_ended() { --jobs_; }
 
-  // Starts a task that nobody awaits. It is kept until it ends or the loop is destroyed.
+  // Starts a task without awaiting it. The loop owns it until it ends or the loop is destroyed.
   void spawn(Task<void> task);
 
-  // Destroys the coroutines of all spawned tasks where they stand. For an owner that ends before the loop does.
+  // Destroys the coroutines of all spawned tasks at their current suspension. For an owner that ends before the loop.
   void abandon_tasks();
 
   // Turns until `done` holds. Blocks in poll when there is nothing to do. With virtual time it also returns when
-  // nothing can happen any more.
+  // no event remains.
   void run_until(const std::function<bool()>& done);
-  // For hosts that drive the loop: does what is ready, at most about budget_ms; never blocks. True while work remains.
+  // For hosts that drive the loop: runs what is ready for about budget_ms; never blocks. True while work remains.
   bool turn(int budget_ms);
   int poll_fd() const { return uv_backend_fd(&uv_); }
-  int poll_timeout_ms();  // 0: turn at once; -1: only the fd
+  int poll_timeout_ms();  // 0: turn at once; -1: wait for the fd only
   VirtualTime* virtual_time() { return virtual_; }
 
  private:
@@ -73,20 +73,20 @@ class Loop {
   struct Spawned;
   const Clock& clock_;
   VirtualTime* virtual_ = nullptr;
-  std::int64_t expected_ = 0;  // posts of threads
+  std::int64_t expected_ = 0;  // announced posts of threads
   std::int64_t jobs_ = 0;
   uv_loop_t uv_{};
   bool initialized_ = false;
-  int wake_fd_ = -1;  // a thread's post counts it up, where the loop may sleep
+  int wake_fd_ = -1;  // eventfd that wakes a sleeping loop after a thread's post
   uv_poll_t wake_{};
   uv_idle_t spin_{};  // active while the queue is not empty, so that poll does not block
   std::deque<std::function<void()>> ready_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards from_threads_
   std::vector<std::function<void()>> from_threads_;
-  std::atomic<bool> looks_out_{false};       // the loop looks for a post: no need to wake it
-  std::atomic<int> waking_{0};               // threads between a post and their last touch of the loop
-  std::int64_t looked_ns_ = 0;               // the loop's, as the next: since it began to look, or found a post
-  int looks_in_vain_ = 0, looks_later_ = 0;  // in a row; turns until it looks again
+  std::atomic<bool> looks_out_{false};       // the loop spins for a post: no need to wake it
+  std::atomic<int> waking_{0};               // threads between queueing a post and their last access to the loop
+  std::int64_t looked_ns_ = 0;               // loop thread only: start of the spin, or the last post found
+  int looks_in_vain_ = 0, looks_later_ = 0;  // loop thread only: failed spins in a row; turns until the next
   std::unordered_set<Spawned*> spawned_;
 };
 
@@ -101,7 +101,7 @@ class Future {
     if (state_->value) return;
     state_->value.emplace(std::move(value));
     if (state_->waiter) {
-      // The state keeps the waiter's handle until it runs, so that a destroyed waiter is forgotten.
+      // The state holds the handle until it resumes, so that a waiter destroyed in between is never resumed.
       state_->loop.post([state = state_] {
         if (auto h = std::exchange(state->waiter, {})) h.resume();
       });
@@ -129,11 +129,11 @@ class Future {
   std::shared_ptr<State> state_;
 };
 
-// Waits until `ms` from now. cancelled: with the token's reason.
+// Sleeps for `ms`. cancelled: with the token's reason.
 Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token = {});
 
-// Runs `task` with a child token that is cancelled after `ms`: the task then ends with `timeout` naming `what`.
-// The task is expected to heed its token; this does not abandon it.
+// Runs `fn` with a child token that is cancelled with a `timeout` error naming `what` after `ms`.
+// The task must heed its token: it is not abandoned.
 template <class Fn>
 auto with_deadline(Loop& loop, std::int64_t ms, CancelToken parent, std::string what, Fn fn)
     -> decltype(fn(std::declval<CancelToken>()));

@@ -1,6 +1,6 @@
-// Keeps SIGPIPE from this thread while something may write to a closed pipe or socket that knows no MSG_NOSIGNAL (a
-// pipe;
-// libcurl and OpenSSL inside), and eats the one that was raised. The library changes no signal's disposition.
+// Blocks SIGPIPE in this thread while code writes to a pipe or socket without MSG_NOSIGNAL (libcurl and OpenSSL
+// do), and discards a SIGPIPE raised meanwhile. The signal's disposition is not
+// changed.
 #pragma once
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-// Finding and ending processes that are nobody's child any more. A process is known by its id together with its start
-// time, and is signalled through a pidfd, so that a reused id is never hit. Linux (/proc). Any thread; these calls
+// Finds and ends processes that are no longer our children. A process is identified by its id and its start time, and
+// signalled through a pidfd, so that a reused id is never hit. Linux (/proc). Any thread; these calls
 // block.
 #pragma once
 
@@ -15,35 +15,35 @@
 
 namespace rille {
 
-// In clock ticks since boot; nothing when there is no such process or it is a zombie.
+// Clock ticks since boot; empty when there is no such process or it is a zombie.
 std::optional<std::uint64_t> process_start_time(pid_t pid);
 
 struct ProcessId {
   pid_t pid = 0;
-  std::uint64_t start_time = 0;  // as process_start_time gives it
+  std::uint64_t start_time = 0;  // from process_start_time
   bool operator==(const ProcessId&) const = default;
 };
 
 struct ProcessMatch {
-  std::vector<pid_t> roots;           // these and all beneath them
-  std::string environment_entry;      // "NAME=value": all that were started with it; "" for none
-  bool roots_too = true;              // false: only what is beneath the roots
-  std::vector<ProcessId> known = {};  // these, as long as they are the same processes, and all beneath them
+  std::vector<pid_t> roots;           // these processes and their descendants
+  std::string environment_entry;      // "NAME=value": all processes started with it; "": none
+  bool roots_too = true;              // false: only the descendants
+  std::vector<ProcessId> known = {};  // these, while id and start time still match, and their descendants
 };
 
-// Never the calling process.
+// Excludes the calling process.
 std::vector<pid_t> find_processes(const ProcessMatch& match);
 std::vector<ProcessId> identify_processes(const ProcessMatch& match);
 
-// A list to keep in a file, for the one who comes after a crash. What another boot of the machine wrote, or what is
-// damaged, reads as less or nothing.
+// A list to store in a file, for recovery after a crash. decode_processes drops entries of another boot and
+// damaged lines.
 std::string encode_processes(const std::vector<ProcessId>& processes);
 std::vector<ProcessId> decode_processes(std::string_view text);
 
-// SIGKILLs what matches until nothing does, however fast it forks. state: some are left after limit_ms (named).
+// SIGKILLs all matching processes until none is left, even if they fork. state: some are left after limit_ms (named).
 Result<> kill_processes(const ProcessMatch& match, std::int64_t limit_ms);
 
-// Asks one process (pid and start time) to end, waits at most grace_ms. True when it is gone.
+// Signals one process (pid and start time) and waits at most grace_ms. True when it is gone.
 bool end_process(pid_t pid, std::uint64_t start_time, int signal, std::int64_t grace_ms);
 
 }  // namespace rille

@@ -38,7 +38,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// As execvp does, but in the child's PATH: ours must not be changed for it, not even for a moment.
+// As execvp does, but with the child's PATH: ours must not change, not even briefly.
 std::string find_program(const std::string& name, const std::vector<std::string>& env) {
   if (name.find('/') != std::string::npos) return name;
   std::string path = "/bin:/usr/bin";
@@ -58,15 +58,15 @@ struct Plan {
   const char* program;
   char *const *argv, *const *env;
   const Spawn* what;
-  int* moved;  // room for as many numbers as `files`
+  int* moved;  // scratch space, one number per entry of `files`
   pid_t parent;
-  int report[2];  // a pipe: the child's errno, or its end once it has become the program
+  int report[2];  // a pipe: carries the child's errno, or ends when exec succeeds
 };
 
-constexpr int moved_from = 10;  // above the numbers that children are given
+constexpr int moved_from = 10;  // above the numbers given to children
 
-// Between vfork and exec: system calls only, and nothing of ours may change but the plan. What went wrong comes back
-// through a pipe, since under TSan a vfork is a fork. A real one returns when there is nothing to wait for any more.
+// Runs between vfork and exec: makes system calls only and changes nothing of the parent but the plan. Errors return
+// through a pipe, since TSan turns vfork into fork. A real vfork returns after the exec, so the pipe is ready then.
 #ifdef __SANITIZE_THREAD__
 constexpr int report_flags = O_CLOEXEC;
 #else
@@ -86,10 +86,10 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   if (what.session) setsid();
   if (what.die_with_us) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != plan.parent) _exit(127);  // it ended before the line above
+    if (getppid() != plan.parent) _exit(127);  // the parent ended before prctl
   }
   if (!what.directory.empty() && chdir(what.directory.c_str()) < 0) fail();
-  // Out of the way of the children's numbers first: any of ours may have such a number.
+  // First move our descriptors above the children's numbers, since the two ranges may overlap.
   if (int moved = fcntl(report, F_DUPFD_CLOEXEC, moved_from); moved >= 0) report = moved;
   else fail();
   for (std::size_t i = 0; i < what.files.size(); ++i)
@@ -110,7 +110,7 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   return pid;
 }
 
-// Its errno, or 0 once it is the program.
+// The child's errno, or 0 after a successful exec.
 int wait_for_exec(const Plan& plan) {
   int failed = 0;
   ssize_t n;
@@ -128,7 +128,7 @@ Result<pid_t> spawn(const Spawn& what) {
   std::string program = find_program(argv[0], env);
   Plan plan{program.c_str(), argv_p.data(), env_p.data(), &what, moved.data(), getpid(), {-1, -1}};
   if (pipe2(plan.report, report_flags) < 0) return errno_error("start", argv[0], errno);
-  // A handler of the host's must not run in the child, which shares our memory.
+  // A signal handler of the host must not run in the child, which shares our memory.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -149,9 +149,8 @@ Result<pid_t> spawn(const Spawn& what) {
 
 Error stolen_child(pid_t pid) {
   return make_error(ErrorKind::state,
-                    "how process " + std::to_string(pid) +
-                        " has ended is not known: this program "
-                        "ignores SIGCHLD, or has waited for a child that is not its own",
+                    "the exit status of process " + std::to_string(pid) +
+                        " is unknown: this program ignores SIGCHLD, or waited for a child of another component",
                     "leave SIGCHLD at its default, or wait for children by their ids");
 }
 

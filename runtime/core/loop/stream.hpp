@@ -1,6 +1,6 @@
 // Stream: a byte stream over a socket, a pipe or a terminal, without SIGPIPE. One reader and one writer at a time.
-// read gives 0 at the end. After a write error every write fails. Destroying it closes the descriptor.
-// Listener: a Unix-domain socket that accepts streams. Loop thread only.
+// read returns 0 at the end. After a write error every write fails. The destructor closes the descriptor.
+// Listener: accepts streams at a Unix-domain socket. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace rille {
 
 class Stream {
  public:
-  // Takes over fd, which becomes non-blocking.
+  // Takes ownership of fd and makes it non-blocking.
   static Result<std::unique_ptr<Stream>> adopt(Loop& loop, int fd);
   static Async<std::unique_ptr<Stream>> connect_unix(Loop& loop, std::string path);
   ~Stream();
@@ -22,9 +22,9 @@ class Stream {
 
   // At most `size` bytes; 0 at the end of the stream. cancelled: with the token's reason.
   Async<std::size_t> read(char* out, std::size_t size, CancelToken token = {});
-  // All bytes, or an error. The bytes must live until it ends.
+  // Writes all bytes or fails. The bytes must live until it ends.
   Async<> write(std::string_view bytes, CancelToken token = {});
-  void shutdown_write();  // the peer reads the end
+  void shutdown_write();  // the peer reads the end of the stream
   int fd() const { return fd_; }
 
  private:

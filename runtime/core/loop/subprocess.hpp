@@ -1,7 +1,7 @@
-// Subprocess: a child process followed through a pidfd, so that no SIGCHLD handler is needed and no other process
-// can be hit by a reused id. Its standard input and output are one socket pair each (never a SIGPIPE); standard
-// error is its own stream, a file, or inherited. Destroying a Subprocess does not end the child unless kill_on_drop
-// is set; a detached child (its own session) outlives us and is adopted by init.
+// Subprocess: a child process tracked by a pidfd, so that no SIGCHLD handler is needed and a reused id is never
+// hit. Standard input and output are one socket pair each (no SIGPIPE); standard error is a stream of its own,
+// a file, or inherited. Destroying a Subprocess ends the child only with kill_on_drop; a detached child (in its
+// own session) outlives us and is adopted by init.
 // Loop thread only.
 #pragma once
 
@@ -19,9 +19,9 @@ namespace rille {
 struct SubprocessOptions {
   std::vector<std::string> argv;                         // argv[0] is looked up in PATH
   std::vector<std::pair<std::string, std::string>> env;  // added to the inherited environment
-  std::vector<std::string> without;                      // names that are not inherited
-  std::string directory;                                 // "" = ours
-  bool detached = false;                                 // own session
+  std::vector<std::string> without;                      // variables to remove
+  std::string directory;                                 // "": ours
+  bool detached = false;                                 // start a new session
   bool kill_on_drop = false;                             // SIGKILL when the Subprocess is destroyed
   enum class Output { stream, null, inherit, file };
   Output in = Output::null;  // stream, null or inherit
@@ -50,9 +50,9 @@ class Subprocess {
   Stream* err() { return err_.get(); }
   void close_in() { in_.reset(); }
 
-  // Resolves when the child has ended; may be called again. Cancelling stops waiting only.
+  // Resolves when the child has ended; may be called again. Cancelling only stops the wait.
   Async<ExitStatus> wait(CancelToken token = {});
-  Result<> signal(int number);  // to the child; success when it has ended already
+  Result<> signal(int number);  // succeeds too if the child has ended
 
  private:
   Subprocess(Loop& loop, pid_t pid, bool kill_on_drop) : loop_(loop), pid_(pid), kill_on_drop_(kill_on_drop) {}

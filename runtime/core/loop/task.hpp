@@ -1,10 +1,10 @@
 // Task<T>: a lazily started C++20 coroutine; the runtime's unit of asynchronous work. A Task has one owner; awaiting it
-// starts it and gives its value; destroying it destroys a suspended coroutine and all that it owns. Errors are values
-// (Task<Result<T>>, spelt Async<T>); an exception that escapes (std::bad_alloc) is rethrown to the awaiter.
+// starts it and yields its value; destroying it destroys a suspended coroutine and all that it owns. Errors are values
+// (Task<Result<T>>, alias Async<T>); an exception that escapes (std::bad_alloc) is rethrown to the awaiter.
 // Loop thread only. Frames come from frame_pool.hpp.
 //
 // GCC 12: an aggregate made with braces inside a co_await expression, or by a default argument of `{}`, is copied
-// bit by bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are handed to
+// bit by bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are passed to
 // coroutines as temporaries therefore have a constructor, and closures are named (std::function) before the co_await
 // expression.
 #pragma once
@@ -22,7 +22,7 @@ namespace rille {
 template <class T = void>
 class Task;
 
-// Async<T> is what nearly every function that waits returns.
+// The return type of nearly every function that waits.
 template <class T = void>
 using Async = Task<Result<T>>;
 

@@ -1,6 +1,6 @@
-// Work that blocks (disk, DNS, compression) runs on libuv's thread pool; the awaiting task goes on when it is done.
-// The function must not touch loop-thread objects, nor the frame of whoever waits, which may be gone before it is done:
-// it captures by value. Cancelling waits for a job that has begun: threads are not killed.
+// Runs blocking work (disk, DNS, compression) on libuv's thread pool and resumes the awaiting task when it is done.
+// The function must not touch loop-thread objects or the waiter's frame, which may be destroyed before the job ends:
+// capture by value. Cancelling waits for a job that has begun: threads are not killed.
 #pragma once
 
 #include <exception>
@@ -41,7 +41,7 @@ auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
           result.emplace(fn());
         } catch (const std::bad_alloc&) {
           result.emplace(make_error(ErrorKind::memory, "out of memory"));
-        } catch (const std::exception& e) {  // it must not end the process
+        } catch (const std::exception& e) {  // must not end the process
           result.emplace(make_error(ErrorKind::internal, e.what()));
         }
       }

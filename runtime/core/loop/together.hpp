@@ -1,5 +1,5 @@
-// together: several tasks at once, and all their answers, in their order. One that fails or is slow leaves the others
-// alone; with `patience_ms` those that take longer get `timeout`. Loop thread only.
+// together: runs several tasks at once and returns all results in the tasks' order. A failed or slow task does not
+// affect the others; with `patience_ms`, each task that takes longer gets `timeout`. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace rille {
 
 template <class T>
 struct Together {
-  std::string what;                            // for the message when its time is over
-  std::function<Async<T>(CancelToken)> start;  // heeds its token
+  std::string what;                            // for the timeout message
+  std::function<Async<T>(CancelToken)> start;  // must heed its token
 };
 
 template <class T>
