@@ -8,7 +8,7 @@ namespace {
 
 using nvml::Count;
 
-// An older library has only the first version of the memory's struct.
+// Older libraries have only the first version of the memory struct.
 std::int64_t memory_of(const nvml::Functions& f, nvml::Device device) {
   nvml::Memory2 now{};
   now.version = Count(sizeof now) | 2u << 24;

@@ -1,4 +1,4 @@
-// The GPUs of this computer, as NVML lists them. A divided one is given as its instances (MIG). Any thread.
+// The GPUs of this computer, from NVML. A partitioned GPU is listed as its MIG instances. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 namespace rille::telemetry {
 
 struct GpuHere {
-  std::string uuid;               // "GPU-...", "MIG-...": as CUDA_VISIBLE_DEVICES takes it
+  std::string uuid;               // "GPU-...", "MIG-...": valid in CUDA_VISIBLE_DEVICES
   std::string name;               // "NVIDIA H200", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
-  std::int64_t memory_bytes = 0;  // 0: it does not tell
+  std::int64_t memory_bytes = 0;  // 0: unknown
 };
 
-// device: there is no NVML here, or it finds no driver. A card that has fallen off its bus is left out.
+// device: NVML is missing or finds no driver. A GPU that has fallen off the bus is left out.
 Result<std::vector<GpuHere>> gpus_here();
 
 }  // namespace rille::telemetry

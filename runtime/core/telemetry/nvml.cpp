@@ -11,7 +11,7 @@ namespace rille::telemetry::nvml {
 
 namespace {
 
-// The loader's own search first; then where drivers lie when the loader's cache is another system's.
+// The loader's search path first, then the drivers' usual folders, for a loader cache from another system.
 constexpr const char* places[] = {"libnvidia-ml.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                                   "/usr/lib64/libnvidia-ml.so.1",
@@ -28,15 +28,15 @@ Result<void*> open_library() {
     const char* said = ::dlerror();
     return make_error(ErrorKind::device,
                       fmt::format("NVML {}, named by RILLE_NVML, cannot be loaded: {}", named, said ? said : "?"),
-                      "unset RILLE_NVML, or name a library in it");
+                      "unset RILLE_NVML, or let it name an NVML library");
   }
   for (const char* place : places)
     if (void* library = ::dlopen(place, flags)) return library;
   return make_error(ErrorKind::device,
-                    "NVML is not found: libnvidia-ml.so.1 is neither in the loader's folders nor where NVIDIA's driver "
-                    "puts it",
-                    "without it there is no GPU telemetry (dev:telemetry, rille top); all else goes on. It comes with "
-                    "the driver: install that; start a container with docker run --gpus all; RILLE_NVML names a file");
+                    "NVML not found: libnvidia-ml.so.1 is neither on the loader's path nor in the NVIDIA driver's "
+                    "folders",
+                    "GPU telemetry (dev:telemetry, rille top) needs it; everything else works without it. Install the "
+                    "NVIDIA driver; start a container with docker run --gpus all; or set RILLE_NVML to the file");
 }
 
 Result<const Functions*> load_now() {
@@ -52,8 +52,8 @@ Result<const Functions*> load_now() {
       !functions->nvmlErrorString)
     return make_error(ErrorKind::device, "the NVML library is too old", "update the NVIDIA driver");
   if (const Return code = functions->nvmlInit_v2(); code != success)
-    return failure(*functions, "start", code).with_hint("look at nvidia-smi: it asks the same library");
-  return static_cast<const Functions*>(functions.release());  // as the library, for as long as the process
+    return failure(*functions, "start", code).with_hint("run nvidia-smi, which uses the same library");
+  return static_cast<const Functions*>(functions.release());  // never freed: it lives as long as the loaded library
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<const Functions*> load() {
   static std::mutex mutex;
   static const Functions* loaded = nullptr;
   const std::lock_guard lock(mutex);
-  if (!loaded) { RILLE_TRY(loaded, load_now()); }  // a driver may be installed later
+  if (!loaded) { RILLE_TRY(loaded, load_now()); }  // retry: a driver may be installed later
   return loaded;
 }
 

@@ -1,5 +1,5 @@
-// NVML (libnvidia-ml.so.1), found and loaded at run time. Its prototypes are declared here, as its documentation gives
-// them, so that neither a toolkit nor a driver is needed to build. A function that an older library lacks is null.
+// NVML (libnvidia-ml.so.1), found and loaded at run time. Its prototypes are declared here from its documentation, so
+// that building needs neither a toolkit nor a driver. A function missing in an older library is null.
 //
 // Loaded once for the process and never unloaded. RILLE_NVML names another library. Any thread.
 #pragma once
@@ -40,7 +40,7 @@ struct PciInfo {
 };
 struct ProcessInfo {
   Count pid;
-  Large used_bytes;  // ~0: not told
+  Large used_bytes;  // ~0: unknown
   Count gpu_instance, compute_instance;
 };
 struct EventData {
@@ -102,7 +102,7 @@ struct Functions {
   const char* (*nvmlErrorString)(Return) = nullptr;
 };
 
-// device: no library is found, it is too old, or it finds no driver.
+// device: the library is missing or too old, or finds no driver.
 Result<const Functions*> load();
 // "NVML: cannot read the processes: Insufficient Permissions"
 Error failure(const Functions& f, std::string_view doing, Return code);

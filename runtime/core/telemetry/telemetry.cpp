@@ -26,7 +26,7 @@ constexpr Slowdown slowdowns[] = {{0x2, "application_clocks"}, {0x4, "power_cap"
                                   {0x10, "sync_boost"},        {0x20, "thermal"},        {0x40, "hardware_thermal"},
                                   {0x80, "power_brake"},       {0x100, "display_clocks"}};
 
-// Members of a reading. What cannot be read is left out.
+// Collects the members of a reading; leaves out what cannot be read.
 class Reading {
  public:
   Reading(const Functions& f, Device d) : f_(f), d_(d) {}
@@ -96,7 +96,7 @@ class Reading {
     if (!f_.nvmlDeviceGetComputeRunningProcesses_v3 || lost) return;
     Return code;
     while ((code = f_.nvmlDeviceGetComputeRunningProcesses_v3(d_, &n, list.data())) == insufficient_size) {
-      n += 16;  // some may come meanwhile
+      n += 16;  // processes may start meanwhile
       list.resize(n);
     }
     if (code != success) return;
@@ -126,7 +126,7 @@ class Reading {
 Result<GpuTelemetry> GpuTelemetry::open() {
   RILLE_TRY(const auto* functions, load());
   GpuTelemetry t(functions);
-  // Critical errors are told to those who asked before they happen.
+  // NVML reports critical errors only to handles registered before the error.
   const Functions& f = *functions;
   EventSet events = nullptr;
   if (f.nvmlEventSetFree && f.nvmlDeviceRegisterEvents && f.nvmlEventSetWait_v2 && f.nvmlEventSetCreate &&
@@ -134,7 +134,7 @@ Result<GpuTelemetry> GpuTelemetry::open() {
     t.events_ = {events, [&f](EventSet e) { f.nvmlEventSetFree(e); }};
     RILLE_TRY(const auto all, t.cards());
     for (const Card& card : all)
-      if (card.device) (void)f.nvmlDeviceRegisterEvents(card.device, event_xid, events);  // not every card tells them
+      if (card.device) (void)f.nvmlDeviceRegisterEvents(card.device, event_xid, events);  // not every GPU supports them
   }
   return t;
 }
@@ -147,7 +147,7 @@ Result<std::vector<GpuTelemetry::Card>> GpuTelemetry::cards() const {
     Device d = nullptr;
     const Return code = f_->nvmlDeviceGetHandleByIndex_v2(i, &d);
     if (code == success) out.push_back({i, d});
-    else if (code == gpu_is_lost) out.push_back({i, nullptr});  // the others are told all the same
+    else if (code == gpu_is_lost) out.push_back({i, nullptr});  // the other GPUs are still reported
     else if (code != no_permission) return failure(*f_, fmt::format("look at GPU {}", i), code);
   }
   return out;
@@ -232,7 +232,7 @@ Result<double> GpuTelemetry::busy() const {
     sum += double(now.gpu) / 100;
     ++told;
   }
-  if (told == 0) return make_error(ErrorKind::device, "no GPU tells how busy it is");
+  if (told == 0) return make_error(ErrorKind::device, "no GPU reports its utilization");
   return sum / told;
 }
 
