@@ -119,7 +119,7 @@ tap.test("a step whose effect is a transaction", function()
   for _, sql in ipairs { "COMMIT", "ROLLBACK", "ATTACH 'x' AS x", "PRAGMA synchronous=OFF" } do
     tap.raises("invalid", "not authorized", step, "own business", function(db) db:exec(sql) end)
   end
-  tap.raises("invalid", "has 1 places for values, but 2", step, "x", function(db) db:exec("SELECT ?", 1, 2) end)
+  tap.raises("invalid", "has 1 placeholders, but 2 values", step, "x", function(db) db:exec("SELECT ?", 1, 2) end)
   tap.raises("invalid", "only 0 of the 1 values", step, "x", function(db) db:exec("SELECT :a", { b = 2 }) end)
   tap.raises("invalid", "more than one statement", step, "x", function(db) db:exec("SELECT ?; SELECT 1", 1) end)
   tap.raises("invalid", "is a table", step, "x", function(db) db:exec("SELECT ?, ?", 1, {}) end)

@@ -1,5 +1,5 @@
-// Keeps a thread off the processor of another that it works for. Linux leaves such two on one processor where it does
-// not take the other for idle: under KVM, one that sleeps counts as taken. So they would work by turns.
+// Keeps a worker thread off the processor of the thread that it serves. Under KVM, Linux takes a processor whose thread
+// sleeps for busy, so it may leave both threads on one processor, where they take turns.
 #pragma once
 
 #include <sched.h>
@@ -8,15 +8,15 @@ namespace rille::store {
 
 class Apart {
  public:
-  // The calling thread leaves `cpu`, and does not come back before anywhere(). Nothing where it has no other, or is not
-  // there. The same thread calls all three.
+  // Moves the calling thread off `cpu` until anywhere() is called. Does nothing if the thread has no other processor,
+  // or is on another one. All three functions must be called by the same thread.
   void from(int cpu);
   void anywhere();
   explicit operator bool() const { return left_ >= 0; }
 
  private:
   int left_ = -1;
-  cpu_set_t allowed_{};  // what it had before
+  cpu_set_t allowed_{};  // the affinity before from()
 };
 
 }  // namespace rille::store

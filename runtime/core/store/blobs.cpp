@@ -19,7 +19,7 @@ Result<std::string> Blobs::put(std::string_view bytes) const {
     RILLE_CHECK(sync_directory(root_));
     RILLE_CHECK(sync_directory(parent_path(root_)));
   }
-  // Also when it is there: it may have been damaged since.
+  // Written even if the file exists: it may have been damaged since.
   RILLE_CHECK(write_file_atomic(file, bytes, 0600));
   return name;
 }
@@ -28,7 +28,7 @@ Result<std::string> Blobs::get(const std::string& sha256) const {
   std::string file = path(sha256);
   auto damaged = [&](const std::string& how) {
     return make_error(ErrorKind::integrity, fmt::format("a value of the journal, '{}', {}", file, how),
-                      "bring the file back from a copy of RILLE_HOME, or start a new run");
+                      "restore the file from a backup of RILLE_HOME, or start a new run");
   };
   Result<std::string> bytes = read_file(file, static_cast<std::int64_t>(blob_bytes_max) + 1);
   if (!bytes) return damaged("cannot be read: " + bytes.error().message);

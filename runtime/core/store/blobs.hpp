@@ -1,6 +1,6 @@
-// Large values beside the journal: <root>/ab/<sha256>, each named by its content. A value and the names that lead to it
-// are on the disk before put returns, so that a row which refers to it can follow; what is read is checked against its
-// name. Any thread; the calls block.
+// Large values beside the journal: <root>/ab/<sha256>, each named by its content. put returns after the value and its
+// directory entries are on disk, so that a row may refer to it; get checks the bytes against the name. Any thread; the
+// calls block.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ constexpr std::size_t blob_bytes_max = 64 << 20;
 class Blobs {
  public:
   explicit Blobs(std::string root) : root_(std::move(root)) {}
-  // The name. io: the disk is full, or cannot be written.
+  // Returns the name. io: the disk is full, or cannot be written.
   Result<std::string> put(std::string_view bytes) const;
-  // integrity: the file is missing or not what its name says; the message names it.
+  // integrity: the file is missing or does not match its name; the message names it.
   Result<std::string> get(const std::string& sha256) const;
   std::string path(const std::string& sha256) const;
-  // Removes what is not wanted, and what a killed put has left. For a caller whom nothing can put beside.
+  // Removes unwanted values and leftovers of a killed put. No put may run meanwhile.
   Result<> sweep(const std::function<Result<bool>(const std::string& sha256)>& wanted) const;
 
  private:

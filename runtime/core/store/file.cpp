@@ -59,10 +59,10 @@ Result<FileWriter> FileWriter::create(const std::string& path, std::int64_t size
   if (!fd.valid()) return errno_error("cannot create", path, errno);
   FileWriter writer(path, std::move(temporary), std::move(fd));
   if (size_bytes > 0) {
-    // Not every file system can take space ahead; those that cannot report a full disk at the write.
+    // Some file systems cannot preallocate; there, a full disk fails at the write.
     int failed = ::fallocate(writer.fd_.get(), FALLOC_FL_KEEP_SIZE, 0, size_bytes) == 0 ? 0 : errno;
     if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EINTR)
-      return errno_error(fmt::format("cannot take {} for", format_size_bytes(size_bytes)), path, failed);
+      return errno_error(fmt::format("cannot allocate {} for", format_size_bytes(size_bytes)), path, failed);
   }
   return writer;
 }
@@ -92,7 +92,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
   RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
   auto limit = static_cast<std::size_t>(size_bytes_max);
   std::string out;
-  // The size is a guess: files under /proc say 0 and others may grow. Reads until the end in any case.
+  // st_size is only a guess (files under /proc report 0, others may grow), so read until the end.
   std::size_t room = std::min(static_cast<std::size_t>(info.st_size), limit) + 1;
   for (std::size_t used = 0;; room = out.size() + 65536) {
     out.resize(std::max(room, used + 1));
@@ -113,7 +113,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
 Result<> sync_directory(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open directory", path, errno);
-  // EINVAL: a file system without directory fsync; there is nothing more that could be done.
+  // EINVAL: the file system has no directory fsync, and there is no alternative.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return errno_error("cannot sync directory", path, errno);
   return success();
 }
@@ -130,7 +130,7 @@ Result<> make_directories(const std::string& path) {
 Result<> remove_tree(const std::string& path) {
   std::error_code failed;
   do std::filesystem::remove_all(path, failed);
-  while (failed == std::errc::no_such_file_or_directory);  // others remove it, too
+  while (failed == std::errc::no_such_file_or_directory);  // a concurrent removal
   if (failed) return errno_error("cannot remove", path, failed.value());
   return success();
 }

@@ -1,8 +1,8 @@
-// Files that are whole or absent. FileWriter writes beside its destination and renames at commit, so that a
-// reader finds the old bytes or the new ones and never a part; a crash leaves at most a temporary file whose
-// name has ".tmp-" in it. MappedFile gives a file's bytes without reading them first. Every failure is the io
-// error of base/error.hpp (errno_error), naming the path. Any thread; one object belongs to one thread at a
-// time. These calls block.
+// Atomic files. FileWriter writes beside its destination and renames at commit, so that a reader finds
+// the old bytes or the new ones, never a part; a crash leaves at most a temporary file with ".tmp-" in
+// its name. MappedFile maps a file into memory. Every failure is an io error from errno_error
+// (base/error.hpp) that names the path. Any thread; one object belongs to one thread at a time. These
+// calls block.
 #pragma once
 
 #include <sys/types.h>
@@ -35,13 +35,13 @@ class Fd {
   int fd_ = -1;
 };
 
-// Writes all bytes, through interrupts and short writes. `path` is for the message.
+// Writes all bytes, despite interrupts and short writes. `path` is for the message.
 Result<> write_all(int fd, std::string_view bytes, const std::string& path);
 
 class FileWriter {
  public:
-  // Makes "<path>.tmp-<random>". With size_bytes > 0 the space is taken at once, so that a full disk shows
-  // before the work.
+  // Creates "<path>.tmp-<random>". With size_bytes > 0 the space is allocated at once, so that a full disk fails
+  // here.
   static Result<FileWriter> create(const std::string& path, std::int64_t size_bytes = 0, mode_t mode = 0644);
   FileWriter(FileWriter&&) noexcept = default;
   FileWriter& operator=(FileWriter&&) = delete;
@@ -62,21 +62,21 @@ class FileWriter {
 // create, write, commit.
 Result<> write_file_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0644);
 
-// The whole file. io: missing, unreadable, or larger than size_bytes_max (the limit is named).
+// Reads the whole file. io: missing, unreadable, or larger than size_bytes_max (the message names the limit).
 Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_max = std::int64_t{1} << 30);
 
-// Makes the names in a directory survive a power cut.
+// After success the directory's entries survive a power cut.
 Result<> sync_directory(const std::string& path);
-// Makes the directory and its parents.
+// Creates the directory and its parents.
 Result<> make_directories(const std::string& path);
-// Removes a file or a tree; success when there is none. Several may remove the same at once.
+// Removes a file or a tree; success when there is none. Concurrent removals of the same tree are safe.
 Result<> remove_tree(const std::string& path);
 // The directory part of a path; "." when it has none.
 std::string parent_path(const std::string& path);
 
-// A read-only private map of a whole regular file; empty files are legal. The bytes live as long as the
-// object. A file that another process truncates meanwhile raises SIGBUS at the access: map only files that
-// are replaced, not edited.
+// A read-only private map of a whole regular file; empty files are legal. The bytes live as long as the object.
+// If another process truncates the file, an access raises SIGBUS: map only files that are replaced, never
+// edited.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);

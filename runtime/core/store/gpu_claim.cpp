@@ -16,14 +16,14 @@ namespace rille::store {
 
 namespace {
 
-constexpr int tries_max = 100;  // of 10 ms: somebody else looks whether it is free
+constexpr int tries_max = 100;  // 10 ms each: another process may hold the lock briefly to read the claim
 
 struct Claim {
   std::string owner;
   std::int64_t until_wall_us = 0;
 };
 
-// With the lock held.
+// The caller holds the lock.
 Claim read_claim(int fd) {
   char text[4096];
   const ssize_t n = pread(fd, text, sizeof text, 0);
@@ -42,7 +42,7 @@ Result<> write_claim(int fd, const Claim& claim, const std::string& path) {
 
 bool others(const Claim& claim, const std::string& owner, std::int64_t now_wall_us) {
   return !claim.owner.empty() && claim.owner != owner && now_wall_us < claim.until_wall_us &&
-         claim.until_wall_us - now_wall_us <= gpu_claim_us;  // else the clock was set back
+         claim.until_wall_us - now_wall_us <= gpu_claim_us;  // a claim further ahead means that the clock was set back
 }
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
@@ -56,10 +56,10 @@ std::string default_folder() {
 
 GpuClaims::GpuClaims(std::string folder) : folder_(folder.empty() ? default_folder() : std::move(folder)) {}
 
-// Files of other users: opened without O_CREAT first, which a kernel with protected_regular refuses there.
+// Open without O_CREAT first: with fs.protected_regular the kernel refuses O_CREAT on files of other users.
 Result<Fd> GpuClaims::open_file(const std::string& uuid) const {
   if (uuid.empty() || uuid.find('/') != uuid.npos || uuid[0] == '.')
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no GPU's uuid", uuid));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not the uuid of a GPU", uuid));
   const std::string path = folder_ + "/" + uuid;
   if (mkdir(folder_.c_str(), 0777) == 0) chmod(folder_.c_str(), 01777);
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
@@ -103,8 +103,8 @@ Result<Fd> GpuClaims::hold(const std::string& uuid, const std::string& owner, st
   if (!locked || others(there, owner, now_wall_us)) {
     Error e = make_error(
         ErrorKind::capacity,
-        fmt::format("GPU {} belongs to another machine by now{}", uuid, there.owner.empty() ? "" : ", " + there.owner),
-        "its agent had ended, and another run took the GPU: rent another machine");
+        fmt::format("GPU {} now belongs to another machine{}", uuid, there.owner.empty() ? "" : ", " + there.owner),
+        "this machine's agent ended and another run took the GPU: rent another machine");
     e.resource = uuid;
     return e;
   }

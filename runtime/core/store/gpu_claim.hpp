@@ -1,8 +1,8 @@
-// Which machine of the provider `local` has which GPU of this computer. A GPU, or a part of a divided one (MIG), is a
-// file by its uuid in a folder that all users share: /dev/shm/rille-gpus, or RILLE_GPU_LOCKS. The agent of a machine
-// holds a lock on it (flock), so it is free again when that agent ends, however it ends. Until the agent has started,
-// what the file says keeps it for some time: {owner, until_wall_us}.
-// Any thread, any process; these calls block for an instant.
+// Assigns this computer's GPUs to machines of the provider `local`. Each GPU or MIG instance is a file named by its
+// uuid in a folder shared by all users: /dev/shm/rille-gpus, or RILLE_GPU_LOCKS. The agent of a machine holds a lock
+// on the file (flock), which the kernel releases when the agent ends. Until the agent has started, the file's
+// content reserves the GPU for a limited time: {owner, until_wall_us}. Any thread, any process; these calls block
+// briefly.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace rille::store {
 
-inline constexpr std::int64_t gpu_claim_us = 120'000'000;  // between a claim and its agent
+inline constexpr std::int64_t gpu_claim_us = 120'000'000;  // from a claim to the start of its agent
 
 class GpuClaims {
  public:
-  // folder: "" is the default.
+  // folder: "" means the default.
   explicit GpuClaims(std::string folder = "");
   const std::string& folder() const { return folder_; }
 
-  // Whether it is unclaimed. A lock that cannot be read counts as taken.
+  // Whether the GPU is unclaimed. An unreadable lock counts as taken.
   bool is_free(const std::string& uuid, std::int64_t now_wall_us) const;
-  // Keeps it for `owner`, a machine's directory, until its agent holds it. False: another has it.
+  // Reserves the GPU for `owner`, a machine's directory, until its agent holds it. False: another machine has it.
   Result<bool> claim(const std::string& uuid, const std::string& owner, std::int64_t now_wall_us) const;
-  // Gives back what `owner` has claimed and no agent holds.
+  // Releases a claim of `owner` that no agent holds.
   void drop(const std::string& uuid, const std::string& owner) const;
-  // For as long as the descriptor lives; made for the agent. capacity: another machine has it.
+  // Locks the GPU for the agent while the descriptor lives. capacity: another machine has it.
   Result<Fd> hold(const std::string& uuid, const std::string& owner, std::int64_t now_wall_us) const;
 
  private:

@@ -1,6 +1,6 @@
-// The size, XXH3-128 and, when asked for, SHA-256 of bytes in one pass. XXH3 finds torn and rotten files at
-// memory speed; SHA-256 is for bytes that come from or go to other people. Any thread; a Hasher belongs to
-// one thread.
+// Size, XXH3-128 and optionally SHA-256 of bytes in one pass. XXH3 detects torn and damaged files at
+// memory speed; SHA-256 is for bytes exchanged with others. Any thread; a Hasher belongs to one
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace rille::store {
 struct Fingerprint {
   std::int64_t size_bytes = 0;
   std::string xxh3;    // 32 hexadecimal digits, as `xxhsum -H2` prints
-  std::string sha256;  // 64 hexadecimal digits, or "" when not asked for
+  std::string sha256;  // 64 hexadecimal digits, or "" if not requested
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 

@@ -12,10 +12,10 @@ namespace rille::store {
 namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
-constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;  // after the last row
-constexpr std::size_t apart_rows = 8;                     // less than these is done before a move is
+constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;  // time after the last row
+constexpr std::size_t apart_rows = 8;                     // fewer rows finish sooner than a move to another processor
 constexpr std::int64_t log_bytes_kept = 256 << 10;
-constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when there is time; whatever waits
+constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when idle; moved in any case
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
@@ -45,10 +45,10 @@ Journal::~Journal() {
   thread_.join();
   reader_.reset();
   writer_->shrink_log(log_bytes_kept);
-  *alive_ = false;  // completions that are still on their way to the loop are dropped
+  *alive_ = false;  // drops completions that are still queued on the loop
 }
 
-// Tells the journal once that the turn is over; also when the loop drops what was posted.
+// Reports the end of the turn to the journal once; also if the loop drops the post.
 struct Journal::Turn {
   explicit Turn(Journal& j) : journal(j), alive(j.alive_) {}
   Turn(const Turn&) = delete;
@@ -85,7 +85,7 @@ void Journal::push(std::unique_ptr<Queued> row) {
       arrived_.store(true, std::memory_order_release);
       turn_open_ = true;
     }
-    // A lazy row waits for a commit, or for the writer to look by itself after 5 ms.
+    // A lazy row does not wake the writer: it waits for the next commit, or for the writer's 5 ms timer.
     notify = waits_ == Waits::for_work || (urgent && waits_ == Waits::for_more_lazy_rows);
   }
   if (notify) wake_.notify_one();
@@ -93,7 +93,7 @@ void Journal::push(std::unique_ptr<Queued> row) {
     loop_.post([turn = std::make_shared<Turn>(*this)] { turn->over(); });
 }
 
-// The loop has run what was ready: no more commits come before one of them is answered, or the world acts.
+// All ready work of the loop has run: no further commit comes before an answer or an external event.
 void Journal::turn_over() {
   turn_posted_ = false;
   bool notify;
@@ -105,7 +105,7 @@ void Journal::turn_over() {
   if (notify) wake_.notify_one();
 }
 
-// The writer compares one that many writes share once per transaction.
+// Writes share one fence object, so that the writer checks it once per transaction.
 Journal::SharedFence Journal::shared(Fence fence) {
   if (fence.run.empty()) return nullptr;
   if (!last_fence_ || last_fence_->epoch != fence.epoch || last_fence_->run != fence.run)
@@ -141,7 +141,7 @@ Result<> Journal::flush() {
   return std::exchange(lazy_failure_, {});
 }
 
-// A moment of looking is cheaper than a wake-up: a fiber that has just been answered often comes back at once.
+// Spinning briefly is cheaper than a wake-up: a fiber often queues its next write right after an answer.
 bool Journal::spin(std::int64_t us, bool until_turn_over) {
   auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
   while (!arrived_.load(std::memory_order_acquire)) {
@@ -193,7 +193,7 @@ void Journal::work() {
   }
 }
 
-// Moves what is queued to the end of the batch; when nothing is, waits while the turn may bring more. False: commit.
+// Moves the queue to the end of the batch; if it is empty, waits while the turn may bring more. False: commit now.
 bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   if (queue_.empty() && turn_open_ && !batch.empty()) {
     lock.unlock();
@@ -218,9 +218,9 @@ bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   return true;
 }
 
-// One transaction of all that is queued until the loop's turn is over, or what of that a group may take: the rest is
-// queued again, in front, so that whoever waits for the first of many goes on while the others are written. The lock is
-// held at entry and exit only.
+// Writes everything queued until the end of the loop's turn in one transaction, up to the limit of a group. The rest
+// goes back to the front of the queue, so that the first waiters resume while the rest is written. The lock is held at
+// entry and exit only.
 Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   struct Relock {
     std::unique_lock<std::mutex>& lock;
@@ -262,7 +262,7 @@ Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   return r;
 }
 
-// None of the transaction counts: each row is tried in one of its own.
+// The transaction failed as a whole: write each row in a transaction of its own.
 void Journal::write_apart(Batch& batch, Result<> whole) {
   for (auto& row : batch) row->result_ = batch.size() == 1 ? std::move(whole) : write_alone(*row);
 }
@@ -277,7 +277,7 @@ Result<> Journal::write_alone(Queued& row) {
 }
 
 Result<> Journal::write_one(Queued& row) {
-  if (!row.fence) checked_ = nullptr;  // it may be what takes a run over
+  if (!row.fence) checked_ = nullptr;  // an unfenced write may change a run's epoch
   if (row.fence && row.fence.get() != checked_) {
     const Fence& fence = *row.fence;
     std::int64_t epoch = -1;
@@ -292,7 +292,7 @@ Result<> Journal::write_one(Queued& row) {
   return row.write(*writer_);
 }
 
-// Hands the results to the loop; one wake-up for all.
+// Passes the results to the loop with a single wake-up.
 void Journal::report(Batch batch) {
   std::size_t answers = 0;
   for (auto& row : batch) {

@@ -1,6 +1,5 @@
-// A journal in memory: written on the loop's thread, at the end of the turn that queued, so that a simulation does the
-// same things in the same order each time. What is durable is what `disk` holds; a death between two writes loses the
-// rest, as it would on a real disk.
+// The in-memory journal: writes on the loop's thread at the end of the turn, so that a simulation is deterministic.
+// `disk` holds what is durable; a simulated death between two writes loses the rest, as on a real disk.
 #include "runtime/core/store/journal.hpp"
 #include "runtime/core/store/schema.hpp"
 
@@ -32,7 +31,7 @@ void Journal::push_inline(std::unique_ptr<Queued> row) {
   }
 }
 
-// False: the process has died here, and nothing of it goes on.
+// False: the simulated process has died.
 bool Journal::lives(bool written) {
   if (stop_) return false;
   if (!gate_ || gate_(written)) return true;

@@ -5,8 +5,8 @@
 
 namespace rille::store {
 
-// Lets go of the pages on which this part of a mapped file lies. They are taken from the file, or from the system's
-// cache of it, when they are looked at again.
+// Drops the resident pages of this part of a mapped file. The next access reads them again from the file or the page
+// cache.
 void forget_pages(std::string_view part);
 
 }  // namespace rille::store

@@ -1,4 +1,4 @@
-// Writing, and the files as objects. The header's checks are in safetensors_header.cpp.
+// The writer and SafetensorsFile. The header's parser is in safetensors_header.cpp.
 #include "runtime/core/store/safetensors.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct DtypeRow {
   std::string_view name;
   int bits;
 };
-// In the format's own order (alignment): a file lists its tensors from the last dtype to the first.
+// In the format's own order (by alignment): a file lists its tensors from the last dtype to the first.
 constexpr std::array<DtypeRow, 22> dtypes{{
     {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
     {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
@@ -54,7 +54,7 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   std::set<std::string_view> names;
   for (const TensorSource& t : tensors) {
     if (t.name == "__metadata__" || !is_utf8(t.name)) return bad_tensor(t.name, "the format does not allow that name");
-    if (!names.insert(t.name).second) return bad_tensor(t.name, "the name is there twice");
+    if (!names.insert(t.name).second) return bad_tensor(t.name, "the name occurs twice");
     out.push_back({&t, 0, 0});
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
@@ -67,7 +67,7 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
     if (!size) return bad_tensor(p.source->name, size.error().message);
     if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "it has no bytes");
     p.begin = at;
-    if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would pass 2^64 bytes");
+    if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would exceed 2^64 bytes");
     p.end = at;
   }
   return out;
@@ -78,7 +78,7 @@ void text(Out& out, const std::string& s) {
   out.String(s.data(), static_cast<rapidjson::SizeType>(s.size()));
 }
 
-// The length word and the padded JSON.
+// The length word and the padded JSON header.
 std::string header_of(const std::vector<Planned>& tensors, const StringMap& metadata) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> out(buffer);

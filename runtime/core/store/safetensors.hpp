@@ -1,10 +1,10 @@
-// safetensors: u64 little-endian N, N bytes of JSON, then the tensors' bytes without holes (format of
-// huggingface/ safetensors at 24b0b28). Files written here pad the header with spaces so that data starts at
-// a multiple of 4096, which the format allows and which suits mmap and direct I/O. Files of others need not.
-// Dtypes are the format's own names ("F32", "BF16"); tensor/ maps its types onto them. Little-endian,
-// row-major. Reading maps the file and checks everything before the first tensor is handed out: a file that
-// opens is sound in form (its bytes are checked by the manifest's digests). Errors: io, or integrity naming
-// the file and the fault; writing a list that the format forbids is invalid.
+// safetensors: u64 little-endian N, N bytes of JSON, then the tensors' bytes without gaps (format of
+// huggingface/safetensors at 24b0b28). Files written here pad the header with spaces so that the data starts at
+// a multiple of 4096, which the format allows and which suits mmap and direct I/O; other writers' files need
+// not. Dtypes are the format's own names ("F32", "BF16"); tensor/ maps its types to them. Little-endian,
+// row-major. Opening maps the file and validates the whole header first; the manifest's digests check the data.
+// Errors: io, or integrity naming the file and the fault; invalid for a list of tensors that the format
+// forbids.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std
 
 using StringMap = std::map<std::string, std::string>;
 
-// One tensor to write: its bytes are at `data`, or come from `read`, which is called for consecutive pieces.
+// A tensor to write: its bytes are at `data`, or `read` is called for consecutive pieces.
 struct TensorSource {
   std::string name, dtype;
   std::vector<std::int64_t> shape;
@@ -35,7 +35,7 @@ struct TensorSource {
   std::function<Result<>(std::uint64_t offset, char* out, std::size_t size)> read;
 };
 
-// Writes the file atomically and gives its fingerprint, computed on the way.
+// Writes the file atomically and returns its fingerprint, computed while writing.
 Result<Fingerprint> write_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
                                       const StringMap& metadata = {}, bool with_sha256 = false);
 
@@ -51,7 +51,7 @@ struct SafetensorsHeader {
   std::uint64_t data_offset = 0;  // from the start of the file
 };
 
-// Checks the whole of a file's bytes; only the header is read. `shown` names the file in messages.
+// Validates a whole file but reads only its header. `shown` names the file in messages.
 Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_view shown);
 
 class SafetensorsFile {
@@ -60,7 +60,7 @@ class SafetensorsFile {
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
   const StringMap& metadata() const { return header_.metadata; }
   const TensorEntry* find(std::string_view name) const;  // nullptr: none
-  // The bytes of one of this file's entries; live as long as this object.
+  // The bytes of one of this file's entries, valid as long as this object.
   std::string_view bytes(const TensorEntry& entry) const;
   std::string_view file_bytes() const { return map_.view(); }
 

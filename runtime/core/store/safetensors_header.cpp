@@ -1,5 +1,5 @@
-// The header's reader: a strict event parser, so that duplicate keys, foreign members, floats and negative
-// numbers are seen for what they are, then the checks on the bytes' layout.
+// The header's parser: a strict event parser that detects duplicate keys, unknown members, floats and negative numbers,
+// followed by checks of the data layout.
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>
 #include <rapidjson/memorystream.h>
@@ -27,7 +27,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
   StringMap metadata;
   std::string fault;
 
-  bool Default() { return fail("a value of a type that does not belong there"); }
+  bool Default() { return fail("a value of the wrong type"); }
   bool Int(int n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
   bool Int64(std::int64_t n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
   bool Uint(unsigned n) { return number(n); }
@@ -35,16 +35,16 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
 
   bool String(const char* s, rapidjson::SizeType size, bool) {
     std::string_view value(s, size);
-    if (at_ == At::metadata) return metadata.emplace(key_, value).second || fail("a key that is there twice");
+    if (at_ == At::metadata) return metadata.emplace(key_, value).second || fail("a duplicate key");
     if (at_ != At::member || key_ != "dtype") return Default();
     tensors.back().dtype = value;
-    return dtype_bits(value) ? true : fail("the dtype '" + std::string(value) + "', which the format does not have");
+    return dtype_bits(value) ? true : fail("the dtype '" + std::string(value) + "', which the format does not define");
   }
 
   bool Key(const char* s, rapidjson::SizeType size, bool) {
     key_.assign(s, size);
     std::set<std::string, std::less<>>& seen = at_ == At::top ? names_ : members_;
-    if (at_ != At::metadata && !seen.insert(key_).second) return fail("a key that is there twice");
+    if (at_ != At::metadata && !seen.insert(key_).second) return fail("a duplicate key");
     if (at_ == At::top) tensor_ = key_;
     return true;
   }
@@ -60,7 +60,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
 
   bool EndObject(rapidjson::SizeType) {
     if (at_ == At::member && (members_.size() != 3 || !shape_seen_ || offsets_ != 2 || tensors.back().dtype.empty()))
-      return fail("other members than dtype, shape and two data_offsets");
+      return fail("members other than dtype, shape and two data_offsets");
     shape_seen_ = false;
     offsets_ = 0;
     at_ = at_ == At::top ? At::end : At::top;
@@ -108,11 +108,11 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
 };
 
 Error fault_in(std::string_view shown, const std::string& fault) {
-  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a sound safetensors file: {}", shown, fault),
-                    "it is torn, damaged or of another format; take another copy");
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a valid safetensors file: {}", shown, fault),
+                    "the file is truncated, damaged or of another format; use another copy");
 }
 
-// The tensors must tile the data: no holes, no overlaps, nothing left over, each as long as its shape says.
+// The tensors must tile the data: no gaps, no overlaps, no rest, each as long as its shape requires.
 std::string layout_fault(const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) {
   std::uint64_t at = 0;
   for (const TensorEntry& t : tensors) {
@@ -145,7 +145,7 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
   HeaderHandler handler;
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
-  // Iterative: the depth of hostile input must not be the depth of our stack.
+  // Iterative, so that hostile nesting cannot overflow the stack.
   rapidjson::ParseResult parsed = reader.Parse<rapidjson::kParseIterativeFlag>(stream, handler);
   if (!handler.fault.empty())
     return fault_in(shown, fmt::format("header entry '{}' has {}", handler.tensor(), handler.fault));

@@ -7,7 +7,7 @@ namespace rille::store {
 
 inline constexpr int journal_format = 1;
 
-// Creates the tables in an empty file, or brings an older format up to date, in one transaction.
+// Creates the tables in an empty file, or migrates an older format, in one transaction.
 // config: the file was written by a newer Rille.
 Result<> migrate(Db& db, const std::string& path);
 

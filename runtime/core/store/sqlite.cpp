@@ -13,7 +13,7 @@ namespace {
 constexpr int busy_ms = 30'000;
 constexpr std::int64_t page_bytes = 4096, frame_bytes = page_bytes + 24, log_bytes_ahead = 2 << 20;
 constexpr const char* hint_of_damage =
-    "restore the journal from a copy, then run `rille gc`: it finds rented machines by their tags";
+    "restore the journal from a backup, then run `rille gc`: it finds rented machines by their tags";
 }  // namespace
 
 void count_no_memory() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
@@ -27,7 +27,7 @@ Error Db::error(std::string_view doing) const {
   int code = sqlite3_extended_errcode(db_);
   int primary = code & 0xff;
   std::string_view said = sqlite3_errmsg(db_);
-  // A header whose format number is none: to SQLite a plain error.
+  // SQLite reports an invalid format number in the header as a plain error.
   bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
                  (primary == SQLITE_ERROR && said == "unsupported file format");
   Error e =
@@ -57,21 +57,21 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
   sqlite3_extended_result_codes(db->db_, 1);
   sqlite3_busy_timeout(db->db_, busy_ms);
   if (!read_only) RILLE_CHECK(db->start_log());
-  // A small log stays when the last process closes: emptying it costs two fsyncs at each end, and the next start makes
-  // it anew. See shrink_log for a long one.
+  // Keeps a small log when the last process closes: emptying it costs two fsyncs, and the next start would create it
+  // again. shrink_log handles a long one.
   sqlite3_db_config(db->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
 }
 
-// Two processes that make the journal at the same moment both change its mode, and SQLite refuses one of them at once
-// (it sees a deadlock, and does not ask the busy handler).
+// When two processes create the journal at once, both set its mode, and SQLite refuses one of them immediately (it sees
+// a deadlock and does not call the busy handler).
 Result<> Db::start_log() {
   auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
   for (;;) {
     Result<> r = script(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; "
-        "PRAGMA secure_delete=OFF;");  // nothing in it is a secret, and to overwrite takes time
+        "PRAGMA secure_delete=OFF;");  // the journal holds no secrets, and overwriting takes time
     bool busy = (sqlite3_errcode(db_) & 0xff) == SQLITE_BUSY;
     if (r || !busy || std::chrono::steady_clock::now() > until) return r;
     sqlite3_sleep(5);
@@ -143,7 +143,7 @@ void Db::move_log() {
   (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
-// Of a log in which nobody has written here it is only known how long its file is.
+// If this connection wrote nothing to the log, only the length of the file is known.
 void Db::shrink_log(std::int64_t bytes) {
   struct stat log {};
   if (log_known_ && log_pages_ * page_bytes <= bytes) return;
@@ -157,12 +157,12 @@ bool Db::log_is_short() const { return log_pages_ * frame_bytes + log_bytes_ahea
 
 void Db::lengthen_log() {
   const std::int64_t wanted = log_pages_ * frame_bytes + log_bytes_ahead;
-  log_bytes_ = wanted;  // also where it cannot be: it is tried once
+  log_bytes_ = wanted;  // set even if extending fails: try once
   sqlite3_busy_timeout(db_, 0);
   const bool alone = sqlite3_exec(db_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
   sqlite3_busy_timeout(db_, busy_ms);
   if (!alone) return;
-  // Nobody else adds to the log until the end of this transaction.
+  // The transaction keeps other processes from extending the log.
   sqlite3_file* log = nullptr;
   sqlite3_int64 size = 0;
   bool well = sqlite3_file_control(db_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
@@ -172,7 +172,7 @@ void Db::lengthen_log() {
     for (std::int64_t at = size; well && at < wanted; at += static_cast<std::int64_t>(zeros.size()))
       well = log->pMethods->xWrite(log, zeros.data(), static_cast<int>(zeros.size()), at) == SQLITE_OK;
     if (well) (void)log->pMethods->xSync(log, SQLITE_SYNC_DATAONLY);
-    else (void)log->pMethods->xTruncate(log, size);  // what is left of the disk is for others
+    else (void)log->pMethods->xTruncate(log, size);  // free the disk space for others
   }
   (void)sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
 }

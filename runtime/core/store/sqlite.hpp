@@ -16,7 +16,7 @@
 
 namespace rille::store {
 
-// What can be bound. A null is std::monostate.
+// A value to bind. std::monostate is NULL.
 using SqlValue = std::variant<std::monostate, std::int64_t, std::string_view>;
 
 class Row {
@@ -30,7 +30,7 @@ class Row {
   sqlite3_stmt* statement_;
 };
 
-// Hears of what one connection changes. Not of rows of tables WITHOUT ROWID, nor of those that a REPLACE takes away.
+// Notified of one connection's changes, except in tables WITHOUT ROWID and for rows deleted by REPLACE.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -51,15 +51,15 @@ class Db {
   Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
                  const std::function<void(const Row&)>& each);
   Result<> script(const char* sql);  // several statements, no values
-  Result<> check();                  // reads all of it; integrity: it is damaged, and where
-  // From here on commits leave a long log to move_log(), which writes it into the file: they are answered without it.
+  Result<> check();                  // reads the whole file; integrity: it is damaged, and where
+  // From here on commits do not checkpoint the log: move_log() does, so that callers get their answers earlier.
   void keep_log();
   std::int64_t log_pages() const { return log_pages_; }
   void move_log();
-  // Empties a log that has more than `bytes` in it, unless others use it now. The next process would read it all.
+  // Truncates a log longer than `bytes`, unless another process uses it; the next process would have to read it all.
   void shrink_log(std::int64_t bytes);
-  // Writes zeros behind a log that soon needs a longer file, unless others write now: a commit that lies within the
-  // file's length need not change that, which is half of an fsync's time.
+  // Extends a log that is nearly full with zeros, unless another process writes: a commit within the file's length need
+  // not change the length, which saves half of an fsync's time.
   bool log_is_short() const;
   void lengthen_log();
   void watch(std::unique_ptr<Watcher> watcher);
@@ -75,12 +75,12 @@ class Db {
 
   std::string path_;
   sqlite3* db_ = nullptr;
-  std::int64_t log_pages_ = 0;  // after the last commit here, once it is kept
-  bool log_known_ = false;      // that number is all of the log
-  std::int64_t log_bytes_ = 0;  // of its file, at least, as it was lengthened here
+  std::int64_t log_pages_ = 0;  // after the last commit of this connection; with keep_log() only
+  bool log_known_ = false;      // log_pages_ counts the whole log
+  std::int64_t log_bytes_ = 0;  // least size of the log file, as extended here
   std::unique_ptr<Watcher> watcher_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
-  decltype(statements_)::iterator last_ = statements_.end();  // the one that was used last, and so often next
+  decltype(statements_)::iterator last_ = statements_.end();  // the statement used last, often used next
 };
 
 }  // namespace rille::store

@@ -11,9 +11,9 @@ namespace rille::store {
 
 namespace {
 
-constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // what a number of Lua can count to
+constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // largest exact integer of a Lua number
 constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
-constexpr int commit_wait_ms = 5'000;  // for readers of a database that is not in WAL mode
+constexpr int commit_wait_ms = 5'000;  // a database without WAL waits for readers
 
 constexpr const char* own_business = "the step begins, commits and rolls back by itself, in this one database";
 
@@ -39,8 +39,8 @@ Error Transaction::error(std::string_view doing) const {
                        fmt::format("cannot {} in '{}': {}", doing, path_, sqlite3_errmsg(db_)));
   e.code = fmt::format("sqlite {}", code);
   e.retryable = busy;
-  if (busy) e.hint = "another process has held that database all the time";
-  if (primary == SQLITE_FULL) e.hint = "free some space on that disk; nothing of this step has happened";
+  if (busy) e.hint = "another process kept the database locked";
+  if (primary == SQLITE_FULL) e.hint = "free some space on that disk; this step had no effect";
   if (primary == SQLITE_AUTH) e.hint = own_business;
   return e;
 }
@@ -68,20 +68,20 @@ Result<> Transaction::open() {
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, 0);
   sqlite3_set_authorizer(db_, authorize, this);
-  // The log of a database in WAL mode is left to those who keep it open: emptying it at each step costs two fsyncs.
+  // Leaves the log of a WAL database to the processes that keep it open: emptying it at each step costs two fsyncs.
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
   sqlite3_busy_timeout(db_, commit_wait_ms);
   return {};
 }
 
-// Whether this is a journal, and what an earlier transaction left.
+// Checks that this is no journal, and looks for the row of an earlier transaction.
 Result<> Transaction::look() {
   Value::Array rows;
   RILLE_CHECK(run("SELECT count(*) AS n FROM sqlite_schema WHERE type='table' AND name IN ('begun','leases','entries')",
                   Value(), &rows));
   if (rows.at(0).integer("n") == 3)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is a journal of Rille's", path_),
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is a journal of Rille", path_),
                       "name a database of your own; it may be a new file");
   if (record_.token.empty()) return {};
   RILLE_CHECK(
@@ -108,7 +108,7 @@ Transaction::~Transaction() { roll_back(); }
 
 void Transaction::roll_back() {
   over_ = true;
-  sqlite3_close_v2(std::exchange(db_, nullptr));  // does it
+  sqlite3_close_v2(std::exchange(db_, nullptr));  // closing rolls back
 }
 
 Result<> Transaction::script(const char* sql) {
@@ -140,7 +140,7 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
   const Value::Array* list = values.as_array();
   int given = list ? static_cast<int>(list->size()) : named ? static_cast<int>(named->size()) : 0;
   if (!named && given != wanted)
-    return make_error(ErrorKind::invalid, fmt::format("the statement has {} places for values, but {} were given: {}",
+    return make_error(ErrorKind::invalid, fmt::format("the statement has {} placeholders, but {} values were given: {}",
                                                       wanted, given, sqlite3_sql(statement)));
   if (list)
     for (int i = 0; i < wanted; ++i) RILLE_CHECK(one(i + 1, (*list)[static_cast<std::size_t>(i)]));
@@ -149,15 +149,14 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
   for (int i = 1; i <= wanted; ++i) {
     const char* name = sqlite3_bind_parameter_name(statement, i);
     auto it = name ? named->find(std::string_view(name + 1)) : named->end();
-    if (it == named->end()) continue;  // a nil of the script: the value is NULL
+    if (it == named->end()) continue;  // the script passed nil: bind NULL
     ++used;
     RILLE_CHECK(one(i, it->second));
   }
   if (used == given) return {};
-  return make_error(
-      ErrorKind::invalid,
-      fmt::format("only {} of the {} values have a place in the statement: {}", used, given, sqlite3_sql(statement)),
-      "places for named values are written :name");
+  return make_error(ErrorKind::invalid,
+                    fmt::format("the statement uses only {} of the {} values: {}", used, given, sqlite3_sql(statement)),
+                    "placeholders for named values are written :name");
 }
 
 Result<Value> Transaction::row(sqlite3_stmt* statement) {
@@ -171,7 +170,7 @@ Result<Value> Transaction::row(sqlite3_stmt* statement) {
         std::int64_t v = sqlite3_column_int64(statement, c);
         if (v > exact_max || v < -exact_max)
           return make_error(ErrorKind::invalid,
-                            fmt::format("{} = {} is more than a number of Lua can count to", name, v),
+                            fmt::format("{} = {} is beyond the exact integers of a Lua number (2^53)", name, v),
                             "select it as text: CAST(... AS TEXT)");
         out.set(name, v);
         break;
@@ -192,7 +191,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
   const char* end = rest + sql.size();
   int statements = 0;
   while (rest < end) {
-    // A failed statement may have rolled back; what follows must not be committed by itself.
+    // A failed statement may have rolled back; later statements must not commit on their own.
     if (over_ || sqlite3_get_autocommit(db_))
       return make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", record_.step),
                         over_ ? "`ctx.db` belongs to the body of its step" : "it was rolled back by an earlier error");
@@ -214,7 +213,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
     if (rc != SQLITE_DONE) return error("run the statement");
   }
   if (statements > 0) return {};
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is no statement", sql));
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a statement", sql));
 }
 
 Result<std::int64_t> Transaction::exec(const std::string& sql, const Value& values) {
@@ -238,7 +237,7 @@ Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
         run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)), nullptr);
   }
   if (done) done = run("COMMIT", Value(), nullptr);
-  roll_back();  // what has not been committed
+  roll_back();  // no effect after COMMIT
   return done;
 }
 

@@ -1,8 +1,8 @@
-// A transaction in a database of the user's, which leaves a row that says what it was for. So an effect and the record
-// that it happened are one: whoever comes after a crash finds both, or neither.
-// The row stands in the table rille_steps of that database, under a token; a second transaction with the token finds it
-// and need not be made. An empty token leaves and finds none.
-// One thread; the calls block. Destroyed without commit, it leaves nothing. Statements that would end it, or reach
+// A transaction in a database of the user's that also stores a row about itself, so that an effect and its record are
+// atomic: after a crash both exist, or neither. The row is in the table rille_steps of that database, keyed by a token;
+// a later transaction with the same token finds it and need not be repeated. With an empty token no row is stored or
+// looked for. One thread; the calls block. Destruction without commit rolls back. Statements that would end the
+// transaction or reach beyond the database (COMMIT, ROLLBACK, ATTACH) are refused.
 // beyond it (COMMIT, ROLLBACK, ATTACH), are refused.
 #pragma once
 
@@ -21,34 +21,34 @@ namespace rille::store {
 
 class Transaction {
  public:
-  struct Record {                                        // what the row says
+  struct Record {                                        // the content of the row
     Record(std::string t, std::string r, std::string s)  // not an aggregate: see loop/task.hpp
         : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
-  // Opens or creates the file and begins. Errors: io names the path; state and retryable: another writer is at work,
-  // come back later; integrity: it is no database; invalid: it is Rille's own journal.
+  // Opens or creates the file and begins. Errors: io names the path; state and retryable: another writer is active,
+  // retry later; integrity: not a database; invalid: it is Rille's own journal.
   static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record);
-  // The same, coming back for half a minute.
+  // As begin, but retries for 30 s.
   static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // What an earlier transaction with this token was committed with.
+  // The result of an earlier transaction with this token.
   const std::optional<Value>& found() const { return found_; }
 
-  // Strings are bound as text when they are UTF-8, else as blobs; whole numbers as integers; booleans as 1 and 0.
-  // `values` is an array for ?, or an object for :name. Errors: invalid names the statement.
-  // Several statements may follow one another when there are no values. Gives the number of rows they changed, those
-  // of triggers included.
+  // Strings are bound as text when they are UTF-8, else as blobs; whole numbers as integers; booleans as 1
+  // and 0. `values` is an array for ?, or an object for :name. Errors: invalid names the statement. Without
+  // values there may be several statements. Returns the number of changed rows, including those changed by
+  // triggers.
   Result<std::int64_t> exec(const std::string& sql, const Value& values);
-  // Rows as objects; a null is a field that is not there.
+  // Rows as objects; a NULL column is left out.
   Result<Value> query(const std::string& sql, const Value& values);
 
-  // Durable when it returns. Any failure means that nothing of it has happened.
+  // Durable on return. On failure the transaction has no effect.
   Result<> commit(const Value& result, std::int64_t at_us);
-  void roll_back();  // whoever still holds it can do nothing more with it
+  void roll_back();  // later calls fail with `state`
 
  private:
   Transaction(std::string path, Record record) : path_(std::move(path)), record_(std::move(record)) {}
@@ -65,7 +65,7 @@ class Transaction {
   Record record_;
   sqlite3* db_ = nullptr;
   std::optional<Value> found_;
-  bool guarded_ = false;  // the user's statements run
+  bool guarded_ = false;  // user statements are running: authorize() checks them
   bool over_ = false;
 };
 
