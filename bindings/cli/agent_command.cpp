@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 #include "bindings/host/gpu_use.hpp"
 #include "bindings/lua/worker.hpp"
 #include "runtime/core/base/build_id.hpp"
@@ -24,63 +24,87 @@ Result<> give_notice(App& app, const std::string& directory, const std::string& 
   return store::write_notice(directory, app.loop->clock().wall_us() + ms * 1000);
 }
 
-}  // namespace
+struct AgentOptions {
+  std::string directory, call, in, line;
 
-int agent_command(App& app, const std::vector<std::string>& words) {
-  std::string what = words.empty() ? "" : words[0], directory, call, in, line;
-  for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
-    if (words[i] == "--dir") directory = words[i + 1];
-    else if (words[i] == "--call") call = words[i + 1];
-    else if (words[i] == "--in") in = words[i + 1];
-    else if (words[i] == "--line") line = words[i + 1];
+  explicit AgentOptions(const std::vector<std::string>& words) {
+    for (std::size_t i = 1; i + 1 < words.size(); i += 2) {
+      if (words[i] == "--dir") directory = words[i + 1];
+      else if (words[i] == "--call") call = words[i + 1];
+      else if (words[i] == "--in") in = words[i + 1];
+      else if (words[i] == "--line") line = words[i + 1];
+    }
   }
+};
+
+Result<int> worker_part(App& app, const AgentOptions& given) {
+  lua::WorkerOptions options;
+  options.directory = given.directory;
+  options.call_key = given.call;
+  options.standard_line = given.line == "standard";
+  options.full_tracebacks = app.trace;
+  return run_blocking(*app.loop, lua::run_worker(*app.loop, options));
+}
+
+Result<int> daemon_part(App& app, const AgentOptions& given) {
+  agent::DaemonOptions options;
+  options.directory = given.directory;
+  options.worker_argv = {app.self_exe, "agent", "worker"};
+  options.build = build_id();
+  return run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
+}
+
+Result<int> keeper_part(App& app, const AgentOptions& given) {
+  agent::KeeperOptions options;
+  options.directory = given.directory;
+  options.daemon_argv = {app.self_exe, "agent", "daemon"};
+  return run_blocking(*app.loop, agent::run_keeper(*app.loop, options));
+}
+
+Result<int> connect_part(App& app, const AgentOptions& given) {
+  agent::ConnectOptions options;
+  options.directory = given.directory;
+  options.keeper_argv = {app.self_exe, "agent", "keeper"};
+  return run_blocking(*app.loop, agent::run_connect(*app.loop, options));
+}
+
+struct AgentCommand final : Command {
+  std::vector<std::string> words;
+  void declare(Options& o) override { o.all_words(words); }
+  Exit run(App& app) override;
+};
+
+Exit AgentCommand::run(App& app) {
+  const std::string what = words.empty() ? "" : words[0];
+  const AgentOptions given(words);
   if (what == "build" && words.size() == 1) {
     app.terminal.out(std::string(build_id()) + "\n");
-    return 0;
+    return Exit::ok;
   }
   if (what == "install" && words.size() == 1) {
     app.terminal.out(host::install_identity() + "\n");
-    return 0;
+    return Exit::ok;
   }
-  if (what == "notice" && !directory.empty() && !in.empty()) {
-    Result<> given = give_notice(app, directory, in);
-    return given ? 0 : fail(app, given.error());
+  if (what == "notice" && !given.directory.empty() && !given.in.empty()) {
+    Result<> told = give_notice(app, given.directory, given.in);
+    return told ? Exit::ok : fail(app, told.error());
   }
-  if (directory.empty() || (what != "keeper" && what != "daemon" && what != "connect" && what != "worker"))
-    return fail(app, make_error(ErrorKind::invalid,
-                                "rille agent is started by Rille itself, but for "
-                                "`rille agent notice --dir D --in 2m`",
-                                "see docs/manual/agents.md")),
-           2;
-  if (what == "worker") {
-    lua::WorkerOptions options;
-    options.directory = directory;
-    options.call_key = call;
-    options.standard_line = line == "standard";
-    options.full_tracebacks = app.trace;
-    Result<int> code = run_blocking(*app.loop, lua::run_worker(*app.loop, options));
-    return code ? *code : fail(app, code.error());
+  constexpr std::pair<std::string_view, Result<int> (*)(App&, const AgentOptions&)> parts[] = {
+      {"worker", worker_part}, {"daemon", daemon_part}, {"keeper", keeper_part}, {"connect", connect_part}};
+  for (const auto& [name, part] : parts) {
+    if (what != name || given.directory.empty()) continue;
+    Result<int> code = part(app, given);
+    return code ? static_cast<Exit>(*code) : fail(app, code.error());
   }
-  if (what == "daemon") {
-    agent::DaemonOptions options;
-    options.directory = directory;
-    options.worker_argv = {app.self_exe, "agent", "worker"};
-    options.build = build_id();
-    Result<int> code = run_blocking(*app.loop, agent::run_daemon(*app.loop, options));
-    return code ? *code : fail(app, code.error());
-  }
-  if (what == "keeper") {
-    agent::KeeperOptions options;
-    options.directory = directory;
-    options.daemon_argv = {app.self_exe, "agent", "daemon"};
-    Result<int> code = run_blocking(*app.loop, agent::run_keeper(*app.loop, options));
-    return code ? *code : fail(app, code.error());
-  }
-  agent::ConnectOptions options;
-  options.directory = directory;
-  options.keeper_argv = {app.self_exe, "agent", "keeper"};
-  Result<int> code = run_blocking(*app.loop, agent::run_connect(*app.loop, options));
-  return code ? *code : fail(app, code.error());
+  return fail_usage(app, make_error(ErrorKind::invalid,
+                                    "rille agent is started by Rille itself, but for "
+                                    "`rille agent notice --dir D --in 2m`",
+                                    "see docs/manual/agents.md"));
 }
+
+const Registered<AgentCommand> agent_row({Group::machines, "agent", "what runs on an instance; started by Rille itself",
+                                          Opens::nothing});
+
+}  // namespace
 
 }  // namespace rille::cli

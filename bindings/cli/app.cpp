@@ -1,11 +1,18 @@
 #include "bindings/cli/app.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "bindings/host/gpu_use.hpp"
 #include "runtime/core/base/places.hpp"
 
 namespace rille::cli {
+
+std::string App::folder() {
+  std::error_code gone;
+  std::filesystem::path here = std::filesystem::current_path(gone);
+  return gone ? "/" : here.string();
+}
 
 Result<> open_engine(App& app) {
   if (app.engine) return {};
@@ -21,22 +28,19 @@ Result<> open_engine(App& app) {
   return {};
 }
 
-int exit_code(const Error& error) {
-  switch (error.kind) {
-    case ErrorKind::timeout: return 124;
-    case ErrorKind::cancelled: return 130;
-    default: return 1;
-  }
-}
-
-int fail(App& app, const Error& error) {
+Exit fail(App& app, const Error& error) {
   if (app.json) {
     app.terminal.clear_progress();
     app.terminal.out(Value().set("error", error_to_value(error)).to_json_pretty() + "\n");
   } else {
     app.terminal.error(error, app.trace);
   }
-  return exit_code(error);
+  return exit_of(error);
+}
+
+Exit fail_usage(App& app, const Error& error) {
+  fail(app, error);
+  return Exit::usage;
 }
 
 }  // namespace rille::cli

@@ -1,7 +1,7 @@
 // `rille audit`: the trail of what was done, and whether anybody has altered it since.
 #include <fmt/format.h>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/store/audit.hpp"
 
@@ -32,12 +32,19 @@ std::optional<Error> verdict(const store::Trail& trail, const std::string& kept)
   return std::nullopt;
 }
 
-}  // namespace
+struct AuditCommand final : Command {
+  std::string of_run, kept;
+  void declare(Options& o) override {
+    o.option("RUN", of_run, "one run only");
+    o.option("--kept", kept, "a hash that you noted down earlier: it must still be in the trail");
+  }
+  Exit run(App& app) override;
+};
 
-int audit_command(App& app, const std::string& run, const std::string& kept) {
+Exit AuditCommand::run(App& app) {
   std::string id;
-  if (!run.empty()) {
-    Result<engine::RunRow> row = app.engine->run(run);
+  if (!of_run.empty()) {
+    Result<engine::RunRow> row = app.engine->run(of_run);
     if (!row) return fail(app, row.error());
     id = row->id;
   }
@@ -54,7 +61,7 @@ int audit_command(App& app, const std::string& run, const std::string& kept) {
     v.set("events", Value::Array(events->begin(), events->end())).set("rows", trail->rows).set("head", trail->head);
     if (wrong) v.set("error", error_to_value(*wrong));
     app.terminal.out(v.to_json_pretty() + "\n");
-    return wrong ? 1 : 0;
+    return wrong ? Exit::script : Exit::ok;
   }
   if (!events->empty()) {
     std::vector<std::vector<std::string>> rows{{"TIME", "RUN", "EVENT", "WHAT", "HASH"}};
@@ -66,7 +73,12 @@ int audit_command(App& app, const std::string& run, const std::string& kept) {
   app.terminal.out(trail->rows
                        ? fmt::format("{} events, the trail is whole; its last hash is {}\n", trail->rows, trail->head)
                        : "no events yet\n");
-  return 0;
+  return Exit::ok;
 }
+
+const Registered<AuditCommand> audit_row({Group::money, "audit",
+                                          "what was done for money, when, and whether the trail is whole"});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -3,7 +3,8 @@
 
 #include <map>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 
@@ -97,38 +98,148 @@ Result<std::vector<lease::Lease>> leases_of(App& app, const std::string& id) {
   return app.engine->leases().of_run(run.id);
 }
 
-}  // namespace
+struct CostCommand final : Command {
+  std::string of_run, by;  // by: "" run tag month provider
+  bool reconcile = false;
+  void declare(Options& o) override {
+    o.option("RUN", of_run, "one run only");
+    o.option("--by", by, "sums by run, tag, month or provider").among({"run", "tag", "month", "provider"});
+    o.flag("--reconcile", reconcile, "ask the providers for their bills first");
+  }
+  Exit run(App& app) override;
+};
 
-int cost_command(App& app, const std::string& id, const std::string& by, bool reconcile) {
+Exit CostCommand::run(App& app) {
   if (reconcile) {
     auto settled = run_blocking(*app.loop, app.engine->leases().reconcile({}));
     if (!settled) return fail(app, settled.error());
     app.terminal.note(
         fmt::format("{} machine{} reconciled with the providers' bills", *settled, *settled == 1 ? "" : "s"));
   }
-  auto leases = leases_of(app, id);
+  auto leases = leases_of(app, of_run);
   if (!leases) return fail(app, leases.error());
   const std::int64_t now = app.loop->clock().wall_us();
   if (!by.empty()) {
     std::map<std::string, Sum> groups = grouped(*leases, by, now);
     if (!app.json) {
       app.terminal.out(grouped_table(groups, by));
-      return 0;
+      return Exit::ok;
     }
     Value::Array out;
     for (const auto& [key, sum] : groups) out.push_back(sum.to_value().set(by, key));
     app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
-    return 0;
+    return Exit::ok;
   }
   if (app.json) {
     Value::Array out;
     for (const auto& l : *leases) out.push_back(l.to_value(now));
     app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
-    return 0;
+    return Exit::ok;
   }
   app.terminal.out(cost_table(*leases, now));
-  return 0;
+  return Exit::ok;
 }
+
+const Registered<CostCommand> cost_row({Group::money, "cost", "what runs have cost"});
+
+Exit show_budgets(App& app) {
+  auto budgets = app.engine->leases().budgets();
+  if (!budgets) return fail(app, budgets.error());
+  if (app.json) {
+    Value::Array out;
+    for (const lease::Money& m : *budgets)
+      out.push_back(Value()
+                        .set("scope", m.scope)
+                        .set("limit_micros", m.limit)
+                        .set("spent_micros", m.spent)
+                        .set("reserved_micros", m.reserved)
+                        .set("leases", m.held));
+    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+    return Exit::ok;
+  }
+  if (budgets->empty()) {
+    app.terminal.out("no limits: set one with `rille budget set --month 200`, or `--tag NAME=50`\n");
+    return Exit::ok;
+  }
+  std::vector<std::vector<std::string>> rows{{"BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "LEASES"}};
+  for (const lease::Money& m : *budgets)
+    rows.push_back({m.scope == "month" ? "month " + lease::month_of(app.loop->clock().wall_us()) : m.scope,
+                    format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
+                    format_dollars(std::max<Micros>(0, m.limit - m.spent - m.reserved)), fmt::format("{}", m.held)});
+  app.terminal.out(format_table(rows));
+  return Exit::ok;
+}
+
+// "200", "$200", "12.50", "none".
+Result<Micros> read_limit(const std::string& text) {
+  if (text == "none") return Micros{-1};
+  std::string digits = text.starts_with("$") ? text.substr(1) : text;
+  char* end = nullptr;
+  double dollars = std::strtod(digits.c_str(), &end);
+  if (digits.empty() || *end || !(dollars >= 0))
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is no limit", text), "dollars, as in 200, or none");
+  return micros_from_dollars(dollars);
+}
+
+struct BudgetCommand final : Command {
+  Exit run(App& app) override { return show_budgets(app); }
+};
+
+struct BudgetSetCommand final : Command {
+  std::string month, alert_url;   // month: "200", or "none"; "" leaves it as it is
+  std::vector<std::string> tags;  // "eval=50"
+  std::int64_t alert_percent = 80;
+
+  void declare(Options& o) override {
+    o.option("--month", month, "dollars per month, or none");
+    o.option("--tag", tags, "NAME=dollars of all runs with that tag, or NAME=none");
+    o.option("--alert", alert_percent, "warn at so many percent; 0: never").between(0, 100);
+    o.option("--alert-url", alert_url, "also POST the warning there, as JSON; env:NAME: what that variable says");
+  }
+  Exit run(App& app) override;
+};
+
+Exit BudgetSetCommand::run(App& app) {
+  std::vector<lease::Limit> limits;
+  auto add = [&](std::string scope, const std::string& amount) -> Result<> {
+    lease::Limit l;
+    l.scope = std::move(scope);
+    RILLE_TRY(l.micros, read_limit(amount));
+    l.alert_percent = alert_percent;
+    l.alert_url = alert_url;
+    limits.push_back(std::move(l));
+    return {};
+  };
+  auto read = [&]() -> Result<> {
+    if (!alert_url.empty()) RILLE_CHECK(engine::Alerts::check(alert_url));
+    if (!month.empty()) RILLE_CHECK(add("month", month));
+    for (const std::string& word : tags) {
+      std::size_t equals = word.find('=');
+      if (equals == std::string::npos || equals == 0)
+        return make_error(ErrorKind::invalid, fmt::format("--tag {}: a name and a limit are wanted", word),
+                          "--tag eval=50");
+      RILLE_CHECK(add("tag:" + word.substr(0, equals), word.substr(equals + 1)));
+    }
+    if (limits.empty())
+      return make_error(ErrorKind::invalid, "rille budget set: there is nothing to set",
+                        "--month 200, --tag eval=50; none removes a limit");
+    return {};
+  };
+  if (Result<> r = read(); !r) return fail_usage(app, r.error());
+  store::Journal::Write write = [limits](store::Db& db) -> Result<> {
+    for (const lease::Limit& l : limits) RILLE_CHECK(lease::set_limit(db, l));
+    return {};
+  };
+  if (Result<> r = run_blocking(*app.loop, app.engine->journal().commit(std::move(write))); !r)
+    return fail(app, r.error());
+  return show_budgets(app);
+}
+
+const Registered<BudgetCommand> budget_row({Group::money, "budget",
+                                            "the limits of this home, and what is left of them"});
+const Registered<BudgetSetCommand> budget_set_row({Group::money, "budget set", "set or remove limits"});
+
+}  // namespace
 
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us) {
   std::vector<std::vector<std::string>> rows{
@@ -144,85 +255,6 @@ std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now
   }
   rows.push_back({"total", "", "", "", "", "", "", total.shown()});
   return format_table(rows);
-}
-
-int budget_command(App& app) {
-  auto budgets = app.engine->leases().budgets();
-  if (!budgets) return fail(app, budgets.error());
-  if (app.json) {
-    Value::Array out;
-    for (const lease::Money& m : *budgets)
-      out.push_back(Value()
-                        .set("scope", m.scope)
-                        .set("limit_micros", m.limit)
-                        .set("spent_micros", m.spent)
-                        .set("reserved_micros", m.reserved)
-                        .set("leases", m.held));
-    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
-    return 0;
-  }
-  if (budgets->empty()) {
-    app.terminal.out("no limits: set one with `rille budget set --month 200`, or `--tag NAME=50`\n");
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows{{"BUDGET", "LIMIT", "SPENT", "RESERVED", "LEFT", "LEASES"}};
-  for (const lease::Money& m : *budgets)
-    rows.push_back({m.scope == "month" ? "month " + lease::month_of(app.loop->clock().wall_us()) : m.scope,
-                    format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
-                    format_dollars(std::max<Micros>(0, m.limit - m.spent - m.reserved)), fmt::format("{}", m.held)});
-  app.terminal.out(format_table(rows));
-  return 0;
-}
-
-namespace {
-
-// "200", "$200", "12.50", "none".
-Result<Micros> read_limit(const std::string& text) {
-  if (text == "none") return Micros{-1};
-  std::string digits = text.starts_with("$") ? text.substr(1) : text;
-  char* end = nullptr;
-  double dollars = std::strtod(digits.c_str(), &end);
-  if (digits.empty() || *end || !(dollars >= 0))
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no limit", text), "dollars, as in 200, or none");
-  return micros_from_dollars(dollars);
-}
-
-}  // namespace
-
-int budget_set_command(App& app, const BudgetArguments& arguments) {
-  std::vector<lease::Limit> limits;
-  auto add = [&](std::string scope, const std::string& amount) -> Result<> {
-    lease::Limit l;
-    l.scope = std::move(scope);
-    RILLE_TRY(l.micros, read_limit(amount));
-    l.alert_percent = arguments.alert_percent;
-    l.alert_url = arguments.alert_url;
-    limits.push_back(std::move(l));
-    return {};
-  };
-  auto read = [&]() -> Result<> {
-    if (!arguments.alert_url.empty()) RILLE_CHECK(engine::Alerts::check(arguments.alert_url));
-    if (!arguments.month.empty()) RILLE_CHECK(add("month", arguments.month));
-    for (const std::string& word : arguments.tags) {
-      std::size_t equals = word.find('=');
-      if (equals == std::string::npos || equals == 0)
-        return make_error(ErrorKind::invalid, fmt::format("--tag {}: a name and a limit are wanted", word),
-                          "--tag eval=50");
-      RILLE_CHECK(add("tag:" + word.substr(0, equals), word.substr(equals + 1)));
-    }
-    if (limits.empty())
-      return make_error(ErrorKind::invalid, "rille budget set: there is nothing to set",
-                        "--month 200, --tag eval=50; none removes a limit");
-    return {};
-  };
-  if (Result<> r = read(); !r) return fail(app, r.error()), 2;
-  store::Journal::Write write = [limits](store::Db& db) -> Result<> {
-    for (const lease::Limit& l : limits) RILLE_CHECK(lease::set_limit(db, l));
-    return {};
-  };
-  if (Result<> r = run_blocking(*app.loop, app.engine->journal().commit(std::move(write))); !r)
-    return fail(app, r.error());
-  return budget_command(app);
 }
 
 }  // namespace rille::cli

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
 #include "runtime/compute/device/cuda.hpp"
@@ -174,9 +175,7 @@ void add_providers(App& app, std::vector<Check>& checks) {
   }
 }
 
-}  // namespace
-
-int doctor_command(App& app) {
+Exit check_this_machine(App& app) {
   std::vector<Check> checks;
   checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
   std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
@@ -202,8 +201,36 @@ int doctor_command(App& app) {
                                                  c.what == "oneDNN" || c.what == "providers"));
   if (app.json) app.terminal.out(Value(checks_value(checks)).to_json_pretty() + "\n");
   else app.terminal.out(checks_table(app.terminal, checks, "WITHOUT IT"));
-  return broken ? 1 : 0;
+  return broken ? Exit::script : Exit::ok;
 }
+
+struct DoctorCommand final : Command {
+  LiveArguments live;
+  std::string provider;
+  bool policy = false;
+  void declare(Options& o) override {
+    const Option of = o.option("--provider", provider, "try the keys of one provider, or of `all`");
+    o.flag("--policy", policy, "the least that its keys must be allowed, as a document").needs(of);
+    Option rents = o.option("--live", live.provider, "rent its cheapest machine for some minutes, and try everything");
+    o.option("--max-cost", live.max_cost, "dollars that this may cost at most (0.50)").needs(rents).above(0);
+    o.option("--gpu", live.gpu, "model and count, e.g. T4:1; else any, also none").needs(rents);
+    o.option("--price", live.price, "dollars per hour, where the provider says none in dollars")
+        .needs(rents)
+        .at_least(0);
+    o.flag("--spot", live.spot, "a spot machine").needs(rents);
+    rents.excludes(of);
+  }
+  Exit run(App& app) override {
+    if (!live.provider.empty()) return rent_to_check(app, live);
+    if (provider.empty()) return check_this_machine(app);
+    return policy ? print_policy(app, provider) : check_provider(app, provider);
+  }
+};
+
+const Registered<DoctorCommand> doctor_row({Group::look, "doctor", "what is present, what is missing, what that costs",
+                                            Opens::nothing});
+
+}  // namespace
 
 Value::Array checks_value(const std::vector<Check>& checks) {
   Value::Array out;

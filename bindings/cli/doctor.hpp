@@ -17,6 +17,19 @@ Value::Array checks_value(const std::vector<Check>& checks);
 // `last`: head of `costs`. On a terminal that is too narrow for the table, `costs` stand in a line of their own.
 std::string checks_table(const Terminal& terminal, const std::vector<Check>& checks, const std::string& last);
 
+// doctor_provider.cpp: `rille doctor --provider NAME`. `name`: or "all", those of the settings.
+Exit check_provider(App& app, const std::string& name);
+// The least that the keys of that provider must be allowed.
+Exit print_policy(App& app, const std::string& name);
+
+// doctor_live.cpp: `rille doctor --live NAME`
+struct LiveArguments {
+  std::string provider, gpu = "any";
+  double max_cost = 0.5, price = -1;  // dollars, and dollars per hour; -1: as the provider says
+  bool spot = false;
+};
+Exit rent_to_check(App& app, const LiveArguments& arguments);
+
 // doctor_provider.cpp. One that the settings do not name is made with none. invalid: nobody has heard of it.
 Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std::string& name);
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t look_ms = 1'000, list_patience_ms = 30'000;
 
 // It waits until this command has seen its machine in the provider's list.
-constexpr const char* script = R"lua(-- Written by `rille doctor --live`: one short rent, with a call.
+constexpr const char* live_script = R"lua(-- Written by `rille doctor --live`: one short rent, with a call.
 local rille = require "rille"
 local args = rille.args { provider = "local", gpu = "any", max_cost = 0.5, price = -1, spot = false, unguarded = false }
 rille.budget { limit = args.max_cost }
@@ -143,7 +143,7 @@ void check_gone(Live& live) {
   else live.step("gone", false, fmt::format("{} still bears the tag", left->front().id));
 }
 
-int finish_live(Live& live) {
+Exit finish_live(Live& live) {
   App& app = live.app;
   const Result<Value>& r = *live.session.result;
   const auto leases = app.engine->leases().of_run(live.session.run->id());
@@ -178,8 +178,8 @@ int finish_live(Live& live) {
     app.terminal.out(fmt::format("{}; it has cost about {}\n", live.all_ok() ? "all is well" : "not all is well",
                                  lease::to_string(costs)));
   }
-  if (pending) return 3;
-  return !r ? exit_code(r.error()) : live.all_ok() ? 0 : 1;
+  if (pending) return Exit::cleanup_pending;
+  return !r ? exit_of(r.error()) : live.all_ok() ? Exit::ok : Exit::script;
 }
 
 Value input_of(const Live& live, const LiveArguments& arguments) {
@@ -193,10 +193,10 @@ Value input_of(const Live& live, const LiveArguments& arguments) {
 
 }  // namespace
 
-int doctor_live_command(App& app, const LiveArguments& arguments) {
+Exit rent_to_check(App& app, const LiveArguments& arguments) {
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   const Result<provider::Provider*> found = app.engine->providers().find(arguments.provider);
-  if (!found) return fail(app, found.error()), 2;
+  if (!found) return fail_usage(app, found.error());
   Live live(app, **found);
   if (!credentials_work(live)) {
     const std::string why = live.steps.back().found;
@@ -204,7 +204,7 @@ int doctor_live_command(App& app, const LiveArguments& arguments) {
                                 fmt::format("nothing was rented; see rille doctor --provider {}", arguments.provider)));
   }
   const std::string file = app.home + "/doctor-live.lua";
-  if (Result<> r = store::write_file_atomic(file, script, 0600); !r) return fail(app, r.error());
+  if (Result<> r = store::write_file_atomic(file, live_script, 0600); !r) return fail(app, r.error());
   Session& s = live.session;
   engine::RunHooks hooks = session_hooks(s);
   hooks.event = [&live](const Value& e) { on_event(live, e); };

@@ -117,11 +117,11 @@ std::vector<Check> look_at(App& app, provider::Provider& p, Value& json) {
   return checks;
 }
 
-int policy(App& app, const std::vector<std::string>& names) {
+Exit policy(App& app, const std::vector<std::string>& names) {
   Value::Array json;
   for (const std::string& name : names) {
     const auto about = provider::about_provider(name);
-    if (!about) return fail(app, about.error()), 2;
+    if (!about) return fail_usage(app, about.error());
     const Result<Value> document = Value::from_json(about->policy);
     json.push_back(Value().set("provider", name).set("policy", document ? *document : Value(about->policy)));
     if (app.json) continue;
@@ -129,7 +129,7 @@ int policy(App& app, const std::vector<std::string>& names) {
     app.terminal.out(about->policy);
   }
   if (app.json) app.terminal.out(Value(std::move(json)).to_json_pretty() + "\n");
-  return 0;
+  return Exit::ok;
 }
 
 // `all`: local, and those that the settings name.
@@ -166,17 +166,13 @@ Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std
   return provider::make_provider(name, {*app.loop, app.home, config_folder(), Value(Value::Object{})});
 }
 
-int doctor_provider_command(App& app, const std::string& name, bool with_policy) {
-  if (with_policy) {
-    std::vector<std::string> names{name};
-    if (name == "all") names = provider::provider_names();
-    return policy(app, names);
-  }
+Exit print_policy(App& app, const std::string& name) {
+  return policy(app, name == "all" ? provider::provider_names() : std::vector<std::string>{name});
+}
+
+Exit check_provider(App& app, const std::string& name) {
   auto all = chosen(app, name);
-  if (!all) {
-    const int code = fail(app, all.error());
-    return all.error().kind == ErrorKind::invalid ? 2 : code;
-  }
+  if (!all) return all.error().kind == ErrorKind::invalid ? fail_usage(app, all.error()) : fail(app, all.error());
   bool broken = false;
   Value::Array json;
   std::string text;
@@ -192,7 +188,7 @@ int doctor_provider_command(App& app, const std::string& name, bool with_policy)
   }
   if (app.json) app.terminal.out(Value(std::move(json)).to_json_pretty() + "\n");
   else app.terminal.out(text);
-  return broken ? 1 : 0;
+  return broken ? Exit::script : Exit::ok;
 }
 
 }  // namespace rille::cli

@@ -43,7 +43,7 @@ std::string line_of(const Value& row) {
 
 }  // namespace
 
-int history_command(App& app, const OffersArguments& a) {
+Exit print_history(App& app, const OffersArguments& a) {
   Result<Value> query = history_query(a);
   if (!query) return fail(app, query.error());
   if (Result<> opened = open_engine(app); !opened) return fail(app, opened.error());
@@ -68,7 +68,7 @@ int history_command(App& app, const OffersArguments& a) {
                     line_of(row)});
   }
   const bool nothing = types == 0 && !errors.empty();
-  const int code = nothing ? exit_code(errors.front()) : 0;
+  const Exit code = nothing ? exit_of(errors.front()) : Exit::ok;
   if (app.json) {
     app.terminal.out(told->to_json_pretty() + "\n");
     return code;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "bindings/cli/exit.hpp"
+
 namespace rille::cli {
 
 namespace {
@@ -36,11 +38,11 @@ void not_heeded() {
     say("\ncancelled at once, inside a call that cannot be interrupted: releasing what the run holds\n");
     become(last_words.load());
     say("it could not: see `rille leases`\n");
-    _exit(3);
+    _exit(status_of(Exit::cleanup_pending));
   }
   if (waiting >= 2 && last_line.load()) {
     say(last_line.load());
-    _exit(128 + SIGINT);
+    _exit(status_of(Exit::interrupted));
   }
   if (waiting >= 1) {
     say("\ninterrupted, but a call that cannot be interrupted goes on");

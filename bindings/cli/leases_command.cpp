@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
@@ -109,7 +109,7 @@ std::string remarks(const lease::Survey& survey) {
   return out;
 }
 
-int all_providers(App& app) {
+Exit all_providers(App& app) {
   auto survey = run_blocking(*app.loop, app.engine->leases().survey({}));
   if (!survey) return fail(app, survey.error());
   const std::int64_t now_us = app.loop->clock().wall_us();
@@ -129,12 +129,19 @@ int all_providers(App& app) {
                          .to_json_pretty() +
                      "\n");
   else app.terminal.out(machines_text(app, *survey, now_us) + remarks(*survey));
-  return orphans || !survey->errors.empty() ? 3 : 0;
+  return orphans || !survey->errors.empty() ? Exit::cleanup_pending : Exit::ok;
 }
 
-}  // namespace
+struct LeasesCommand final : Command {
+  bool all = false, providers = false;
+  void declare(Options& o) override {
+    o.flag("--all", all, "released ones, too");
+    o.flag("--all-providers", providers, "ask the providers what there is, also what no journal here knows");
+  }
+  Exit run(App& app) override;
+};
 
-int leases_command(App& app, bool all, bool providers) {
+Exit LeasesCommand::run(App& app) {
   if (providers) return all_providers(app);
   auto leases = app.engine->leases().all(all);
   if (!leases) return fail(app, leases.error());
@@ -148,11 +155,11 @@ int leases_command(App& app, bool all, bool providers) {
       values.push_back(std::move(v));
     }
     app.terminal.out(Value(std::move(values)).to_json_pretty() + "\n");
-    return 0;
+    return Exit::ok;
   }
   if (leases->empty()) {
     app.terminal.out("no leases: nothing is rented\n");
-    return 0;
+    return Exit::ok;
   }
   std::vector<std::vector<std::string>> rows{
       {"LEASE", "NAME", "STATE", "PROVIDER", "MACHINE", "PER HOUR", "SPENT", "ENDS IN", "ENDED BY", "RUN"}};
@@ -176,7 +183,11 @@ int leases_command(App& app, bool all, bool providers) {
       app.terminal, std::move(rows),
       {{"MACHINE", 12}, {"MACHINE"}, {"RUN"}, {"NAME", 12}, {"SPENT"}, {"PROVIDER"}, {"NAME", 6}, {"ENDED BY"}});
   app.terminal.out(table + late);
-  return 0;
+  return Exit::ok;
 }
+
+const Registered<LeasesCommand> leases_row({Group::money, "leases", "what is rented now"});
+
+}  // namespace
 
 }  // namespace rille::cli

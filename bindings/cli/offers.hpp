@@ -1,7 +1,6 @@
 // `rille offers`: see offers_command.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -23,13 +22,9 @@ struct OffersArguments {
   std::string since = "7d";  // of the history
 };
 
-void add_offers_options(CLI::App& command, OffersArguments& arguments);
-// Opens the engine only when somebody has to be asked.
-int offers_command(App& app, const OffersArguments& arguments);
-
 // `rille offers --measured`: what trainings were measured to do, of one workload or of all. offers_measured.cpp
-int measured_command(App& app, const std::string& workload);
+Exit print_measured(App& app, const std::string& workload);
 // `rille offers --history`: history_command.cpp.
-int history_command(App& app, const OffersArguments& arguments);
+Exit print_history(App& app, const OffersArguments& arguments);
 
 }  // namespace rille::cli

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/cli/offers.hpp"
-#include "bindings/cli/usage.hpp"
 #include "runtime/core/base/places.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
@@ -299,43 +299,46 @@ void say_what_to_change(App& app, const OfferQuery& query, const provider::Offer
   if (!hint.empty()) app.terminal.note(hint);
 }
 
-}  // namespace
+struct OffersCommand final : Command {
+  OffersArguments arguments;
+  void declare(Options& o) override {
+    OffersArguments& a = arguments;
+    o.option("--gpu", a.gpu, "model and count, e.g. A100:8, or several; `any`: one that Rille runs on; `cpu`")
+        .separated_by_commas();
+    o.option("--gpu-memory", a.gpu_memory, "of each GPU at least, e.g. 40GB");
+    o.option("--gpu-vendor", a.gpu_vendor, "nvidia, amd, intel");
+    o.option("--disk-kind", a.disk_kind, "of the machine's own disk: nvme, network");
+    o.option("--count", a.count, "GPUs per machine").between(1, 4096);
+    o.flag("--spot", a.spot, "machines that can be taken back");
+    o.flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");
+    o.option("--max-price", a.max_price, "dollars per hour").at_least(0);
+    o.option("--vcpus", a.vcpus, "at least").at_least(1);
+    o.option("--memory", a.memory, "at least, e.g. 64GB");
+    o.option("--provider", a.providers, "of these providers only").separated_by_commas();
+    o.option("--region", a.regions, "in these regions only").separated_by_commas();
+    o.option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");
+    o.option("--network", a.network_gbps, "gigabits per second at least").above(0);
+    o.option("--compliance", a.compliance, "gdpr, hipaa, mlps3, fedramp").separated_by_commas();
+    o.option("--rank", a.rank, "price, price_per_tflop, price_per_gpu_gb, tokens_per_dollar");
+    o.option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14").separated_by_commas();
+    o.option("--tokens", a.tokens, "tokens per second that you measured on one GPU, e.g. H100=9500")
+        .separated_by_commas();
+    o.option("--workload", a.workload, "by what rille.train measured under this name, per dollar");
+    o.flag("--estimated", a.estimated, "other GPUs by their TFLOPs, in proportion");
+    o.flag("--measured", a.measured, "list what was measured instead of offers");
+    o.option("--max-age", a.max_age, "how old a price may be").shows_default();
+    o.flag("--refresh", a.refresh, "ask the providers now");
+    o.option("--timeout", a.timeout, "how long each provider has, e.g. 20s");
+    o.option("--limit", a.limit, "rows at most; 0: all").shows_default();
+    const Option history = o.flag("--history", a.history, "what spot machines have cost, type by type");
+    o.option("--since", a.since, "how far back, e.g. 7d").shows_default().needs(history);
+  }
+  Exit run(App& app) override;
+};
 
-void add_offers_options(CLI::App& command, OffersArguments& a) {
-  command.add_option("--gpu", a.gpu, "model and count, e.g. A100:8, or several; `any`: one that Rille runs on; `cpu`")
-      ->delimiter(',');
-  command.add_option("--gpu-memory", a.gpu_memory, "of each GPU at least, e.g. 40GB");
-  command.add_option("--gpu-vendor", a.gpu_vendor, "nvidia, amd, intel");
-  command.add_option("--disk-kind", a.disk_kind, "of the machine's own disk: nvme, network");
-  command.add_option("--count", a.count, "GPUs per machine")->check(CLI::Range(1, 4096));
-  command.add_flag("--spot", a.spot, "machines that can be taken back");
-  command.add_flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");
-  command.add_option("--max-price", a.max_price, "dollars per hour")->check(number_from(0));
-  command.add_option("--vcpus", a.vcpus, "at least")->check(number_from(1));
-  command.add_option("--memory", a.memory, "at least, e.g. 64GB");
-  command.add_option("--provider", a.providers, "of these providers only")->delimiter(',');
-  command.add_option("--region", a.regions, "in these regions only")->delimiter(',');
-  command.add_option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");
-  command.add_option("--network", a.network_gbps, "gigabits per second at least")->check(number_from(0, true));
-  command.add_option("--compliance", a.compliance, "gdpr, hipaa, mlps3, fedramp")->delimiter(',');
-  command.add_option("--rank", a.rank, "price, price_per_tflop, price_per_gpu_gb, tokens_per_dollar");
-  command.add_option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14")->delimiter(',');
-  command.add_option("--tokens", a.tokens, "tokens per second that you measured on one GPU, e.g. H100=9500")
-      ->delimiter(',');
-  command.add_option("--workload", a.workload, "by what rille.train measured under this name, per dollar");
-  command.add_flag("--estimated", a.estimated, "other GPUs by their TFLOPs, in proportion");
-  command.add_flag("--measured", a.measured, "list what was measured instead of offers");
-  command.add_option("--max-age", a.max_age, "how old a price may be")->capture_default_str();
-  command.add_flag("--refresh", a.refresh, "ask the providers now");
-  command.add_option("--timeout", a.timeout, "how long each provider has, e.g. 20s");
-  command.add_option("--limit", a.limit, "rows at most; 0: all")->capture_default_str();
-  CLI::Option* history = command.add_flag("--history", a.history, "what spot machines have cost, type by type");
-  command.add_option("--since", a.since, "how far back, e.g. 7d")->capture_default_str()->needs(history);
-}
-
-int offers_command(App& app, const OffersArguments& arguments) {
-  if (arguments.history) return history_command(app, arguments);
-  if (arguments.measured) return measured_command(app, arguments.workload);
+Exit OffersCommand::run(App& app) {
+  if (arguments.history) return print_history(app, arguments);
+  if (arguments.measured) return print_measured(app, arguments.workload);
   Workload workload;
   Result<OfferQuery> query = query_of(app, arguments, workload);
   if (!query) return fail(app, query.error());
@@ -358,7 +361,7 @@ int offers_command(App& app, const OffersArguments& arguments) {
   listed->workload = std::move(workload);
   const std::int64_t now_us = app.loop->clock().wall_us();
   const bool nothing = listed->offers.empty() && !listed->errors.empty();
-  const int code = nothing ? exit_code(listed->errors.front().error) : 0;
+  const Exit code = nothing ? exit_of(listed->errors.front().error) : Exit::ok;
   if (app.json) {
     app.terminal.out(json_of(*listed, *query, now_us));
     return code;
@@ -376,5 +379,9 @@ int offers_command(App& app, const OffersArguments& arguments) {
   if (const std::string ages = ages_of(*listed, now_us); !ages.empty()) app.terminal.note(ages);
   return code;
 }
+
+const Registered<OffersCommand> offers_row({Group::money, "offers", "what can be rented", Opens::nothing});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -35,7 +35,7 @@ std::string measured_table(const std::vector<Measurement>& list) {
 
 }  // namespace
 
-int measured_command(App& app, const std::string& workload) {
+Exit print_measured(App& app, const std::string& workload) {
   Result<std::vector<Measurement>> list = provider::measurements(app.home);
   if (!list) return fail(app, list.error());
   std::erase_if(*list, [&](const Measurement& m) { return !workload.empty() && m.workload != workload; });
@@ -43,11 +43,11 @@ int measured_command(App& app, const std::string& workload) {
     Value::Array all;
     for (const Measurement& m : *list) all.push_back(m.to_value());
     app.terminal.out(Value(std::move(all)).to_json_pretty() + "\n");
-    return 0;
+    return Exit::ok;
   }
   app.terminal.out(list->empty() ? "nothing was measured yet: rille.train on a rented machine measures itself\n"
                                  : measured_table(*list));
-  return 0;
+  return Exit::ok;
 }
 
 }  // namespace rille::cli

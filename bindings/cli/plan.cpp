@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/simulate.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
@@ -88,12 +89,20 @@ std::string to_table(const std::vector<Line>& lines) {
   return format_table(rows) + (any_note ? "* nobody here has it: the price is the simulated cloud's\n" : "");
 }
 
-}  // namespace
+struct PlanCommand final : Command {
+  std::string file;
+  std::vector<std::string> script_arguments;
+  void declare(Options& o) override {
+    o.option("FILE", file, "the script; its own options follow").required();
+    o.script_words(ScriptWords::mixed, script_arguments);
+  }
+  Exit run(App& app) override;
+};
 
-int plan_command(App& app, const std::string& file, const std::vector<std::string>& script_arguments) {
+Exit PlanCommand::run(App& app) {
   ScratchHome home;
   Result<Rehearsal> what = prepare_rehearsal(app, file, script_arguments, home);
-  if (!what) return fail(app, what.error()), 2;
+  if (!what) return fail_usage(app, what.error());
   what->unknown_calls_end_at_once = true;
   Outcome o = rehearse(*what, provider::sim::Options::calm(1), true);
   if (!o.result && o.rented.empty()) return fail(app, o.result.error());
@@ -108,12 +117,16 @@ int plan_command(App& app, const std::string& file, const std::vector<std::strin
     if (!o.result) v.set("error", error_to_value(o.result.error()));
     if (refused != lines.end()) v.set("error", error_to_value(*refused->refused));
     app.terminal.out(v.to_json_pretty() + "\n");
-    return refused == lines.end() ? 0 : 1;
+    return refused == lines.end() ? Exit::ok : Exit::script;
   }
   app.terminal.out(lines.empty() ? "the script rents nothing\n" : to_table(lines));
   if (!o.result)
     app.terminal.note(fmt::format("the script was followed up to here only: {}", o.result.error().summary()));
-  return refused == lines.end() ? 0 : fail(app, *refused->refused);
+  return refused == lines.end() ? Exit::ok : fail(app, *refused->refused);
 }
+
+const Registered<PlanCommand> plan_row({Group::run, "plan", "what a script would rent, and what that costs"});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -1,7 +1,7 @@
 // `rille quotas`: how much the accounts may rent, as their providers say it.
 #include <fmt/format.h>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 
 namespace rille::cli {
 
@@ -13,9 +13,17 @@ std::string number(const Value& row, const char* key) {
   return n ? fmt::format("{:g}", *n) : "?";
 }
 
-}  // namespace
+struct QuotasCommand final : Command {
+  std::vector<std::string> providers;
+  std::string region;
+  void declare(Options& o) override {
+    o.option("--provider", providers, "of these providers only").separated_by_commas();
+    o.option("--region", region, "in this region only");
+  }
+  Exit run(App& app) override;
+};
 
-int quotas_command(App& app, const std::vector<std::string>& providers, const std::string& region) {
+Exit QuotasCommand::run(App& app) {
   Value query = Value::Object{};
   if (!providers.empty()) query.set("providers", Value::Array(providers.begin(), providers.end()));
   if (!region.empty()) query.set("region", region);
@@ -32,7 +40,7 @@ int quotas_command(App& app, const std::vector<std::string>& providers, const st
     errors.push_back(error_from_value(row));
     errors.back().message = fmt::format("{}: {}", row.text("provider"), row.text("error"));
   }
-  const int code = rows.size() == 1 && !errors.empty() ? exit_code(errors.front()) : 0;
+  const Exit code = rows.size() == 1 && !errors.empty() ? exit_of(errors.front()) : Exit::ok;
   if (app.json) {
     app.terminal.out(told->to_json_pretty() + "\n");
     return code;
@@ -43,5 +51,10 @@ int quotas_command(App& app, const std::vector<std::string>& providers, const st
   for (const Error& e : errors) app.terminal.error(e, app.trace);
   return code;
 }
+
+const Registered<QuotasCommand> quotas_row({Group::money, "quotas",
+                                            "how much the accounts may rent, and what of it is used"});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -1,12 +1,22 @@
 // `rille rm`: runs that nobody wants to see any more.
 #include <fmt/format.h>
 
-#include "bindings/cli/runs.hpp"
+#include "bindings/cli/command.hpp"
 #include "runtime/workflow/engine/remove.hpp"
 
 namespace rille::cli {
 
-int remove_command(App& app, const std::vector<std::string>& runs) {
+namespace {
+
+struct RemoveCommand final : Command {
+  std::vector<std::string> runs;
+  void declare(Options& o) override {
+    o.option("RUN", runs, "their ids, unique beginnings of them, or `last`").required();
+  }
+  Exit run(App& app) override;
+};
+
+Exit RemoveCommand::run(App& app) {
   Value::Array removed, errors;
   for (const std::string& name : runs) {
     Result<engine::RunRow> row = app.engine->run(name);
@@ -17,7 +27,7 @@ int remove_command(App& app, const std::vector<std::string>& runs) {
     if (gone) app.terminal.note("removed " + row->id);
     else fail(app, gone.error());
   }
-  const int code = errors.empty() ? 0 : 1;
+  const Exit code = errors.empty() ? Exit::ok : Exit::script;
   if (app.json && removed.empty() && runs.size() == 1)
     app.terminal.out(Value().set("error", std::move(errors.front())).to_json_pretty() + "\n");
   else if (app.json)
@@ -25,5 +35,10 @@ int remove_command(App& app, const std::vector<std::string>& runs) {
                      "\n");
   return code;
 }
+
+const Registered<RemoveCommand> remove_row({Group::rewrite, "rm",
+                                            "remove ended runs: their record and files, not what they cost"});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/editor.hpp"
+#include "bindings/cli/runs.hpp"
 #include "bindings/cli/session.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
@@ -352,7 +354,7 @@ void converse(Repl& r, Editor& editor) {
 }
 
 // The session's conversation, to its end.
-int talk(Repl& r, FunctionRef main, bool resumed) {
+Exit talk(Repl& r, FunctionRef main, bool resumed) {
   App& app = r.app;
   Editor editor(*app.loop, app.home + "/history");
   editor.set_complete([&r](const std::string& before) { return complete(r, before); });
@@ -377,12 +379,18 @@ int talk(Repl& r, FunctionRef main, bool resumed) {
   app.terminal.set_prompt(nullptr, nullptr);
   r.signals = nullptr;
   const Result<Value>& result = *r.result;
-  return result ? 0 : fail(app, result.error());
+  return result ? Exit::ok : fail(app, result.error());
 }
+
+struct ReplCommand final : Command {
+  Exit run(App& app) override { return open_prompt(app, ""); }
+};
+
+const Registered<ReplCommand> repl_row({Group::run, "repl", "the prompt (also: rille alone)", Opens::nothing});
 
 }  // namespace
 
-int repl_command(App& app, const std::string& resume) {
+Exit open_prompt(App& app, const std::string& resume) {
   if (!isatty(0)) {  // a pipe: its whole text is one script
     std::string code;
     char block[65536];
@@ -390,7 +398,7 @@ int repl_command(App& app, const std::string& resume) {
     RunArguments arguments;
     arguments.code = code;
     arguments.resume = resume;  // the text goes on in that session, and ends it
-    return run_command(app, arguments);
+    return run_to_end(app, arguments);
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
   Repl r(app);
@@ -409,7 +417,7 @@ int repl_command(App& app, const std::string& resume) {
   Result<FunctionRef> main = r.host->load("=repl", "return require('rille.repl').main(__rille_prompt)");
   if (!main) return fail(app, main.error());
 
-  const int code = talk(r, *main, !resume.empty());
+  const Exit code = talk(r, *main, !resume.empty());
   if (r.interrupted) leave_unfinished(app, code);
   return code;
 }

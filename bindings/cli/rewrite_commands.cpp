@@ -1,7 +1,8 @@
 // `rille fork`, `rille invalidate`, `rille resume --retry-failed`: runs that go on from an earlier place.
 #include <fmt/format.h>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/runs.hpp"
 
 namespace rille::cli {
 
@@ -17,10 +18,29 @@ void tell_cut(App& app, const engine::Cut& cut) {
       fmt::format("{} entries kept, {} left out, from {} ({}) on", cut.kept, cut.dropped, cut.key, cut.source));
 }
 
-}  // namespace
+struct ForkCommand final : Command {
+  RunArguments arguments;
+  void declare(Options& o) override {
+    o.option("RUN", arguments.resume, names_a_run).required();
+    o.option("--from", arguments.fork_from, "the first entry to do anew: a key that `rille show` prints").required();
+    o.flag("--rerent", arguments.rerent,
+           "keep what was done on leases that were open there; they get machines of their own");
+    o.option("--with", arguments.with, "go on with this script, if it follows what is recorded");
+  }
+  Exit run(App& app) override { return run_to_end(app, arguments); }
+};
 
-int invalidate_command(App& app, const std::string& run, const std::string& key) {
-  Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->invalidate(run, key));
+struct InvalidateCommand final : Command {
+  std::string id, key;
+  void declare(Options& o) override {
+    o.option("RUN", id, names_a_run).required();
+    o.option("KEY", key, "a key that `rille show` prints").required();
+  }
+  Exit run(App& app) override;
+};
+
+Exit InvalidateCommand::run(App& app) {
+  Result<engine::Cut> cut = run_blocking(*app.loop, app.engine->invalidate(id, key));
   if (!cut) return fail(app, cut.error());
   if (app.json) {
     app.terminal.out(Value()
@@ -30,12 +50,19 @@ int invalidate_command(App& app, const std::string& run, const std::string& key)
                          .set("dropped", cut->dropped)
                          .to_json_pretty() +
                      "\n");
-    return 0;
+    return Exit::ok;
   }
   tell_cut(app, *cut);
   app.terminal.out(fmt::format("continue with: rille resume {}\n", cut->run));
-  return 0;
+  return Exit::ok;
 }
+
+const Registered<ForkCommand> fork_row({Group::rewrite, "fork", "a new run that begins with the record of another",
+                                        Opens::nothing});
+const Registered<InvalidateCommand> invalidate_row({Group::rewrite, "invalidate",
+                                                    "forget an entry and all that came after it"});
+
+}  // namespace
 
 Result<std::string> go_back(App& app, const RunArguments& arguments) {
   if (!arguments.fork_from.empty()) {

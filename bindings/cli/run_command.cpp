@@ -6,7 +6,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/runs.hpp"
 #include "bindings/cli/session.hpp"
+#include "bindings/cli/simulate.hpp"
 #include "bindings/host/lua.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
@@ -44,7 +47,7 @@ std::string nearest_file(const std::string& word) {
 }
 
 // A word that is neither a command nor a file.
-Error no_script(const std::string& word, const std::vector<std::string>& commands) {
+Error no_script(const std::string& word) {
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
     return make_error(ErrorKind::invalid, fmt::format("'{}' is a folder, not a script", word),
@@ -52,9 +55,10 @@ Error no_script(const std::string& word, const std::vector<std::string>& command
   if (const std::string file = nearest_file(word); !file.empty())
     return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", word),
                       fmt::format("did you mean {}?", file));
-  std::string near = word.find('/') == std::string::npos ? did_you_mean(word, commands) : "";
+  std::vector<std::string> names;
+  for (const CommandRow* row : commands_of("")) names.emplace_back(row->name);
+  std::string near = word.find('/') == std::string::npos ? did_you_mean(word, names) : "";
   if (word == "version") near = "--version";
-  if (word == "help") near = "--help";
   return make_error(
       ErrorKind::invalid, fmt::format("there is no script '{}'", word),
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
@@ -68,13 +72,13 @@ bool is_refused(const Session& s) {
   return entries && entries->empty() && leases && leases->empty();
 }
 
-int refuse(Session& s) {
+Exit refuse(Session& s) {
   App& app = s.app;
   Result<> gone = run_blocking(*app.loop, engine::remove_run(*app.engine, s.run->id()));
   if (app.json) app.terminal.out(Value().set("error", error_to_value(s.result->error())).to_json_pretty() + "\n");
   else app.terminal.error(s.result->error(), app.trace);
   if (gone) app.terminal.note("nothing was begun, and no run is kept");
-  return 2;
+  return Exit::usage;
 }
 
 // A script without rille.args would let a misspelt option pass in silence.
@@ -88,7 +92,7 @@ void warn_if_unread(Session& s, const std::vector<std::string>& words) {
     s.app.terminal.note(fmt::format("nothing in the script has read its options ({}): see rille.args", words.front()));
 }
 
-int finish(Session& s) {
+Exit finish(Session& s) {
   App& app = s.app;
   app.terminal.clear_progress();
   auto leases = app.engine->leases().of_run(s.run->id());
@@ -108,21 +112,161 @@ int finish(Session& s) {
   }
   if (pending) {
     app.terminal.note("something is still rented: see `rille leases`, end it with `rille release` or `rille gc`");
-    return 3;
+    return Exit::cleanup_pending;
   }
-  return r ? 0 : exit_code(r.error());
+  return r ? Exit::ok : exit_of(r.error());
 }
 
 // That it ended by the cancel is what was asked for.
-int finish_cancelled(Session& s) {
+Exit finish_cancelled(Session& s) {
   const Result<Value>& r = *s.result;
   if (r || r.error().kind != ErrorKind::cancelled) return finish(s);
   const Error why = r.error();
   s.result.emplace(Value());
-  int code = finish(s);
+  const Exit code = finish(s);
   s.app.terminal.note(fmt::format("run {}: {}", s.run->id(), why.message));
   return code;
 }
+
+// What the arguments say, checked before the engine is opened.
+struct Checked {
+  std::string script;  // absolute; "" of -e and of a run that is resumed
+  std::string edited;  // of --with
+  Value input;         // of a new run
+  std::int64_t deadline_ms = 0;
+};
+
+Result<std::string> script_at(const RunArguments& arguments) {
+  std::error_code ec;
+  std::string script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
+  if (!std::filesystem::is_regular_file(script, ec)) return no_script(arguments.file);
+  if (access(script.c_str(), R_OK) != 0) return errno_error("open", arguments.file, errno);
+  return script;
+}
+
+Result<std::int64_t> read_deadline(const std::string& text) {
+  Result<std::int64_t> ms = parse_duration_ms(text);
+  if (ms && *ms <= 0) ms = make_error(ErrorKind::invalid, fmt::format("'{}' is over at once", text));
+  if (ms) return ms;
+  Error e = std::move(ms).error();
+  e.message = "--deadline: " + e.message;
+  return e;
+}
+
+Result<Checked> check(const RunArguments& arguments) {
+  Checked out;
+  if (!arguments.with.empty()) {
+    std::error_code ec;
+    out.edited = std::filesystem::absolute(arguments.with, ec).lexically_normal().string();
+    if (!std::filesystem::is_regular_file(out.edited, ec))
+      return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.with));
+  }
+  if (arguments.resume.empty() && !arguments.code) {
+    RILLE_TRY(out.script, script_at(arguments));
+    RILLE_TRY(out.input, parse_script_arguments(arguments.script_arguments));
+  }
+  if (!arguments.deadline.empty()) { RILLE_TRY(out.deadline_ms, read_deadline(arguments.deadline)); }
+  return out;
+}
+
+Result<> start(Session& s, const RunArguments& arguments, const Checked& checked) {
+  engine::RunSpec spec;
+  spec.script = arguments.code ? "-e" : checked.script;
+  spec.mode = arguments.code ? engine::Mode::session : engine::Mode::durable;
+  spec.args = checked.input;
+  spec.tag = arguments.tag;
+  spec.deadline_ms = checked.deadline_ms;
+  RILLE_TRY(s.run, run_blocking(*s.app.loop, s.app.engine->start(std::move(spec), session_hooks(s))));
+  return {};
+}
+
+bool goes_back(const RunArguments& arguments) { return !arguments.fork_from.empty() || arguments.retry_failed; }
+
+// Goes on with the run of that row, or with a fork of it.
+Result<> go_on(Session& s, const RunArguments& arguments, const engine::RunRow& row, Checked& checked) {
+  engine::Engine& engine = *s.app.engine;
+  std::string id = row.id;
+  if (goes_back(arguments)) { RILLE_TRY(id, go_back(s.app, arguments)); }
+  auto resumed = checked.edited.empty() ? engine.resume(id, session_hooks(s))
+                                        : engine.resume_with(id, checked.edited, session_hooks(s));
+  RILLE_TRY(s.run, run_blocking(*s.app.loop, std::move(resumed)));
+  checked.script = checked.edited.empty() ? row.script : checked.edited;
+  return {};
+}
+
+Result<FunctionRef> load_main(Session& s, const RunArguments& arguments, const Checked& checked) {
+  App& app = s.app;
+  Result<FunctionRef> main = arguments.code ? s.host->load("=-e", *arguments.code) : s.host->load_file(checked.script);
+  if (main) return main;
+  if (!checked.edited.empty()) {
+    (void)app.engine->suspend(*s.run);  // it may go on with its own script, or with a better one
+  } else {
+    // Nothing has begun: the run ends here, with the error.
+    (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), main.error()));
+  }
+  return main;
+}
+
+std::string title_of(const Session& s, const RunArguments& arguments) {
+  if (s.app.json || (arguments.code && arguments.resume.empty())) return "";
+  if (arguments.resume.empty()) return fmt::format("run {}", s.run->id());
+  if (arguments.fork_from.empty()) return fmt::format("resuming run {}", s.run->id());
+  return fmt::format("run {}, forked", s.run->id());
+}
+
+// From a run that has been opened to its end.
+Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) {
+  App& app = s.app;
+  s.log.open(s.run->home() + "/log");
+  const bool one_liner = arguments.code.has_value(), resumed = !arguments.resume.empty();
+  std::string directory = one_liner ? app.folder() : std::filesystem::path(checked.script).parent_path().string();
+  std::vector<lua_CFunction> words;
+  if (one_liner) words.push_back(lua::open_as_global);
+  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
+    return fail(app, r.error());
+  if (resumed && !one_liner && checked.edited.empty()) warn_if_edited(s, checked.script);
+  Result<FunctionRef> main = load_main(s, arguments, checked);
+  if (!main) return fail(app, main.error());
+  const std::string title = title_of(s, arguments);
+  if (arguments.cancel) {
+    app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
+    return drive(s, *main, title, [&s] { return finish_cancelled(s); });
+  }
+  if (resumed || one_liner) return drive(s, *main, title, [&s] { return finish(s); });
+  return drive(s, *main, title, [&s, &arguments] {
+    if (is_refused(s)) return refuse(s);
+    const Exit code = finish(s);
+    warn_if_unread(s, arguments.script_arguments);
+    return code;
+  });
+}
+
+struct RunCommand final : Command {
+  RunArguments arguments;
+  void declare(Options& o) override {
+    o.option("FILE", arguments.file, "the script").required();
+    o.option("--tag", arguments.tag, "whose budget the run shares, see `rille budget`");
+    o.option("--deadline", arguments.deadline, "how long it may take, e.g. 2h; then it is cancelled");
+    o.script_words(ScriptWords::after_file, arguments.script_arguments);
+  }
+  Exit run(App& app) override {
+    if (asks_for_help(arguments.script_arguments)) return print_script_help(app, arguments.file);
+    return run_to_end(app, arguments);
+  }
+};
+
+struct ResumeCommand final : Command {
+  RunArguments arguments;
+  void declare(Options& o) override {
+    o.option("RUN", arguments.resume, names_a_run).required();
+    o.option("--with", arguments.with, "go on with this script, if it follows what is recorded");
+    o.flag("--retry-failed", arguments.retry_failed, "forget the error that ended it, and try that again");
+  }
+  Exit run(App& app) override { return run_to_end(app, arguments); }
+};
+
+const Registered<RunCommand> run_row({Group::run, "run", "run a workflow: rille run FILE [--x 1 ..]", Opens::nothing});
+const Registered<ResumeCommand> resume_row({Group::run, "resume", "continue an interrupted run", Opens::nothing});
 
 }  // namespace
 
@@ -145,96 +289,22 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
   return Value(std::move(out));
 }
 
-int run_command(App& app, const RunArguments& arguments) {
-  Session s(app);
-  auto usage = [&](const Error& e) { return fail(app, e), 2; };
-  std::string script, edited;
-  Value input;
-  if (!arguments.with.empty()) {
-    std::error_code ec;
-    edited = std::filesystem::absolute(arguments.with, ec).lexically_normal().string();
-    if (!std::filesystem::is_regular_file(edited, ec))
-      return usage(make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", arguments.with)));
-  }
-  if (arguments.resume.empty() && !arguments.code) {
-    std::error_code ec;
-    script = std::filesystem::absolute(arguments.file, ec).lexically_normal().string();
-    if (!std::filesystem::is_regular_file(script, ec)) return usage(no_script(arguments.file, app.commands));
-    if (access(script.c_str(), R_OK) != 0) return usage(errno_error("open", arguments.file, errno));
-    Result<Value> parsed = parse_script_arguments(arguments.script_arguments);
-    if (!parsed) return usage(parsed.error());
-    input = std::move(*parsed);
-  }
-  std::int64_t deadline_ms = 0;
-  if (!arguments.deadline.empty()) {
-    Result<std::int64_t> ms = parse_duration_ms(arguments.deadline);
-    if (ms && *ms <= 0) ms = make_error(ErrorKind::invalid, fmt::format("'{}' is over at once", arguments.deadline));
-    if (!ms) {
-      Error e = std::move(ms).error();
-      e.message = "--deadline: " + e.message;
-      return usage(e);
-    }
-    deadline_ms = *ms;
-  }
+Exit run_to_end(App& app, const RunArguments& arguments) {
+  Result<Checked> checked = check(arguments);
+  if (!checked) return fail_usage(app, checked.error());
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());
-  if (!arguments.resume.empty()) {
-    bool again = !arguments.fork_from.empty() || arguments.retry_failed;
-    auto row = again ? app.engine->run(arguments.resume) : open_run(app, arguments.resume, false);
-    if (!row) return fail(app, row.error());
-    if (row->mode == "session" && !arguments.code && !again && edited.empty()) return repl_command(app, row->id);
-    Result<std::string> id = again ? go_back(app, arguments) : Result<std::string>(row->id);
-    if (!id) return fail(app, id.error());
-    auto resumed = edited.empty() ? app.engine->resume(*id, session_hooks(s))
-                                  : app.engine->resume_with(*id, edited, session_hooks(s));
-    auto run = run_blocking(*app.loop, std::move(resumed));
-    if (!run) return fail(app, run.error());
-    s.run = std::move(*run);
-    script = edited.empty() ? row->script : edited;
+  Result<> opened;
+  Session s(app);
+  if (arguments.resume.empty()) {
+    opened = start(s, arguments, *checked);
   } else {
-    engine::RunSpec spec;
-    spec.script = !arguments.code ? script : "-e";
-    spec.mode = !arguments.code ? engine::Mode::durable : engine::Mode::session;
-    spec.args = std::move(input);
-    spec.tag = arguments.tag;
-    spec.deadline_ms = deadline_ms;
-    auto run = run_blocking(*app.loop, app.engine->start(spec, session_hooks(s)));
-    if (!run) return fail(app, run.error());
-    s.run = std::move(*run);
+    const bool back = goes_back(arguments);
+    auto row = back ? app.engine->run(arguments.resume) : open_run(app, arguments.resume, false);
+    if (!row) return fail(app, row.error());
+    if (row->mode == "session" && !arguments.code && !back && checked->edited.empty()) return open_prompt(app, row->id);
+    opened = go_on(s, arguments, *row, *checked);
   }
-  s.log.open(s.run->home() + "/log");
-  bool one_liner = arguments.code.has_value();
-  std::string directory = one_liner ? app.folder() : std::filesystem::path(script).parent_path().string();
-  std::vector<lua_CFunction> words;
-  if (one_liner) words.push_back(lua::open_as_global);
-  if (Result<> r = make_host(s, directory, one_liner ? host::Rules::open : host::Rules::workflow, words); !r)
-    return fail(app, r.error());
-  if (!arguments.resume.empty() && !one_liner && edited.empty()) warn_if_edited(s, script);
-  Result<FunctionRef> main = one_liner ? s.host->load("=-e", *arguments.code) : s.host->load_file(script);
-  if (!main && !edited.empty()) {
-    (void)app.engine->suspend(*s.run);  // it may go on with its own script, or with a better one
-    return fail(app, main.error());
-  }
-  if (!main) {
-    // Nothing has begun: the run ends here, with the error.
-    Error e = main.error();
-    (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), e));
-    return fail(app, e);
-  }
-  std::string title = arguments.resume.empty()      ? fmt::format("run {}", s.run->id())
-                      : arguments.fork_from.empty() ? fmt::format("resuming run {}", s.run->id())
-                                                    : fmt::format("run {}, forked", s.run->id());
-  if ((one_liner && arguments.resume.empty()) || app.json) title.clear();
-  if (arguments.cancel) {
-    app.loop->post([&s] { s.run->cancel(make_error(ErrorKind::cancelled, "cancelled by `rille cancel`")); });
-    return drive(s, *main, title, [&s] { return finish_cancelled(s); });
-  }
-  const bool fresh = arguments.resume.empty() && !one_liner;
-  return drive(s, *main, title, [&s, &arguments, fresh] {
-    if (fresh && is_refused(s)) return refuse(s);
-    const int code = finish(s);
-    if (fresh) warn_if_unread(s, arguments.script_arguments);
-    return code;
-  });
+  return opened ? execute(s, arguments, *checked) : fail(app, opened.error());
 }
 
 }  // namespace rille::cli

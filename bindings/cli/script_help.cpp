@@ -46,10 +46,10 @@ bool asks_for_help(const std::vector<std::string>& script_arguments) {
                      [](const std::string& w) { return w == "--help" || w == "-h"; });
 }
 
-int script_help_command(App& app, const std::string& file) {
+Exit print_script_help(App& app, const std::string& file) {
   ScratchHome home;
   Result<Rehearsal> what = prepare_rehearsal(app, file, {"--help"}, home);
-  if (!what) return fail(app, what.error()), 2;
+  if (!what) return fail_usage(app, what.error());
   what->unknown_calls_end_at_once = true;
   Outcome o = rehearse(*what, provider::sim::Options::calm(1), false);
   Value options = Value::Object{};
@@ -61,7 +61,7 @@ int script_help_command(App& app, const std::string& file) {
     return fail(app, o.result.error());
   }
   app.terminal.out(app.json ? options.to_json_pretty() + "\n" : table(file, *options.as_object()));
-  return 0;
+  return Exit::ok;
 }
 
 }  // namespace rille::cli

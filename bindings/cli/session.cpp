@@ -142,7 +142,7 @@ Result<> make_host(Session& s, const std::string& directory, host::Rules rules, 
   return {};
 }
 
-int drive(Session& s, FunctionRef main, const std::string& title, const std::function<int()>& then) {
+Exit drive(Session& s, FunctionRef main, const std::string& title, const std::function<Exit()>& then) {
   Interrupts handler(
       *s.app.loop, [](void* i) { static_cast<host::Interrupter*>(i)->arm(); }, &s.interrupter,
       [&s](int count) {
@@ -167,17 +167,17 @@ int drive(Session& s, FunctionRef main, const std::string& title, const std::fun
   s.app.loop->run_until([&] { return s.result.has_value(); });
   const bool cancelled =
       !*s.result && (s.result->error().kind == ErrorKind::cancelled || s.result->error().code == "run_deadline");
-  int code = then();
+  const Exit code = then();
   if (reaper) reaper->at_exit([&s] { return s.hurried; });
   if (cancelled) leave_unfinished(s.app, code);
   return code;
 }
 
-void leave_unfinished(App& app, int code) {
+void leave_unfinished(App& app, Exit code) {
   if (device::lanes_settle(std::chrono::seconds(1))) return;
   (void)app.engine->journal().flush();
   app.terminal.note("a computation that does not end is left where it stands");
-  _exit(code);
+  _exit(status_of(code));
 }
 
 std::vector<std::string> abandon_words(const Session& s) {
@@ -193,7 +193,7 @@ std::vector<std::string> abandon_words(const Session& s) {
   pointers.push_back(nullptr);
   become(pointers.data());
   s.app.terminal.note("it could not: end what is rented with `rille release " + s.run->id() + "`");
-  _exit(3);
+  _exit(status_of(Exit::cleanup_pending));
 }
 
 [[noreturn]] void suspend(Session& s, int signal) {

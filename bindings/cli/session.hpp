@@ -47,14 +47,14 @@ engine::RunHooks session_hooks(Session& s);
 Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open = {});
 // Runs `main` to the run's end, and `then`, whose code it gives. Meanwhile Ctrl-C cleans up, and a second one abandons;
 // SIGTERM suspends. `title`: what is noted from the moment on at which that holds; "": nothing.
-int drive(Session& s, FunctionRef main, const std::string& title, const std::function<int()>& then);
+Exit drive(Session& s, FunctionRef main, const std::string& title, const std::function<Exit()>& then);
 // The second Ctrl-C: no more Lua, not even its cleanup. This process is replaced by `rille release RUN --abandoned`, so
 // that nothing of the run can go on; the rows alone are enough to give back what it holds.
 [[noreturn]] void abandon(Session& s);
 std::vector<std::string> abandon_words(const Session& s);  // that command
 // Ends the process when something that was cancelled still computes after a second: it cannot be stopped from outside,
 // and might never end (a kernel of the user's). What the journal has queued is written first.
-void leave_unfinished(App& app, int code);
+void leave_unfinished(App& app, Exit code);
 // SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
 [[noreturn]] void suspend(Session& s, int signal);
 

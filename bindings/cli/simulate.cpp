@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <map>
 
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/rehearsal.hpp"
+#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
@@ -43,6 +45,16 @@ struct Spread {
         .set("min", at(0))
         .set("max", at(1));
   }
+};
+
+struct SimulateArguments {
+  std::string file;
+  std::vector<std::string> script_arguments;
+  int runs = 100;
+  std::uint64_t seed = 1;         // of the first run; the next one has the next
+  std::string weather = "usual";  // calm usual rough
+  std::string deadline;           // "6h"; "": none
+  std::int64_t deadline_ms = 0;   // the same; 0: none
 };
 
 using Show = std::string (*)(double);
@@ -196,7 +208,7 @@ void tell_event(App& app, std::int64_t us, const Value& e) {
   app.terminal.note(fmt::format("{:>10}  {} {}", format_duration_ms(us / 1000), what, rest));
 }
 
-int show_one(App& app, const SimulateArguments& a, Rehearsal what, const provider::sim::Options& weather) {
+Exit show_one(App& app, const SimulateArguments& a, Rehearsal what, const provider::sim::Options& weather) {
   if (!app.json) {
     what.event = [&app](std::int64_t us, const Value& e) { tell_event(app, us, e); };
     what.print = [&app](std::string_view text) { app.terminal.out(text); };
@@ -212,29 +224,32 @@ int show_one(App& app, const SimulateArguments& a, Rehearsal what, const provide
                                  o.preemptions));
     if (!o.result) app.terminal.error(o.result.error(), app.trace);
   }
-  return o.result ? 0 : exit_code(o.result.error());
+  return o.result ? Exit::ok : exit_of(o.result.error());
 }
 
-}  // namespace
+struct SimulateCommand final : Command {
+  SimulateArguments a;
+  void declare(Options& o) override {
+    o.option("FILE", a.file, "the script; its own options follow, after `--` if they have our names").required();
+    o.option("-n,--runs", a.runs, "how many; 1 is told as it goes").between(1, 10'000'000);
+    o.option("--seed", a.seed, "of the first run");
+    o.option("--deadline", a.deadline, "e.g. 6h: the odds of being done by then");
+    o.option("--weather", a.weather, "how kind the cloud is").among({"calm", "usual", "rough"});
+    o.script_words(ScriptWords::mixed, a.script_arguments);
+  }
+  Exit run(App& app) override;
+};
 
-Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
-                                    const ScratchHome& home) {
-  Rehearsal what;
-  std::error_code ec;
-  what.script = std::filesystem::absolute(file, ec).lexically_normal().string();
-  if (!std::filesystem::is_regular_file(what.script, ec))
-    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
-  RILLE_TRY(what.args, parse_script_arguments(words));
-  what.home = home.path();
-  what.lessons = lessons_of(app.home, what.script);
-  return what;
-}
-
-int simulate_command(App& app, const SimulateArguments& a) {
+Exit SimulateCommand::run(App& app) {
+  if (!a.deadline.empty()) {
+    Result<std::int64_t> ms = parse_duration_ms(a.deadline);
+    if (!ms) return fail_usage(app, ms.error());
+    a.deadline_ms = *ms;
+  }
   ScratchHome home;
   Result<Rehearsal> what = prepare_rehearsal(app, a.file, a.script_arguments, home);
-  if (!what) return fail(app, what.error()), 2;
-  auto weather = [&](std::uint64_t seed) {
+  if (!what) return fail_usage(app, what.error());
+  auto weather = [this](std::uint64_t seed) {
     return a.weather == "calm"    ? provider::sim::Options::calm(seed)
            : a.weather == "rough" ? provider::sim::Options::rough(seed)
                                   : provider::sim::Options::usual(seed);
@@ -255,7 +270,26 @@ int simulate_command(App& app, const SimulateArguments& a) {
   runs.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   app.terminal.clear_progress();
   app.terminal.out(app.json ? to_value(a, runs).to_json_pretty() + "\n" : report(app, a, runs));
-  return runs.well() == a.runs ? 0 : 1;
+  return runs.well() == a.runs ? Exit::ok : Exit::script;
+}
+
+const Registered<SimulateCommand> simulate_row({Group::run, "simulate",
+                                                "many runs on a simulated cloud: its cost, and how long it takes",
+                                                Opens::nothing});
+
+}  // namespace
+
+Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
+                                    const ScratchHome& home) {
+  Rehearsal what;
+  std::error_code ec;
+  what.script = std::filesystem::absolute(file, ec).lexically_normal().string();
+  if (!std::filesystem::is_regular_file(what.script, ec))
+    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
+  RILLE_TRY(what.args, parse_script_arguments(words));
+  what.home = home.path();
+  what.lessons = lessons_of(app.home, what.script);
+  return what;
 }
 
 }  // namespace rille::cli

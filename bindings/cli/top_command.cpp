@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/telemetry/telemetry.hpp"
@@ -61,16 +61,24 @@ std::string reading_line(const std::string& name, const Value& reading) {
   return out + (notes.empty() ? "" : "  " + notes) + "\n";
 }
 
-}  // namespace
+struct TopCommand final : Command {
+  std::string interval = "1s";
+  int count = 0;  // readings; 0: until it is ended
+  void declare(Options& o) override {
+    o.option("--interval", interval, "between two readings").shows_default();
+    o.option("--count", count, "so many readings; without it until it is ended").at_least(1);
+  }
+  Exit run(App& app) override;
+};
 
-int top_command(App& app, const TopArguments& arguments) {
-  auto interval_ms = parse_duration_ms(arguments.interval);
-  if (!interval_ms) return fail(app, interval_ms.error()), 2;
+Exit TopCommand::run(App& app) {
+  auto interval_ms = parse_duration_ms(interval);
+  if (!interval_ms) return fail_usage(app, interval_ms.error());
   telemetry::CpuTelemetry processor;
   auto gpus = telemetry::GpuTelemetry::open();
   if (!gpus && !app.json) app.terminal.note(fmt::format("no GPUs: {}", gpus.error().message));
   int until_heading = 0;
-  for (int n = 0; arguments.count == 0 || n < arguments.count; ++n) {
+  for (int n = 0; count == 0 || n < count; ++n) {
     run_blocking(*app.loop, sleep_for(*app.loop, n == 0 ? std::min<std::int64_t>(*interval_ms, 200) : *interval_ms))
         .ok();
     Value cpu = processor.read();
@@ -96,7 +104,13 @@ int top_command(App& app, const TopArguments& arguments) {
     for (const Value& card : cards) app.terminal.out(reading_line(card.text("index"), card));
     until_heading -= 1 + static_cast<int>(cards.size());
   }
-  return 0;
+  return Exit::ok;
 }
+
+const Registered<TopCommand> top_row({Group::look, "top",
+                                      "what this machine's processors and GPUs do now, again and again",
+                                      Opens::nothing});
+
+}  // namespace
 
 }  // namespace rille::cli

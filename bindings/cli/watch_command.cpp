@@ -1,5 +1,4 @@
-// `rille watch`: stays in the foreground and does what runtime/workflow/engine/watch.hpp says, a process per run; and
-// `rille schedule`, which says what it starts.
+// `rille watch`: stays in the foreground and does what runtime/workflow/engine/watch.hpp says, a process per run.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,9 +9,8 @@
 #include <map>
 #include <set>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
 #include "bindings/cli/interrupt.hpp"
-#include "bindings/cli/watch.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/loop/subprocess.hpp"
 #include "runtime/core/store/file.hpp"
@@ -143,6 +141,13 @@ Result<engine::RunLock> take_watch(const App& app) {
                     "one is enough: it sees what all others do");
 }
 
+struct WatchArguments {
+  std::string gc = "5m", resume_within = "24h";
+  std::string take;  // a suspended run that is to be handed over, and nothing else
+  int tries = 5;
+  bool no_resume = false, once = false;
+};
+
 Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
   engine::WatchOptions o;
   RILLE_TRY(o.gc_ms, parse_duration_ms(arguments.gc));
@@ -155,7 +160,7 @@ Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
 }
 
 // `rille watch --take RUN`
-int take_command(App& app, const std::string& id) {
+Exit hand_over(App& app, const std::string& id) {
   Result<engine::RunRow> run = app.engine->run(id);
   if (!run) return fail(app, run.error());
   const std::int64_t now_us = app.loop->clock().wall_us();
@@ -164,15 +169,43 @@ int take_command(App& app, const std::string& id) {
   if (app.json) app.terminal.out(Value().set("run", run->id).set("handed_over", true).to_json_pretty() + "\n");
   else app.terminal.out(fmt::format("{}: the watch goes on with it\n", run->id));
   if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing watches now: rille watch");
-  return 0;
+  return Exit::ok;
 }
 
-}  // namespace
+engine::WatchWorld world_of(App& app, Processes& processes, Reaped& reaped) {
+  engine::WatchWorld world;
+  world.alive = [&app](const std::string& run) { return app.engine->alive(run); };
+  world.start = [&processes](const std::string& run, const std::string& script) {
+    return processes.start(run, script);
+  };
+  world.interrupt = [&app](const std::string& run) {
+    Result<engine::RunRow> row = app.engine->run(run);
+    if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
+  };
+  world.reap = [&app, &reaped] { return reap(app, reaped); };
+  world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };
+  world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
+  world.tell = [&app](const Value& event) { tell(app, event); };
+  return world;
+}
 
-int watch_command(App& app, const WatchArguments& arguments) {
-  if (!arguments.take.empty()) return take_command(app, arguments.take);
+struct WatchCommand final : Command {
+  WatchArguments arguments;
+  void declare(Options& o) override {
+    o.option("--gc", arguments.gc, "how often to clean up (5m)");
+    o.option("--resume-within", arguments.resume_within, "leave runs alone that are silent for longer (24h)");
+    o.option("--tries", arguments.tries, "of a run that gets no further (5)").between(1, 1000);
+    o.flag("--no-resume", arguments.no_resume, "start schedules only");
+    o.option("--take", arguments.take, "RUN: the watch goes on with this suspended run; and nothing else");
+    o.flag("--once", arguments.once, "do what is due now, and end");
+  }
+  Exit run(App& app) override;
+};
+
+Exit WatchCommand::run(App& app) {
+  if (!arguments.take.empty()) return hand_over(app, arguments.take);
   Result<engine::WatchOptions> options = read_options(arguments);
-  if (!options) return fail(app, options.error()), 2;
+  if (!options) return fail_usage(app, options.error());
   Result<engine::RunLock> lock = take_watch(app);
   if (!lock) return fail(app, lock.error());
   Processes processes(app);
@@ -180,23 +213,12 @@ int watch_command(App& app, const WatchArguments& arguments) {
     App& app;
     ~AtEnd() { app.loop->abandon_tasks(); }
   } at_end{app};
-  engine::WatchWorld world;
-  world.alive = [&app](const std::string& run) { return app.engine->alive(run); };
-  world.start = [&](const std::string& run, const std::string& script) { return processes.start(run, script); };
-  world.interrupt = [&app](const std::string& run) {
-    Result<engine::RunRow> row = app.engine->run(run);
-    if (row && row->pid > 0 && app.engine->alive(run)) kill(static_cast<pid_t>(row->pid), SIGINT);
-  };
   Reaped reaped;
-  world.reap = [&app, &reaped] { return reap(app, reaped); };
-  world.deliver = [&app] { app.engine->alerts()->deliver_soon(); };
-  world.read = [](const std::string& path) { return store::read_file(path, script_bytes_max); };
-  world.tell = [&app](const Value& event) { tell(app, event); };
-  engine::Watch watch(*app.loop, app.engine->journal(), *options, std::move(world));
+  engine::Watch watch(*app.loop, app.engine->journal(), *options, world_of(app, processes, reaped));
   CancelSource stop;
   auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
   auto interrupted = [&end](int count) {
-    if (count > 1) _exit(130);  // a provider takes its time; what was begun is in the journal
+    if (count > 1) _exit(status_of(Exit::interrupted));  // a provider takes its time; what was begun is in the journal
     end();
   };
   Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
@@ -204,69 +226,18 @@ int watch_command(App& app, const WatchArguments& arguments) {
     Result<> done = run_blocking(*app.loop, watch.look());
     if (done) done = run_blocking(*app.loop, watch.reap());
     if (!done) return fail(app, done.error());
-    return reaped.whole ? 0 : 3;  // as `rille gc`
+    return reaped.whole ? Exit::ok : Exit::cleanup_pending;  // as `rille gc`
   }
   if (!app.json) app.terminal.note(fmt::format("watching {}; Ctrl-C ends it, and no run with it", app.engine->home()));
   Result<> ended = run_blocking(*app.loop, watch.run(stop.token()));
   if (!ended && !stop.cancelled()) return fail(app, ended.error());
   if (!app.json) app.terminal.note("the watch has ended; runs that it has started go on");
-  return 0;
+  return Exit::ok;
 }
 
-int schedule_command(App& app) {
-  engine::Schedules schedules(*app.loop, app.engine->journal());
-  auto all = schedules.all();
-  if (!all) return fail(app, all.error());
-  if (app.json) {
-    Value::Array out;
-    for (const auto& s : *all) out.push_back(s.to_value());
-    app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
-    return 0;
-  }
-  if (all->empty()) {
-    app.terminal.out("no schedules yet: rille schedule add NAME WHEN FILE\n");
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows{{"SCHEDULE", "WHEN", "NEXT", "LAST RUN", "STATE", "SCRIPT"}};
-  for (const auto& s : *all) {
-    std::string state;
-    if (auto run = app.engine->run(s.last_run); run && !s.last_run.empty()) state = run->state;
-    rows.push_back({s.name, s.when, s.to_value().text("next"), s.last_run, state, s.script});
-  }
-  app.terminal.out(format_table(rows));
-  if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing starts them now: rille watch");
-  return 0;
-}
+const Registered<WatchCommand> watch_row({Group::run, "watch",
+                                          "stay: clean up, start schedules, resume runs that died"});
 
-int schedule_add_command(App& app, engine::Schedule schedule, const std::vector<std::string>& script_arguments) {
-  std::error_code ec;
-  std::string given = schedule.script;
-  schedule.script = std::filesystem::absolute(given, ec).lexically_normal().string();
-  if (!std::filesystem::is_regular_file(schedule.script, ec))
-    return fail(app, make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", given))), 2;
-  Result<Value> args = parse_script_arguments(script_arguments);
-  if (!args) return fail(app, args.error()), 2;
-  schedule.args = std::move(*args);
-  engine::Schedules schedules(*app.loop, app.engine->journal());
-  std::string name = schedule.name;
-  if (Result<> r = run_blocking(*app.loop, schedules.add(std::move(schedule))); !r)
-    return fail(app, r.error()), r.error().kind == ErrorKind::invalid ? 2 : 1;
-  auto all = schedules.all();
-  if (!all) return fail(app, all.error());
-  for (const auto& s : *all)
-    if (s.name == name)
-      app.terminal.out(app.json ? s.to_value().to_json_pretty() + "\n"
-                                : fmt::format("{}: first at {}\n", name, s.to_value().text("next")));
-  if (!engine::RunLock::held(app.engine->home() + "/watch")) app.terminal.note("nothing starts it now: rille watch");
-  return 0;
-}
-
-int schedule_remove_command(App& app, const std::string& name) {
-  engine::Schedules schedules(*app.loop, app.engine->journal());
-  Result<> r = run_blocking(*app.loop, schedules.remove(name));
-  if (!r) return fail(app, r.error());
-  if (app.json) app.terminal.out(Value().set("removed", name).to_json_pretty() + "\n");
-  return 0;
-}
+}  // namespace
 
 }  // namespace rille::cli

@@ -1,9 +1,10 @@
-// `rille completion bash|zsh|fish`: made of the parser's own commands and options, so that it knows what they know. The
-// ids of runs and leases are asked for when a word is completed.
+// `rille completion bash|zsh|fish`: made of the table of commands and of the options that they declare. The ids of
+// runs and leases are asked for when a word is completed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bindings/cli/usage.hpp"
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/parser/command_line.hpp"
 
 namespace rille::cli {
 
@@ -12,50 +13,42 @@ namespace {
 constexpr const char* of_runs = "rille ps -n 50 2>/dev/null | awk 'NR > 1 { print $1 }'";
 constexpr const char* of_leases = "rille leases 2>/dev/null | awk 'NR > 1 { print $1 }'";
 
-struct Command {
+// A command as the shells' texts see it.
+struct Completed {
   std::string name, text;
-  std::vector<std::pair<std::string, std::string>> options;  // "--state" and what it says
-  bool runs = false, leases = false;                         // what its first word names
+  std::vector<DeclaredOption> options;
+  bool runs = false, leases = false;  // what its first word names
 };
 
-std::vector<Command> commands_of(const CLI::App& cli) {
-  std::vector<Command> out;
-  for (const CLI::App* sub : cli.get_subcommands([](const CLI::App*) { return true; })) {
-    Command c;
-    c.name = sub->get_name();
-    c.text = sub->get_description();
-    if (c.name == "agent") continue;  // Rille's own
-    for (const CLI::Option* o : sub->get_options()) {
-      if (o->get_positional()) {
-        c.leases = c.leases || o->get_name(true) == "LEASE|RUN";
-        c.runs = c.runs || c.leases || o->get_name(true) == "RUN";
-        continue;
-      }
-      if (o->get_group().empty()) continue;  // not for people
-      for (const std::string& name : o->get_lnames()) c.options.emplace_back("--" + name, o->get_description());
-      for (const std::string& name : o->get_snames()) c.options.emplace_back("-" + name, o->get_description());
+std::vector<Completed> completed_commands() {
+  std::vector<Completed> out;
+  for (DeclaredCommand& declared : declared_commands()) {
+    Completed c{declared.row->name, declared.row->text, std::move(declared.options)};
+    for (const std::string& name : declared.positionals) {
+      c.leases = c.leases || name == "LEASE|RUN";
+      c.runs = c.runs || c.leases || name == "RUN";
     }
     out.push_back(std::move(c));
   }
   return out;
 }
 
-std::string words(const Command& c) {
+std::string words(const Completed& c) {
   std::string out;
   for (const auto& [name, text] : c.options) out += (out.empty() ? "" : " ") + name;
   return out;
 }
 
-std::string names(const std::vector<Command>& all, const char* between, bool (*which)(const Command&)) {
+std::string names(const std::vector<Completed>& all, const char* between, bool (*which)(const Completed&)) {
   std::vector<std::string> out;
-  for (const Command& c : all)
+  for (const Completed& c : all)
     if (which(c)) out.push_back(c.name);
   return fmt::format("{}", fmt::join(out, between));
 }
 
-bool any(const Command&) { return true; }
-bool runs_only(const Command& c) { return c.runs && !c.leases; }
-bool has_leases(const Command& c) { return c.leases; }
+bool any(const Completed&) { return true; }
+bool runs_only(const Completed& c) { return c.runs && !c.leases; }
+bool has_leases(const Completed& c) { return c.leases; }
 
 std::string quoted(std::string text, const char* quote) {
   for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += std::string_view(quote).size())
@@ -63,9 +56,9 @@ std::string quoted(std::string text, const char* quote) {
   return "'" + text + "'";
 }
 
-std::string bash(const std::vector<Command>& all) {
+std::string bash(const std::vector<Completed>& all) {
   std::string cases;
-  for (const Command& c : all) cases += fmt::format("    {}) options='{}' ;;\n", c.name, words(c));
+  for (const Completed& c : all) cases += fmt::format("    {}) options='{}' ;;\n", c.name, words(c));
   return fmt::format(R"sh(# rille completion bash. Read it in ~/.bashrc: source <(rille completion bash)
 _rille() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} command= options= i
@@ -92,9 +85,9 @@ complete -o filenames -F _rille rille
                      of_runs, of_leases);
 }
 
-std::string zsh(const std::vector<Command>& all) {
+std::string zsh(const std::vector<Completed>& all) {
   std::string list, cases;
-  for (const Command& c : all) {
+  for (const Completed& c : all) {
     list += "    " + quoted(c.name + ":" + c.text, "'\\''") + "\n";
     cases += fmt::format("      {}) compadd -- {} --json --help ;;\n", c.name, words(c));
   }
@@ -126,10 +119,10 @@ compdef _rille rille
                      list, cases, names(all, "|", runs_only), of_runs, names(all, "|", has_leases), of_runs, of_leases);
 }
 
-std::string fish(const std::vector<Command>& all) {
+std::string fish(const std::vector<Completed>& all) {
   std::string out = "# rille completion fish. Keep it: rille completion fish > ~/.config/fish/completions/rille.fish\n";
   const char* quote = "\\'";
-  for (const Command& c : all) {
+  for (const Completed& c : all) {
     out += fmt::format("complete -c rille -n __fish_use_subcommand -a {} -d {}\n", c.name, quoted(c.text, quote));
     for (const auto& [name, text] : c.options)
       out += fmt::format("complete -c rille -n '__fish_seen_subcommand_from {}' {} {} -d {}\n", c.name,
@@ -147,11 +140,22 @@ std::string fish(const std::vector<Command>& all) {
   return out;
 }
 
-}  // namespace
+struct Completion final : Command {
+  std::string shell;
+  void declare(Options& o) override {
+    o.option("SHELL", shell, "bash, zsh or fish").required().among({"bash", "zsh", "fish"});
+  }
+  Exit run(App& app) override {
+    const std::vector<Completed> all = completed_commands();
+    const std::string text = shell == "bash" ? bash(all) : shell == "zsh" ? zsh(all) : fish(all);
+    app.terminal.out(app.json ? Value().set("shell", shell).set("text", text).to_json_pretty() + "\n" : text);
+    return Exit::ok;
+  }
+};
 
-std::string completion_of(const CLI::App& cli, const std::string& shell) {
-  const std::vector<Command> all = commands_of(cli);
-  return shell == "bash" ? bash(all) : shell == "zsh" ? zsh(all) : fish(all);
-}
+const Registered<Completion> completion({Group::project, "completion",
+                                         "what a shell reads to complete commands, options and ids", Opens::nothing});
+
+}  // namespace
 
 }  // namespace rille::cli

@@ -1,5 +1,6 @@
-// `rille cancel`, `rille suspend`: what Ctrl-C and SIGTERM do, from another terminal; and a run that nobody runs now is
-// cancelled by going back to where it stood, for its cleanup.
+// `rille cancel`, `rille suspend`, `rille signal`: a run is reached from another terminal. The first two do what Ctrl-C
+// and SIGTERM do, from another terminal; and a run that nobody runs now is cancelled by going back to where it stood,
+// for its cleanup.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -8,7 +9,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "bindings/cli/app.hpp"
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/run_state.hpp"
 
 namespace rille::cli {
@@ -43,10 +45,10 @@ Result<> send(const App& app, const engine::RunRow& row, int signal) {
   return {};
 }
 
-int told(App& app, const engine::RunRow& row, const char* what, const std::string& note) {
+Exit told(App& app, const engine::RunRow& row, const char* what, const std::string& note) {
   if (app.json) app.terminal.out(Value().set("run", row.id).set(what, true).to_json_pretty() + "\n");
   else app.terminal.note(note);
-  return 0;
+  return Exit::ok;
 }
 
 }  // namespace
@@ -62,23 +64,48 @@ Result<engine::RunRow> open_run(const App& app, const std::string& id, bool aliv
   return it == rows.end() ? app.engine->run(id) : Result<engine::RunRow>(std::move(*it));
 }
 
-int cancel_command(App& app, const std::string& run) {
-  Result<engine::RunRow> row = open_run(app, run, true);
+namespace {
+
+struct CancelCommand final : Command {
+  std::string id;
+  void declare(Options& o) override { o.option("RUN", id, names_a_run).required(); }
+  Exit run(App& app) override;
+};
+
+struct SuspendCommand final : Command {
+  std::string id;
+  void declare(Options& o) override { o.option("RUN", id, names_a_run).required(); }
+  Exit run(App& app) override;
+};
+
+struct SignalCommand final : Command {
+  std::string id, name, value;
+  void declare(Options& o) override {
+    o.option("RUN", id, names_a_run).required();
+    o.option("NAME", name, "which signal").required();
+    o.option("VALUE", value, "JSON, or a string");
+  }
+  Exit run(App& app) override;
+};
+
+Exit CancelCommand::run(App& app) {
+  Result<engine::RunRow> row = open_run(app, id, true);
   if (!row) return fail(app, row.error());
   if (app.engine->alive(row->id)) {
     if (Result<> sent = send(app, *row, SIGINT); !sent) return fail(app, sent.error());
     return told(app, *row, "cancelled",
                 fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
-  if (row->mode == "session") return abandon_command(app, row->id) == 130 ? 0 : 3;  // it has no script to go back to
+  if (row->mode == "session")  // it has no script to go back to
+    return abandon_run(app, row->id) == Exit::interrupted ? Exit::ok : Exit::cleanup_pending;
   RunArguments arguments;
   arguments.resume = row->id;
   arguments.cancel = true;
-  return run_command(app, arguments);
+  return run_to_end(app, arguments);
 }
 
-int suspend_command(App& app, const std::string& run) {
-  Result<engine::RunRow> row = open_run(app, run, true);
+Exit SuspendCommand::run(App& app) {
+  Result<engine::RunRow> row = open_run(app, id, true);
   if (!row) return fail(app, row.error());
   if (!app.engine->alive(row->id))
     return fail(app,
@@ -89,5 +116,32 @@ int suspend_command(App& app, const std::string& run) {
   if (Result<> sent = send(app, *row, SIGTERM); !sent) return fail(app, sent.error());
   return told(app, *row, "suspended", fmt::format("run {} stops; continue with: rille resume {}", row->id, row->id));
 }
+
+Exit SignalCommand::run(App& app) {
+  if (value.empty()) value = "true";
+  // A value that is JSON is taken as such; anything else is a string.
+  Result<Value> payload = Value::from_json(value);
+  Result<engine::RunRow> row = open_run(app, id, true);
+  if (!row) return fail(app, row.error());
+  Result<> r = run_blocking(*app.loop, app.engine->signal(row->id, name, payload ? *payload : Value(value)));
+  if (!r) return fail(app, r.error());
+  if (!app.json) app.terminal.note(fmt::format("run {} gets '{}' when it waits for it", row->id, name));
+  else
+    app.terminal.out(Value()
+                         .set("run", row->id)
+                         .set("signal", name)
+                         .set("value", payload ? *payload : Value(value))
+                         .to_json_pretty() +
+                     "\n");
+  return Exit::ok;
+}
+
+const Registered<CancelCommand> cancel_row({Group::rewrite, "cancel",
+                                            "end a run: it cleans up, and gives back what it has rented"});
+const Registered<SuspendCommand> suspend_row({Group::rewrite, "suspend",
+                                              "stop a run where it stands; `rille resume` goes on with it"});
+const Registered<SignalCommand> signal_row({Group::rewrite, "signal", "answer a waiting run"});
+
+}  // namespace
 
 }  // namespace rille::cli

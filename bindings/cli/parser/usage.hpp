@@ -11,10 +11,4 @@ namespace rille::cli {
 // `parse_error` came out of cli.parse(). The error's kind is `invalid`.
 Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error);
 
-// completion.cpp: what a shell reads to complete our words. `shell`: bash, zsh or fish.
-std::string completion_of(const CLI::App& cli, const std::string& shell);
-
-// The check of an option: a number that is at least so much, or above it.
-CLI::Validator number_from(double least, bool above = false);
-
 }  // namespace rille::cli

@@ -1,11 +1,9 @@
-#include "bindings/cli/usage.hpp"
+#include "bindings/cli/parser/usage.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 
 #include "runtime/core/base/units.hpp"
 
@@ -86,19 +84,6 @@ Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error) {
     message = fmt::format("{} needs a value", message.substr(0, message.find(':')));
   }
   return make_error(ErrorKind::invalid, std::move(message), std::move(hint)).with_operation("usage");
-}
-
-CLI::Validator number_from(double least, bool above) {
-  return CLI::Validator(
-      [least, above](std::string& text) {
-        char* end = nullptr;
-        const double n = std::strtod(text.c_str(), &end);
-        const bool good = !text.empty() && *end == '\0' && std::isfinite(n) && (above ? n > least : n >= least);
-        return good ? std::string()
-                    : fmt::format("'{}' is no number {} {}", text, above ? "above" : "from", least) +
-                          (above ? "" : " on");
-      },
-      "NUMBER");
 }
 
 }  // namespace rille::cli

@@ -1,0 +1,27 @@
+// How the command ends. The codes are described in docs/manual/running.md.
+#pragma once
+
+#include "runtime/core/base/error.hpp"
+
+namespace rille::cli {
+
+enum class Exit {
+  ok = 0,
+  script = 1,           // the script, or the command, failed
+  usage = 2,            // the command line cannot be understood
+  cleanup_pending = 3,  // something may still be rented; takes precedence over the others
+  timeout = 124,
+  interrupted = 130,  // or cancelled
+};
+
+constexpr int status_of(Exit code) { return static_cast<int>(code); }
+
+inline Exit exit_of(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::timeout: return Exit::timeout;
+    case ErrorKind::cancelled: return Exit::interrupted;
+    default: return Exit::script;
+  }
+}
+
+}  // namespace rille::cli

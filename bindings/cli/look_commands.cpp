@@ -1,0 +1,179 @@
+// `rille ps`, `rille show`, `rille logs`: runs, from the journal alone.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "bindings/cli/command.hpp"
+#include "bindings/cli/fit.hpp"
+#include "bindings/cli/runs.hpp"
+#include "bindings/cli/timeline.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+std::string age(const App& app, std::int64_t us) {
+  return format_duration_ms((app.loop->clock().wall_us() - us) / 1000) + " ago";
+}
+
+template <class Items>
+Exit print_json(App& app, const Items& items) {
+  Value::Array out(items.begin(), items.end());
+  app.terminal.out(Value(std::move(out)).to_json_pretty() + "\n");
+  return Exit::ok;
+}
+
+Value lease_value(const App& app, const lease::Lease& l) { return l.to_value(app.loop->clock().wall_us()); }
+
+std::string shown_state(const App& app, const engine::RunRow& r) {
+  // A run that says it is running, but whose runner is gone, was killed: resume continues it.
+  if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
+  return r.state;
+}
+
+struct PsCommand final : Command {
+  int limit = 20;
+  bool with_children = false;
+  std::string state;  // as it is shown; "": all
+  void declare(Options& o) override {
+    o.option("-n", limit, "at most so many").between(1, 1'000'000);
+    o.flag("--all", with_children, "those that scripts have started, too");
+    o.option("--state", state, "those only that are running, interrupted, suspended, done, failed, ..")
+        .among({"running", "interrupted", "suspended", "done", "failed", "cancelled", "cleanup", "diverged"});
+  }
+  Exit run(App& app) override;
+};
+
+Exit PsCommand::run(App& app) {
+  constexpr int all = 1'000'000;
+  Result<std::vector<engine::RunRow>> runs = app.engine->runs(state.empty() ? limit : all, with_children);
+  if (!runs) return fail(app, runs.error());
+  if (!state.empty()) {
+    std::erase_if(*runs, [&](const engine::RunRow& r) { return shown_state(app, r) != state; });
+    if (runs->size() > static_cast<std::size_t>(limit)) runs->resize(static_cast<std::size_t>(limit));
+  }
+  if (app.json) {
+    std::vector<Value> values;
+    for (const auto& r : *runs) values.push_back(r.to_value().set("state", shown_state(app, r)));
+    return print_json(app, values);
+  }
+  if (runs->empty()) {
+    app.terminal.out(state.empty() ? "no runs yet: rille run FILE\n" : fmt::format("no run is {}\n", state));
+    return Exit::ok;
+  }
+  std::vector<std::vector<std::string>> rows{{"RUN", "STATE", "STARTED", "TOOK", "COST", "SCRIPT"}};
+  for (const auto& r : *runs) {
+    lease::Amounts cost;
+    if (auto leases = app.engine->leases().of_run(r.id))
+      for (const auto& l : *leases) lease::add_to(cost, l.costs(app.loop->clock().wall_us()));
+    std::string took = r.ended_us ? format_duration_ms((r.ended_us - r.created_us) / 1000) : "";
+    rows.push_back({r.id, shown_state(app, r), age(app, r.created_us), took, lease::to_string(cost), r.script});
+  }
+  app.terminal.out(fit_table(app.terminal, std::move(rows),
+                             {{"SCRIPT", 16}, {"COST"}, {"TOOK"}, {"SCRIPT", 8}, {"SCRIPT"}, {"STARTED"}}));
+  return Exit::ok;
+}
+
+// What stands above the timeline.
+std::string facts_of(const App& app, const engine::RunRow& run) {
+  std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run.id, run.script,
+                                shown_state(app, run), format_utc(run.created_us));
+  if (app.engine->alive(run.id)) out += fmt::format("process  {}\n", run.pid);
+  if (!run.forked_from.empty()) out += "forked   from " + run.forked_from + "\n";
+  if (run.deadline_us) out += fmt::format("deadline {}\n", format_utc(run.deadline_us));
+  if (run.ended_us) out += fmt::format("took     {}\n", format_duration_ms((run.ended_us - run.created_us) / 1000));
+  if (run.args.as_object() && !run.args.as_object()->empty()) out += "args     " + run.shown_args().to_json() + "\n";
+  if (!run.result.is_null()) out += "result   " + run.result.to_json() + "\n";
+  if (run.error) out += "error    " + run.error->summary() + "\n";
+  return out;
+}
+
+struct ShowCommand final : Command {
+  std::string id;
+  void declare(Options& o) override { o.option("RUN", id, names_a_run).required(); }
+  Exit run(App& app) override;
+};
+
+Exit ShowCommand::run(App& app) {
+  Result<engine::RunRow> run = app.engine->run(id);
+  if (!run) return fail(app, run.error());
+  auto entries = app.engine->entries(run->id);
+  auto leases = app.engine->leases().of_run(run->id);
+  auto children = app.engine->children(run->id);
+  if (!entries) return fail(app, entries.error());
+  if (!children) return fail(app, children.error());
+  if (!leases) return fail(app, leases.error());
+  if (app.json) {
+    Value v = run->to_value();
+    Value::Array held, started;
+    for (const auto& l : *leases) held.push_back(lease_value(app, l));
+    for (const auto& c : *children) started.push_back(c.to_value().set("state", shown_state(app, c)));
+    v.set("state", shown_state(app, *run))
+        .set("children", std::move(started))
+        .set("entries", Value::Array(entries->begin(), entries->end()))
+        .set("leases", std::move(held))
+        .set("timeline", timeline(*run, *entries, *leases, app.loop->clock().wall_us()));
+    app.terminal.out(v.to_json_pretty() + "\n");
+    return Exit::ok;
+  }
+  std::string out = facts_of(app, *run);
+  const std::vector<Value> times = timeline(*run, *entries, *leases, app.loop->clock().wall_us());
+  if (!times.empty()) out += "\n" + timeline_table(times, app.terminal.width());
+  if (!children->empty()) {
+    std::vector<std::vector<std::string>> rows{{"RUN THAT IT STARTED", "STATE", "TOOK", "SCRIPT"}};
+    for (const auto& c : *children) {
+      std::string took = c.ended_us ? format_duration_ms((c.ended_us - c.created_us) / 1000) : "";
+      rows.push_back({c.id, shown_state(app, c), took, std::filesystem::path(c.script).filename().string()});
+    }
+    out += "\n" + format_table(rows);
+  }
+  if (!leases->empty()) out += "\n" + cost_table(*leases, app.loop->clock().wall_us());
+  app.terminal.out(out);
+  return Exit::ok;
+}
+
+struct LogsCommand final : Command {
+  std::string id;
+  bool follow = false;
+  void declare(Options& o) override {
+    o.option("RUN", id, names_a_run).required();
+    o.flag("-f,--follow", follow, "go on until it ends");
+  }
+  Exit run(App& app) override;
+};
+
+Exit LogsCommand::run(App& app) {
+  Result<engine::RunRow> run = app.engine->run(id);
+  if (!run) return fail(app, run.error());
+  if (app.json) {
+    auto events = app.engine->events(run->id);
+    if (!events) return fail(app, events.error());
+    return print_json(app, *events);
+  }
+  std::string path = app.engine->home() + "/runs/" + run->id + "/log";
+  std::ifstream file(path, std::ios::binary);
+  char block[65536];
+  bool alive = true;
+  while (true) {
+    while (file.read(block, sizeof block), file.gcount() > 0)
+      app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
+    if (!follow || !alive) return Exit::ok;
+    alive = app.engine->alive(run->id);  // once more after its end, for the last lines
+    file.clear();
+    run_blocking(*app.loop, sleep_for(*app.loop, 200)).ok();
+    if (!file.is_open()) file.open(path, std::ios::binary);
+  }
+}
+
+const Registered<PsCommand> ps_row({Group::look, "ps", "list runs"});
+const Registered<ShowCommand> show_row({Group::look, "show", "one run: its steps, calls, leases"});
+const Registered<LogsCommand> logs_row({Group::look, "logs", "what a run printed"});
+
+}  // namespace
+
+}  // namespace rille::cli

@@ -1,0 +1,138 @@
+#include "bindings/cli/parser/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "bindings/cli/help.hpp"
+#include "bindings/cli/parser/script_words.hpp"
+#include "bindings/cli/parser/usage.hpp"
+
+namespace rille::cli {
+
+namespace {
+
+// A command with the names of its nested ones, for the help and for what is misspelt.
+CLI::App& add_to(CLI::App& root, const CommandRow& row) {
+  const std::string_view name = row.name;
+  const std::string_view parent = name.substr(0, name.find(' '));
+  const CommandRow& outer = *find_command(parent);
+  CLI::App& app = *root.add_subcommand(outer.name, outer.text);
+  CLI::App* chosen = &app;
+  for (const CommandRow* nested : commands_of(parent)) {
+    CLI::App* added = app.add_subcommand(nested->name + parent.size() + 1, nested->text);
+    if (nested == &row) chosen = added;
+  }
+  return *chosen;
+}
+
+struct Named {
+  const CommandRow* row;
+  std::size_t rest;  // where the words after its name begin
+};
+
+// A word that is no command is the file of a script.
+Named name_at(const std::vector<std::string>& words, std::size_t first) {
+  const CommandRow* row = find_command(words[first]);
+  if (!row || row->is_nested()) return {find_command("run"), first};
+  const auto next = std::find_if_not(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end(), is_flag);
+  if (next != words.end())
+    if (const CommandRow* nested = find_command(fmt::format("{} {}", row->name, *next)))
+      return {nested, static_cast<std::size_t>(next - words.begin()) + 1};
+  return {row, first + 1};
+}
+
+// Chooses the command, and gives the words that are CLI11's.
+std::vector<std::string> choose(const std::vector<std::string>& words, std::size_t first, CLI::App& root,
+                                CommandLine& line) {
+  const auto begin = words.begin();
+  std::vector<std::string> ours(begin, begin + static_cast<std::ptrdiff_t>(first));
+  if (first == words.size()) return ours;
+  const Named named = name_at(words, first);
+  const std::vector<std::string> rest(begin + static_cast<std::ptrdiff_t>(named.rest), words.end());
+  line.row = named.row;
+  line.command = named.row->make();
+  CLI::App& app = add_to(root, *named.row);
+  Options options(app);
+  line.command->declare(options);
+  if (options.all_words()) {
+    *options.all_words() = rest;
+    return ours;
+  }
+  if (named.rest == first) ours.emplace_back(named.row->name);
+  else
+    ours.insert(ours.end(), begin + static_cast<std::ptrdiff_t>(first),
+                begin + static_cast<std::ptrdiff_t>(named.rest));
+  SplitWords split = split_words(rest, options.where(), app);
+  if (options.script_words()) *options.script_words() = std::move(split.script);
+  ours.insert(ours.end(), split.ours.begin(), split.ours.end());
+  return ours;
+}
+
+std::size_t first_word(const std::vector<std::string>& words, const CLI::App& root) {
+  std::size_t first = 0;
+  while (first < words.size() && is_flag(words[first])) first += takes_next_word(root, words[first]) ? 2 : 1;
+  return std::min(first, words.size());
+}
+
+}  // namespace
+
+Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& json) {
+  CommandLine line;
+  std::string code;
+  CLI::App root("", "rille");
+  root.set_version_flag("--version", "rille " RILLE_VERSION);
+  root.add_flag("--json", json, "print data as JSON");
+  root.add_option("-e", code, "run this Lua");
+  root.fallthrough();
+  std::size_t first = first_word(words, root);
+  if (first < words.size() && words[first] == "help") {
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(first));
+    words.emplace_back("--help");
+    first = first_word(words, root);
+  }
+  std::vector<std::string> ours = choose(words, first, root, line);
+  std::reverse(ours.begin(), ours.end());  // CLI11 takes them from the back
+  try {
+    root.parse(ours);
+  } catch (const CLI::CallForVersion& version) {
+    CommandLine asked;
+    asked.text = fmt::format("{}\n", version.what());
+    return asked;
+  } catch (const CLI::CallForHelp&) {
+    CommandLine asked;
+    asked.text = root.get_subcommands().empty() ? help_page() : root.help();
+    return asked;
+  } catch (const CLI::ParseError& e) { return usage_error(root, e); }
+  if (root.count("-e") > 0) line.code = std::move(code);
+  if (line.code && line.row)
+    return make_error(ErrorKind::invalid, fmt::format("-e is the whole script: '{}' is one more", words[first]),
+                      "run either");
+  return line;
+}
+
+std::vector<DeclaredCommand> declared_commands() {
+  std::vector<DeclaredCommand> out;
+  for (const CommandRow* row : commands_of("")) {
+    CLI::App app;
+    Options options(app);
+    const std::unique_ptr<Command> command = row->make();
+    command->declare(options);
+    if (options.all_words()) continue;
+    DeclaredCommand declared{row, {}, {}};
+    for (const CLI::Option* o : app.get_options()) {
+      if (o->get_positional()) {
+        declared.positionals.push_back(o->get_name(true));
+        continue;
+      }
+      if (o->get_group().empty()) continue;  // hidden
+      for (const std::string& name : o->get_lnames()) declared.options.push_back({"--" + name, o->get_description()});
+      for (const std::string& name : o->get_snames()) declared.options.push_back({"-" + name, o->get_description()});
+    }
+    out.push_back(std::move(declared));
+  }
+  return out;
+}
+
+}  // namespace rille::cli
