@@ -35,8 +35,8 @@ std::optional<Error> verdict(const store::Trail& trail, const std::string& kept)
 struct AuditCommand final : Command {
   std::string of_run, kept;
   void declare(Options& o) override {
-    o.option("RUN", of_run, "one run only");
-    o.option("--kept", kept, "a hash that you noted down earlier: it must still be in the trail");
+    o.option("RUN", of_run, "only this run");
+    o.option("--kept", kept, "a hash noted down earlier, which must still be in the trail");
   }
   Exit run(App& app) override;
 };
@@ -77,7 +77,7 @@ Exit AuditCommand::run(App& app) {
 }
 
 const Registered<AuditCommand> audit_row({Group::money, "audit",
-                                          "what was done for money, when, and whether the trail is whole"});
+                                          "what was done that costs money, and whether the trail is whole"});
 
 }  // namespace
 

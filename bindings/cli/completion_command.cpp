@@ -154,7 +154,8 @@ struct Completion final : Command {
 };
 
 const Registered<Completion> completion({Group::project, "completion",
-                                         "what a shell reads to complete commands, options and ids", Opens::nothing});
+                                         "a script that makes the shell complete commands, options and ids",
+                                         Opens::nothing});
 
 }  // namespace
 

@@ -102,7 +102,7 @@ struct CostCommand final : Command {
   std::string of_run, by;  // by: "" run tag month provider
   bool reconcile = false;
   void declare(Options& o) override {
-    o.option("RUN", of_run, "one run only");
+    o.option("RUN", of_run, "only this run");
     o.option("--by", by, "sums by run, tag, month or provider").among({"run", "tag", "month", "provider"});
     o.flag("--reconcile", reconcile, "ask the providers for their bills first");
   }
@@ -193,8 +193,9 @@ struct BudgetSetCommand final : Command {
   void declare(Options& o) override {
     o.option("--month", month, "dollars per month, or none");
     o.option("--tag", tags, "NAME=dollars of all runs with that tag, or NAME=none");
-    o.option("--alert", alert_percent, "warn at so many percent; 0: never").between(0, 100);
-    o.option("--alert-url", alert_url, "also POST the warning there, as JSON; env:NAME: what that variable says");
+    o.option("--alert", alert_percent, "warn at this percentage; 0: never").between(0, 100);
+    o.option("--alert-url", alert_url,
+             "also POST the warning to this URL, as JSON; env:NAME: read it from that variable");
   }
   Exit run(App& app) override;
 };

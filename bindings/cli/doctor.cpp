@@ -209,15 +209,16 @@ struct DoctorCommand final : Command {
   std::string provider;
   bool policy = false;
   void declare(Options& o) override {
-    const Option of = o.option("--provider", provider, "try the keys of one provider, or of `all`");
-    o.flag("--policy", policy, "the least that its keys must be allowed, as a document").needs(of);
-    Option rents = o.option("--live", live.provider, "rent its cheapest machine for some minutes, and try everything");
-    o.option("--max-cost", live.max_cost, "dollars that this may cost at most (0.50)").needs(rents).above(0);
-    o.option("--gpu", live.gpu, "model and count, e.g. T4:1; else any, also none").needs(rents);
-    o.option("--price", live.price, "dollars per hour, where the provider says none in dollars")
+    const Option of = o.option("--provider", provider, "test the keys of one provider, or of `all`");
+    o.flag("--policy", policy, "print the least-privilege policy that its keys need").needs(of);
+    Option rents =
+        o.option("--live", live.provider, "rent the cheapest machine of a provider for some minutes, and test all");
+    o.option("--max-cost", live.max_cost, "dollars at most (0.50)").needs(rents).above(0);
+    o.option("--gpu", live.gpu, "model and count, e.g. T4:1; default: any machine, also without a GPU").needs(rents);
+    o.option("--price", live.price, "dollars per hour, where the provider names no price in dollars")
         .needs(rents)
         .at_least(0);
-    o.flag("--spot", live.spot, "a spot machine").needs(rents);
+    o.flag("--spot", live.spot, "rent a spot machine").needs(rents);
     rents.excludes(of);
   }
   Exit run(App& app) override {
@@ -227,7 +228,8 @@ struct DoctorCommand final : Command {
   }
 };
 
-const Registered<DoctorCommand> doctor_row({Group::look, "doctor", "what is present, what is missing, what that costs",
+const Registered<DoctorCommand> doctor_row({Group::look, "doctor",
+                                            "what this machine has, what is missing, and what that costs",
                                             Opens::nothing});
 
 }  // namespace

@@ -135,8 +135,8 @@ Exit all_providers(App& app) {
 struct LeasesCommand final : Command {
   bool all = false, providers = false;
   void declare(Options& o) override {
-    o.flag("--all", all, "released ones, too");
-    o.flag("--all-providers", providers, "ask the providers what there is, also what no journal here knows");
+    o.flag("--all", all, "also released leases");
+    o.flag("--all-providers", providers, "ask the providers; also shows machines that no journal here knows");
   }
   Exit run(App& app) override;
 };

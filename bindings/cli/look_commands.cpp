@@ -41,9 +41,9 @@ struct PsCommand final : Command {
   bool with_children = false;
   std::string state;  // as it is shown; "": all
   void declare(Options& o) override {
-    o.option("-n", limit, "at most so many").between(1, 1'000'000);
-    o.flag("--all", with_children, "those that scripts have started, too");
-    o.option("--state", state, "those only that are running, interrupted, suspended, done, failed, ..")
+    o.option("-n", limit, "how many at most").between(1, 1'000'000);
+    o.flag("--all", with_children, "also runs that scripts started");
+    o.option("--state", state, "only runs in this state")
         .among({"running", "interrupted", "suspended", "done", "failed", "cancelled", "cleanup", "diverged"});
   }
   Exit run(App& app) override;
@@ -142,7 +142,7 @@ struct LogsCommand final : Command {
   bool follow = false;
   void declare(Options& o) override {
     o.option("RUN", id, names_a_run).required();
-    o.flag("-f,--follow", follow, "go on until it ends");
+    o.flag("-f,--follow", follow, "follow until the run ends");
   }
   Exit run(App& app) override;
 };

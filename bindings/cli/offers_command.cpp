@@ -303,34 +303,34 @@ struct OffersCommand final : Command {
   OffersArguments arguments;
   void declare(Options& o) override {
     OffersArguments& a = arguments;
-    o.option("--gpu", a.gpu, "model and count, e.g. A100:8, or several; `any`: one that Rille runs on; `cpu`")
+    o.option("--gpu", a.gpu, "model and count, e.g. A100:8, or several; `any`: any that Rille supports; `cpu`")
         .separated_by_commas();
-    o.option("--gpu-memory", a.gpu_memory, "of each GPU at least, e.g. 40GB");
+    o.option("--gpu-memory", a.gpu_memory, "memory of each GPU at least, e.g. 40GB");
     o.option("--gpu-vendor", a.gpu_vendor, "nvidia, amd, intel");
-    o.option("--disk-kind", a.disk_kind, "of the machine's own disk: nvme, network");
+    o.option("--disk-kind", a.disk_kind, "the machine's own disk: nvme, network");
     o.option("--count", a.count, "GPUs per machine").between(1, 4096);
-    o.flag("--spot", a.spot, "machines that can be taken back");
-    o.flag("--reserved", a.reserved, "show what an hour costs who is bound for a year, and for three");
-    o.option("--max-price", a.max_price, "dollars per hour").at_least(0);
+    o.flag("--spot", a.spot, "spot machines: cheaper, and may be preempted");
+    o.flag("--reserved", a.reserved, "also show the hourly price with a commitment of one year and of three");
+    o.option("--max-price", a.max_price, "dollars per hour at most").at_least(0);
     o.option("--vcpus", a.vcpus, "at least").at_least(1);
     o.option("--memory", a.memory, "at least, e.g. 64GB");
-    o.option("--provider", a.providers, "of these providers only").separated_by_commas();
-    o.option("--region", a.regions, "in these regions only").separated_by_commas();
+    o.option("--provider", a.providers, "only these providers").separated_by_commas();
+    o.option("--region", a.regions, "only these regions").separated_by_commas();
     o.option("--interconnect", a.interconnect, "nvlink, nvswitch, rdma, infiniband, efa, ..");
     o.option("--network", a.network_gbps, "gigabits per second at least").above(0);
     o.option("--compliance", a.compliance, "gdpr, hipaa, mlps3, fedramp").separated_by_commas();
     o.option("--rank", a.rank, "price, price_per_tflop, price_per_gpu_gb, tokens_per_dollar");
-    o.option("--rate", a.rates, "what a currency is worth in dollars, e.g. CNY=0.14").separated_by_commas();
+    o.option("--rate", a.rates, "exchange rate to dollars, e.g. CNY=0.14").separated_by_commas();
     o.option("--tokens", a.tokens, "tokens per second that you measured on one GPU, e.g. H100=9500")
         .separated_by_commas();
-    o.option("--workload", a.workload, "by what rille.train measured under this name, per dollar");
-    o.flag("--estimated", a.estimated, "other GPUs by their TFLOPs, in proportion");
-    o.flag("--measured", a.measured, "list what was measured instead of offers");
+    o.option("--workload", a.workload, "rank by the speed per dollar that rille.train measured under this name");
+    o.flag("--estimated", a.estimated, "for GPUs not measured, estimate by their TFLOPs, in proportion");
+    o.flag("--measured", a.measured, "list the measurements instead of offers");
     o.option("--max-age", a.max_age, "how old a price may be").shows_default();
     o.flag("--refresh", a.refresh, "ask the providers now");
-    o.option("--timeout", a.timeout, "how long each provider has, e.g. 20s");
+    o.option("--timeout", a.timeout, "time that each provider has to answer, e.g. 20s");
     o.option("--limit", a.limit, "rows at most; 0: all").shows_default();
-    const Option history = o.flag("--history", a.history, "what spot machines have cost, type by type");
+    const Option history = o.flag("--history", a.history, "past prices of spot machines, by type");
     o.option("--since", a.since, "how far back, e.g. 7d").shows_default().needs(history);
   }
   Exit run(App& app) override;

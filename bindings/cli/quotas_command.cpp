@@ -17,8 +17,8 @@ struct QuotasCommand final : Command {
   std::vector<std::string> providers;
   std::string region;
   void declare(Options& o) override {
-    o.option("--provider", providers, "of these providers only").separated_by_commas();
-    o.option("--region", region, "in this region only");
+    o.option("--provider", providers, "only these providers").separated_by_commas();
+    o.option("--region", region, "only this region");
   }
   Exit run(App& app) override;
 };
@@ -53,7 +53,7 @@ Exit QuotasCommand::run(App& app) {
 }
 
 const Registered<QuotasCommand> quotas_row({Group::money, "quotas",
-                                            "how much the accounts may rent, and what of it is used"});
+                                            "how much each account may rent, and how much is in use"});
 
 }  // namespace
 

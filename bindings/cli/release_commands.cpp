@@ -127,8 +127,8 @@ std::string gc_text(const App& app, const lease::ReapReport& report) {
 struct GcCommand final : Command {
   std::string now, unknown;
   void declare(Options& o) override {
-    o.option("--now", now, "a run that stands still: do not hold its leases any longer");
-    o.option("--unknown", unknown, "a machine that bears our tag and is in no journal here: end it");
+    o.option("--now", now, "RUN: release the leases held for this run, too; no process may run it");
+    o.option("--unknown", unknown, "MACHINE: end this machine, which has our tag but is in no journal here");
   }
   Exit run(App& app) override;
 };
@@ -144,7 +144,7 @@ Exit GcCommand::run(App& app) {
 }
 
 const Registered<ReleaseCommand> release_row({Group::money, "release", "end a lease, or all leases of a run"});
-const Registered<GcCommand> gc_row({Group::money, "gc", "release what no run will release"});
+const Registered<GcCommand> gc_row({Group::money, "gc", "release the machines that no run will release"});
 
 }  // namespace
 

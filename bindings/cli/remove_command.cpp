@@ -11,7 +11,7 @@ namespace {
 struct RemoveCommand final : Command {
   std::vector<std::string> runs;
   void declare(Options& o) override {
-    o.option("RUN", runs, "their ids, unique beginnings of them, or `last`").required();
+    o.option("RUN", runs, "their ids, unique beginnings of ids, or `last`").required();
   }
   Exit run(App& app) override;
 };

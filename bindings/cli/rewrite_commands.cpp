@@ -22,10 +22,10 @@ struct ForkCommand final : Command {
   RunArguments arguments;
   void declare(Options& o) override {
     o.option("RUN", arguments.resume, names_a_run).required();
-    o.option("--from", arguments.fork_from, "the first entry to do anew: a key that `rille show` prints").required();
+    o.option("--from", arguments.fork_from, "the first entry to redo: a key that `rille show` prints").required();
     o.flag("--rerent", arguments.rerent,
-           "keep what was done on leases that were open there; they get machines of their own");
-    o.option("--with", arguments.with, "go on with this script, if it follows what is recorded");
+           "keep what was done on leases that were open then; the fork rents machines of its own");
+    o.option("--with", arguments.with, "continue with this script, if it agrees with the record");
   }
   Exit run(App& app) override { return run_to_end(app, arguments); }
 };
@@ -60,7 +60,7 @@ Exit InvalidateCommand::run(App& app) {
 const Registered<ForkCommand> fork_row({Group::rewrite, "fork", "a new run that begins with the record of another",
                                         Opens::nothing});
 const Registered<InvalidateCommand> invalidate_row({Group::rewrite, "invalidate",
-                                                    "forget an entry and all that came after it"});
+                                                    "forget an entry of the record and all that follow it"});
 
 }  // namespace
 

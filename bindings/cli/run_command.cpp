@@ -245,8 +245,8 @@ struct RunCommand final : Command {
   RunArguments arguments;
   void declare(Options& o) override {
     o.option("FILE", arguments.file, "the script").required();
-    o.option("--tag", arguments.tag, "whose budget the run shares, see `rille budget`");
-    o.option("--deadline", arguments.deadline, "how long it may take, e.g. 2h; then it is cancelled");
+    o.option("--tag", arguments.tag, "the budget that the run counts against, see `rille budget`");
+    o.option("--deadline", arguments.deadline, "cancel the run after this time, e.g. 2h");
     o.script_words(ScriptWords::after_file, arguments.script_arguments);
   }
   Exit run(App& app) override {
@@ -259,8 +259,8 @@ struct ResumeCommand final : Command {
   RunArguments arguments;
   void declare(Options& o) override {
     o.option("RUN", arguments.resume, names_a_run).required();
-    o.option("--with", arguments.with, "go on with this script, if it follows what is recorded");
-    o.flag("--retry-failed", arguments.retry_failed, "forget the error that ended it, and try that again");
+    o.option("--with", arguments.with, "continue with this script, if it agrees with the record");
+    o.flag("--retry-failed", arguments.retry_failed, "forget the error that ended the run, and retry");
   }
   Exit run(App& app) override { return run_to_end(app, arguments); }
 };

@@ -20,12 +20,12 @@ struct ScheduleAddCommand final : Command {
   engine::Schedule schedule;
   std::vector<std::string> script_arguments;
   void declare(Options& o) override {
-    o.option("NAME", schedule.name, "of the schedule; its runs are NAME-20261121T030000Z").required();
+    o.option("NAME", schedule.name, "of the schedule; its runs are called NAME-20261121T030000Z").required();
     o.option("WHEN", schedule.when, "`every 6h`, or as cron has it, in UTC: `0 3 * * *`").required();
     o.option("FILE", schedule.script, "the script; its own options follow").required();
-    o.option("--missed", schedule.missed, "of times at which nothing watched: skip, one (the last), all")
+    o.option("--missed", schedule.missed, "what to do about times when nothing watched: skip, one (the last), all")
         .among({"skip", "one", "all"});
-    o.option("--overlap", schedule.overlap, "while its last run goes on: skip, queue, cancel, allow")
+    o.option("--overlap", schedule.overlap, "what to do while its last run goes on: skip, queue, cancel, allow")
         .among({"skip", "queue", "cancel", "allow"});
     o.option("--tag", schedule.tag, "whose budget its runs share");
     o.script_words(ScriptWords::after_file, script_arguments);
@@ -35,7 +35,7 @@ struct ScheduleAddCommand final : Command {
 
 struct ScheduleRemoveCommand final : Command {
   std::string name;
-  void declare(Options& o) override { o.option("NAME", name, "which").required(); }
+  void declare(Options& o) override { o.option("NAME", name, "of the schedule").required(); }
   Exit run(App& app) override;
 };
 
@@ -96,10 +96,11 @@ Exit ScheduleRemoveCommand::run(App& app) {
 }
 
 const Registered<ScheduleCommand> schedule_row({Group::run, "schedule",
-                                                "scripts that `rille watch` starts again and again"});
+                                                "scripts that `rille watch` starts at set times"});
 const Registered<ScheduleAddCommand> schedule_add_row({Group::run, "schedule add",
-                                                       "rille schedule add NAME WHEN FILE [--x 1 ..]"});
-const Registered<ScheduleRemoveCommand> schedule_remove_row({Group::run, "schedule remove", "its runs stay"});
+                                                       "add one: rille schedule add NAME WHEN FILE [--x 1 ..]"});
+const Registered<ScheduleRemoveCommand> schedule_remove_row({Group::run, "schedule remove",
+                                                             "remove one; its runs stay"});
 
 }  // namespace
 

@@ -231,10 +231,10 @@ struct SimulateCommand final : Command {
   SimulateArguments a;
   void declare(Options& o) override {
     o.option("FILE", a.file, "the script; its own options follow, after `--` if they have our names").required();
-    o.option("-n,--runs", a.runs, "how many; 1 is told as it goes").between(1, 10'000'000);
-    o.option("--seed", a.seed, "of the first run");
-    o.option("--deadline", a.deadline, "e.g. 6h: the odds of being done by then");
-    o.option("--weather", a.weather, "how kind the cloud is").among({"calm", "usual", "rough"});
+    o.option("-n,--runs", a.runs, "how many; 1 is shown step by step").between(1, 10'000'000);
+    o.option("--seed", a.seed, "of the first run; the next run has the next seed");
+    o.option("--deadline", a.deadline, "e.g. 6h: also show the odds of finishing by then");
+    o.option("--weather", a.weather, "how reliable the cloud is").among({"calm", "usual", "rough"});
     o.script_words(ScriptWords::mixed, a.script_arguments);
   }
   Exit run(App& app) override;

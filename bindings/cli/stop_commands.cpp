@@ -82,7 +82,7 @@ struct SignalCommand final : Command {
   std::string id, name, value;
   void declare(Options& o) override {
     o.option("RUN", id, names_a_run).required();
-    o.option("NAME", name, "which signal").required();
+    o.option("NAME", name, "of the signal").required();
     o.option("VALUE", value, "JSON, or a string");
   }
   Exit run(App& app) override;
@@ -137,10 +137,10 @@ Exit SignalCommand::run(App& app) {
 }
 
 const Registered<CancelCommand> cancel_row({Group::rewrite, "cancel",
-                                            "end a run: it cleans up, and gives back what it has rented"});
+                                            "end a run: it cleans up and releases what it has rented"});
 const Registered<SuspendCommand> suspend_row({Group::rewrite, "suspend",
-                                              "stop a run where it stands; `rille resume` goes on with it"});
-const Registered<SignalCommand> signal_row({Group::rewrite, "signal", "answer a waiting run"});
+                                              "stop a run where it stands; `rille resume` continues it"});
+const Registered<SignalCommand> signal_row({Group::rewrite, "signal", "send a value to a run that waits for it"});
 
 }  // namespace
 

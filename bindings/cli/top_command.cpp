@@ -65,8 +65,8 @@ struct TopCommand final : Command {
   std::string interval = "1s";
   int count = 0;  // readings; 0: until it is ended
   void declare(Options& o) override {
-    o.option("--interval", interval, "between two readings").shows_default();
-    o.option("--count", count, "so many readings; without it until it is ended").at_least(1);
+    o.option("--interval", interval, "time between two readings").shows_default();
+    o.option("--count", count, "number of readings; without it, until Ctrl-C").at_least(1);
   }
   Exit run(App& app) override;
 };
@@ -107,8 +107,7 @@ Exit TopCommand::run(App& app) {
   return Exit::ok;
 }
 
-const Registered<TopCommand> top_row({Group::look, "top",
-                                      "what this machine's processors and GPUs do now, again and again",
+const Registered<TopCommand> top_row({Group::look, "top", "load of this machine's processors and GPUs, at intervals",
                                       Opens::nothing});
 
 }  // namespace

@@ -193,10 +193,10 @@ struct WatchCommand final : Command {
   WatchArguments arguments;
   void declare(Options& o) override {
     o.option("--gc", arguments.gc, "how often to clean up (5m)");
-    o.option("--resume-within", arguments.resume_within, "leave runs alone that are silent for longer (24h)");
-    o.option("--tries", arguments.tries, "of a run that gets no further (5)").between(1, 1000);
+    o.option("--resume-within", arguments.resume_within, "do not resume runs that were silent for longer (24h)");
+    o.option("--tries", arguments.tries, "resume a run at most this often without progress (5)").between(1, 1000);
     o.flag("--no-resume", arguments.no_resume, "start schedules only");
-    o.option("--take", arguments.take, "RUN: the watch goes on with this suspended run; and nothing else");
+    o.option("--take", arguments.take, "RUN: only hand this suspended run to the watch, and end");
     o.flag("--once", arguments.once, "do what is due now, and end");
   }
   Exit run(App& app) override;

@@ -52,6 +52,8 @@ class Layers(unittest.TestCase):
 
     def test_headers_known_in_one_place(self):
         self.refused("bindings/c/a.cpp", "<histedit.h>", "only in bindings/cli")
+        self.refused("bindings/cli/a.cpp", "<CLI/CLI.hpp>", "only in bindings/cli/parser")
+        self.allowed("bindings/cli/parser/a.cpp", "<CLI/CLI.hpp>")
         self.refused("runtime/workflow/agent/a.cpp", "<curl/curl.h>", "only in runtime/core/net")
         self.allowed("runtime/core/store/a.cpp", "<sqlite3.h>")
 
