@@ -1,4 +1,4 @@
-// `rille audit`: the trail of what was done, and whether anybody has altered it since.
+// `rille audit`: the trail of what was done, and whether it was altered since.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"

@@ -53,6 +53,9 @@ const CommandRow* find_command(std::string_view name);
 // The commands of `parent`, e.g. "schedule add"; of "": those that stand by themselves.
 std::vector<const CommandRow*> commands_of(std::string_view parent);
 
+// `rille --help`: the table as a page. help.cpp
+std::string help_page();
+
 void add_command(CommandRow row);
 
 template <class C>

@@ -1,4 +1,4 @@
-// What the parts of `rille doctor` have in common: rows of what was looked at.
+// What the parts of `rille doctor` share: a row for each check.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ struct LiveArguments {
 };
 Exit rent_to_check(App& app, const LiveArguments& arguments);
 
-// doctor_provider.cpp. One that the settings do not name is made with none. invalid: nobody has heard of it.
+// doctor_provider.cpp. One that the settings do not name is made without settings. invalid: there is no such
+// provider.
 Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std::string& name);
 
 }  // namespace rille::cli

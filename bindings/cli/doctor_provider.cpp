@@ -72,7 +72,7 @@ void add_quotas(App& app, provider::Provider& p, std::vector<Check>& checks, Val
   json.set("quotas", std::move(all));
 }
 
-// Where nobody has to be let in, what is offered tells whether it is there at all.
+// Of a provider without credentials: its offers show whether it answers.
 void add_offers(App& app, provider::Provider& p, std::vector<Check>& checks) {
   provider::OfferQuery any;
   const auto offers = run_blocking(*app.loop, p.offers(any, {}));

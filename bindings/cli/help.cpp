@@ -1,5 +1,3 @@
-#include "bindings/cli/help.hpp"
-
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"

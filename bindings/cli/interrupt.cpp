@@ -24,7 +24,7 @@ void* now_context = nullptr;
 pthread_t main_thread;
 
 void say(const char* line) {
-  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // nobody listens
+  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // there is no one else to tell
 }
 
 // A second has passed and the loop has not come to its turn.

@@ -22,7 +22,7 @@ std::string ended_by(const App& app, const std::string& provider) {
                                                             : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
-// What nobody here has rented costs what its provider says, in its currency.
+// Of a machine that is in no journal here: the price that its provider states, in its currency.
 lease::Price shown_price(const App& app, const lease::Survey::Shown& s) {
   if (s.row) return s.row->price();
   const auto p = app.engine->providers().find(s.provider);

@@ -139,7 +139,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   const std::int64_t now_us = app.loop->clock().wall_us();
   std::vector<std::size_t> parts;
   std::vector<std::string> missing;
-  for (const std::string& name : query.providers) {  // one that nobody knows: the registry has the error
+  for (const std::string& name : query.providers) {  // an unknown one: the registry has the error
     const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
     if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
       missing.push_back(name);
@@ -172,7 +172,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   return out;
 }
 
-// In its own currency where nobody has said what that is in dollars.
+// In its own currency where no rate to dollars is known.
 std::string offer_price(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);

@@ -1,9 +1,11 @@
 #include "bindings/cli/rehearsal.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "bindings/cli/runs.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
 
@@ -19,7 +21,7 @@ struct Stage {
   std::unique_ptr<engine::Simulation> world;
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;
-  host::Interrupter interrupter{16};  // nobody arms it
+  host::Interrupter interrupter{16};  // never armed
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   ~Stage() {
@@ -128,6 +130,19 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
     out.rented.push_back(std::move(r));
   }
   return out;
+}
+
+Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
+                                    const ScratchHome& home) {
+  Rehearsal what;
+  std::error_code ec;
+  what.script = fs::absolute(file, ec).lexically_normal().string();
+  if (!fs::is_regular_file(what.script, ec))
+    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
+  RILLE_TRY(what.args, parse_script_arguments(words));
+  what.home = home.path();
+  what.lessons = lessons_of(app.home, what.script);
+  return what;
 }
 
 std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const std::string& script) {

@@ -21,7 +21,7 @@ struct Rehearsal {
   std::shared_ptr<const engine::Lessons> lessons;
   bool unknown_calls_end_at_once = false;  // else they are errors
   std::int64_t days_max = 60;              // of virtual time
-  // Told with the virtual time since the start. Null: nobody listens.
+  // Called with the virtual time since the start. May be null.
   std::function<void(std::int64_t us, const Value& event)> event;
   std::function<void(std::string_view text)> print;
 };
@@ -56,5 +56,9 @@ class ScratchHome {
  private:
   std::string path_;
 };
+
+// The rehearsal of a script with the words that follow it. invalid: there is no such script, or a word is no option.
+Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
+                                    const ScratchHome& home);
 
 }  // namespace rille::cli

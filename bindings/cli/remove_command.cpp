@@ -1,4 +1,4 @@
-// `rille rm`: runs that nobody wants to see any more.
+// `rille rm`: removes runs that have ended.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"

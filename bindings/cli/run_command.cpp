@@ -9,7 +9,6 @@
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/runs.hpp"
 #include "bindings/cli/session.hpp"
-#include "bindings/cli/simulate.hpp"
 #include "bindings/host/lua.hpp"
 #include "bindings/host/open.hpp"
 #include "bindings/lua/open.hpp"
@@ -21,7 +20,7 @@ namespace rille::cli {
 
 namespace {
 
-// The pinned version runs; a user who has edited the file since is told so.
+// The pinned version runs; a note says that the file was edited since.
 void warn_if_edited(Session& s, const std::string& script) {
   std::ifstream file(script, std::ios::binary);
   if (!file) return;
@@ -34,7 +33,7 @@ void warn_if_edited(Session& s, const std::string& script) {
         fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
 
-// A script beside the one that was meant, with nearly its name; "": none.
+// A script in the same folder with a similar name; "": none.
 std::string nearest_file(const std::string& word) {
   const std::filesystem::path path(word);
   std::vector<std::string> names;
@@ -64,7 +63,7 @@ Error no_script(const std::string& word) {
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
 }
 
-// Ended by rille.args, before it did anything: such a run is not kept.
+// Whether rille.args ended it before it did anything: such a run is not kept.
 bool is_refused(const Session& s) {
   if (*s.result || s.result->error().code != "script_arguments") return false;
   auto entries = s.app.engine->entries(s.run->id());
@@ -81,7 +80,7 @@ Exit refuse(Session& s) {
   return Exit::usage;
 }
 
-// A script without rille.args would let a misspelt option pass in silence.
+// Without rille.args a misspelt option would pass in silence.
 void warn_if_unread(Session& s, const std::vector<std::string>& words) {
   if (words.empty()) return;
   lua_State* L = s.host->lua();
@@ -117,7 +116,7 @@ Exit finish(Session& s) {
   return r ? Exit::ok : exit_of(r.error());
 }
 
-// That it ended by the cancel is what was asked for.
+// Ending by the cancel is a success here.
 Exit finish_cancelled(Session& s) {
   const Result<Value>& r = *s.result;
   if (r || r.error().kind != ErrorKind::cancelled) return finish(s);

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "bindings/cli/simulate.hpp"
+#include "bindings/cli/rehearsal.hpp"
+#include "bindings/cli/runs.hpp"
 
 namespace rille::cli {
 

@@ -45,8 +45,8 @@ struct Session {
 engine::RunHooks session_hooks(Session& s);
 // Makes s.host for s.run. `open` adds verbs of the command's own.
 Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open = {});
-// Runs `main` to the run's end, and `then`, whose code it gives. Meanwhile Ctrl-C cleans up, and a second one abandons;
-// SIGTERM suspends. `title`: what is noted from the moment on at which that holds; "": nothing.
+// Runs `main` to the run's end, then `then`, and returns its code. Meanwhile Ctrl-C cleans up, and a second one
+// abandons; SIGTERM suspends. `title`: what is noted from the moment on at which that holds; "": nothing.
 Exit drive(Session& s, FunctionRef main, const std::string& title, const std::function<Exit()>& then);
 // The second Ctrl-C: no more Lua, not even its cleanup. This process is replaced by `rille release RUN --abandoned`, so
 // that nothing of the run can go on; the rows alone are enough to give back what it holds.

@@ -1,6 +1,5 @@
-// `rille cancel`, `rille suspend`, `rille signal`: a run is reached from another terminal. The first two do what Ctrl-C
-// and SIGTERM do, from another terminal; and a run that nobody runs now is cancelled by going back to where it stood,
-// for its cleanup.
+// `rille cancel`, `rille suspend`, `rille signal`: reach a run from another terminal. The first two send Ctrl-C and
+// SIGTERM to its process; a run without a process is cancelled by resuming it to where it stood, for its cleanup.
 #include <fmt/format.h>
 #include <signal.h>
 

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "bindings/cli/help.hpp"
 #include "bindings/cli/parser/script_words.hpp"
 #include "bindings/cli/parser/usage.hpp"
 

@@ -1,6 +1,4 @@
 // `rille doctor`: what is present, what is missing, and what that costs.
-#include "bindings/cli/doctor.hpp"
-
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "bindings/cli/command.hpp"
+#include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
 #include "runtime/compute/device/cuda.hpp"

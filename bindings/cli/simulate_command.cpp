@@ -1,7 +1,5 @@
 // `rille simulate FILE`: many runs of one script in simulated worlds, and what they say together about its cost and its
 // time. One run (--runs 1) is told as it goes: the way to see what happened in a seed.
-#include "bindings/cli/simulate.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +10,6 @@
 
 #include "bindings/cli/command.hpp"
 #include "bindings/cli/rehearsal.hpp"
-#include "bindings/cli/runs.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
@@ -278,18 +275,5 @@ const Registered<SimulateCommand> simulate_row({Group::run, "simulate",
                                                 Opens::nothing});
 
 }  // namespace
-
-Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
-                                    const ScratchHome& home) {
-  Rehearsal what;
-  std::error_code ec;
-  what.script = std::filesystem::absolute(file, ec).lexically_normal().string();
-  if (!std::filesystem::is_regular_file(what.script, ec))
-    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
-  RILLE_TRY(what.args, parse_script_arguments(words));
-  what.home = home.path();
-  what.lessons = lessons_of(app.home, what.script);
-  return what;
-}
 
 }  // namespace rille::cli

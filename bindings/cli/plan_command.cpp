@@ -1,12 +1,12 @@
-// `rille plan FILE`: what a script would rent, from whom, at what price and for how long, without renting. The script
-// runs once where nothing goes wrong; each of its wishes is then put to the providers that are really there.
+// `rille plan FILE`: which machines a script would rent, at what price and for how long, without renting. The script is
+// rehearsed once without failures; each rent is then asked of the configured providers.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "bindings/cli/command.hpp"
-#include "bindings/cli/simulate.hpp"
+#include "bindings/cli/rehearsal.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
@@ -22,12 +22,12 @@ struct Line {
   std::optional<Error> refused;  // a rent of it would be, for this build cannot use its GPU
 };
 
-// Per hour; below 0: nobody knows.
+// Per hour; below 0: unknown.
 double offer_dollars(const Value& offer) {
   return offer.number(offer["currency"].is_null() ? "price_per_hour" : "dollars_per_hour", -1);
 }
 
-// The cheapest offer of those who are there, or the simulated cloud's idea of it.
+// The cheapest offer of the configured providers, or else the simulated cloud's.
 Line plan_line(App& app, const Rented& r) {
   const lease::Lease& l = r.lease;
   Line line;
