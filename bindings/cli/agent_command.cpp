@@ -70,7 +70,7 @@ Result<int> connect_part(App& app, const AgentOptions& given) {
 
 struct AgentCommand final : Command {
   std::vector<std::string> words;
-  void declare(Options& o) override { o.all_words(words); }
+  std::vector<std::string>* all_words() override { return &words; }  // agents start often
   Exit run(App& app) override;
 };
 

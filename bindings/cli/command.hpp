@@ -28,6 +28,8 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options&) {}
+  // Where all words after the command's name go, unread and without a parser; null: it declares options.
+  virtual std::vector<std::string>* all_words() { return nullptr; }
   virtual Exit run(App& app) = 0;  // after the options were parsed
 };
 

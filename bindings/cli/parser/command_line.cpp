@@ -55,10 +55,6 @@ std::vector<std::string> choose(const std::vector<std::string>& words, std::size
   CLI::App& app = add_to(root, *named.row);
   Options options(app);
   line.command->declare(options);
-  if (options.all_words()) {
-    *options.all_words() = rest;
-    return ours;
-  }
   if (named.rest == first) ours.emplace_back(named.row->name);
   else
     ours.insert(ours.end(), begin + static_cast<std::ptrdiff_t>(first),
@@ -67,6 +63,19 @@ std::vector<std::string> choose(const std::vector<std::string>& words, std::size
   if (options.script_words()) *options.script_words() = std::move(split.script);
   ours.insert(ours.end(), split.ours.begin(), split.ours.end());
   return ours;
+}
+
+// A command that reads its words itself.
+bool read_all_words(const std::vector<std::string>& words, CommandLine& line) {
+  const CommandRow* row = words.empty() ? nullptr : find_command(words.front());
+  if (!row) return false;
+  std::unique_ptr<Command> command = row->make();
+  std::vector<std::string>* all = command->all_words();
+  if (!all) return false;
+  all->assign(words.begin() + 1, words.end());
+  line.row = row;
+  line.command = std::move(command);
+  return true;
 }
 
 std::size_t first_word(const std::vector<std::string>& words, const CLI::App& root) {
@@ -79,6 +88,7 @@ std::size_t first_word(const std::vector<std::string>& words, const CLI::App& ro
 
 Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& json) {
   CommandLine line;
+  if (read_all_words(words, line)) return line;
   std::string code;
   CLI::App root("", "rille");
   root.set_version_flag("--version", "rille " RILLE_VERSION);
@@ -114,11 +124,11 @@ Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& jso
 std::vector<DeclaredCommand> declared_commands() {
   std::vector<DeclaredCommand> out;
   for (const CommandRow* row : commands_of("")) {
+    const std::unique_ptr<Command> command = row->make();
+    if (command->all_words()) continue;
     CLI::App app;
     Options options(app);
-    const std::unique_ptr<Command> command = row->make();
     command->declare(options);
-    if (options.all_words()) continue;
     DeclaredCommand declared{row, {}, {}};
     for (const CLI::Option* o : app.get_options()) {
       if (o->get_positional()) {

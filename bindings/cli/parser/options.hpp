@@ -53,19 +53,15 @@ class Options {
   Option flag(const char* names, bool& value, const char* text);
 
   void script_words(ScriptWords where, std::vector<std::string>& words) { where_ = where, script_words_ = &words; }
-  // Everything after the command's name, unread.
-  void all_words(std::vector<std::string>& words) { all_words_ = &words; }
 
   // What was declared of the script's words; null: nothing.
   ScriptWords where() const { return where_; }
   std::vector<std::string>* script_words() const { return script_words_; }
-  std::vector<std::string>* all_words() const { return all_words_; }
 
  private:
   CLI::App& command_;
   ScriptWords where_ = ScriptWords::none;
   std::vector<std::string>* script_words_ = nullptr;
-  std::vector<std::string>* all_words_ = nullptr;
 };
 
 }  // namespace rille::cli
