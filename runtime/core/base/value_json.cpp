@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/plain_json.hpp"
@@ -136,6 +137,32 @@ Result<Value> unescape(Value::Object object) {
   return Value(std::move(plain));
 }
 
+// Whether a JSON number that no double holds is below 1: then it is 0, else it is too big.
+bool is_tiny(std::string_view text) {
+  const auto e = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view digits = text.substr(0, e);
+  const auto first = digits.find_first_of("123456789");
+  if (first == digits.npos) return true;
+  const auto point = std::min(digits.find('.'), e);
+  const auto before_point = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  std::int64_t exponent = 0;
+  std::string_view rest = text.substr(std::min(e + 1, text.size()));
+  if (rest.starts_with('+')) rest.remove_prefix(1);
+  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), exponent);
+  if (read.ec == std::errc::result_out_of_range) return rest.starts_with('-');
+  constexpr std::int64_t far = 1'000'000'000'000;
+  return before_point + std::clamp(exponent, -far, far) < 0;
+}
+
+// RapidJSON 1.1's own reading of numbers writes outside of its buffer (its issue 1251): it only finds where they end.
+std::optional<double> number_of(std::string_view text) {
+  double number = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (read.ec != std::errc::result_out_of_range) return number;
+  if (!is_tiny(text)) return std::nullopt;
+  return text.starts_with('-') ? -0.0 : 0.0;
+}
+
 struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   struct Frame {
     bool object;
@@ -168,11 +195,11 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   }
   bool Null() { return put(Value()); }
   bool Bool(bool b) { return put(b); }
-  bool Int(int n) { return put(n); }
-  bool Uint(unsigned n) { return put(static_cast<double>(n)); }
-  bool Int64(std::int64_t n) { return put(n); }
-  bool Uint64(std::uint64_t n) { return put(n); }
-  bool Double(double n) { return put(n); }
+  bool RawNumber(const char* s, rapidjson::SizeType n, bool) {
+    const std::optional<double> number = number_of(std::string_view(s, n));
+    if (!number) failure = "Number too big to be stored in double.";
+    return number && put(*number);
+  }
   bool String(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
   bool Key(const char* s, rapidjson::SizeType n, bool) {
     stack.back().key.assign(s, n);
@@ -203,7 +230,7 @@ Result<Value> read(std::string_view text, bool plain) {
   Builder builder;
   builder.plain = plain;
   constexpr unsigned flags =
-      rapidjson::kParseFullPrecisionFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
+      rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseIterativeFlag | rapidjson::kParseValidateEncodingFlag;
   if (!reader.Parse<flags>(stream, builder)) {
     std::string why =
         builder.failure.empty() ? rapidjson::GetParseError_En(reader.GetParseErrorCode()) : builder.failure;

@@ -6,6 +6,7 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <set>
@@ -28,10 +29,13 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
   std::string fault;
 
   bool Default() { return fail("a value of the wrong type"); }
-  bool Int(int n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
-  bool Int64(std::int64_t n) { return n >= 0 ? number(static_cast<std::uint64_t>(n)) : fail("a negative number"); }
-  bool Uint(unsigned n) { return number(n); }
-  bool Uint64(std::uint64_t n) { return number(n); }
+  // RapidJSON 1.1's own reading of numbers writes outside of its buffer (its issue 1251): it only finds where they end.
+  bool RawNumber(const char* s, rapidjson::SizeType size, bool) {
+    std::uint64_t n = 0;
+    const auto read = std::from_chars(s, s + size, n);
+    if (read.ec == std::errc() && read.ptr == s + size) return number(n);
+    return *s == '-' ? fail("a negative number") : Default();
+  }
 
   bool String(const char* s, rapidjson::SizeType size, bool) {
     std::string_view value(s, size);
@@ -146,7 +150,8 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
   // Iterative, so that hostile nesting cannot overflow the stack.
-  rapidjson::ParseResult parsed = reader.Parse<rapidjson::kParseIterativeFlag>(stream, handler);
+  rapidjson::ParseResult parsed =
+      reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream, handler);
   if (!handler.fault.empty())
     return fault_in(shown, fmt::format("header entry '{}' has {}", handler.tensor(), handler.fault));
   if (!parsed)

@@ -166,4 +166,5 @@ TEST_CASE("every fault is an integrity error that names it") {
   CHECK(refused(R"({"a":[]})", 0, "type"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[[2]],"data_offsets":[0,2]}})", 2, "type"));
   CHECK(refused("{\"a\":" + std::string(100'000, '['), 0, "type"));
+  CHECK(refused(R"({"a":{"dtype":"U8","shape":[0.000000000000001e-2147483639],"data_offsets":[0,2]}})", 2, "type"));
 }
