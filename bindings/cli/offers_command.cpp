@@ -122,9 +122,10 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
       if (o.matches(query)) out.offers.push_back(o), ++out.matching;
     if (answer.left_out.unpriced) out.unpriced[answer.provider] = answer.left_out.unpriced;
     for (const provider::AskedRegion& region : unasked) out.errors.push_back({answer.provider, in_region(region)});
-    for (const OfferSource& s : sources)
-      if (s.provider == answer.provider)
-        kept.push_back({s, std::move(*answer.offers), answer.left_out.unpriced, std::move(unasked)});
+    const auto source = std::find_if(sources.begin(), sources.end(),
+                                     [&](const OfferSource& s) { return s.provider == answer.provider; });
+    if (source != sources.end())
+      kept.push_back({*source, std::move(*answer.offers), answer.left_out.unpriced, std::move(unasked)});
   }
   if (kept.empty()) return {};
   if (Result<> stored = cache.store(kept, query, app.loop->clock().wall_us()); !stored)

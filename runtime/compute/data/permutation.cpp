@@ -16,7 +16,7 @@ std::uint64_t mixed(std::uint64_t x) {
 }
 
 Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(n), key_(key) {
-  half_bits_ = (std::bit_width(n > 0 ? n - 1 : 0) + 1) / 2;
+  half_bits_ = (static_cast<int>(std::bit_width(n > 0 ? n - 1 : 0)) + 1) / 2;
   half_mask_ = (std::uint64_t{1} << half_bits_) - 1;
 }
 
