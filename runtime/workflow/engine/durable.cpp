@@ -146,7 +146,7 @@ void RunImpl::on_quiet() {
 }
 
 std::string RunImpl::next_key(FiberRecord& f, const std::string& name) const {
-  return fmt::format("{}/{}#{}", f.path, name, f.occurrences[name_hash(name)] + 1);
+  return make_key(f.path, name, f.occurrences[name_hash(name)] + 1);
 }
 
 Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
@@ -155,7 +155,7 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   Slot slot;
   slot.fiber = f.shared_from_this();
   slot.occurrence = ++f.occurrences[name_hash(operation.name)];
-  slot.key = f.path + "/" + operation.name + "#" + std::to_string(slot.occurrence);
+  slot.key = make_key(f.path, operation.name, slot.occurrence);
   slot.started_us = now_us();
   slot.operation = std::move(operation);
   if (config_.mode != Mode::durable) co_return slot;

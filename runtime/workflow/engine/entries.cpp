@@ -30,7 +30,24 @@ void read_common(const store::Row& row, Entry& e) {
 
 }  // namespace
 
-std::string key_of(const EntryRow& row) { return row.fiber + "/" + row.name + "#" + std::to_string(row.occurrence); }
+std::string_view name_in_key(std::string_view name, std::string& room) {
+  const std::size_t hash = name.find('#');
+  if (hash == std::string_view::npos || name.find_first_of("/%", hash) == std::string_view::npos) return name;
+  room.clear();
+  for (char c : name) {
+    if (c == '/') room += "%2F";
+    else if (c == '%') room += "%25";
+    else room += c;
+  }
+  return room;
+}
+
+std::string make_key(std::string_view fiber, std::string_view name, std::int64_t n) {
+  std::string room;
+  return fmt::format("{}/{}#{}", fiber, name_in_key(name, room), n);
+}
+
+std::string key_of(const EntryRow& row) { return make_key(row.fiber, row.name, row.occurrence); }
 
 Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   std::int64_t number = 0;

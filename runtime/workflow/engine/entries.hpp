@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/store/blobs.hpp"
@@ -46,8 +47,17 @@ struct Entry : EntryRow {
 // range.
 inline std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << 32) | seq; }
 
-// "main/worker#1/prepare#2": how people name an entry, and tokens are derived. One run has it once.
+// "main/worker#1/prepare#2": how people name an entry, and what tokens and ids are derived from; a fiber's path has the
+// same form. Unique within a run: a name with a '/' or '%' somewhere after a '#', which could pass for several parts of
+// a path, has them as %2F and %25. All other names stand as they are, as in older records.
+std::string make_key(std::string_view fiber, std::string_view name, std::int64_t n);
 std::string key_of(const EntryRow& row);
+// A name as keys have it; `room` holds it if it had to be escaped.
+std::string_view name_in_key(std::string_view name, std::string& room);
+// The key of a row of either table, as an SQL expression.
+inline constexpr std::string_view key_sql =
+    "fiber||'/'||CASE WHEN name GLOB '*#*[/%]*' THEN replace(replace(name,'%','%25'),'/','%2F') ELSE name END"
+    "||'#'||occurrence";
 
 // The number that entries carry for that run. state: there is no such run.
 Result<std::int64_t> run_number(store::Db& db, const std::string& run);

@@ -96,7 +96,7 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   if (fibers_.size() >= 100'000)
     return make_error(ErrorKind::state, "a run has at most 100000 fibers at a time", "use rille.map with a limit");
   std::int64_t n = ++p.child_names[name_hash(name)];
-  FiberRecord& child = new_fiber(fmt::format("{}/{}#{}", p.path, name, n), &owner(p));
+  FiberRecord& child = new_fiber(make_key(p.path, name, n), &owner(p));
   owner(p).children.insert(child.id);
   FiberId id = child.id;
   scheduler_.ready([this, id, function, argument = std::move(argument)] { guest_->start(id, function, argument); });

@@ -54,7 +54,8 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   char* end = std::to_chars(digits + 1, digits + 21, step.occurrence).ptr;
   *end++ = '#';
   *end++ = '1';
-  seed = mixed(mixed(*f.plain_seed, name), {digits, static_cast<std::size_t>(end - digits)});
+  std::string room;
+  seed = mixed(mixed(*f.plain_seed, name_in_key(name, room)), {digits, static_cast<std::size_t>(end - digits)});
   return true;
 }
 
@@ -63,7 +64,7 @@ StepTicket RunImpl::plain_ticket(FiberId id) {
   FiberRecord& f = fiber(id);
   PlainStep& step = f.plain;
   StepTicket ticket;
-  ticket.key = f.path + "/" + step.name + "#" + std::to_string(step.occurrence);
+  ticket.key = make_key(f.path, step.name, step.occurrence);
   if (!step.ticket) {
     Slot slot;
     slot.fiber = f.shared_from_this();

@@ -35,8 +35,9 @@ Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& re
 Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::int64_t number) {
   std::vector<Mark> out;
   RILLE_CHECK(
-      db.query("SELECT id-?1, started_us, ended_us, fiber||'/'||name||'#'||occurrence, source, "
-               "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
+      db.query(fmt::format("SELECT id-?1, started_us, ended_us, {}, source, "
+                           "CASE WHEN kind='rent' THEN value END FROM entries WHERE id>=?1 AND id<?2 ORDER BY id",
+                           key_sql),
                {entry_id(number, 0), entry_id(number + 1, 0)}, [&](const store::Row& row) {
                  Mark m;
                  m.seq = row.integer(0);
@@ -56,7 +57,7 @@ Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::i
 // What has begun and not completed has a key, too: it comes after everything.
 Result<std::optional<Mark>> begun_mark(store::Db& db, std::int64_t number, const std::string& key) {
   std::optional<Mark> out;
-  RILLE_CHECK(db.query("SELECT source FROM begun WHERE run=? AND fiber||'/'||name||'#'||occurrence=?", {number, key},
+  RILLE_CHECK(db.query(fmt::format("SELECT source FROM begun WHERE run=? AND {}=?", key_sql), {number, key},
                        [&](const store::Row& row) {
                          out.emplace();
                          out->seq = out->started_us = out->ended_us = std::numeric_limits<std::int64_t>::max();
@@ -211,16 +212,16 @@ Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number,
                      const std::string& key) {
   std::int64_t end = entry_id(number + 1, 0);
   // What was under way at that moment has its rows from then: attempts, ends of pauses, uncertainty.
-  RILLE_CHECK(
-      db.run("DELETE FROM begun WHERE run=?1 AND (fiber||'/'||name||'#'||occurrence=?4 "
-             "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
-             "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
-             {number, from, end, key}));
+  RILLE_CHECK(db.run(fmt::format("DELETE FROM begun WHERE run=?1 AND ({}=?4 "
+                                 "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
+                                 "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
+                                 key_sql),
+                     {number, from, end, key}));
   // Messages that are taken again.
-  RILLE_CHECK(
-      db.run("UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
-             "(SELECT fiber||'/'||name||'#'||occurrence FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
-             {run, from, end}));
+  RILLE_CHECK(db.run(fmt::format("UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
+                                 "(SELECT {} FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
+                                 key_sql),
+                     {run, from, end}));
   // Leases that are rented again: their rows go on with the next generation.
   RILLE_CHECK(db.run(
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
