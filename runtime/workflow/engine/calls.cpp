@@ -100,23 +100,24 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   auto alive = run_.alive_;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   Result<lease::Lease> made = co_await leases_->acquire(std::move(request), std::move(event), token);
-  if (made && *alive) holds_[made->id].orphan_ms = made->request.orphan_after_ms;
+  if (made && *alive) session(made->id).in_term().orphan_ms = made->request.orphan_after_ms;
   co_return made;
 }
 
 Async<> Calls::release(std::string lease_id) {
-  clients_.erase(lease_id);
-  unwanted_.erase(lease_id);
+  LeaseSession& session = this->session(lease_id);
+  session.agent.reset();
+  session.unwanted.clear();
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
   auto alive = run_.alive_;
   const Result<> released = co_await leases_->release(lease_id, std::move(event), run_.fence());
-  if (*alive && released && holds_.erase(lease_id)) keep_time();
+  if (*alive && released && session.term) session.term.reset(), keep_time();
   co_return released;
 }
 
 Async<> Calls::release_run() {
   if (!leases_) co_return success();
-  clients_.clear();
+  for (auto& [id, session] : sessions_) session.agent.reset();
   RILLE_CO_TRY(std::vector<lease::Lease> held, leases_->of_run(run_.id()));
   std::optional<Error> first;
   for (auto l = held.rbegin(); l != held.rend(); ++l) {
@@ -159,13 +160,18 @@ Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine mach
 }
 
 void Calls::use(const std::string& lease_id, int more) {
-  int& users = in_use_[lease_id];
+  int& users = session(lease_id).users;
   const bool before = users > 0;
   users += more;
   if (before == (users > 0)) return;
   run_.journal_->enqueue([lease_id, busy = !before,
                           at = run_.now_us()](store::Db& db) { return lease::record_busy(db, lease_id, busy, at); },
                          run_.fence());
+}
+
+int Calls::users(const std::string& lease_id) const {
+  const auto it = sessions_.find(lease_id);
+  return it == sessions_.end() ? 0 : it->second.users;
 }
 
 // The end of a call that was started again and again: what its last attempt said, and how often there was one.
@@ -198,7 +204,7 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
   Result<Value> result =
       co_await run_call(lease_id, key, std::move(spec), std::move(postponed), working.token(), ran_on);
   if (!*alive) co_return result;
-  working_[lease_id].erase(call_key(lease_id, key));
+  session(lease_id).working.erase(call_key(lease_id, key));
   use(lease_id, -1);
   // The work must not outlive the scope that wanted it.
   if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
@@ -265,7 +271,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       // What installs a driver comes before the look for what it drives.
       if (!spec.setup) RILLE_CO_CHECK(co_await look_for_gpus(*l, agent, token));
     }
-    working_[lease_id][request.call_key] = {agent, request.generation, spec.keep_checkpoints};
+    session(lease_id).working[request.call_key] = {agent, request.generation, spec.keep_checkpoints};
     watch_for_notice(*l);
     recall_notice(*l);
     tell_working(lease_id, request.generation);
@@ -338,51 +344,50 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       if (!gone) co_return in_time(lease_id, e);
     }
     run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
-    clients_.erase(lease_id);
+    session(lease_id).agent.reset();
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }
 }
 
 // What the agent need not keep. Told as soon as a connection allows; `now` makes one for it.
 void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
-  unwanted_[lease_id].insert_or_assign(call_key(lease_id, key), std::move(reason));
-  auto it = clients_.find(lease_id);
-  if (!now && (it == clients_.end() || it->second->broken())) return;  // the next connection tells it first
-  if (settling_.insert(lease_id).second) run_.loop().spawn(settle(lease_id));
+  LeaseSession& session = this->session(lease_id);
+  session.unwanted.insert_or_assign(call_key(lease_id, key), std::move(reason));
+  if (!now && !session.connected()) return;  // the next connection tells it first
+  if (!std::exchange(session.telling, true)) run_.loop().spawn(tell_until_told(lease_id));
 }
 
-Task<void> Calls::settle(std::string lease_id) {
+Task<void> Calls::tell_until_told(std::string lease_id) {
   auto alive = run_.alive_;
-  for (int tries = 0; unwanted_.contains(lease_id) && tries < reconnects_max; ++tries) {
+  LeaseSession& session = this->session(lease_id);
+  for (int tries = 0; !session.unwanted.empty() && tries < reconnects_max; ++tries) {
     auto agent = co_await known_client(lease_id, closed_.token());  // tells it, too, when the connection is new
     if (!*alive) co_return;
     if (!agent) break;  // the machine is gone, or out of reach: then the next connection tells it
     Result<> told = co_await tell_unwanted(lease_id, *agent);
     if (!*alive) co_return;
     if (told) continue;
-    clients_.erase(lease_id);  // its connection breaks, though it may not know yet
+    session.agent.reset();  // its connection breaks, though it may not know yet
     told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
     if (!*alive) co_return;
   }
-  settling_.erase(lease_id);
+  session.telling = false;
 }
 
 Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
   constexpr std::size_t keys_max = 1000;  // in one frame
   auto alive = run_.alive_;
-  for (auto it = unwanted_.find(lease_id); it != unwanted_.end() && !agent->broken(); it = unwanted_.find(lease_id)) {
+  auto& unwanted = session(lease_id).unwanted;
+  while (!unwanted.empty() && !agent->broken()) {
     std::vector<std::string> keys;
-    std::string reason = it->second.begin()->second;
-    for (auto call = it->second.begin(); call != it->second.end() && keys.size() < keys_max; ++call)
+    std::string reason = unwanted.begin()->second;
+    for (auto call = unwanted.begin(); call != unwanted.end() && keys.size() < keys_max; ++call)
       if (call->second == reason) keys.push_back(call->first);
     Result<> told = co_await agent->forget(keys, reason);
     if (!*alive) co_return success();
     if (!told && told.error().kind == ErrorKind::network) co_return told;
     // An answer, whatever it is, is the agent's last word on these.
-    it = unwanted_.find(lease_id);
-    if (it == unwanted_.end()) break;
-    for (const std::string& key : keys) it->second.erase(key);
-    if (it->second.empty()) unwanted_.erase(it);
+    for (const std::string& key : keys) unwanted.erase(key);
   }
   co_return success();
 }

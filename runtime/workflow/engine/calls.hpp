@@ -8,12 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "runtime/core/net/http.hpp"
 #include "runtime/workflow/agent/client.hpp"
+#include "runtime/workflow/engine/lease_session.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 
@@ -93,12 +93,12 @@ class Calls {
   Async<> await_start(Reaching& reaching);  // a little; fails where it takes too long
   bool patient(const Reaching& reaching, const Error& why) const;
   void tell_starting(const Reaching& reaching, const std::string& why);
-  std::map<std::string, std::int64_t> told_starting_us_;  // by lease: when its user last heard of it
   // losses.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
   // Whether an error from there may be that of a machine which is going: the lease wants another, and it is gone.
   Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);
-  Async<> enter(std::string lease_id, CancelToken token);  // one fiber at a time moves a lease or sets it up
+  Async<> steady(std::string lease_id, CancelToken token);  // waits for it
+  Async<> enter(std::string lease_id, LeaseSession::Phase phase, CancelToken token);
   void leave(const std::string& lease_id);
   Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
@@ -119,19 +119,11 @@ class Calls {
   Async<> set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
                       std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   // notices.cpp
-  struct Notice {
-    std::int64_t generation = 0, deadline_us = 0;
-  };
-  struct Working {  // a call under way, by its key on the agent
-    std::shared_ptr<agent::AgentClient> agent;
-    std::int64_t generation = 0;
-    bool may_leave = false, left = false;  // its checkpoints are kept here; it has ended, to go on elsewhere
-  };
   std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: none is known
   void recall_notice(const lease::Lease& lease);
   void noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us);
   void tell_working(const std::string& lease_id, std::int64_t generation);
-  Task<void> tell_one(std::string lease_id, std::string key, Working one);
+  Task<void> tell_one(std::string lease_id, std::string key, LeaseSession::Working one);
   void watch_for_notice(const lease::Lease& lease);
   Task<void> watch(lease::Lease lease, std::int64_t every_ms);
   static bool has_left(const agent::CallStatus& status);
@@ -142,40 +134,22 @@ class Calls {
   // usage.cpp
   Async<Value> reading(std::string lease_id, CancelToken token);
   Task<void> follow(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent);
-  std::set<std::pair<std::string, std::int64_t>> idle_;  // leases and generations whose agents have said so
   // expiry.cpp
-  struct Hold {                              // of a lease, until it is released
-    std::optional<std::int64_t> expires_us;  // none: it need not be ended here, or is being ended
-    std::int64_t orphan_ms = 0, met_us = 0;  // met: its agent
-    bool meeting = false;
-    CancelSource over;  // of what works there
-  };
   void keep_time();
   void look_around();
   Task<void> end_in_time(std::string lease_id);
   Task<void> meet(std::string lease_id);
   Error in_time(const std::string& lease_id, Error e) const;
   CancelToken::Registration bound(const std::string& lease_id, CancelSource& work);
-  std::map<std::string, Hold> holds_;  // by lease
-  std::int64_t beat_us_ = 0;           // the run's last sign of life
-  std::unique_ptr<Timer> clock_;
-  std::map<std::string, Notice> notices_;
-  std::map<std::string, std::int64_t> watched_;                     // lease -> generation
-  std::set<std::pair<std::string, std::int64_t>> looked_for_gpus_;  // leases and generations
-  std::map<std::string, std::map<std::string, Working>> working_;
   void record_kept(const Keeper& keeper, const Value& published, std::string here);
   Async<> restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   agent::StartRequest start_request(const CallSpec& spec, std::string call_key, std::int64_t generation) const;
-  std::map<std::string, std::vector<Future<Result<>>>> moving_;  // who waits for whom is at it
-  std::map<std::string, std::int64_t> resizes_;  // by lease: how often its machine has stood still for one
   using Move = std::function<Async<agent::Transfer>(agent::AgentClient&, CancelToken)>;
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
   Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
-  // For the ledger: what is neither starting nor in use is idle.
   void use(const std::string& lease_id, int more);
-  std::map<std::string, int> in_use_;
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   Task<void> keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   static std::string folder_of(const std::string& name, const std::string& key);
@@ -185,18 +159,20 @@ class Calls {
                         std::int64_t& ran_on);
   static Error gave_up(const std::string& name, int attempts, Error last);
   std::int64_t restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const;
-  Task<void> settle(std::string lease_id);
+  Task<void> tell_until_told(std::string lease_id);
   Async<> tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent);
   std::string call_key(const std::string& lease_id, const std::string& key) const;
+  LeaseSession& session(const std::string& lease_id) { return sessions_[lease_id]; }
+  int users(const std::string& lease_id) const;
 
   RunImpl& run_;
   lease::Manager* leases_;
   std::string self_exe_;
   std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
   std::unique_ptr<net::HttpClient> http_;                      // made when the first URL is staged
-  std::map<std::string, std::shared_ptr<agent::AgentClient>> clients_;
-  std::map<std::string, std::map<std::string, std::string>> unwanted_;  // lease -> call key on the agent -> reason
-  std::set<std::string> settling_;                                      // leases with a settle() under way
+  std::map<std::string, LeaseSession> sessions_;               // by lease; none is erased
+  std::int64_t beat_us_ = 0;                                   // the run's last sign of life
+  std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };
 

@@ -21,12 +21,12 @@ std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std
 
 // At the latest; what the row says by then counts. 0: look there.
 void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
-  Hold& hold = holds_[lease_id];
-  hold.expires_us = expires_us;
-  hold.met_us = run_.now_us();
-  if (!hold.orphan_ms) {  // it was not rented just now
+  LeaseSession::Term& term = session(lease_id).in_term();
+  term.expires_us = expires_us;
+  term.met_us = run_.now_us();
+  if (!term.orphan_ms) {  // it was not rented just now
     const Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
-    if (row && *row) hold.orphan_ms = (*row)->request.orphan_after_ms;
+    if (row && *row) term.orphan_ms = (*row)->request.orphan_after_ms;
   }
   keep_time();
 }
@@ -35,12 +35,13 @@ void Calls::keep_time() {
   clock_.reset();
   const std::int64_t now_us = run_.now_us();
   std::int64_t next_us = INT64_MAX;
-  for (const auto& [id, hold] : holds_) {
-    if (!hold.expires_us) continue;
-    next_us = std::min(next_us, *hold.expires_us);
+  for (const auto& [id, session] : sessions_) {
+    if (!session.term || !session.term->expires_us) continue;
+    const LeaseSession::Term& term = *session.term;
+    next_us = std::min(next_us, *term.expires_us);
     if (run_.config_.simulation) continue;  // whose machines need nobody, and whose clock runs with this one
     next_us = std::min(next_us, now_us + look_ms * 1000);
-    if (hold.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, hold.orphan_ms / 4) * 1000);
+    if (term.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, term.orphan_ms / 4) * 1000);
   }
   if (next_us == INT64_MAX) return;
   const std::int64_t ms = std::max<std::int64_t>(0, (next_us - now_us + 999) / 1000);
@@ -49,14 +50,14 @@ void Calls::keep_time() {
 
 void Calls::look_around() {
   const std::int64_t now_us = run_.now_us();
-  std::vector<std::string> over, unmet;  // what is begun for them may change holds_
-  for (auto& [lease, hold] : holds_) {
-    if (!hold.expires_us) continue;
-    const auto client = clients_.find(lease);
-    if (client != clients_.end() && !client->second->broken()) hold.met_us = now_us;
-    const bool lonely = hold.orphan_ms && now_us - hold.met_us >= hold.orphan_ms * 1000 / 2;
-    if (*hold.expires_us <= now_us) hold.expires_us.reset(), over.push_back(lease);
-    else if (lonely && !std::exchange(hold.meeting, true)) unmet.push_back(lease);
+  std::vector<std::string> over, unmet;  // what is begun for them may change sessions_
+  for (auto& [lease, session] : sessions_) {
+    if (!session.term || !session.term->expires_us) continue;
+    LeaseSession::Term& term = *session.term;
+    if (session.connected()) term.met_us = now_us;
+    const bool lonely = term.orphan_ms && now_us - term.met_us >= term.orphan_ms * 1000 / 2;
+    if (*term.expires_us <= now_us) term.expires_us.reset(), over.push_back(lease);
+    else if (lonely && !std::exchange(term.meeting, true)) unmet.push_back(lease);
   }
   for (const std::string& lease : over) run_.loop().spawn(end_in_time(lease));
   for (const std::string& lease : unmet) run_.loop().spawn(meet(lease));
@@ -76,7 +77,7 @@ Task<void> Calls::meet(std::string lease_id) {
   auto alive = run_.alive_;
   auto agent = co_await known_client(lease_id, closed_.token());
   if (!*alive) co_return;
-  if (auto it = holds_.find(lease_id); it != holds_.end()) it->second.meeting = false;
+  if (LeaseSession& session = this->session(lease_id); session.term) session.term->meeting = false;
 }
 
 // What works there hears why, and does not wait for the machine's end.
@@ -98,7 +99,7 @@ Task<void> Calls::end_in_time(std::string lease_id) {
                                 .set("generation", (*row)->generation)
                                 .set("reason", "ttl")
                                 .set("message", why.message));
-      holds_[lease_id].over.cancel(std::move(why));
+      session(lease_id).in_term().over.cancel(std::move(why));
     }
     Result<> ended;
     if (row) ended = co_await release(lease_id);
@@ -115,7 +116,7 @@ Task<void> Calls::end_in_time(std::string lease_id) {
 
 // It is cut short when the lease's time is over.
 CancelToken::Registration Calls::bound(const std::string& lease_id, CancelSource& work) {
-  return holds_[lease_id].over.token().on_cancel([&work](const Error& why) { work.cancel(why); });
+  return session(lease_id).in_term().over.token().on_cancel([&work](const Error& why) { work.cancel(why); });
 }
 
 // What an error from a lease whose time is over means; else the error itself.

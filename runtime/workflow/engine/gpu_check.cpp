@@ -37,10 +37,11 @@ std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
 // Before the first call there that is no setup. A machine that is of no use ends at once: it costs money, and its
 // error is that of the call.
 Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
-  if (l.request.offer.gpu_count <= 0 || looked_for_gpus_.count({l.id, l.generation})) co_return success();
+  LeaseSession& session = this->session(l.id);
+  if (l.request.offer.gpu_count <= 0 || session.gpus_counted >= l.generation) co_return success();
   const Result<Value> machine = co_await agent->describe(token);
   if (!machine || (*machine)["gpus"].is_null()) co_return success();  // whoever asks next hears of a broken line
-  looked_for_gpus_.insert({l.id, l.generation});
+  session.gpus_counted = l.generation;
   const GpusSeen seen{machine->integer("gpus"), machine->boolean("gpus_each", true)};
   std::optional<Error> missing = gpus_missing(l, seen);
   if (!missing) co_return success();

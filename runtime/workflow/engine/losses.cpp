@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
@@ -48,7 +49,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::known_client(std::string lease
 
 Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, CancelToken token) {
   for (int breaks = 0;;) {
-    const std::int64_t resizes = resizes_[lease_id];
+    const std::int64_t resizes = session(lease_id).resizes;
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     std::string why;
     if (l && run_.now_us() >= l->expires_us) co_return lease::ttl_over(*l);
@@ -63,7 +64,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, l->generation, token));
           if (!gone) co_return in_time(lease_id, ready.error());
         }
-        clients_.erase(lease_id);
+        session(lease_id).agent.reset();
         continue;
       }
       if (is_loss(agent.error())) {
@@ -88,44 +89,49 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::client(std::string lease_id, C
 }
 
 Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelToken token) {
-  const std::int64_t resizes = resizes_[lease_id];
+  const std::int64_t resizes = session(lease_id).resizes;
   if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || token.cancelled()) co_return false;
   // What ran there has ended: it goes on once that is over.
-  if (l->state == "resizing" || resizes_[lease_id] != resizes) co_return true;
+  if (l->state == "resizing" || session(lease_id).resizes != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
   Result<provider::Machine> machine = co_await leases_->describe(*l, token);
   bool gone = machine &&
               (machine->state == provider::MachineState::gone || machine->state == provider::MachineState::terminating);
-  if (gone) clients_.erase(lease_id);
+  if (gone) session(lease_id).agent.reset();
   co_return gone;
 }
 
-Async<> Calls::enter(std::string lease_id, CancelToken token) {
-  while (true) {
-    auto it = moving_.find(lease_id);
-    if (it == moving_.end()) break;
+Async<> Calls::steady(std::string lease_id, CancelToken token) {
+  LeaseSession& session = this->session(lease_id);
+  while (session.phase != LeaseSession::Phase::steady) {
     Future<Result<>> turn(run_.loop());
-    it->second.push_back(turn);
+    session.waiting.push_back(turn);
     auto registration = token.on_cancel([turn](const Error& why) { turn.set(Result<>(why)); });
     RILLE_CO_CHECK(co_await turn);
   }
-  moving_[lease_id] = {};
+  co_return success();
+}
+
+Async<> Calls::enter(std::string lease_id, LeaseSession::Phase phase, CancelToken token) {
+  LeaseSession& session = this->session(lease_id);
+  while (session.phase != LeaseSession::Phase::steady) RILLE_CO_CHECK(co_await steady(lease_id, token));
+  session.phase = phase;
   co_return success();
 }
 
 void Calls::leave(const std::string& lease_id) {
-  auto waiters = std::move(moving_[lease_id]);
-  moving_.erase(lease_id);
-  for (const auto& turn : waiters) turn.set(success());
+  LeaseSession& session = this->session(lease_id);
+  session.phase = LeaseSession::Phase::steady;
+  for (const auto& turn : std::exchange(session.waiting, {})) turn.set(success());
 }
 
 Async<> Calls::move_on(std::string lease_id, std::int64_t generation, std::string why, Value options,
                        CancelToken token) {
   auto alive = run_.alive_;
-  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::moving, token));
   Result<> moved = co_await move_alone(lease_id, generation, std::move(why), std::move(options), token);
   if (*alive) leave(lease_id);
   co_return moved;
@@ -142,7 +148,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
   wanted.fence = run_.fence();
   wanted.leases_max = run_.limits_.leases_max;
   lease::Manager::Event event = [this](const std::string& e, Value data) { run_.event(e, std::move(data)); };
-  clients_.erase(lease_id);
+  session(lease_id).agent.reset();
   for (int waits = 0;; ++waits) {
     Result<lease::Lease> moved = co_await leases_->replace(wanted, event, token);
     if (moved) {
@@ -158,7 +164,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), ms, token));
   }
   run_.alert_budgets();
-  if (in_use_[lease_id] > 0)
+  if (users(lease_id) > 0)
     run_.journal_->enqueue(
         [lease_id, at = run_.now_us()](store::Db& db) { return lease::record_busy(db, lease_id, true, at); },
         run_.fence());
@@ -216,9 +222,9 @@ Result<std::vector<Calls::Setup>> Calls::owed_setups(const std::string& lease_id
 Async<> Calls::set_up(std::string lease_id, std::int64_t generation, std::shared_ptr<agent::AgentClient> agent,
                       CancelToken token) {
   RILLE_CO_TRY(std::vector<Setup> owed, owed_setups(lease_id, generation));
-  if (owed.empty() && !moving_.contains(lease_id)) co_return success();
+  if (owed.empty() && session(lease_id).phase == LeaseSession::Phase::steady) co_return success();
   auto alive = run_.alive_;
-  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::setting_up, token));
   Result<> done = co_await set_up_alone(lease_id, generation, std::move(agent), token);
   if (*alive) leave(lease_id);
   co_return done;

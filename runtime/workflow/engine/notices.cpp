@@ -19,15 +19,15 @@ constexpr std::int64_t overdue_us = 60'000'000;  // a machine that is still ther
 }  // namespace
 
 std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t generation) const {
-  auto it = notices_.find(lease_id);
-  return it != notices_.end() && it->second.generation == generation ? it->second.deadline_us : 0;
+  const auto it = sessions_.find(lease_id);
+  if (it == sessions_.end() || !it->second.notice || it->second.notice->generation != generation) return 0;
+  return it->second.notice->deadline_us;
 }
 
 // What a process before this one has been told.
 void Calls::recall_notice(const lease::Lease& l) {
-  if (notices_.contains(l.id)) return;
-  notices_[l.id].generation = l.taken_us ? l.generation : 0;
-  notices_[l.id].deadline_us = l.taken_us;
+  std::optional<LeaseSession::Notice>& known = session(l.id).notice;
+  if (!known) known = {l.taken_us ? l.generation : 0, l.taken_us};
 }
 
 void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us) {
@@ -35,7 +35,7 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   if (!l || !*l) return;
   recall_notice(**l);
-  Notice& known = notices_[lease_id];
+  LeaseSession::Notice& known = *session(lease_id).notice;
   if (generation < known.generation || (generation == known.generation && deadline_us == known.deadline_us)) return;
   known.generation = generation;
   known.deadline_us = deadline_us;
@@ -55,23 +55,23 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
 
 void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
   if (deadline_us(lease_id, generation) <= run_.now_us()) return;
-  const auto working = working_[lease_id];  // a copy: what is told may end
+  const auto working = session(lease_id).working;  // a copy: what is told may end
   for (const auto& [key, one] : working)
     if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
 }
 
 // A call is not asked to leave while another on its machine must run on: it would only wait for that.
-Task<void> Calls::tell_one(std::string lease_id, std::string key, Working one) {
+Task<void> Calls::tell_one(std::string lease_id, std::string key, LeaseSession::Working one) {
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   bool leave = l && *l && lease::Manager::replaces(**l);
-  for (const auto& [other, with] : working_[lease_id]) leave = leave && with.may_leave;
+  for (const auto& [other, with] : session(lease_id).working) leave = leave && with.may_leave;
   (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // else: the next connection
 }
 
 // Asks the provider again and again, while something works there; and what the machine costs by then.
 void Calls::watch_for_notice(const lease::Lease& l) {
   std::int64_t every_ms = leases_->look_every_ms(l);
-  std::int64_t& watched = watched_[l.id];
+  std::int64_t& watched = session(l.id).watched;
   if (!l.request.offer.spot || every_ms <= 0 || watched >= l.generation) return;
   watched = l.generation;
   run_.loop().spawn(watch(l, every_ms));
@@ -79,6 +79,7 @@ void Calls::watch_for_notice(const lease::Lease& l) {
 
 Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
   auto alive = run_.alive_;
+  LeaseSession& session = this->session(l.id);
   while (true) {
     if (!run_.config_.simulation) {
       (void)co_await leases_->follow_price(l.id, price_patience_ms, run_.fence(), closed_.token());
@@ -93,15 +94,14 @@ Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
     }
     Result<> slept = co_await sleep_for(run_.loop(), pause_ms, closed_.token());
     if (!*alive) co_return;
-    auto working = in_use_.find(l.id);
-    if (!slept || working == in_use_.end() || working->second <= 0 || watched_[l.id] != l.generation) break;
+    if (!slept || session.users <= 0 || session.watched != l.generation) break;
     Result<provider::Machine> machine = co_await leases_->describe(l, closed_.token());
     if (!*alive) co_return;
     if (!machine) continue;  // out of order: it is asked again
     if (machine->state == provider::MachineState::gone) break;
     if (machine->notice_wall_us) noticed(l.id, l.generation, machine->notice_wall_us);
   }
-  if (watched_[l.id] == l.generation) watched_.erase(l.id);  // a call that begins later watches anew
+  if (session.watched == l.generation) session.watched = 0;  // a call that begins later watches anew
 }
 
 bool Calls::has_left(const agent::CallStatus& status) {
@@ -128,7 +128,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
   const bool kept = keeper->kept_step >= step && keeper->warning.empty();
-  working_[lease_id][keeper->key].left = true;
+  session(lease_id).working[keeper->key].left = true;
   run_.event("call_left", Value()
                               .set("lease", lease_id)
                               .set("generation", generation)
@@ -147,9 +147,9 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
 }
 
 bool Calls::others_work(const std::string& lease_id, std::int64_t generation) const {
-  auto it = working_.find(lease_id);
-  if (it == working_.end()) return false;
-  return std::any_of(it->second.begin(), it->second.end(),
+  const auto it = sessions_.find(lease_id);
+  if (it == sessions_.end()) return false;
+  return std::any_of(it->second.working.begin(), it->second.working.end(),
                      [&](const auto& one) { return one.second.generation == generation && !one.second.left; });
 }
 

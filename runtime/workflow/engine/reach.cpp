@@ -88,7 +88,7 @@ struct Calls::Reaching {
 // At times, however many fibers wait for it.
 void Calls::tell_starting(const Reaching& r, const std::string& why) {
   const std::int64_t now = run_.now_us();
-  std::int64_t& told_us = told_starting_us_[r.lease.id];
+  std::int64_t& told_us = session(r.lease.id).told_starting_us;
   if (now - r.since_us < told_after_ms * 1000 || now - told_us < told_every_ms * 1000) return;
   told_us = now;
   run_.event("starting", Value()
@@ -121,7 +121,7 @@ bool Calls::patient(const Reaching& r, const Error& why) const {
 Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::int64_t not_yet_us,
                                                           std::unique_ptr<agent::AgentClient> made) {
   std::shared_ptr<agent::AgentClient> shared = std::move(made);
-  clients_[l.id] = shared;
+  session(l.id).agent = shared;
   if (l.request.idle_after_ms > 0 && !run_.config_.simulation) run_.loop().spawn(follow(l.id, l.generation, shared));
   const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
   run_.journal_->enqueue(
@@ -137,10 +137,9 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
 // A live connection to the agent of the lease's machine. When none can be made, the provider is asked what has become
 // of the machine: only its word, or minutes of silence, is a loss.
 Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, CancelToken token) {
-  if (auto it = clients_.find(lease.id); it != clients_.end()) {
-    if (!it->second->broken()) co_return it->second;
-    clients_.erase(it);
-  }
+  LeaseSession& session = this->session(lease.id);
+  if (session.connected()) co_return session.agent;
+  session.agent.reset();
   Reaching r;
   r.lease = std::move(lease);
   r.token = token;

@@ -30,7 +30,7 @@ Result<Value> rehearsed(Value options) {
 Async<LeaseView> Calls::resize(std::string lease_id, Value options, CancelToken token) {
   auto alive = run_.alive_;
   if (run_.config_.simulation) { RILLE_CO_TRY(options, rehearsed(std::move(options))); }
-  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::resizing, token));
   Result<> done = co_await resize_alone(lease_id, std::move(options), token);
   if (*alive) leave(lease_id);
   if (!done) co_return done.error();
@@ -44,8 +44,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   lease::Resize wanted;
   wanted.may = [this, alive, lease_id, name = before->name]() -> Result<> {
     if (!*alive) return make_error(ErrorKind::cancelled, "the run has ended");
-    const auto users = in_use_.find(lease_id);
-    if (users == in_use_.end() || users->second <= 0) return {};
+    if (users(lease_id) <= 0) return {};
     return make_error(ErrorKind::state, fmt::format("something runs on '{}', and a resize would end it", name),
                       "wait for it first, or cancel it");
   };
@@ -62,8 +61,9 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   const Result<> done = now ? success() : Result<>(now.error());
   if (!*alive) co_return done;
   if (asked) {  // its agent has ended; its address may be another, and what was not on its disk is gone
-    ++resizes_[lease_id];
-    clients_.erase(lease_id);
+    LeaseSession& session = this->session(lease_id);
+    ++session.resizes;
+    session.agent.reset();
     installed_.erase(before->machine_id);
   }
   if (!done) co_return done;
@@ -73,14 +73,11 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
 }
 
 // Whether the machine may have looked lost only because it stood still to become another type. Waits until nobody moves
-// its lease. before: resizes_ as it was before the machine was looked at.
+// its lease. before: its resizes as it was before the machine was looked at.
 Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, CancelToken token) {
-  const bool moves = moving_.contains(lease_id);
-  if (moves) {
-    RILLE_CO_CHECK(co_await enter(lease_id, token));
-    leave(lease_id);
-  }
-  co_return moves || resizes_[lease_id] != before;
+  const bool moves = session(lease_id).phase != LeaseSession::Phase::steady;
+  if (moves) RILLE_CO_CHECK(co_await steady(lease_id, token));
+  co_return moves || session(lease_id).resizes != before;
 }
 
 // What another fiber does, or a process before this one has left. That it was refused is told to who asked for it: the
@@ -88,7 +85,7 @@ Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, Cancel
 Async<> Calls::end_resize(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "resizing") co_return success();
-  RILLE_CO_CHECK(co_await enter(lease_id, token));
+  RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::resizing, token));
   auto alive = run_.alive_;
   Result<> done = success();
   RILLE_CO_TRY(l, leases_->find(lease_id));

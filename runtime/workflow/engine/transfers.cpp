@@ -50,7 +50,7 @@ Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken toke
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, generation, token));
       if (!gone) co_return in_time(lease_id, moved.error());
     }
-    clients_.erase(lease_id);
+    session(lease_id).agent.reset();
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }
 }

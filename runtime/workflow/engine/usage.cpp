@@ -44,10 +44,9 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
 Result<Value> Calls::standing(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
-  const auto users = in_use_.find(lease_id);
   const std::int64_t left_us = l->expires_us - run_.loop().clock().wall_us();
   Value out;
-  out.set("calls", users == in_use_.end() ? 0 : users->second).set("left_s", static_cast<double>(left_us) / 1e6);
+  out.set("calls", users(lease_id)).set("left_s", static_cast<double>(left_us) / 1e6);
   const bool goes_on = l->state == "live" || l->state == "resizing" || !l->replacing.empty();
   if (!goes_on) {
     const std::int64_t lived_us = run_.loop().clock().wall_us() - std::max(l->created_us, l->live_us);
@@ -85,15 +84,18 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
     if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
     co_return;
   }
-  if (!idle_.insert({lease_id, generation}).second) co_return;  // there was another connection
-  clients_.erase(lease_id);
+  LeaseSession& session = this->session(lease_id);
+  if (session.ended_idle >= generation) co_return;  // there was another connection
+  session.ended_idle = generation;
+  session.agent.reset();
   run_.event("idle",
              Value().set("lease", lease_id).set("generation", generation).set("message", broken.error().message));
   lease::Manager::Event event = [this, alive](const std::string& e, Value data) {
     if (*alive) run_.event(e, std::move(data));
   };
   for (int attempt = 0;; ++attempt) {
-    Result<> turn = co_await enter(lease_id, closed);  // whoever wants another machine waits for the end
+    Result<> turn = co_await enter(lease_id, LeaseSession::Phase::ending,
+                                   closed);  // whoever wants another machine waits for the end
     if (!turn || !*alive) co_return;
     store::Fence fence = run_.fence();
     Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));
