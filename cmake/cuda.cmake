@@ -18,7 +18,7 @@ install(TARGETS rille_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
 # Rille and the plug-in pass plain structs to each other: both must have been made from the same headers.
 set(cuda_seam runtime/compute/device/cuda/plugin.hpp kernels/call.hpp kernels/fused.hpp kernels/dtype.hpp
-  runtime/core/base/error.hpp)
+  kernels/operations.hpp runtime/core/base/error.hpp)
 set(cuda_build_id "${PROJECT_VERSION} ${CMAKE_CXX_COMPILER_ID}")
 foreach(header ${cuda_seam})
   file(SHA256 ${PROJECT_SOURCE_DIR}/${header} hash)

@@ -1,5 +1,8 @@
 // Activations and their slopes.
-#include "kernels/elementwise.hpp"
+//
+// Activations: attrs.f[0] is leaky_relu's slope below zero, elu's alpha, softplus' beta; gelu is the tanh form,
+// gelu_erf the exact one. Slopes (NAME_grad): in = {what was kept, gradient of the output}; kept is the output y of
+// tanh, sigmoid and relu, and the input x of the others.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {

@@ -1,5 +1,6 @@
 // Arithmetic on numbers of any type. Whole numbers wrap around.
-#include "kernels/elementwise.hpp"
+// clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x, gradient}. floor_divide and remainder: as Python's // and %.
+// axpy: out[0] += attrs.f[0] * in[0], out strided. scale: out[0] *= in[0] (strided), or *= attrs.f[0] without input.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {

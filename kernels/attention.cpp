@@ -1,3 +1,6 @@
+// Scaled dot-product attention on [b, h, t, d] windows whose last stride is 1; the others are free, so the
+// pieces of one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees
+// keys <= i + s - t).
 // One (batch, head) pair on one thread, in blocks of 64 queries against all the keys they see: the scores of
 // a block stay in cache, nothing of size t x s is kept, and the backward pass makes the probabilities again
 // from the log-sum-exp (FlashAttention's trade, Dao et al. 2022). Each pair's sums run in a fixed order: bits
@@ -5,8 +8,6 @@
 //
 // Queries and keys are copied to f32 (f64) in tiles of 64 rows, and scores lie as tiles of 64 x 64, so that their
 // products run in the first cache; of a tile on the diagonal only the seen part is computed, four rows at a time.
-#include "kernels/attention.hpp"
-
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -210,6 +211,7 @@ static void attention_few(const Call& c) {
 
 static DType computed_in(DType t) { return t == DType::f64 ? t : DType::f32; }
 
+// in: q [b,h,t,d], k, v [b,h,s,d]; out: o [b,h,t,d], log-sum-exp [b,h,t]
 void attention(const Call& c) {
   if (c.in[0].shape[2] < few) return widened(c, &attention_few);
   const int64_t s = c.in[1].shape[2], d = c.in[0].shape[3], w = c.in[2].shape[3];
@@ -288,6 +290,7 @@ static void backward_pair(const Call& c, int64_t pair, T* memory) {
   store_rows(at.dv, wide, s, rows_of(c.out[2], pair));
 }
 
+// in: gradient of o, q, k, v, o, log-sum-exp; out: gradients of q, k, v
 void attention_grad(const Call& c) {
   const int64_t s = c.in[2].shape[2], d = c.in[1].shape[3], w = c.in[3].shape[3];
   RILLE_FLOATS(computed_in(c.in[1].dtype), {

@@ -1,8 +1,9 @@
+// Attention with what kernels/attention.cpp leaves out: masks, a number of keys for each batch entry, and
+// groups of query heads that share keys and values. Windows [b, h, t, d] whose last stride is 1. attrs.f[0]:
+// scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
 // Forward: one (batch, head) pair on one thread, 64 queries at a time. Backward: one (batch, key head) pair
 // on one thread, its query heads one after another, so that gradients of keys and values are added in a fixed
 // order.
-#include "kernels/attention_masked.hpp"
-
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -97,6 +98,9 @@ static void forward(const Call& c) {
   }
   if (!ok) c.fail("attention: oneDNN refused a product");
 }
+// in: q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], g a divisor of h; mask [b, h, t, s] with any strides or
+// null: bool, true where a key is seen, or of q's type, added to the scores; lengths [b], i64 or null: keys
+// from there on are not seen. out: o [b, h, t, e], log-sum-exp [b, h, t], infinite where no key is seen
 void attention_masked(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
 
 // As kernels/attention.cpp; what is not seen has a probability of zero.
@@ -169,6 +173,7 @@ static void backward(const Call& c) {
   }
   if (!ok) c.fail("attention: oneDNN refused a product");
 }
+// in: gradient of o, q, k, v, mask, lengths, o, log-sum-exp; out: gradients of q, k, v
 void attention_masked_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -1,7 +1,6 @@
+// Batch normalisation (Ioffe and Szegedy 2015) of contiguous [n, c, s], with the statistics of this batch.
 // One channel on one thread: its planes are summed one after another, each in the element type, together in
 // f64. Mean and variance in two passes.
-#include "kernels/batch_norm.hpp"
-
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 
@@ -58,6 +57,7 @@ static void forward(const Call& c) {
     }
   });
 }
+// in: x, weight [c], bias [c] (either may be null); out: y, mean [c], variance [c] (divided by n s). attrs.f[0]: eps
 void batch_norm(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
 
 // dx = w rstd (g - mean(g) - (x - mean) rstd^2 mean(g (x - mean)))
@@ -87,6 +87,7 @@ static void backward(const Call& c) {
     }
   });
 }
+// in: gradient of y, x, weight (or null), mean, variance; out: gradients of x, weight, bias. attrs.f[0]: eps
 void batch_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -141,45 +141,30 @@ void widened(const Call& c, Kernel kernel);
 
 }  // namespace rille::kernels
 
-// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and its dispatcher.
-// RILLE_KERNEL_WIDE(name): the same for one that knows f32 and f64 only, called through widened().
+// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and the function that calls
+// the processor's build. Nothing in those files themselves, which must leave no function behind that others share.
 #ifdef RILLE_ISA
-#define RILLE_KERNEL(name)              \
-  namespace rille::kernels::RILLE_ISA { \
-  void name(const Call&);               \
-  }
-#define RILLE_KERNEL_WIDE(name) RILLE_KERNEL(name)
+#define RILLE_KERNEL(name)
 #else
-#define RILLE_KERNEL_WIDE(name)                                              \
-  namespace rille::kernels::v1 {                                             \
-  void name(const Call&);                                                    \
-  }                                                                          \
-  namespace rille::kernels::v3 {                                             \
-  void name(const Call&);                                                    \
-  }                                                                          \
-  namespace rille::kernels::v4 {                                             \
-  void name(const Call&);                                                    \
-  }                                                                          \
-  namespace rille::kernels {                                                 \
-  inline void name(const Call& c) {                                          \
-    const int level = isa_level();                                           \
-    widened(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name); \
-  }                                                                          \
+#define RILLE_KERNEL_BUILDS(name) \
+  namespace rille::kernels::v1 {  \
+  void name(const Call&);         \
+  }                               \
+  namespace rille::kernels::v3 {  \
+  void name(const Call&);         \
+  }                               \
+  namespace rille::kernels::v4 {  \
+  void name(const Call&);         \
   }
-#define RILLE_KERNEL(name)                                             \
-  namespace rille::kernels::v1 {                                       \
-  void name(const Call&);                                              \
-  }                                                                    \
-  namespace rille::kernels::v3 {                                       \
-  void name(const Call&);                                              \
-  }                                                                    \
-  namespace rille::kernels::v4 {                                       \
-  void name(const Call&);                                              \
-  }                                                                    \
-  namespace rille::kernels {                                           \
-  inline void name(const Call& c) {                                    \
-    const int level = isa_level();                                     \
-    level == 4 ? v4::name(c) : level == 3 ? v3::name(c) : v1::name(c); \
-  }                                                                    \
+#define RILLE_KERNEL(name)                                                         \
+  RILLE_KERNEL_BUILDS(name)                                                        \
+  namespace rille::kernels {                                                       \
+  inline void name(const Call& c) { best_of(&v1::name, &v3::name, &v4::name)(c); } \
   }
+namespace rille::kernels {
+inline Kernel best_of(Kernel v1, Kernel v3, Kernel v4) {
+  const int level = isa_level();
+  return level == 4 ? v4 : level == 3 ? v3 : v1;
+}
+}  // namespace rille::kernels
 #endif

@@ -1,5 +1,5 @@
 // Comparisons, bits, and choosing by a condition.
-#include "kernels/elementwise.hpp"
+// Comparisons give bool. where: in = {bool, a, b}. Bits are of whole numbers and of bool.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {

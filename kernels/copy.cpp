@@ -1,7 +1,6 @@
+// Moving and filling memory.
 // Copies and casts. Float to integer truncates toward zero; to bool is "not zero"; to f16 and bf16 rounds to nearest
 // even.
-#include "kernels/copy.hpp"
-
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -165,6 +164,7 @@ static void copy_view(const View& in, const View& out) {
   walk_raw(x, y, &copy_row<uint16_t>);
 }
 
+// out[0] = in[0], any strides (a broadcast input has strides of 0), any pair of types
 void copy(const Call& c) {
   const Row half = half_cast_row(c.in[0].dtype, c.out[0].dtype);
   if (!asked(c, half ? half : cast_row(c.in[0].dtype, c.out[0].dtype), half != nullptr)) copy_view(c.in[0], c.out[0]);
@@ -202,8 +202,10 @@ static void fill_view(const View& out, double f, int64_t i) {
   }
 }
 
+// out[0] = attrs.f[0], or attrs.i[0] for integers; any strides
 void fill(const Call& c) { fill_view(c.out[0], c.attrs->f[0], c.attrs->i[0]); }
 
+// out[0][i] = attrs.f[0] + i * attrs.f[1]
 void arange(const Call& c) {
   const double start = c.attrs->f[0], step = c.attrs->f[1];
   RILLE_NUMBERS(c.out[0].dtype, {
@@ -220,6 +222,7 @@ static View window(const View& v, int dim, int64_t start, int64_t length) {
   return w;
 }
 
+// out[0] (contiguous) = in[0], in[1], ... one after another along dimension attrs.i[0]
 void cat(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   int64_t start = 0;
@@ -229,6 +232,7 @@ void cat(const Call& c) {
   }
 }
 
+// out[0] = zeros, with in[0] at position attrs.i[1] of dimension attrs.i[0]: narrow's gradient
 void pad(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   const int64_t start = c.attrs->i[1], length = c.in[0].shape[dim], size = c.out[0].shape[dim];

@@ -1,7 +1,6 @@
+// Rows of a table by number.
 // Gather and its gradient. The gradient is deterministic: each thread owns a range of the table's rows and adds the
 // gradients of its ids in the order in which they stand.
-#include "kernels/embedding.hpp"
-
 #include <string.h>
 
 #include "kernels/ids.hpp"
@@ -9,6 +8,7 @@
 
 namespace rille::kernels::RILLE_ISA {
 
+// in: weight [n, c], ids (contiguous whole numbers); out: [ids.., c]
 void embedding(const Call& c) {
   const View &weight = c.in[0], &ids = c.in[1];
   const int64_t rows = ids.count(), n = weight.shape[0], width = weight.shape[1];
@@ -27,6 +27,7 @@ void embedding(const Call& c) {
   });
 }
 
+// in: gradient [ids.., c], ids; out: [n, c], zeroed first
 void embedding_grad(const Call& c) {
   const View &g = c.in[0], &ids = c.in[1], &out = c.out[0];
   const int64_t rows = ids.count(), n = out.shape[0], width = out.shape[1];
@@ -65,6 +66,7 @@ static void add_rows(const Call& c, int32_t* next, const int32_t* first) {
   });
 }
 
+// in: base [n, c], gradient, ids; out: base + embedding_grad, may be base's memory
 void embedding_add(const Call& c) {
   const View &base = c.in[0], &ids = c.in[2], &out = c.out[0];
   const int64_t rows = ids.count(), n = out.shape[0];

@@ -1,5 +1,5 @@
 // Functions of floating numbers: f32 in f32, f64 in f64.
-#include "kernels/elementwise.hpp"
+// round: halves to the even number.
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 

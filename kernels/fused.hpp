@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/call.hpp"
+#include "kernels/operations.hpp"
 
 namespace rille::kernels {
 
@@ -21,7 +22,7 @@ struct RowAnswer {
 struct Fused : Payload {
   static constexpr int most_operands = 12, most_pieces = 8, most_steps = 24, piece = 1024;
   struct Step {
-    const char* kernel = nullptr;  // its operation's, as in the operations' table
+    OpId op = OpId::count;
     RowAnswer answer;
     int place[4] = {};  // of each of the answer's operands; -1: the number
     DType dtype[4] = {};
@@ -32,6 +33,3 @@ struct Fused : Payload {
 };
 
 }  // namespace rille::kernels
-
-RILLE_KERNEL(fused)  // payload: a Fused. All operands have one shape; an output may be the memory of an input that no
-                     // later step reads

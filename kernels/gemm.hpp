@@ -36,13 +36,7 @@ class GemmCache {
 // bf16 products are worth it where the processor has instructions for them.
 bool native_bf16();
 
-// in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
-// stride 0 (broadcast). Each matrix has one unit stride among its last two, or is copied before by the caller.
-void matmul(const Call& c);
-
-// A product and the activation behind it. in: as matmul's; out: the activation's result, and the product where it is
-// wanted, too. attrs.i[0]: an Activation. On the CPU the bits are those of the two one by one.
+// What stands behind a product (matmul_activated).
 enum class Activation { none, relu, gelu };  // gelu: by tanh
-void matmul_activated(const Call& c);
 
 }  // namespace rille::kernels

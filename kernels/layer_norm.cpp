@@ -1,8 +1,7 @@
+// Layer normalisation (Ba et al. 2016) over the last dimension of contiguous rows.
 // One row on one thread. Mean and variance in two passes, in the element type. The gradients of weight and
 // bias are summed over blocks of rows, then over the blocks in order; the blocks depend only on the number of
 // rows, so neither do the bits depend on the number of threads.
-#include "kernels/layer_norm.hpp"
-
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 
@@ -26,6 +25,7 @@ static void forward_row(const T* x, const T* w, const T* b, T* y, int64_t n, T e
   *rstd = s;
 }
 
+// in: x [rows, c], weight [c], bias [c] (either may be null); out: y, mean [rows], rstd [rows]. attrs.f[0]: eps
 void layer_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
@@ -84,6 +84,7 @@ static void backward(const Call& c) {
   }
 }
 
+// in: gradient of y, x, weight (or null), mean, rstd; out: gradients of x, weight, bias (the last two may be null)
 void layer_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -1,8 +1,9 @@
-// Multi-tensor updates: the tensors are cut into pieces of 16384 elements, and the pieces are shared out to
+// Updates of many tensors in one call. Everything is contiguous. attrs.i[0] is the number of parameters, n. Where
+// attrs.i[2] is 1, one more input is the last: a flag, 0-d f32; when it is set, nothing is changed.
+//
+// The tensors are cut into pieces of 16384 elements, and the pieces are shared out to
 // the threads. Everything is element-wise in the element type, except the norm: f64 sums per piece, added in
 // the pieces' order.
-#include "kernels/optimizer.hpp"
-
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -35,6 +36,7 @@ static void for_pieces(const View* views, int64_t n, const F& f) {
 // The update is left out where attrs.i[2] says that the last input is a flag, and the flag is set.
 static bool skipped(const Call& c) { return c.attrs->i[2] == 1 && *c.in[c.n_in - 1].ptr<float>() != 0; }
 
+// each element of out[0], i64, += 1
 void increment(const Call& c) {
   if (skipped(c)) return;
   for (int64_t i = 0; i < c.out[0].count(); ++i) ++c.out[0].ptr<int64_t>()[i];
@@ -150,9 +152,17 @@ static void average_as(const Call& c) {
   });
 }
 
+// in: steps (i64 [n]), lr (0-d), g[n]; out, in place: p[n], m[n], v[n]. attrs.f: beta1, beta2, eps, weight decay;
+// i[1]: 1 adds the decay to the gradient (Adam), 0 takes it from the parameter (AdamW). Where the parameters are f32,
+// each gradient may be f16 or bf16.
 void adamw(const Call& c) { RILLE_FLOATS(c.out[0].dtype, adamw_as<T>(c)); }
+// in: lr (0-d), g[n]; out, in place: p[n], then momentum[n] if attrs.f[0] (momentum) != 0. attrs.f: momentum,
+// decay; i[1]: nesterov; i[3]: 1 takes the decay from the parameter, 0 adds it to the gradient
 void sgd(const Call& c) { RILLE_FLOATS(c.out[0].dtype, sgd_as<T>(c)); }
+// in: lr (0-d), g[n]; out, in place: p[n], m[n]. attrs.f: beta1, beta2, weight decay
 void lion(const Call& c) { RILLE_FLOATS(c.out[0].dtype, lion_as<T>(c)); }
+// y = d y + (1 - d) x. in: steps (0-d i64, or left out), x[n]; out, in place: y[n]. attrs.f: d; with steps at most
+// (1 + steps) / (10 + steps)
 void average(const Call& c) { RILLE_FLOATS(c.out[0].dtype, average_as<T>(c)); }
 
 // x - x is 0 for a finite x, else NaN: their sum tells, and is one instruction.
@@ -171,6 +181,7 @@ static void grad_unscale_as(const Call& c, double* odd) {
   });
 }
 
+// in: scale (0-d f32); out, in place: flag (0-d f32: 1 where some g is not finite, else 0), g[any number] /= scale
 void grad_unscale(const Call& c) {
   const int64_t pieces = pieces_of(c.out + 1, c.n_out - 1);
   double* odd = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
@@ -181,6 +192,8 @@ void grad_unscale(const Call& c) {
   *c.out[0].ptr<float>() = sum == 0 ? 0.0f : 1.0f;
 }
 
+// in: flag; out, in place: scale (0-d f32), good steps (0-d i64). A flag: scale *= attrs.f[1], good = 0. None: one more
+// good step; after attrs.i[0] of them scale *= attrs.f[0], good = 0
 void loss_scale(const Call& c) {
   float& scale = *c.out[0].ptr<float>();
   int64_t& good = *c.out[1].ptr<int64_t>();
@@ -208,6 +221,7 @@ static void grad_norm_as(const Call& c, double* partial, int64_t pieces) {
   *c.out[0].ptr<T>() = T(::sqrt(total));
 }
 
+// in: g[n]; out: their joint 2-norm, 0-d
 void grad_norm(const Call& c) {
   const int64_t pieces = pieces_of(c.in, c.n_in);
   double* partial = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
@@ -215,6 +229,7 @@ void grad_norm(const Call& c) {
   RILLE_FLOATS(c.out[0].dtype, grad_norm_as<T>(c, partial, pieces));
 }
 
+// in: norm; out, in place: g[n] *= min(1, attrs.f[0] / (norm + 1e-6))
 void grad_clip(const Call& c) {
   RILLE_FLOATS(c.out[0].dtype, {
     const double wanted = c.attrs->f[0] / (double(*c.in[0].ptr<T>()) + 1e-6);

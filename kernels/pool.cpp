@@ -1,6 +1,6 @@
+// Pooling over windows of the last two dimensions of contiguous [n, c, h, w]. attrs.i: window (h, w), stride (h, w),
+// padding (h, w), dilation (h, w).
 // One plane on one thread.
-#include "kernels/pool.hpp"
-
 #include <string.h>
 
 #include "kernels/nest.hpp"
@@ -51,6 +51,7 @@ static void max_pool_as(const Call& c) {
     c.out[1].ptr<int32_t>()[o] = int32_t(best);
   });
 }
+// in: x; out: y, and where each stands in its plane, i32. A NaN is the largest
 void max_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, max_pool_as<T>(c)); }
 
 template <class T>
@@ -68,6 +69,7 @@ static void max_pool_grad_as(const Call& c) {
       dx.ptr<T>()[o / each * plane + c.in[1].ptr<int32_t>()[o]] += g.ptr<T>()[o];
   });
 }
+// in: gradient of y, places; out: gradient of x
 void max_pool_grad(const Call& c) { RILLE_FLOATS(c.out[0].dtype, max_pool_grad_as<T>(c)); }
 
 static inline int64_t inside(const Span& s) { return (s.end - s.begin + s.step - 1) / s.step; }
@@ -85,6 +87,8 @@ static void avg_pool_as(const Call& c) {
     c.out[0].ptr<T>()[o] = T(double(sum) * share_of(c, rows, columns));
   });
 }
+// attrs.f[0] = 1: padding counts as zeros; attrs.f[1] = 1: adaptive, the windows follow from the sizes of in and out
+// in: x; out: y
 void avg_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, avg_pool_as<T>(c)); }
 
 template <class T>
@@ -96,6 +100,7 @@ static void avg_pool_grad_as(const Call& c) {
       for (int64_t j = columns.begin; j < columns.end; ++j) c.out[0].ptr<T>()[plane + i * w + j] += each;
   });
 }
+// in: gradient of y; out: gradient of x
 void avg_pool_grad(const Call& c) { RILLE_FLOATS(c.out[0].dtype, avg_pool_grad_as<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

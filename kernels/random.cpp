@@ -1,6 +1,6 @@
+// Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random and counted by position, so that the same
+// place of the same operation draws the same number on any device, layout and number of threads.
 // Philox 4x32-10 and what is drawn from it. One block of four words serves positions 4k to 4k+3.
-#include "kernels/random.hpp"
-
 #include <math.h>
 
 #include "kernels/nest.hpp"
@@ -63,6 +63,7 @@ static void draw(const Call& c, T* out, int64_t n, const F& f) {
   });
 }
 
+// out[0] = attrs.f[0] + (attrs.f[1] - attrs.f[0]) * u, u in [0, 1)
 void uniform(const Call& c) {
   const double low = c.attrs->f[0], high = c.attrs->f[1];
   RILLE_FLOATS(c.out[0].dtype, {
@@ -94,6 +95,7 @@ static void normal_floats(const Call& c, float* out, int64_t n) {
   });
 }
 
+// out[0] ~ N(0, 1), by Box and Muller
 void normal(const Call& c) {
   if (c.out[0].dtype == DType::f32) return normal_floats(c, c.out[0].ptr<float>(), c.out[0].count());
   draw(c, c.out[0].ptr<double>(), c.out[0].count(), [](const Words& w, int64_t k, int64_t) {
@@ -103,6 +105,7 @@ void normal(const Call& c) {
   });
 }
 
+// out[0] uniform in [attrs.i[0], attrs.i[1])
 void integers(const Call& c) {
   const int64_t low = c.attrs->i[0];
   const uint64_t span = uint64_t(c.attrs->i[1] - low);
@@ -115,6 +118,8 @@ void integers(const Call& c) {
   });
 }
 
+// out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by
+// the same key
 void dropout(const Call& c) {
   const double p = c.attrs->f[0];
   const uint32_t least = uint32_t(p * 16777216.0);  // kept when the top 24 bits are not below
@@ -126,6 +131,7 @@ void dropout(const Call& c) {
   });
 }
 
+// in[0] [rows, c] weights -> out[0] [rows] i64
 void multinomial(const Call& c) {
   const View& weights = c.in[0];
   const int64_t rows = c.out[0].count(), n = weights.shape[1];

@@ -1,8 +1,8 @@
+// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller
+// permutes the view, no copy). out[0] is contiguous and has the outer shape. f16 and bf16 are added up in f32.
 // Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the
 // blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
 // dimensions) are summed row after row, vectorised across the columns.
-#include "kernels/reduce.hpp"
-
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -255,6 +255,7 @@ static void sum_wide(const Call& c) {
     default: return sum_as<uint8_t, int64_t>(c);
   }
 }
+// times attrs.f[0] when that is not 0 (mean); out is i64 for integers
 void sum(const Call& c) {
   if (!is_half(c.in[0].dtype) || !sum_halves(c)) in_slabs(c, &sum_wide);
 }
@@ -371,6 +372,7 @@ static void place_of_smallest(const Call& c) {
   RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a < b; }));
 }
 
+// one reduced dimension; out is i64; the first of equals
 void argmax(const Call& c) { in_slabs(c, &place_of_largest); }
 void argmin(const Call& c) { in_slabs(c, &place_of_smallest); }
 
@@ -394,6 +396,7 @@ static void prod_wide(const Call& c) {
   if (c.in[0].dtype == DType::i64) return prod_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, prod_as<T, double>(c));
 }
+// floats and i64, in f64 and i64
 void prod(const Call& c) { in_slabs(c, &prod_wide); }
 
 }  // namespace rille::kernels::RILLE_ISA

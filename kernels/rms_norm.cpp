@@ -1,7 +1,6 @@
+// Normalisation by the root of the mean square (Zhang and Sennrich 2019) over the last dimension of contiguous rows.
 // One row on one thread. The weight's gradient is summed over blocks of rows, then over the blocks in order; the blocks
 // depend only on the number of rows.
-#include "kernels/rms_norm.hpp"
-
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 
@@ -20,6 +19,7 @@ static T forward_row(const T* x, const T* w, T* y, int64_t n, T eps) {
   return r;
 }
 
+// in: x [rows, c], weight [c] or null; out: y, 1/root [rows]. attrs.f[0]: eps
 void rms_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
@@ -67,6 +67,7 @@ static void backward(const Call& c) {
     for (int64_t i = 0; i < n; ++i) out[i] += partial[k * n + i];
 }
 
+// in: gradient of y, x, weight (or null), 1/root; out: gradients of x, weight (or null)
 void rms_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

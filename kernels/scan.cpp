@@ -1,6 +1,5 @@
+// Along the last dimension of contiguous rows.
 // One row on one thread, from one end to the other.
-#include "kernels/scan.hpp"
-
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -22,6 +21,7 @@ static void cumsum_as(const Call& c) {
   });
 }
 
+// out[0][i] = in[0][0] + .. + in[0][i]; attrs.i[0] = 1: from the end. Floats in f64, i64
 void cumsum(const Call& c) {
   if (c.in[0].dtype == DType::i64) return cumsum_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, cumsum_as<T, double>(c));
@@ -49,6 +49,7 @@ static void prod_grad_as(const Call& c) {
   });
 }
 
+// in: x, contiguous; the gradient of prod, one for each row of x. out: the gradient of x
 void prod_grad(const Call& c) { RILLE_FLOATS(c.in[0].dtype, prod_grad_as<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

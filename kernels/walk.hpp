@@ -1,5 +1,9 @@
 // How element-wise kernels run: the kernel is a function for one row, chosen by type; everything else (joining of
 // dimensions, threads, f16 and bf16) is here, once for each number of operands.
+//
+// One element in, one element out. Binary kernels take in[0] and in[1] of the same shape (strides of 0 broadcast), or
+// one input and a number: attrs.f[0], on the left when attrs.i[0] is 1. The output may be the memory of an input. f16
+// and bf16 are computed in f32 and rounded once.
 #pragma once
 
 #include "kernels/fused.hpp"

@@ -15,25 +15,3 @@ inline constexpr int apart_at = 0, column_at = 1;
 void widened_rows(const Call& c, Kernel kernel, unsigned whole);
 
 }  // namespace rille::kernels
-
-// As RILLE_KERNEL_WIDE, through widened_rows().
-#ifdef RILLE_ISA
-#define RILLE_KERNEL_ROWS(name, whole) RILLE_KERNEL(name)
-#else
-#define RILLE_KERNEL_ROWS(name, whole)                                                   \
-  namespace rille::kernels::v1 {                                                         \
-  void name(const Call&);                                                                \
-  }                                                                                      \
-  namespace rille::kernels::v3 {                                                         \
-  void name(const Call&);                                                                \
-  }                                                                                      \
-  namespace rille::kernels::v4 {                                                         \
-  void name(const Call&);                                                                \
-  }                                                                                      \
-  namespace rille::kernels {                                                             \
-  inline void name(const Call& c) {                                                      \
-    const int level = isa_level();                                                       \
-    widened_rows(c, level == 4 ? &v4::name : level == 3 ? &v3::name : &v1::name, whole); \
-  }                                                                                      \
-  }
-#endif

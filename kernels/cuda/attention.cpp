@@ -136,16 +136,16 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
 
 }  // namespace
 
-void attentions(const Call& c, Launcher& l, const Names&) { forward(c, l, nullptr, nullptr); }
-void attention_grads(const Call& c, Launcher& l, const Names&) {
+void attention(const Call& c, Launcher& l, const Names&) { forward(c, l, nullptr, nullptr); }
+void attention_grad(const Call& c, Launcher& l, const Names&) {
   backward(c, l, nullptr, nullptr, c.in[4], c.in[5]);
 }
-void masked_attentions(const Call& c, Launcher& l, const Names&) { forward(c, l, &c.in[3], &c.in[4]); }
-void masked_attention_grads(const Call& c, Launcher& l, const Names&) {
+void attention_masked(const Call& c, Launcher& l, const Names&) { forward(c, l, &c.in[3], &c.in[4]); }
+void attention_masked_grad(const Call& c, Launcher& l, const Names&) {
   backward(c, l, &c.in[4], &c.in[5], c.in[6], c.in[7]);
 }
 
-void ropes(const Call& c, Launcher& l, const Names& names) {
+void rope(const Call& c, Launcher& l, const Names& names) {
   const View& x = c.in[0];
   const std::int64_t d = x.shape[x.shape.n - 1], t = x.shape[x.shape.n - 2], half = d / 2;
   if (x.count() == 0 || half == 0) return;

@@ -79,7 +79,7 @@ void zero(Launcher& l, const View& v) {
 
 }  // namespace
 
-void convolutions(const Call& c, Launcher& l, const Names& names) {
+void convolution(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
   if (y.count() == 0 || !fits(c, x, w, y)) return;
   if (x.count() && by_library(c, l, Launcher::Convolved::forward, x, w, y, c.n_in == 3 ? &c.in[2] : nullptr)) return;
@@ -93,7 +93,7 @@ void convolutions(const Call& c, Launcher& l, const Names& names) {
       w.shape[1] * w.shape[2] * w.shape[3], 1);
 }
 
-void convolution_input_grads(const Call& c, Launcher& l, const Names& names) {
+void convolution_grad_input(const Call& c, Launcher& l, const Names& names) {
   const View &dy = c.in[0], &w = c.in[1], &dx = c.out[0];
   if (dx.count() == 0 || !fits(c, dx, w, dy)) return;
   if (dy.count() == 0) return zero(l, dx);
@@ -128,7 +128,7 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
 
 }  // namespace
 
-void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
+void convolution_grad_weight(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &dy = c.in[1], &dw = c.out[0];
   const View* const db = c.n_out == 2 && c.out[1].data ? &c.out[1] : nullptr;
   if (dw.count() == 0 || !fits(c, x, dw, dy)) return;
@@ -144,13 +144,13 @@ void convolution_weight_grads(const Call& c, Launcher& l, const Names& names) {
   std::swap(by_channel.strides[0], by_channel.strides[1]);
   Attrs attrs;
   attrs.i[0] = 3;
-  Call sum = c;
-  sum.in = &by_channel;
-  sum.n_in = 1;
-  sum.out = db;
-  sum.n_out = 1;
-  sum.attrs = &attrs;
-  sums(sum, l, RILLE_NAMES("sum"));
+  Call rows = c;
+  rows.in = &by_channel;
+  rows.n_in = 1;
+  rows.out = db;
+  rows.n_out = 1;
+  rows.attrs = &attrs;
+  sum(rows, l, RILLE_NAMES("sum"));
 }
 
 namespace {
@@ -181,22 +181,22 @@ Pooling pooling_of(const Call& c, const View& image, const View& pooled) {
 
 }  // namespace
 
-void max_pools(const Call& c, Launcher& l, const Names& names) {
+void max_pool(const Call& c, Launcher& l, const Names& names) {
   if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
   launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          c.out[1].data, pooling_of(c, c.in[0], c.out[0]));
 }
-void max_pool_grads(const Call& c, Launcher& l, const Names& names) {
+void max_pool_grad(const Call& c, Launcher& l, const Names& names) {
   if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
   launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.in[1].data,
          c.out[0].data, pooling_of(c, c.out[0], c.in[0]));
 }
-void avg_pools(const Call& c, Launcher& l, const Names& names) {
+void avg_pool(const Call& c, Launcher& l, const Names& names) {
   if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
   launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          pooling_of(c, c.in[0], c.out[0]));
 }
-void avg_pool_grads(const Call& c, Launcher& l, const Names& names) {
+void avg_pool_grad(const Call& c, Launcher& l, const Names& names) {
   if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
   launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
          pooling_of(c, c.out[0], c.in[0]));

@@ -74,24 +74,24 @@ void fill_view(Launcher& l, const View& out, double f, std::int64_t i) {
   });
 }
 
-void copies(const Call& c, Launcher& l, const Names&) { copy_view(l, c.in[0], c.out[0]); }
+void copy(const Call& c, Launcher& l, const Names&) { copy_view(l, c.in[0], c.out[0]); }
 
-void chooses(const Call& c, Launcher& l, const Names&) {
+void where(const Call& c, Launcher& l, const Names&) {
   const std::size_t size = size_bytes(c.out[0].dtype);
   const View* const views[4] = {&c.in[0], &c.in[1], &c.in[2], &c.out[0]};
   launch_windows<4>(l, RILLE_SIZED("where", size), views, c, pack_of(size));
 }
 
-void fills(const Call& c, Launcher& l, const Names&) { fill_view(l, c.out[0], c.attrs->f[0], c.attrs->i[0]); }
+void fill(const Call& c, Launcher& l, const Names&) { fill_view(l, c.out[0], c.attrs->f[0], c.attrs->i[0]); }
 
-void counts(const Call& c, Launcher& l, const Names& names) {
+void arange(const Call& c, Launcher& l, const Names& names) {
   const std::int64_t n = c.out[0].count();
   if (n == 0) return;
   launch(l, name_in(names, c.out[0].dtype), grid_for(l, n), {threads}, 0, c.out[0].data, (long long)n, c.attrs->f[0],
          c.attrs->f[1]);
 }
 
-void joins(const Call& c, Launcher& l, const Names&) {
+void cat(const Call& c, Launcher& l, const Names&) {
   const int dim = int(c.attrs->i[0]);
   std::int64_t start = 0;
   for (int k = 0; k < c.n_in; ++k) {
@@ -100,7 +100,7 @@ void joins(const Call& c, Launcher& l, const Names&) {
   }
 }
 
-void pads(const Call& c, Launcher& l, const Names&) {
+void pad(const Call& c, Launcher& l, const Names&) {
   const int dim = int(c.attrs->i[0]);
   const std::int64_t start = c.attrs->i[1], length = c.in[0].shape[dim], size = c.out[0].shape[dim];
   fill_view(l, window(c.out[0], dim, 0, start), 0, 0);

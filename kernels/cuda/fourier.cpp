@@ -68,7 +68,7 @@ class Transform {
 
 }  // namespace
 
-void fouriers(const Call& c, Launcher& l, const Names&) {
+void fourier(const Call& c, Launcher& l, const Names&) {
   if (c.out[0].count() == 0) return;
   const View& x = c.in[0];
   const int kind = int(c.attrs->i[0]), sign = kind == 0 ? int(c.attrs->i[1]) : kind == 1 ? -1 : 1;

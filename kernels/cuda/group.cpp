@@ -54,14 +54,13 @@ void one_by_one(const Call& c, Launcher& l, const Fused& group) {
     View out = places[step.place[a.operands - 1]];
     out.dtype = step.dtype[a.operands - 1];
     const Call call{in, n_in, &out, 1, &attrs, {}, c.lane, c.error};
-    if (const auto launch = find_launch(step.kernel)) launch(call, l);
-    else c.fail("%s has no CUDA kernel in this build", step.kernel);
+    launch_of(step.op)(call, l);
   }
 }
 
 }  // namespace
 
-void groups(const Call& c, Launcher& l, const Names&) {
+void fused(const Call& c, Launcher& l, const Names&) {
   const auto& group = *static_cast<const Fused*>(c.payload);
   if (!group.function) return one_by_one(c, l, group);
   switch (c.n_in + c.n_out) {

@@ -13,6 +13,7 @@
 #include "kernels/call.hpp"
 #include "kernels/cuda/params.h"
 #include "kernels/gemm.hpp"
+#include "kernels/operations.hpp"
 
 namespace rille::kernels::cuda {
 
@@ -70,9 +71,7 @@ class Launcher {
 
 using Launch = void (*)(const Call&, Launcher&);
 
-// The launch of a CPU kernel's name ("add", "softmax_grad": the second column of the operations' table); nullptr: this
-// operation has none on CUDA.
-Launch find_launch(const char* kernel);
+Launch launch_of(OpId op);  // nullptr: this operation runs nothing of kernels/cuda
 // A Fault in words: the message, then after a newline the hint, as in Call::error.
 void describe(const Fault& fault, char* text, std::size_t text_bytes);
 

@@ -3,7 +3,7 @@
 
 namespace rille::kernels::cuda {
 
-void products(const Call& c, Launcher& l, const Names& names) {
+void matmul(const Call& c, Launcher& l, const Names& names) {
   const View &a = c.in[0], &b = c.in[1], &out = c.out[0];
   const int r = out.shape.n;
   if (out.count() == 0) return;
@@ -37,7 +37,7 @@ void products(const Call& c, Launcher& l, const Names& names) {
 }
 
 // One call of the library, whose epilogue sees the sum before it is rounded; or the product, then the activation.
-void activated_products(const Call& c, Launcher& l, const Names&) {
+void matmul_activated(const Call& c, Launcher& l, const Names&) {
   const View& before = c.out[c.n_out - 1];
   const View &a = c.in[0], &b = c.in[1];
   const auto activation = Activation(c.attrs->i[0]);
@@ -50,12 +50,12 @@ void activated_products(const Call& c, Launcher& l, const Names&) {
   Call one = c;
   one.out = &before;
   one.n_out = 1;
-  static constexpr Names matmul = RILLE_NAMES("matmul"), relu = RILLE_NAMES("relu"), gelu = RILLE_NAMES("gelu");
-  products(one, l, matmul);
+  static constexpr Names of_relu = RILLE_NAMES("relu"), of_gelu = RILLE_NAMES("gelu");
+  matmul(one, l, RILLE_NAMES("matmul"));
   one = c;
   one.in = &before;
   one.n_in = one.n_out = 1;
-  unary(one, l, activation == Activation::relu ? relu : gelu);
+  unary(one, l, activation == Activation::relu ? of_relu : of_gelu);
 }
 
 }  // namespace rille::kernels::cuda

@@ -40,12 +40,12 @@ const float* skip_of(const Call& c) { return c.attrs->i[2] == 1 ? c.in[c.n_in - 
 
 }  // namespace
 
-void increments(const Call& c, Launcher& l, const Names&) {
+void increment(const Call& c, Launcher& l, const Names&) {
   launch(l, "increment", grid_for(l, c.out[0].count()), {threads}, 0, c.out[0].data, (long long)(c.out[0].count()),
          skip_of(c));
 }
 
-void adamws(const Call& c, Launcher& l, const Names&) {
+void adamw(const Call& c, Launcher& l, const Names&) {
   const std::int64_t n = c.attrs->i[0];
   const double* f = c.attrs->f;
   const Update how{f[0], f[1], f[2], f[3], c.attrs->i[1] != 0, 0, skip_of(c)};
@@ -78,18 +78,18 @@ void updates(const Call& c, Launcher& l, const char* kernel, int roles, const Up
 
 }  // namespace
 
-void sgds(const Call& c, Launcher& l, const Names&) {
+void sgd(const Call& c, Launcher& l, const Names&) {
   const double* f = c.attrs->f;
   updates(c, l, typed(c.out[0].dtype, "sgd_f32", "sgd_f64"), f[0] != 0 ? 3 : 2,
           {f[0], 0, 0, f[1], c.attrs->i[3] != 1, c.attrs->i[1] == 1, skip_of(c)});
 }
 
-void lions(const Call& c, Launcher& l, const Names&) {
+void lion(const Call& c, Launcher& l, const Names&) {
   const double* f = c.attrs->f;
   updates(c, l, typed(c.out[0].dtype, "lion_f32", "lion_f64"), 3, {f[0], f[1], 0, f[2], 0, 0, skip_of(c)});
 }
 
-void averages(const Call& c, Launcher& l, const Names&) {
+void average(const Call& c, Launcher& l, const Names&) {
   const auto view = [&](int role, std::int64_t i) -> const View& { return role == 0 ? c.out[i] : c.in[1 + i]; };
   const Update how{c.attrs->f[0], 0, 0, 0, 0, 0, skip_of(c)};
   each_table(c.n_out, 2, view, [&](const Tensors& t, std::int64_t pieces) {
@@ -98,7 +98,7 @@ void averages(const Call& c, Launcher& l, const Names&) {
   });
 }
 
-void grad_unscales(const Call& c, Launcher& l, const Names&) {
+void grad_unscale(const Call& c, Launcher& l, const Names&) {
   l.fill(c.out[0].data, 0, sizeof(float));
   const auto view = [&](int, std::int64_t i) -> const View& { return c.out[1 + i]; };
   each_table(c.n_out - 1, 1, view, [&](const Tensors& t, std::int64_t pieces) {
@@ -107,12 +107,12 @@ void grad_unscales(const Call& c, Launcher& l, const Names&) {
   });
 }
 
-void loss_scales(const Call& c, Launcher& l, const Names&) {
+void loss_scale(const Call& c, Launcher& l, const Names&) {
   launch(l, "loss_scale", {}, {32}, 0, c.in[0].data, c.out[0].data, c.out[1].data, (long long)(c.attrs->i[0]),
          c.attrs->f[0], c.attrs->f[1]);
 }
 
-void grad_norms(const Call& c, Launcher& l, const Names&) {
+void grad_norm(const Call& c, Launcher& l, const Names&) {
   std::int64_t all = 0, done = 0;
   const auto view = [&](int, std::int64_t i) -> const View& { return c.in[i]; };
   each_table(c.n_in, 1, view, [&](const Tensors&, std::int64_t pieces) { all += pieces; });
@@ -126,7 +126,7 @@ void grad_norms(const Call& c, Launcher& l, const Names&) {
   launch(l, typed(type, "norm_of_f32", "norm_of_f64"), {}, {1024}, 0, parts, (long long)(all), c.out[0].data);
 }
 
-void grad_clips(const Call& c, Launcher& l, const Names&) {
+void grad_clip(const Call& c, Launcher& l, const Names&) {
   const auto view = [&](int, std::int64_t i) -> const View& { return c.out[i]; };
   each_table(c.n_out, 1, view, [&](const Tensors& t, std::int64_t pieces) {
     launch(l, typed(c.out[0].dtype, "clip_f32", "clip_f64"), {unsigned(pieces)}, {threads}, 0, t, c.in[0].data,

@@ -16,14 +16,14 @@ void draw(const Call& c, Launcher& l, const Names& names, A... numbers) {
 
 }  // namespace
 
-void uniforms(const Call& c, Launcher& l, const Names& names) { draw(c, l, names, c.attrs->f[0], c.attrs->f[1]); }
-void normals(const Call& c, Launcher& l, const Names& names) { draw(c, l, names); }
-void integer_draws(const Call& c, Launcher& l, const Names& names) {
+void uniform(const Call& c, Launcher& l, const Names& names) { draw(c, l, names, c.attrs->f[0], c.attrs->f[1]); }
+void normal(const Call& c, Launcher& l, const Names& names) { draw(c, l, names); }
+void integers(const Call& c, Launcher& l, const Names& names) {
   const std::int64_t low = c.attrs->i[0];
   draw(c, l, names, (long long)(low), (unsigned long long)(c.attrs->i[1] - low));
 }
 
-void dropouts(const Call& c, Launcher& l, const Names& names) {
+void dropout(const Call& c, Launcher& l, const Names& names) {
   const View& o = c.out[0];
   const std::int64_t n = o.count();
   if (n == 0) return;
@@ -31,7 +31,7 @@ void dropouts(const Call& c, Launcher& l, const Names& names) {
          c.in[0].data, o.data, (long long)(n), int(aligned(o.data, size_bytes(o.dtype) * 4)), c.attrs->f[0]);
 }
 
-void multinomials(const Call& c, Launcher& l, const Names& names) {
+void multinomial(const Call& c, Launcher& l, const Names& names) {
   const View& w = c.in[0];
   const std::int64_t rows = c.out[0].count();
   if (rows == 0) return;

@@ -89,19 +89,19 @@ void reduced_by(const Call& c, Launcher& l, const Names& names, const Names& fol
 
 }  // namespace
 
-#define RILLE_REDUCE(op, function)                                                       \
-  void function(const Call& c, Launcher& l, const Names& names) {                        \
-    static constexpr Names folds = RILLE_NAMES(op "_fold");                              \
+#define RILLE_REDUCE(name)                                                               \
+  void name(const Call& c, Launcher& l, const Names& names) {                            \
+    static constexpr Names folds = RILLE_NAMES(#name "_fold");                           \
     reduced_by(c, l, names, folds);                                                      \
   }
-RILLE_REDUCE("sum", sums)
-RILLE_REDUCE("prod", prods)
-RILLE_REDUCE("amax", amaxes)
-RILLE_REDUCE("amin", amins)
-RILLE_REDUCE("argmax", argmaxes)
-RILLE_REDUCE("argmin", argmins)
+RILLE_REDUCE(sum)
+RILLE_REDUCE(prod)
+RILLE_REDUCE(amax)
+RILLE_REDUCE(amin)
+RILLE_REDUCE(argmax)
+RILLE_REDUCE(argmin)
 
-void cumsums(const Call& c, Launcher& l, const Names& names) {
+void cumsum(const Call& c, Launcher& l, const Names& names) {
   const View& x = c.in[0];
   if (x.count() == 0) return;
   const std::int64_t n = x.shape[x.shape.n - 1], rows = x.count() / n;
@@ -109,7 +109,7 @@ void cumsums(const Call& c, Launcher& l, const Names& names) {
          Long(n), int(c.attrs->i[0] != 0));
 }
 
-void prod_grads(const Call& c, Launcher& l, const Names& names) {
+void prod_grad(const Call& c, Launcher& l, const Names& names) {
   const View& x = c.in[0];
   const std::int64_t rows = c.in[1].count(), n = rows ? x.count() / rows : 0;
   if (x.count() == 0) return;

@@ -13,14 +13,14 @@ using Long = long long;
 
 }  // namespace
 
-void softmaxes(const Call& c, Launcher& l, const Names& names) {
+void softmax(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &y = c.out[0];
   if (y.count() == 0) return;
   const RowShape r(l, rows_of(y), last_of(y), size_bytes(y.dtype), {x.data, y.data});
   launch(l, name_in(names, y.dtype), r.grid, r.block, 0, x.data, y.data, Long(r.rows), Long(r.n), r.packed);
 }
 
-void softmax_grads(const Call& c, Launcher& l, const Names& names) {
+void softmax_grad(const Call& c, Launcher& l, const Names& names) {
   const View& o = c.out[0];
   if (o.count() == 0) return;
   const RowShape r(l, rows_of(o), last_of(o), size_bytes(o.dtype), {c.in[0].data, c.in[1].data, o.data});
@@ -28,7 +28,7 @@ void softmax_grads(const Call& c, Launcher& l, const Names& names) {
          r.packed);
 }
 
-void cross_entropies(const Call& c, Launcher& l, const Names& names) {
+void cross_entropy(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &labels = c.in[1];
   const unsigned type = unsigned(labels.dtype);
   const Long ignore = c.attrs->i[0];
@@ -42,7 +42,7 @@ void cross_entropies(const Call& c, Launcher& l, const Names& names) {
          labels.data, type, Long(r.rows), ignore, c.out[0].data);
 }
 
-void cross_entropy_grads(const Call& c, Launcher& l, const Names& names) {
+void cross_entropy_grad(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[1], &labels = c.in[2], &o = c.out[0];
   const unsigned type = unsigned(labels.dtype);
   const Long ignore = c.attrs->i[0];
@@ -56,7 +56,7 @@ void cross_entropy_grads(const Call& c, Launcher& l, const Names& names) {
          Long(r.rows), Long(r.n), r.packed, ignore, c.attrs->f[0], counted);
 }
 
-void layer_norms(const Call& c, Launcher& l, const Names& names) {
+void layer_norm(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &b = c.in[2], &y = c.out[0];
   const RowShape r(l, rows_of(x), last_of(x), size_bytes(x.dtype), {x.data, y.data});
   if (r.rows == 0) return;
@@ -90,11 +90,11 @@ void norm_grads(const Call& c, Launcher& l, const View& g, const View& x, const 
 
 }  // namespace
 
-void layer_norm_grads(const Call& c, Launcher& l, const Names&) {
+void layer_norm_grad(const Call& c, Launcher& l, const Names&) {
   norm_grads(c, l, c.in[0], c.in[1], c.in[2], c.in[3].data, c.in[4].data, c.out[0], c.out[1], &c.out[2]);
 }
 
-void rms_norms(const Call& c, Launcher& l, const Names& names) {
+void rms_norm(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &y = c.out[0];
   const RowShape r(l, rows_of(x), last_of(x), size_bytes(x.dtype), {x.data, y.data});
   if (r.rows == 0) return;
@@ -102,7 +102,7 @@ void rms_norms(const Call& c, Launcher& l, const Names& names) {
          Long(r.rows), Long(r.n), r.packed, c.attrs->f[0]);
 }
 
-void rms_norm_grads(const Call& c, Launcher& l, const Names&) {
+void rms_norm_grad(const Call& c, Launcher& l, const Names&) {
   void* const none = nullptr;
   norm_grads(c, l, c.in[0], c.in[1], c.in[2], none, c.in[3].data, c.out[0], c.out[1], nullptr);
 }
@@ -127,7 +127,7 @@ struct BatchShape {
 
 }  // namespace
 
-void batch_norms(const Call& c, Launcher& l, const Names& names) {
+void batch_norm(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &b = c.in[2];
   if (x.count() == 0) return;
   const BatchShape s(x);
@@ -138,7 +138,7 @@ void batch_norms(const Call& c, Launcher& l, const Names& names) {
          is_wide(x.dtype, w.data ? w : b), c.out[0].data, c.out[1].data, c.out[2].data, s.plane, c.attrs->f[0]);
 }
 
-void batch_norm_grads(const Call& c, Launcher& l, const Names& names) {
+void batch_norm_grad(const Call& c, Launcher& l, const Names& names) {
   const View &g = c.in[0], &x = c.in[1], &w = c.in[2], &dw = c.out[1], &db = c.out[2];
   if (x.count() == 0) return;
   const BatchShape s(x);

@@ -117,26 +117,26 @@ std::size_t bytes_of(const View& v) { return std::size_t(v.count()) * size_bytes
 
 }  // namespace
 
-void embeddings(const Call& c, Launcher& l, const Names&) {
+void embedding(const Call& c, Launcher& l, const Names&) {
   take_rows(l, c.in[0], c.in[1], c.out[0], Around(c.in[0], 0), embedding_id);
 }
-void embedding_grads(const Call& c, Launcher& l, const Names&) {
+void embedding_grad(const Call& c, Launcher& l, const Names&) {
   l.fill(c.out[0].data, 0, bytes_of(c.out[0]));
   add_rows(c, l, c.in[0], c.in[1], c.out[0], Around(c.out[0], 0), embedding_id, false);
 }
-void embedding_adds(const Call& c, Launcher& l, const Names&) {
+void embedding_add(const Call& c, Launcher& l, const Names&) {
   copy_view(l, c.in[0], c.out[0]);
   add_rows(c, l, c.in[1], c.in[2], c.out[0], Around(c.out[0], 0), embedding_id, true);
 }
-void index_selects(const Call& c, Launcher& l, const Names&) {
+void index_select(const Call& c, Launcher& l, const Names&) {
   take_rows(l, c.in[0], c.in[1], c.out[0], Around(c.in[0], int(c.attrs->i[0])), index_select_number);
 }
-void index_adds(const Call& c, Launcher& l, const Names&) {
+void index_add(const Call& c, Launcher& l, const Names&) {
   l.fill(c.out[0].data, 0, bytes_of(c.out[0]));
   add_rows(c, l, c.in[0], c.in[1], c.out[0], Around(c.out[0], int(c.attrs->i[0])), index_add_number, false);
 }
 
-void gathers(const Call& c, Launcher& l, const Names&) {
+void gather(const Call& c, Launcher& l, const Names&) {
   const View &a = c.in[0], &index = c.in[1], &out = c.out[0];
   const int dim = int(c.attrs->i[0]);
   View from = a;
@@ -247,7 +247,7 @@ bool scatter_sorted(const Call& c, Launcher& l) {
 
 }  // namespace
 
-void scatters(const Call& c, Launcher& l, const Names&) {
+void scatter(const Call& c, Launcher& l, const Names&) {
   copy_view(l, c.in[0], c.out[0]);
   if (c.in[1].count() == 0) return;
   const DType t = c.out[0].dtype;
@@ -258,7 +258,7 @@ void scatters(const Call& c, Launcher& l, const Names&) {
   if (!scatter_sorted(c, l)) scatter_in_order(c, l, name_in(RILLE_NAMES("scatter_add"), t));
 }
 
-void sorts(const Call& c, Launcher& l, const Names&) {
+void sort(const Call& c, Launcher& l, const Names&) {
   const View& x = c.in[0];
   const std::int64_t n = x.shape[x.shape.n - 1], k = c.out[0].shape[x.shape.n - 1], count = x.count();
   if (count == 0 || k == 0) return;
@@ -275,7 +275,7 @@ void sorts(const Call& c, Launcher& l, const Names&) {
          Long(rows), Long(n), Long(k), c.out[0].data, c.out[1].data);
 }
 
-void trils(const Call& c, Launcher& l, const Names&) {
+void tril(const Call& c, Launcher& l, const Names&) {
   const View& v = c.in[0];
   if (v.count() == 0) return;
   const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], rows = v.count() / n;

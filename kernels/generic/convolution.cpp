@@ -1,6 +1,7 @@
-// oneDNN's convolutions, made once for each geometry and kept on the lane.
-#include "kernels/convolution.hpp"
-
+// Convolution of [n, c, h, w] with [o, c/groups, kh, kw], by oneDNN for f32 and, where the processor has instructions
+// for it, bf16; f16 through f32; plain loops for f64 (tests only). attrs.i: stride (h, w), padding (h, w), dilation (h,
+// w), groups. Inputs may be strided; outputs are contiguous. oneDNN chooses how data lies while it computes; what
+// differs is copied in scratch memory. Its primitives are made once for each geometry and kept on the lane.
 #include <cstring>
 #include <vector>
 
@@ -248,6 +249,7 @@ bool other_type(const Call& c, Kernel kernel) {
 
 }  // namespace
 
+// in: x, weight, bias or none; out: y
 void convolution(const Call& c) {
   if (c.out[0].count() == 0 || other_type(c, &convolution)) return;
   if (c.out[0].dtype != DType::f64) return run(c, Pass::forward);
@@ -260,6 +262,7 @@ void convolution(const Call& c) {
   });
 }
 
+// in: gradient of y, weight; out: gradient of x
 void convolution_grad_input(const Call& c) {
   if (other_type(c, &convolution_grad_input)) return;
   if (c.out[0].dtype != DType::f64 && c.in[0].count() && c.out[0].count()) return run(c, Pass::input);
@@ -270,6 +273,7 @@ void convolution_grad_input(const Call& c) {
   });
 }
 
+// in: x, gradient of y; out: gradients of weight and bias
 void convolution_grad_weight(const Call& c) {
   if (other_type(c, &convolution_grad_weight)) return;
   if (c.out[0].dtype != DType::f64 && c.in[1].count() && c.in[0].count()) return run(c, Pass::weight);

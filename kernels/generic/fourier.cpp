@@ -1,12 +1,11 @@
-// One FFTW plan for each kind and size, made by estimate (no timing: the same plan every time) and kept on
-// the lane. The transforms of a batch are shared out to the threads; one transform runs on one thread.
-#include "kernels/fourier.hpp"
+// Fourier transforms of the last one or two dimensions, by FFTW. A complex number is two reals side by side: a last
+// dimension of 2. One FFTW plan for each kind and size, made by estimate (no timing: the same plan every time) and kept
+// on the lane. The transforms of a batch are shared out to the threads; one transform runs on one thread.
+#include "kernels/call.hpp"
 
 #ifndef RILLE_FFTW
 
-void rille::kernels::fourier_any(const Call& c) {
-  c.fail("fft: this Rille was built without FFTW (-D RILLE_FFTW=OFF)");
-}
+void rille::kernels::fourier(const Call& c) { c.fail("fft: this Rille was built without FFTW (-D RILLE_FFTW=OFF)"); }
 
 #else
 
@@ -150,12 +149,18 @@ void transform(const Call& c) {
   });
 }
 
-}  // namespace
-
-void fourier_any(const Call& c) {
+void transform_rows(const Call& c) {
   if (c.out[0].count() == 0) return;
   RILLE_FLOATS(c.in[0].dtype, transform<T>(c));
 }
+
+}  // namespace
+
+// in, out: contiguous. attrs.i[0]: 0 complex to complex, 1 real to half spectrum, 2 half spectrum to real;
+// i[1]: the sign of the exponent, for complex to complex; i[2]: 1 or 2 dimensions; i[3], i[4]: their sizes
+// (of the real side), the last dimension in i[4]. attrs.f[0]: every result times this; f[1]: bins of a half
+// spectrum that stand for two, times this.
+void fourier(const Call& c) { widened(c, &transform_rows); }
 
 }  // namespace rille::kernels
 

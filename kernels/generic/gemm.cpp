@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "kernels/elementwise.hpp"
+#include "kernels/kernels.hpp"
 #include "kernels/onednn.hpp"
 
 namespace rille::kernels {
@@ -146,6 +146,8 @@ bool multiplied_by_sgemm(const Call& c) {
 
 }  // namespace
 
+// in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
+// stride 0 (broadcast). Each matrix has one unit stride among its last two, or is copied before by the caller.
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;
   const DType type = c.out[0].dtype;
@@ -172,6 +174,8 @@ void matmul(const Call& c) {
   } catch (const std::exception& e) { c.fail("matmul: oneDNN: %s", e.what()); }
 }
 
+// A product and the activation behind it. in: as matmul's; out: the activation's result, and the product where it is
+// wanted, too. attrs.i[0]: an Activation. On the CPU the bits are those of the two one by one.
 void matmul_activated(const Call& c) {
   const View& before = c.out[c.n_out - 1];  // the result itself, where nobody wants the product
   Call product = c;

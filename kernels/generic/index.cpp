@@ -1,11 +1,10 @@
-// One thread owns each part of the output, and writes it in the order in which the numbers stand: bits do not depend on
-// the threads.
-#include "kernels/index.hpp"
-
+// Elements chosen and placed by number. Numbers are of any integer type and count from 0; one out of range fails with
+// its value and place. Built once, for these kernels wait for memory. One thread owns each part of the output, and
+// writes it in the order in which the numbers stand: bits do not depend on the threads.
 #include <cstring>
 
-#include "kernels/copy.hpp"
 #include "kernels/ids.hpp"
+#include "kernels/kernels.hpp"
 #include "kernels/nest.hpp"
 
 namespace rille::kernels {
@@ -107,19 +106,7 @@ void scatter_sized(const Call& c) {
   });
 }
 
-}  // namespace
-
-void gather(const Call& c) {
-  if (c.out[0].count() == 0 || !numbers_fit(c, "gather", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
-  switch (size_bytes(c.in[0].dtype)) {
-    case 8: return gather_sized<std::uint64_t>(c);
-    case 4: return gather_sized<std::uint32_t>(c);
-    case 2: return gather_sized<std::uint16_t>(c);
-    default: return gather_sized<std::uint8_t>(c);
-  }
-}
-
-void scatter_any(const Call& c) {
+void scatter_wide(const Call& c) {
   if (!numbers_fit(c, c.attrs->i[1] ? "scatter_add" : "scatter", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
   Call first = c;
   first.n_in = 1;
@@ -137,21 +124,7 @@ void scatter_any(const Call& c) {
   }
 }
 
-void index_select(const Call& c) {
-  const View &a = c.in[0], &index = c.in[1];
-  const Around from(a, int(c.attrs->i[0]));
-  if (c.out[0].count() == 0 || !numbers_fit(c, "index_select", index, from.n)) return;
-  const std::int64_t m = index.count();
-  const std::size_t bytes = std::size_t(from.inner) * size_bytes(a.dtype);
-  for_share(from.outer * m, from.inner, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const std::int64_t row = r / m * from.n + id_at(index, r % m);
-      std::memcpy(c.out[0].ptr<char>() + std::size_t(r) * bytes, a.ptr<char>() + std::size_t(row) * bytes, bytes);
-    }
-  });
-}
-
-void index_add_any(const Call& c) {
+void index_add_wide(const Call& c) {
   const View &src = c.in[0], &index = c.in[1], &out = c.out[0];
   const Around to(out, int(c.attrs->i[0]));
   if (!numbers_fit(c, "index_add", index, to.n)) return;
@@ -170,6 +143,44 @@ void index_add_any(const Call& c) {
   });
 }
 
+}  // namespace
+
+// in: a, index (contiguous, a's rank); out[0] of index's shape: out[.., j, ..] = a[.., index[.., j, ..], ..] along
+// dimension attrs.i[0]
+void gather(const Call& c) {
+  if (c.out[0].count() == 0 || !numbers_fit(c, "gather", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
+  switch (size_bytes(c.in[0].dtype)) {
+    case 8: return gather_sized<std::uint64_t>(c);
+    case 4: return gather_sized<std::uint32_t>(c);
+    case 2: return gather_sized<std::uint16_t>(c);
+    default: return gather_sized<std::uint8_t>(c);
+  }
+}
+
+// in: a, index (contiguous), src (index's shape). out[0], contiguous: a, with src put at the places that
+// gather reads; of several at one place the last stays. attrs.i[0]: the dimension; attrs.i[1] = 1: added
+// instead, in their order.
+void scatter(const Call& c) { c.attrs->i[1] ? widened(c, &scatter_wide) : scatter_wide(c); }
+
+// in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension of n
+void index_select(const Call& c) {
+  const View &a = c.in[0], &index = c.in[1];
+  const Around from(a, int(c.attrs->i[0]));
+  if (c.out[0].count() == 0 || !numbers_fit(c, "index_select", index, from.n)) return;
+  const std::int64_t m = index.count();
+  const std::size_t bytes = std::size_t(from.inner) * size_bytes(a.dtype);
+  for_share(from.outer * m, from.inner, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t r = begin; r < end; ++r) {
+      const std::int64_t row = r / m * from.n + id_at(index, r % m);
+      std::memcpy(c.out[0].ptr<char>() + std::size_t(r) * bytes, a.ptr<char>() + std::size_t(row) * bytes, bytes);
+    }
+  });
+}
+
+// in: src [outer, m, inner], index [m]; out: [outer, n, inner], zeroed first. The gradient of index_select.
+void index_add(const Call& c) { widened(c, &index_add_wide); }
+
+// in: contiguous matrices; out: zero above diagonal attrs.i[0]; below it when attrs.i[1] = 1
 void tril(const Call& c) {
   const View& v = c.in[0];
   const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], diagonal = c.attrs->i[0];

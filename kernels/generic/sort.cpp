@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/index.hpp"
 #include "kernels/nest.hpp"
 
 namespace rille::kernels {
@@ -38,8 +37,12 @@ void sort_rows(const Call& c) {
   });
 }
 
+void sort_wide(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, sort_rows<T>(c)); }
+
 }  // namespace
 
-void sort_any(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, sort_rows<T>(c)); }
+// in: contiguous rows; out: the first k of each row in order, and their places, i64. attrs.i[0] = 1: from the largest.
+// Equal ones keep their order; a NaN is larger than any number.
+void sort(const Call& c) { widened(c, &sort_wide); }
 
 }  // namespace rille::kernels

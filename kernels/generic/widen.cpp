@@ -1,8 +1,7 @@
 // f16 and bf16 for kernels that know f32: copies before, copies after.
 #include <algorithm>
 
-#include "kernels/copy.hpp"
-#include "kernels/wide_rows.hpp"
+#include "kernels/kernels.hpp"
 
 namespace rille::kernels {
 

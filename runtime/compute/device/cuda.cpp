@@ -123,8 +123,6 @@ std::string kernel_name(const char* symbol) {
   return out;
 }
 
-bool is_launch(const char* kernel) { return std::strcmp(kernel, "launch") == 0; }
-
 // call(Failure*) is false: the failure as an error.
 template <class Call>
 Result<> checked(const Call& call) {
@@ -175,12 +173,7 @@ Result<> CudaDevice::finish() {
   return checked([&](auto* f) { return table_->finish(handle_, f); });
 }
 
-bool CudaDevice::knows(const char* kernel) const {
-  const std::lock_guard lock(mutex_);
-  const auto [found, fresh] = known_.try_emplace(kernel, false);
-  if (fresh) found->second = is_launch(kernel) || table_->knows(kernel);
-  return found->second;
-}
+bool CudaDevice::knows(kernels::OpId op) const { return op == kernels::OpId::launch || table_->knows(op); }
 
 // Before the first operation: compiles them for a GPU that no image fits. A failure stays.
 Result<> CudaDevice::make_kernels() {
@@ -203,21 +196,21 @@ Result<> CudaDevice::make_kernels() {
   return success();
 }
 
-Result<> CudaDevice::run(const char* kernel, const kernels::Call& call) {
-  if (is_launch(kernel)) {  // it comes back through launch()
+Result<> CudaDevice::run(kernels::OpId op, const kernels::Call& call) {
+  if (op == kernels::OpId::launch) {  // it comes back through launch()
     call.payload->run(call);
     return success();
   }
   if (!has_kernels_) RILLE_CHECK(make_kernels());
-  if (std::strcmp(kernel, "fused") == 0) prepare(static_cast<const Group&>(*call.payload), call);
-  const auto run = [&](auto* f) { return table_->run(handle_, kernel, &call, f); };
+  if (op == kernels::OpId::fused) prepare(static_cast<const Group&>(*call.payload), call);
+  const auto run = [&](auto* f) { return table_->run(handle_, op, &call, f); };
   auto ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   release_cache();  // working memory is not of this pool: it gives way
   ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   Error e = std::move(ran).error();
-  e.message = fmt::format("{}: {}", kernel, e.message);
+  e.message = fmt::format("{}: {}", kernels::kernel_name(op), e.message);
   e.hint = "live by size: " + memory_summary() + ". Use a smaller batch, or free tensors";
   return e;
 }

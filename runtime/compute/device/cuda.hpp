@@ -56,8 +56,8 @@ class CudaDevice final : public Device, private Executor {
   std::string memory_beside() const override;
   std::int64_t working_bytes() const override { return table_->working_bytes(handle_); }
 
-  bool knows(const char* kernel) const override;
-  Result<> run(const char* kernel, const kernels::Call& call) override;
+  bool knows(kernels::OpId op) const override;
+  Result<> run(kernels::OpId op, const kernels::Call& call) override;
   Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                   const std::vector<LaunchArgument>& arguments) override;
   Result<int> suggested_block(const Kernel& kernel) override;
@@ -98,7 +98,6 @@ class CudaDevice final : public Device, private Executor {
   std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by their sources; the lane's
   mutable std::mutex mutex_;                                     // of what follows
   std::string one_by_one_;
-  mutable std::unordered_map<const void*, bool> known_;  // by the name's address: they are the table's
 };
 
 }  // namespace rille::device

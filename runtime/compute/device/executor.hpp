@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/call.hpp"
+#include "kernels/operations.hpp"
 #include "runtime/core/base/result.hpp"
 
 namespace rille::device {
@@ -45,10 +46,9 @@ struct Fallback {
 
 class Executor {
  public:
-  // Any. Whether there is a launch for the CPU kernel of this name. "launch" is a user's kernel.
-  virtual bool knows(const char* kernel) const = 0;
+  virtual bool knows(kernels::OpId op) const = 0;  // any; whether it has a kernel here. OpId::launch is a user's
   // memory: nothing ran.
-  virtual Result<> run(const char* kernel, const kernels::Call& call) = 0;
+  virtual Result<> run(kernels::OpId op, const kernels::Call& call) = 0;
   // A user's kernel that was compiled for this device. Loaded here by its first launch.
   virtual Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                           const std::vector<LaunchArgument>& arguments) = 0;

@@ -91,7 +91,7 @@ class Writer {
     const auto& s = group_.steps[k];
     const int last = s.answer.operands - 1;
     const DType to = s.dtype[last];
-    const std::string_view kernel = s.kernel;
+    const std::string_view kernel = kernels::kernel_name(s.op);
     std::string what;
     if (kernel == "where") {
       what = fmt::format("{} ? {} : {}", value_[s.place[0]], value_[s.place[1]], value_[s.place[2]]);

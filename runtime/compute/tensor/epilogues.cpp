@@ -9,9 +9,7 @@ namespace {
 using kernels::Activation;
 
 Activation activation_of(const Node& node) {
-  return node.op == &op_of(OpId::relu)   ? Activation::relu
-         : node.op == &op_of(OpId::gelu) ? Activation::gelu
-                                         : Activation::none;
+  return node.op->id == OpId::relu ? Activation::relu : node.op->id == OpId::gelu ? Activation::gelu : Activation::none;
 }
 
 class Epilogues {
@@ -52,7 +50,7 @@ class Epilogues {
     if (made == uses_.writer.end() || made->second >= i || !whole(in.window, in.storage->bytes) || !plain(node.out[0]))
       return std::nullopt;
     const Node& product = *nodes_[made->second];
-    if (product.op != &op_of(OpId::linear) || !plain(product.out[0])) return std::nullopt;
+    if (product.op->id != OpId::linear || !plain(product.out[0])) return std::nullopt;
     return product.out[0].window.dtype == node.out[0].window.dtype ? std::optional(made->second) : std::nullopt;
   }
 

@@ -189,16 +189,16 @@ void LaneQueue::call(const Op& op, const kernels::Call& call) {
 
 Result<void> LaneQueue::call_on(device::Executor& executor, const Op& op, const kernels::Call& call) {
   if (nothing_to_write(call)) return success();
-  if (!profile) return executor.run(op.kernel_name, call);
+  if (!profile) return executor.run(op.id, call);
   if (profile->traced()) {
     executor.trace_call(profile->next_call());
-    const auto ran = executor.run(op.kernel_name, call);
+    const auto ran = executor.run(op.id, call);
     executor.trace_call(0);
     if (ran) profile->add_traced(op, call);
     return ran;
   }
   RILLE_CHECK(executor.start_clock());
-  RILLE_CHECK(executor.run(op.kernel_name, call));
+  RILLE_CHECK(executor.run(op.id, call));
   RILLE_TRY(const auto ns, executor.stop_clock_ns());
   profile->add(op, call, ns);
   return success();

@@ -16,7 +16,7 @@ constexpr int most_inputs = 9;  // of a group while it grows: some places are le
 
 // Whole numbers may be divided by zero, which only the kernel itself reports.
 bool may_fail(const Node& node) {
-  return (node.op == &op_of(OpId::floor_divide) || node.op == &op_of(OpId::remainder)) &&
+  return (node.op->id == OpId::floor_divide || node.op->id == OpId::remainder) &&
          !is_floating(node.out[0].window.dtype);
 }
 
@@ -251,7 +251,7 @@ class Joiner {
       free_.push_back(held->second - int(node_->in.size() + node_->out.size()));
       piece_.erase(held);
     }
-    program_->steps[k].kernel = member.op->kernel_name;
+    program_->steps[k].op = member.op->id;
     ask(member, places, program_->steps[k]);
     program_->text += (program_->text.empty() ? "" : "+") + std::string(member.op->name);
     return true;

@@ -2,6 +2,7 @@
 // written once, if at all. Results keep their bits; where a group would not fit, its operations stay as they were.
 #pragma once
 
+#include "kernels/kernels.hpp"
 #include "runtime/compute/device/group.hpp"
 #include "runtime/compute/tensor/passes.hpp"
 

@@ -70,7 +70,7 @@ Tensor rows_of(Backward& b);
 
 // The rules, declared from the table; `none` says that there is none.
 namespace gradient {
-#define RILLE_RULE(name, kernel, rule, keep, in_place) void rule(Backward&);
+#define RILLE_RULE(name, kernel, build, launch, rule, ...) void rule(Backward&);
 RILLE_OPERATIONS(RILLE_RULE)
 #undef RILLE_RULE
 }  // namespace gradient

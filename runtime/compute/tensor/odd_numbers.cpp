@@ -29,7 +29,7 @@ Result<Span> span_of(device::Device& device, const kernels::View& view) {
 std::string of(const kernels::View& view) { return fmt::format("{}{}", name_of(view.dtype), to_string(view.shape)); }
 
 // What makes infinity on purpose.
-bool constant(const Op& op) { return !op.in_place && !op.grad && std::string_view(op.name) == "fill"; }
+bool constant(const Op& op) { return !op.in_place && !op.grad && op.id == OpId::fill; }
 
 }  // namespace
 

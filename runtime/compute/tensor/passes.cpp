@@ -6,9 +6,9 @@ namespace rille::tensor {
 
 bool by_rows(const Op& op) {
   for (const OpId id : {OpId::dropout, OpId::embedding_add})
-    if (&op == &op_of(id)) return false;
+    if (op.id == id) return false;
   for (const OpId id : {OpId::lt, OpId::le, OpId::gt, OpId::ge, OpId::eq, OpId::ne, OpId::where, OpId::cast})
-    if (&op == &op_of(id)) return true;
+    if (op.id == id) return true;
   return op.in_place;
 }
 
@@ -116,13 +116,13 @@ Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary) {
     if (writer == uses.writer.end() || !uses.written_once(in.storage->id) || uses.readers.at(in.storage->id) != 1)
       return nullptr;
     const auto& made = out[writer->second];
-    if (!made || made->op != &op_of(OpId::embedding_grad)) return nullptr;
+    if (!made || made->op->id != OpId::embedding_grad) return nullptr;
     for (const auto& read : made->in)
       if (uses.updated.contains(read.storage->id)) return nullptr;
     return made;
   };
   for (auto& node : out) {
-    if (!node || node->op != &op_of(OpId::add) || node->in.size() != 2) continue;
+    if (!node || node->op->id != OpId::add || node->in.size() != 2) continue;
     const DType dtype = node->out[0].window.dtype;  // the others would be rounded in between
     if (dtype != DType::f32 && dtype != DType::f64) continue;
     for (int side : {1, 0}) {
@@ -146,7 +146,7 @@ Nodes leave_gradients_narrow(const Nodes& nodes, const IsTemporary& temporary) {
   const Uses uses(nodes);
   Nodes out = nodes;
   for (auto& node : out) {
-    if (!node || node->op != &op_of(OpId::adamw)) continue;
+    if (!node || node->op->id != OpId::adamw) continue;
     std::vector<Input> in = node->in;
     for (std::size_t i = 2; i < 2 + std::size_t(node->attrs.i[0]); ++i) {
       const Storage& wide = *in[i].storage;
@@ -154,7 +154,7 @@ Nodes leave_gradients_narrow(const Nodes& nodes, const IsTemporary& temporary) {
           uses.readers.at(wide.id) != 1 || !uses.writer.contains(wide.id) || !uses.written_once(wide.id))
         continue;
       auto& made = out[uses.writer.at(wide.id)];
-      if (!made || made->op != &op_of(OpId::cast)) continue;
+      if (!made || made->op->id != OpId::cast) continue;
       const Input& narrow = made->in[0];
       if (!is_half(narrow.window.dtype) || !whole(narrow.window, narrow.storage->bytes) ||
           uses.updated.contains(narrow.storage->id) || !uses.writer.contains(narrow.storage->id))

@@ -55,7 +55,7 @@ Nodes share_common(const Nodes& nodes, const IsTemporary& temporary);
 // An embedding's gradient that is added to another one is added row by row, in place where the other ends there: most
 // rows of a large table are not touched.
 Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary);
-// A gradient that was widened for AdamW alone is given to it as it is (kernels/optimizer.hpp): of its wide copy neither
+// A gradient that was widened for AdamW alone is given to it as it is (kernels/optimizer.cpp): of its wide copy neither
 // the memory nor the two ways through it are needed.
 Nodes leave_gradients_narrow(const Nodes& nodes, const IsTemporary& temporary);
 

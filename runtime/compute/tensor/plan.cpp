@@ -139,7 +139,7 @@ class Planner {
   void share_in_place() {
     for (std::size_t i = 0; i < live_.size(); ++i) {
       const Node& node = *live_[i];
-      const bool group = node.op == &op_of(OpId::fused);
+      const bool group = node.op->id == OpId::fused;
       if (!group && (!node.op->in_place || node.out.size() != 1 || node.out[0].update)) continue;
       for (std::size_t k = 0; k < node.out.size(); ++k) share_output(i, int(k), group);
     }

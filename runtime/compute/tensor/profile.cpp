@@ -48,11 +48,11 @@ Cost cost_of(const Op& op, const kernels::Call& c) {
   Cost cost;
   for (int i = 0; i < c.n_in; ++i) cost.bytes += bytes_of(c.in[i]);
   for (int i = 0; i < c.n_out; ++i) cost.bytes += bytes_of(c.out[i]);
-  if (&op == &op_of(OpId::matmul) || &op == &op_of(OpId::linear) || &op == &op_of(OpId::linear_activated)) {
+  if (op.id == OpId::matmul || op.id == OpId::linear || op.id == OpId::linear_activated) {
     cost.flops = 2.0 * double(c.out[0].count()) * double(c.in[0].shape[c.in[0].shape.n - 1]);
-  } else if (&op == &op_of(OpId::attention)) {
+  } else if (op.id == OpId::attention) {
     cost.flops = 2.0 * attention_pairs(c, c.in[0], c.in[1]) * double(c.in[0].shape[3] + c.in[2].shape[3]);
-  } else if (&op == &op_of(OpId::attention_grad)) {  // five products
+  } else if (op.id == OpId::attention_grad) {  // five products
     cost.flops = attention_pairs(c, c.in[1], c.in[2]) * double(6 * c.in[1].shape[3] + 4 * c.in[3].shape[3]);
   }
   return cost;

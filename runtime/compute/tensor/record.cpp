@@ -54,7 +54,7 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
 
 Result<void> check_known(Graph& g, OpId op) {
   const auto* executor = g.device()->executor();
-  if (!executor || executor->knows(op_of(op).kernel_name)) return success();
+  if (!executor || executor->knows(op)) return success();
   return make_error(ErrorKind::device,
                     fmt::format("{} cannot run on {}: it has no kernel there", op_of(op).name, g.device()->name()),
                     "run this part on the CPU: rille.device(\"cpu\")");

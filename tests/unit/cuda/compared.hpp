@@ -70,13 +70,6 @@ struct Findings {
 };
 inline Findings* findings = nullptr;
 
-inline const char* kernel_name(const Op& op) {
-#define RILLE_KERNEL_NAME(name, kernel, rule, keep, in_place) #kernel,
-  static constexpr const char* names[] = {RILLE_OPERATIONS(RILLE_KERNEL_NAME)};
-#undef RILLE_KERNEL_NAME
-  return names[&op - &op_of(OpId(0))];
-}
-
 inline void compare(const Op& op, const kernels::View& out, int number, const std::vector<std::byte>& mine) {
   double largest = 1;
   const Extent e(out);
@@ -97,12 +90,12 @@ inline void compare(const Op& op, const kernels::View& out, int number, const st
 
 // Runs on the lane, in place of the kernel.
 inline void both(const Op& op, const kernels::Call& c) {
-  const auto launch = kernels::cuda::find_launch(kernel_name(op));
+  const auto launch = kernels::cuda::launch_of(op.id);
   // Columns as they lie are made for the CPU alone; on a device they are turned to rows first.
   static const std::set<std::string> along{"softmax", "log_softmax", "softmax_grad", "log_softmax_grad"};
   if (along.count(op.name) && c.attrs->i[kernels::apart_at]) return op.kernel(c);
   if (!launch) {
-    findings->without.insert(kernel_name(op));
+    findings->without.insert(op.name);
     return op.kernel(c);
   }
   static const std::set<std::string> updates{"axpy",      "scale", "copy", "increment", "adamw",        "sgd",

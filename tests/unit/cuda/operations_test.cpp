@@ -55,12 +55,11 @@ TEST_CASE("each operation: CUDA's kernels agree with the CPU's", "[unit][cuda][c
 
 TEST_CASE("every operation has a launch on CUDA", "[unit][cuda]") {
   // A user's kernel is launched by the device itself; a view runs nothing.
-  const std::set<std::string> none{"launch", "view"};
-#define RILLE_KERNEL_NAME(name, kernel, rule, keep, in_place) #kernel,
-  for (const std::string kernel : {RILLE_OPERATIONS(RILLE_KERNEL_NAME)}) {
-#undef RILLE_KERNEL_NAME
-    INFO(kernel);
-    CHECK((kernels::cuda::find_launch(kernel.c_str()) != nullptr) == (none.count(kernel) == 0));
+  for (int id = 0; id < int(OpId::count); ++id) {
+    const Op& op = op_of(OpId(id));
+    INFO(op.name);
+    CHECK(int(op.id) == id);
+    CHECK((kernels::cuda::launch_of(op.id) != nullptr) == (op.kernel && op.id != OpId::launch));
   }
 }
 

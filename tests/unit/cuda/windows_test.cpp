@@ -81,27 +81,29 @@ TEST_CASE("windows beyond 2^30 units are cut where all pieces fit", "[unit][cuda
 TEST_CASE("what kernels count in 32 bits is refused where it is more", "[unit][cuda]") {
   constexpr std::int64_t G = std::int64_t(1) << 30;
   const DType f = DType::f32;
-  const auto refused = [&](const char* kernel, std::vector<View> in, std::vector<View> out, Attrs attrs = {}) {
+  const auto refused = [&](OpId op, std::vector<View> in, std::vector<View> out, Attrs attrs = {}) {
     test::ShimLauncher launcher;
     std::array<char, Call::error_bytes> said{};
     Call call{in.data(), int(in.size()), out.data(), int(out.size()), &attrs, {}, nullptr, said.data()};
-    find_launch(kernel)(call, launcher);
+    launch_of(op)(call, launcher);
     CHECK(launcher.launches == 0);
     return std::string(said.data());
   };
   Attrs one;
   for (auto& number : one.i) number = 1;
   const View line = view_of(f, {1, 1, 1, 2 * G}, {2 * G, 2 * G, 2 * G, 1});
-  CHECK(refused("max_pool", {line}, {line, line}, one).find("planes of up to 2^31 pixels") != std::string::npos);
-  CHECK(refused("avg_pool_grad", {line}, {line}, one).find("planes of up to 2^31 pixels") != std::string::npos);
+  CHECK(refused(OpId::max_pool, {line}, {line, line}, one).find("planes of up to 2^31 pixels") != std::string::npos);
+  CHECK(refused(OpId::avg_pool_grad, {line}, {line}, one).find("planes of up to 2^31 pixels") != std::string::npos);
   const View deep = view_of(f, {1, 2 * G, 1, 1}, {2 * G, 1, 1, 1}), dot = view_of(f, {1, 1, 1, 1}, {1, 1, 1, 1});
-  CHECK(refused("convolution", {deep, deep}, {dot}, one).find("windows of up to 2^31 numbers") != std::string::npos);
+  CHECK(refused(OpId::convolution, {deep, deep}, {dot}, one).find("windows of up to 2^31 numbers") !=
+        std::string::npos);
   const View flat = view_of(DType::u8, {2 * G, 512}, {0, 0}), most = view_of(DType::u8, {2 * G}, {1});
-  CHECK(refused("amax", {flat}, {most}, one) ==
+  CHECK(refused(OpId::amax, {flat}, {most}, one) ==
         "reduction: 2147483648 results are more than one launch has blocks for");
   const View heads = view_of(f, {4 * G, 2, 1, 1}, {2, 1, 1, 1}), sums = view_of(f, {4 * G, 2, 1}, {2, 1, 1});
-  CHECK(refused("attention", {heads, heads, heads}, {heads, sums}).find("more than 2^33 rows") != std::string::npos);
-  CHECK(refused("multinomial", {view_of(f, {2 * G, 2}, {2, 1})}, {view_of(DType::i64, {2 * G}, {1})}) ==
+  CHECK(refused(OpId::attention, {heads, heads, heads}, {heads, sums}).find("more than 2^33 rows") !=
+        std::string::npos);
+  CHECK(refused(OpId::multinomial, {view_of(f, {2 * G, 2}, {2, 1})}, {view_of(DType::i64, {2 * G}, {1})}) ==
         "multinomial: 2147483648 rows; at most 2^31 - 1");
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/copy.hpp"
+#include "kernels/kernels.hpp"
 
 namespace rille::kernels {
 namespace {

@@ -8,10 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/copy.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/random.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/kernels.hpp"
 
 namespace rille::kernels {
 namespace {

@@ -15,8 +15,7 @@ namespace {
 std::set<std::string>* sources = nullptr;  // of the groups that ran; the lane fills it
 
 void noted(const Op& op, const kernels::Call& c) {
-  if (&op == &op_of(OpId::fused))
-    sources->insert(device::group_source(static_cast<const device::Group&>(*c.payload), c));
+  if (op.id == OpId::fused) sources->insert(device::group_source(static_cast<const device::Group&>(*c.payload), c));
   op.kernel(c);
 }
 

@@ -86,7 +86,7 @@ struct Card {
   bool fits_images = false;                  // those of the build
 
   // -- calls (launcher.cpp)
-  bool run(const char* kernel, const kernels::Call& call, Failure& f);
+  bool run(kernels::OpId op, const kernels::Call& call, Failure& f);
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);
   void fall_back(const char* library, const char* operation, const char* why);

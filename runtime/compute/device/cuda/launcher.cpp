@@ -1,4 +1,4 @@
-// Runs an operation: its launch asks for kernels by name, which are looked up in the modules and given to the driver.
+// Runs an operation: its launch names kernels, which are looked up in the modules and given to the driver.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -180,14 +180,14 @@ bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
   return true;
 }
 
-bool Card::run(const char* kernel, const kernels::Call& call, Failure& f) {
+bool Card::run(kernels::OpId op, const kernels::Call& call, Failure& f) {
   if (!alive(f)) return false;
-  const auto launch = kernels::cuda::find_launch(kernel);
+  const auto launch = kernels::cuda::launch_of(op);
   if (!launch) {
     return refuse(f, int(ErrorKind::device), "run this part on the CPU: rille.device(\"cpu\")",
-                  "%s has no CUDA kernel in this build", kernel);
+                  "%s has no CUDA kernel in this build", kernels::operation_name(op));
   }
-  CardLauncher launcher(*this, kernel, call, f);
+  CardLauncher launcher(*this, kernels::kernel_name(op), call, f);
   launch(call, launcher);
   if (!capturing) scratch_wanted = std::max(scratch_wanted, launcher.asked());
   return launcher.good();

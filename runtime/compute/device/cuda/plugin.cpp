@@ -169,11 +169,11 @@ bool give_kernels(Card* card, const void* image, Failure* f) {
   return card->give(image, *f);
 }
 
-bool knows(const char* kernel) { return kernels::cuda::find_launch(kernel) != nullptr; }
+bool knows(kernels::OpId op) { return kernels::cuda::launch_of(op) != nullptr; }
 
-bool run(Card* card, const char* kernel, const kernels::Call* call, Failure* f) {
+bool run(Card* card, kernels::OpId op, const kernels::Call* call, Failure* f) {
   const Current current(*card);
-  return card->run(kernel, *call, *f);
+  return card->run(op, *call, *f);
 }
 
 bool begin_capture(Card* card, Failure* f) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/call.hpp"
+#include "kernels/operations.hpp"
 
 namespace rille::device::cuda {
 
@@ -117,8 +118,8 @@ struct Table {
   bool (*copy)(Card*, void* to, const void* from, std::size_t bytes, Failure*) = nullptr;
   bool (*pace)(Card*, Failure*) = nullptr;
 
-  bool (*knows)(const char* kernel) = nullptr;  // any
-  bool (*run)(Card*, const char* kernel, const kernels::Call*, Failure*) = nullptr;
+  bool (*knows)(kernels::OpId) = nullptr;  // any
+  bool (*run)(Card*, kernels::OpId, const kernels::Call*, Failure*) = nullptr;
   bool (*begin_capture)(Card*, Failure*) = nullptr;
   Sequence* (*end_capture)(Card*, Failure*) = nullptr;
   bool (*replay)(Card*, Sequence*, std::uint64_t seed, std::uint64_t step, Failure*) = nullptr;
