@@ -1,4 +1,4 @@
-// Convolution and pooling: which matrices are multiplied, and how the work is cut.
+// Convolution: which matrices are multiplied, and how the work is cut.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -40,7 +40,6 @@ Convolution geometry(const Call& c, const View& x, const View& w, const View& y)
   return g;
 }
 
-constexpr std::int64_t int_end = std::int64_t(1) << 31;
 
 // What kernels count in 32 bits: pixels, an axis with its padding, and the places of the windows of all channels.
 bool fits(const Call& c, const View& x, const View& w, const View& y) {
@@ -151,55 +150,6 @@ void convolution_grad_weight(const Call& c, Launcher& l, const Names& names) {
   rows.n_out = 1;
   rows.attrs = &attrs;
   sum(rows, l, RILLE_NAMES("sum"));
-}
-
-namespace {
-
-// A plane's places, and an axis with its padding, are counted in 32 bits.
-bool plane_fits(const Call& c, const View& image, const View& pooled) {
-  bool fits = image.shape[2] * image.shape[3] < int_end && pooled.shape[2] * pooled.shape[3] < int_end;
-  for (int k = 0; k < 2; ++k) fits = fits && image.shape[2 + k] + 2 * c.attrs->i[4 + k] < int_end;
-  if (!fits) c.fail("pooling: a CUDA device takes planes of up to 2^31 pixels, with padding");
-  return fits;
-}
-
-Pooling pooling_of(const Call& c, const View& image, const View& pooled) {
-  Pooling p{};
-  p.planes = image.shape[0] * image.shape[1];
-  for (int k = 0; k < 2; ++k) {
-    p.size[k] = int(image.shape[2 + k]);
-    p.outputs[k] = int(pooled.shape[2 + k]);
-    p.window[k] = int(c.attrs->i[k]);
-    p.stride[k] = int(c.attrs->i[2 + k]);
-    p.padding[k] = int(c.attrs->i[4 + k]);
-    p.dilation[k] = int(c.attrs->i[6 + k]);
-  }
-  p.padding_counts = c.attrs->f[0] == 1;
-  p.adaptive = c.attrs->f[1] == 1;
-  return p;
-}
-
-}  // namespace
-
-void max_pool(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
-  launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
-         c.out[1].data, pooling_of(c, c.in[0], c.out[0]));
-}
-void max_pool_grad(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
-  launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.in[1].data,
-         c.out[0].data, pooling_of(c, c.out[0], c.in[0]));
-}
-void avg_pool(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0 || !plane_fits(c, c.in[0], c.out[0])) return;
-  launch(l, name_in(names, c.in[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
-         pooling_of(c, c.in[0], c.out[0]));
-}
-void avg_pool_grad(const Call& c, Launcher& l, const Names& names) {
-  if (c.out[0].count() == 0 || !plane_fits(c, c.out[0], c.in[0])) return;
-  launch(l, name_in(names, c.out[0].dtype), grid_for(l, c.out[0].count()), {threads}, 0, c.in[0].data, c.out[0].data,
-         pooling_of(c, c.out[0], c.in[0]));
 }
 
 }  // namespace rille::kernels::cuda

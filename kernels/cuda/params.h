@@ -82,7 +82,7 @@ struct Attention {
   double scale;
 };
 
-// -- convolution and pooling (convolution.cu)
+// -- convolution and pooling (convolution.cu, pool.cu)
 struct Convolution {
   const void *x, *weight, *y, *bias;
   void *out, *parts;                    // parts: [gridDim.z][out], where the inner dimension is shared out
@@ -98,7 +98,7 @@ struct Pooling {
   int padding_counts, adaptive;
 };
 
-// -- numbers of rows (tables.cu)
+// -- numbers of rows (index.cu)
 struct Steps { long long index, src, out; };      // along the dimension that is walked
 struct SortPass {
   long long count, tile;                // elements in all, and of one block

@@ -43,6 +43,12 @@ inline Grid grid_for(const Launcher& l, std::int64_t work) {
                                                                     std::int64_t(l.multiprocessors()) * 8)))};
 }
 
+constexpr std::int64_t int_end = std::int64_t(1) << 31;   // what kernels count in 32 bits stays below it
+
+// Of contiguous rows.
+inline std::int64_t last_of(const View& v) { return v.shape[v.shape.n - 1]; }
+inline std::int64_t rows_of(const View& v) { return last_of(v) ? v.count() / last_of(v) : 0; }
+
 // The windows of one shape, the slowest dimension first, ones left out and neighbours joined.
 template <int N> struct Joined {
   int rank = 0;

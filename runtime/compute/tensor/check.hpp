@@ -64,4 +64,24 @@ inline Result<Tensor> as_float(std::string_view op, const Tensor& t) {
   return is_floating(t.dtype()) ? Result<Tensor>(t) : cast(t, DType::f32);
 }
 
+inline Result<void> need_ids(const char* op, const char* what, const Tensor& t) {
+  RILLE_CHECK(need(op, t));
+  if (is_integer(t.dtype())) return success();
+  return bad(fmt::format("{}: {} of {}{}: want whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())),
+             "cast them: t:to(\"i64\")");
+}
+
+// Half types are too coarse to add up in.
+inline Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
+
+// dim moved to the end and contiguous; undone by the second transpose.
+template <class F>
+Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
+  RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+  RILLE_TRY(const auto moved, transpose(a, d, -1));
+  RILLE_TRY(const auto rows, contiguous(d == a.rank() - 1 ? a : moved));
+  RILLE_TRY(const auto y, f(rows));
+  return d == a.rank() - 1 ? Result<Tensor>(y) : transpose(y, d, -1);
+}
+
 }  // namespace rille::tensor

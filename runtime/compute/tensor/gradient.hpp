@@ -65,9 +65,6 @@ class SameProducts {
 // Sums `g` down to `shape`, from which it was broadcast.
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape);
 
-// The gradient of attention's result with rows as products take them: one spread over positions is copied.
-Tensor rows_of(Backward& b);
-
 // The rules, declared from the table; `none` says that there is none.
 namespace gradient {
 #define RILLE_RULE(name, kernel, build, launch, rule, ...) void rule(Backward&);

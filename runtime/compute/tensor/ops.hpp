@@ -4,8 +4,8 @@
 // later one in bool < u8 < i8 < i32 < i64 < f16 < bf16 < f32 < f64 (u8 and i8 at i32, f16 and bf16 at f32; then
 // f32 for true division and the floating functions of integers). Dimensions may be negative. f16 and bf16 are
 // computed in f32 and rounded once per operation; statistics and losses of theirs are f32. f64 is there for tests:
-// its products are slow. To add one: a kernel, a row in tensor/table.hpp with its gradient rule, a function
-// here, a declaration in tests/unit/tensor/declared_*.cpp.
+// its products are slow. Functions and gradient rules stand in ops/, one file for each family; docs/design/tensor.md
+// says how to add one.
 #pragma once
 
 #include <array>

@@ -1,3 +1,4 @@
+// Element by element.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -114,12 +115,14 @@ Result<Tensor> rdiv(const Tensor& a, double b) { return with_number(OpId::div, T
 Result<Tensor> rpow(const Tensor& a, double b) { return with_number(OpId::pow, Types::floats, a, b, true); }
 
 namespace {
+
 Result<Tensor> signed_unary(OpId id, const Tensor& a) {
   RILLE_CHECK(need(op_of(id).name, a));
   const DType dtype = a.dtype() == DType::boolean || a.dtype() == DType::u8 ? DType::i64 : a.dtype();
   RILLE_TRY(const auto x, cast(a, dtype));
   return apply_one(id, {}, {x}, {dtype, x.shape()});
 }
+
 }  // namespace
 
 Result<Tensor> rfloor_divide(const Tensor& a, double b) {
@@ -165,12 +168,16 @@ Result<Tensor> softplus(const Tensor& a, double beta) {
   return unary(OpId::softplus, a, beta);
 }
 Result<Tensor> exp2(const Tensor& a) { return rpow(a, 2); }
+
 namespace {
+
 Result<Tensor> log_of_base(const Tensor& a, double base) {
   RILLE_TRY(const auto natural, log(a));
   return mul(natural, 1 / std::log(base));
 }
+
 }  // namespace
+
 Result<Tensor> log2(const Tensor& a) { return log_of_base(a, 2); }
 Result<Tensor> log10(const Tensor& a) { return log_of_base(a, 10); }
 Result<Tensor> reciprocal(const Tensor& a) { return rdiv(a, 1); }
@@ -268,16 +275,6 @@ Result<Tensor> cast(const Tensor& a, DType dtype) {
   RILLE_CHECK(need("cast", a));
   if (a.dtype() == dtype) return a;
   return apply_one(OpId::cast, {}, {a}, {dtype, a.shape()});
-}
-
-Result<Tensor> dropout(const Tensor& a, double p, bool training) {
-  RILLE_CHECK(need_float("dropout", a));
-  if (!(p >= 0 && p < 1)) return bad(fmt::format("dropout: p = {}: at least 0 and below 1", p));
-  if (!training || p == 0) return a;
-  RILLE_TRY(const auto x, contiguous(a));
-  kernels::Attrs attrs;
-  attrs.f[0] = p;
-  return apply_one(OpId::dropout, attrs, {x}, {x.dtype(), x.shape()});
 }
 
 }  // namespace rille::tensor

@@ -1,3 +1,6 @@
+// Tensors made of nothing, and of numbers that are given.
+#include "runtime/compute/tensor/ops/make.hpp"
+
 #include <xxhash.h>
 
 #include <cmath>
@@ -9,8 +12,6 @@
 
 namespace rille::tensor {
 
-namespace {
-
 Result<Tensor> make(Graph& g, OpId op, const kernels::Attrs& attrs, const Dims& shape, DType dtype) {
   std::vector<std::int64_t> sizes(shape.d, shape.d + shape.n);
   RILLE_TRY(const auto checked, make_dims(sizes));
@@ -19,12 +20,10 @@ Result<Tensor> make(Graph& g, OpId op, const kernels::Attrs& attrs, const Dims& 
   return t;
 }
 
-Result<void> float_only(const char* op, DType dtype) {
+Result<void> need_float_type(const char* op, DType dtype) {
   if (is_floating(dtype)) return success();
   return bad(fmt::format("{}: {}: only floating types", op, name_of(dtype)));
 }
-
-}  // namespace
 
 kernels::Attrs fill_attrs(double value) {
   kernels::Attrs attrs;
@@ -41,36 +40,6 @@ Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype) {
 Result<Tensor> zeros(Graph& g, const Dims& shape, DType dtype) { return full(g, shape, 0, dtype); }
 Result<Tensor> ones(Graph& g, const Dims& shape, DType dtype) { return full(g, shape, 1, dtype); }
 
-Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype) {
-  RILLE_CHECK(float_only("rand", dtype));
-  kernels::Attrs attrs;
-  attrs.f[1] = 1;
-  return make(g, OpId::uniform, attrs, shape, dtype);
-}
-
-Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype) {
-  RILLE_CHECK(float_only("randn", dtype));
-  return make(g, OpId::normal, {}, shape, dtype);
-}
-
-Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype) {
-  if (low >= high) return bad(fmt::format("randint: nothing lies in [{}, {})", low, high));
-  if (is_half(dtype) || dtype == DType::boolean)
-    return bad(fmt::format("randint: {}: not a type for it", name_of(dtype)));
-  kernels::Attrs attrs;
-  attrs.i[0] = low;
-  attrs.i[1] = high;
-  return make(g, OpId::integers, attrs, shape, dtype);
-}
-
-// By f64, of which two are hardly ever the same.
-Result<Tensor> randperm(Graph& g, std::int64_t n) {
-  if (n < 0) return bad(fmt::format("randperm: {} numbers", n));
-  RILLE_TRY(const auto draws, rand(g, dims_of({n}), DType::f64));
-  RILLE_TRY(Sorted sorted, sort(draws, 0));
-  return std::move(sorted.places);
-}
-
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
     return bad(fmt::format("arange: from {} to {} by {}", start, end, step));
@@ -86,7 +55,7 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
 Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype) {
   if (count < 0 || !std::isfinite(start) || !std::isfinite(end))
     return bad(fmt::format("linspace: {} numbers from {} to {}", count, start, end));
-  RILLE_CHECK(float_only("linspace", dtype));
+  RILLE_CHECK(need_float_type("linspace", dtype));
   kernels::Attrs attrs;
   attrs.f[0] = start;
   attrs.f[1] = count > 1 ? (end - start) / double(count - 1) : 0;

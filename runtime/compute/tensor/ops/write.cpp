@@ -4,10 +4,9 @@
 #include <utility>
 
 #include "runtime/compute/tensor/check.hpp"
+#include "runtime/compute/tensor/ops/make.hpp"
 
 namespace rille::tensor {
-
-kernels::Attrs fill_attrs(double value);  // ops_make.cpp
 
 namespace {
 

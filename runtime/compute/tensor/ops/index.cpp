@@ -1,5 +1,6 @@
-// Choosing, placing and ordering elements by number, and shapes made of other shape operations.
+// Elements chosen, placed and ordered by number.
 #include "runtime/compute/tensor/check.hpp"
+#include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::tensor {
 
@@ -131,6 +132,7 @@ Result<Sorted> topk(const Tensor& a, std::int64_t k, int dim, bool largest) {
 }
 
 namespace {
+
 Result<Tensor> triangle(const char* op, const Tensor& a, std::int64_t diagonal, bool upper) {
   RILLE_CHECK(need(op, a));
   if (a.rank() < 2) return bad(fmt::format("{}: {}: want matrices", op, to_string(a.shape())));
@@ -140,138 +142,37 @@ Result<Tensor> triangle(const char* op, const Tensor& a, std::int64_t diagonal, 
   attrs.i[1] = upper;
   return apply_one(OpId::tril, attrs, {whole}, {a.dtype(), a.shape()});
 }
+
 }  // namespace
 
 Result<Tensor> tril(const Tensor& a, std::int64_t diagonal) { return triangle("tril", a, diagonal, false); }
 Result<Tensor> triu(const Tensor& a, std::int64_t diagonal) { return triangle("triu", a, diagonal, true); }
 
-// Copied through a window whose strides run backwards; the window itself is seen by nobody else.
-Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims) {
-  RILLE_CHECK(need("flip", a));
-  Dims strides = a.strides();
-  kernels::Attrs attrs;
-  std::int64_t start = 0;
-  for (const int dim : dims) {
-    RILLE_TRY(const int d, normal_dim("flip", dim, a.rank()));
-    if (attrs.i[0] >> d & 1) return bad(fmt::format("flip: dimension {} of {} twice", d + 1, to_string(a.shape())));
-    attrs.i[0] |= std::int64_t(1) << d;
-    strides[d] = -strides[d];
-    start += (a.shape()[d] - 1) * a.strides()[d];
-  }
-  if (a.count() == 0) return clone(a);
-  const Tensor backwards = make_window(a, start, a.shape(), strides);
-  const Tensor out = make_tensor(a.graph(), a.dtype(), a.shape());
-  RILLE_CHECK(record(a.graph(), OpId::flip, attrs, {backwards}, {out}));
-  attach_grad(OpId::flip, attrs, {a}, {out});
-  return out;
+// Gradients of choosing by number add up where a number stands twice.
+void gradient::gather(Backward& b) {
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(0).shape));
+  if (b.needs(0)) b.set(0, b(tensor::scatter(zero, int(b.attrs().i[0]), b.in(1), b.g(), true)));
 }
 
-Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim) {
-  RILLE_CHECK(need("roll", a));
-  RILLE_TRY(const int d, normal_dim("roll", dim, a.rank()));
-  const std::int64_t n = a.shape()[d];
-  const std::int64_t by = n ? (shift % n + n) % n : 0;
-  if (by == 0) return clone(a);
-  RILLE_TRY(const auto tail, narrow(a, d, n - by, by));
-  RILLE_TRY(const auto head, narrow(a, d, 0, n - by));
-  return cat({tail, head}, d);
+void gradient::scatter(Backward& b) {
+  const int dim = int(b.attrs().i[0]);
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(1).shape));
+  if (b.needs(0)) b.set(0, b.attrs().i[1] ? b.g() : b(tensor::scatter(b.g(), dim, b.in(1), zero)));
+  if (b.needs(2)) b.set(2, b(tensor::gather(b.g(), dim, b.in(1))));
 }
 
-Result<Tensor> stack(const std::vector<Tensor>& parts, int dim) {
-  std::vector<Tensor> wide;
-  for (const auto& p : parts) {
-    RILLE_CHECK(need("stack", p));
-    if (!(p.shape() == parts[0].shape())) {
-      return bad(
-          fmt::format("stack: {} and {}: want the same shape", to_string(parts[0].shape()), to_string(p.shape())));
-    }
-    RILLE_TRY(auto one, unsqueeze(p, dim));
-    wide.push_back(std::move(one));
-  }
-  return cat(wide, dim);
+void gradient::index_select(Backward& b) {
+  if (!b.needs(0)) return;
+  b.set(0, b(apply_one(OpId::index_add, b.attrs(), {b(tensor::contiguous(b.g())), b.in(1)}, b.in_spec(0))));
 }
 
-Result<Tensor> flatten(const Tensor& a, int first, int last) {
-  RILLE_CHECK(need("flatten", a));
-  if (a.rank() == 0) return view(a, dims_of({1}));
-  RILLE_TRY(const int from, normal_dim("flatten", first, a.rank()));
-  RILLE_TRY(const int to, normal_dim("flatten", last, a.rank()));
-  if (to < from) return bad(fmt::format("flatten: dimensions {} to {} of {}", from + 1, to + 1, to_string(a.shape())));
-  Dims shape;
-  for (int i = 0; i < a.rank(); ++i) {
-    if (i <= from || i > to) shape.push(a.shape()[i]);
-    else shape[from] *= a.shape()[i];
-  }
-  return reshape(a, shape);
+void gradient::sort(Backward& b) {
+  const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(0).shape));
+  b.set(0, b(tensor::scatter(zero, -1, b.out(1), b.g())));
 }
 
-namespace {
-// What is written into it is not to change the operand: a copy where both are the same memory.
-Result<Tensor> copied(const Tensor& a, Result<Tensor> t) {
-  return t && t->impl()->storage == a.impl()->storage ? clone(*t) : t;
-}
-}  // namespace
-
-// [a, b] as [1, a, 1, b], grown to [x, a, y, b], seen as [x a, y b].
-Result<Tensor> tile(const Tensor& a, const Dims& times) {
-  RILLE_CHECK(need("tile", a));
-  Dims apart, grown, shape;
-  const int extra = times.n - a.rank();
-  bool fits = extra >= 0 && times.n + a.rank() <= kernels::max_rank;
-  for (int i = 0; fits && i < times.n; ++i) {
-    const std::int64_t size = i < extra ? 1 : a.shape()[i - extra];
-    fits = times[i] >= 0;
-    apart.push(1);
-    grown.push(times[i]);
-    if (i >= extra) {
-      apart.push(size);
-      grown.push(size);
-    }
-    shape.push(times[i] * size);
-  }
-  if (!fits) {
-    return bad(fmt::format("tile: {} by {}: want a number for each dimension, {} in all at most", to_string(a.shape()),
-                           to_string(times), kernels::max_rank - a.rank()));
-  }
-  RILLE_TRY(const auto seen, view(a, apart));
-  RILLE_TRY(const auto wide, expand(seen, grown));
-  return copied(a, reshape(wide, shape));
-}
-
-Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
-  RILLE_CHECK(need("repeat_interleave", a));
-  RILLE_TRY(const int d, normal_dim("repeat_interleave", dim, a.rank()));
-  if (times < 0) return bad(fmt::format("repeat_interleave: {}, {} times", to_string(a.shape()), times));
-  RILLE_TRY(const auto apart, unsqueeze(a, d + 1));
-  Dims grown = apart.shape(), shape = a.shape();
-  grown[d + 1] = times;
-  shape[d] *= times;
-  RILLE_TRY(const auto wide, expand(apart, grown));
-  return copied(a, reshape(wide, shape));
-}
-
-Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value) {
-  RILLE_CHECK(need("pad", a));
-  if (edges.size() % 2 || int(edges.size()) > 2 * a.rank()) {
-    return bad(fmt::format("pad: {} with {} edges: want two for each dimension, from the last", to_string(a.shape()),
-                           edges.size()));
-  }
-  Tensor t = a;
-  RILLE_TRY(const auto constant, full(a.graph(), {}, value, a.dtype()));
-  for (std::size_t i = 0; i < edges.size(); i += 2) {
-    const int d = a.rank() - 1 - int(i / 2);
-    std::vector<Tensor> parts{t};
-    for (const std::size_t side : {i, i + 1}) {
-      if (edges[side] < 0) return bad(fmt::format("pad: an edge of {}", edges[side]), "narrow takes away");
-      if (edges[side] == 0) continue;
-      Dims shape = t.shape();
-      shape[d] = edges[side];
-      RILLE_TRY(auto edge, expand(constant, shape));
-      parts.insert(side == i ? parts.begin() : parts.end(), std::move(edge));
-    }
-    if (parts.size() > 1) { RILLE_TRY(t, cat(parts, d)); }
-  }
-  return copied(a, t);
+void gradient::tril(Backward& b) {
+  b.set(0, b(apply_one(OpId::tril, b.attrs(), {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
 }
 
 }  // namespace rille::tensor

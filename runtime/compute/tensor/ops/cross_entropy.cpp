@@ -1,63 +1,33 @@
-// Losses made of other operations.
+// Losses of labels: cross entropy, and the negative log likelihood.
 #include "runtime/compute/tensor/check.hpp"
+#include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::tensor {
 
-namespace {
-
-Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
-  RILLE_CHECK(need_float_beside(op, a, b));
-  if (a.shape() == b.shape()) return success();
-  return bad(
-      fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()), to_string(b.shape())));
+Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index,
+                             double label_smoothing) {
+  RILLE_CHECK(need_float_beside("cross_entropy", logits, labels));
+  RILLE_CHECK(need_ids("cross_entropy", "labels", labels));
+  Dims rows = logits.shape();
+  rows.n = std::max(0, rows.n - 1);
+  if (logits.rank() == 0 || !(rows == labels.shape()) || logits.size(-1) == 0) {
+    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]", to_string(logits.shape()),
+                           to_string(labels.shape())));
+  }
+  RILLE_TRY(const auto x, contiguous(logits));
+  RILLE_TRY(const auto y, contiguous(labels));
+  RILLE_CHECK(need_label_smoothing(label_smoothing));
+  kernels::Attrs attrs;
+  attrs.i[0] = ignore_index;
+  attrs.f[0] = label_smoothing;
+  const DType wide = stats_type(x.dtype());
+  rows.push(2);  // the parts of its log-sum-exp
+  RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
+  return std::move(out[0]);
 }
 
-Result<Tensor> reduced(const Tensor& losses, Reduce how) {
-  return how == Reduce::none ? Result<Tensor>(losses) : how == Reduce::sum ? sum(losses) : mean(losses);
-}
-
-// Half types are too coarse to add up losses in.
-Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
-
-}  // namespace
-
-Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how) {
-  RILLE_CHECK(need_pair("mse_loss", a, target));
-  RILLE_TRY(const auto x, wide(a));
-  RILLE_TRY(const auto away, sub(x, target));
-  RILLE_TRY(const auto losses, square(away));
-  return reduced(losses, how);
-}
-
-Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
-  RILLE_CHECK(need_pair("l1_loss", a, target));
-  RILLE_TRY(const auto x, wide(a));
-  RILLE_TRY(const auto away, sub(x, target));
-  RILLE_TRY(const auto losses, abs(away));
-  return reduced(losses, how);
-}
-
-// With d = |x - y| and m = min(d, 1): m (d - m / 2) is d d / 2 below 1 and d - 1 / 2 above.
-Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
-  RILLE_CHECK(need_pair("smooth_l1_loss", a, target));
-  RILLE_TRY(const auto x, wide(a));
-  RILLE_TRY(const auto away, sub(x, target));
-  RILLE_TRY(const auto distance, abs(away));
-  RILLE_TRY(const auto near, clamp(distance, std::nullopt, 1.0));
-  RILLE_TRY(const auto half, mul(near, 0.5));
-  RILLE_TRY(const auto rest, sub(distance, half));
-  RILLE_TRY(const auto losses, mul(near, rest));
-  return reduced(losses, how);
-}
-
-// log(1 + e^x) - x y, which overflows nowhere.
-Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
-  RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));
-  RILLE_TRY(const auto x, wide(a));
-  RILLE_TRY(const auto high, softplus(x));
-  RILLE_TRY(const auto part, mul(x, target));
-  RILLE_TRY(const auto losses, sub(high, part));
-  return reduced(losses, how);
+void gradient::cross_entropy(Backward& b) {
+  b.set(0, b(apply_one(OpId::cross_entropy_grad, b.attrs(), {b.g(), b.in(0), b.in(1), b.out(1)}, b.in_spec(0))));
 }
 
 namespace {

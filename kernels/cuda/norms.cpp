@@ -1,60 +1,15 @@
-// Softmax, cross entropy and normalisation: rows of the last dimension, contiguous.
+// Normalisation: of rows of the last dimension, contiguous, and of channels.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
 
 namespace {
 
-std::int64_t last_of(const View& v) { return v.shape[v.shape.n - 1]; }
-std::int64_t rows_of(const View& v) { return last_of(v) ? v.count() / last_of(v) : 0; }
 // Weights are of the rows' type, or of the type they are computed in: f32 beside f16 and bf16.
 int is_wide(DType rows, const View& w) { return w.data && w.dtype != rows; }
 using Long = long long;
 
 }  // namespace
-
-void softmax(const Call& c, Launcher& l, const Names& names) {
-  const View &x = c.in[0], &y = c.out[0];
-  if (y.count() == 0) return;
-  const RowShape r(l, rows_of(y), last_of(y), size_bytes(y.dtype), {x.data, y.data});
-  launch(l, name_in(names, y.dtype), r.grid, r.block, 0, x.data, y.data, Long(r.rows), Long(r.n), r.packed);
-}
-
-void softmax_grad(const Call& c, Launcher& l, const Names& names) {
-  const View& o = c.out[0];
-  if (o.count() == 0) return;
-  const RowShape r(l, rows_of(o), last_of(o), size_bytes(o.dtype), {c.in[0].data, c.in[1].data, o.data});
-  launch(l, name_in(names, o.dtype), r.grid, r.block, 0, c.in[0].data, c.in[1].data, o.data, Long(r.rows), Long(r.n),
-         r.packed);
-}
-
-void cross_entropy(const Call& c, Launcher& l, const Names& names) {
-  const View &x = c.in[0], &labels = c.in[1];
-  const unsigned type = unsigned(labels.dtype);
-  const Long ignore = c.attrs->i[0];
-  const RowShape r(l, labels.count(), last_of(x), size_bytes(x.dtype), {x.data});
-  void* losses = l.scratch(std::size_t(r.rows + 1) * size_bytes(c.out[1].dtype));
-  if (!losses) return c.fail("cross_entropy: no memory for %lld losses", (long long)r.rows);
-  if (r.rows)
-    launch(l, name_in(names, x.dtype), r.grid, r.block, 0, x.data, labels.data, type, c.out[1].data, losses,
-           Long(r.rows), Long(r.n), r.packed, ignore, c.attrs->f[0], l.fault());
-  launch(l, c.out[0].dtype == DType::f64 ? "cross_entropy_mean_f64" : "cross_entropy_mean_f32", {}, {1024}, 0, losses,
-         labels.data, type, Long(r.rows), ignore, c.out[0].data);
-}
-
-void cross_entropy_grad(const Call& c, Launcher& l, const Names& names) {
-  const View &x = c.in[1], &labels = c.in[2], &o = c.out[0];
-  const unsigned type = unsigned(labels.dtype);
-  const Long ignore = c.attrs->i[0];
-  const RowShape r(l, labels.count(), last_of(x), size_bytes(x.dtype), {x.data, o.data});
-  if (r.rows == 0) return;
-  void* counted = l.scratch(sizeof(unsigned long long));
-  if (!counted) return c.fail("cross_entropy: no memory to count labels");
-  l.fill(counted, 0, sizeof(unsigned long long));
-  launch(l, "count_labels", grid_for(l, r.rows), {threads}, 0, labels.data, type, Long(r.rows), ignore, counted);
-  launch(l, name_in(names, x.dtype), r.grid, r.block, 0, c.in[0].data, x.data, labels.data, type, c.in[3].data, o.data,
-         Long(r.rows), Long(r.n), r.packed, ignore, c.attrs->f[0], counted);
-}
 
 void layer_norm(const Call& c, Launcher& l, const Names& names) {
   const View &x = c.in[0], &w = c.in[1], &b = c.in[2], &y = c.out[0];

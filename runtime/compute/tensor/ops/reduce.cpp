@@ -1,7 +1,8 @@
+// Reductions and running sums.
 #include <cmath>
 
-#include "kernels/wide_rows.hpp"
 #include "runtime/compute/tensor/check.hpp"
+#include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::tensor {
 
@@ -55,16 +56,6 @@ Result<Tensor> extreme(OpId id, const char* op, const Tensor& a, const std::vect
   return finish(apply_one(id, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
 }
 
-// dim moved to the end and contiguous; undone by the second transpose.
-template <class F>
-Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
-  RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
-  RILLE_TRY(const auto moved, transpose(a, d, -1));
-  RILLE_TRY(const auto rows, contiguous(d == a.rank() - 1 ? a : moved));
-  RILLE_TRY(const auto y, f(rows));
-  return d == a.rank() - 1 ? Result<Tensor>(y) : transpose(y, d, -1);
-}
-
 }  // namespace
 
 Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
@@ -74,6 +65,7 @@ Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 }
 
 namespace {
+
 // The number of elements that each result is made of.
 std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
   std::int64_t n = 1;
@@ -105,6 +97,7 @@ Result<Tensor> root_of(const Tensor& total, double p) {
   RILLE_TRY(const auto root, p == 2 ? sqrt(safe) : pow(safe, 1 / p));
   return masked_fill(root, nothing, 0.0);
 }
+
 }  // namespace
 
 Result<Tensor> mean(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
@@ -123,12 +116,14 @@ Result<Tensor> min(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 }
 
 namespace {
+
 Result<Tensor> place_of_extreme(OpId id, const Tensor& a, int dim, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction(op_of(id).name, a, {dim}));
   if (r.reduced == 0)
     return bad(fmt::format("{}: {} has nothing to choose from", op_of(id).name, to_string(a.shape())));
   return finish(apply_one(id, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
 }
+
 }  // namespace
 
 Result<Tensor> argmax(const Tensor& a, int dim, bool keepdim) {
@@ -146,6 +141,7 @@ Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims, bool keepdim)
 }
 
 namespace {
+
 Result<Tensor> truth_of(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_CHECK(need(op, a));
   RILLE_TRY(const auto x, cast(a.detach(), DType::boolean));
@@ -153,6 +149,7 @@ Result<Tensor> truth_of(OpId id, const char* op, const Tensor& a, const std::vec
   if (r.reduced == 0) return finish(full(a.graph(), r.outer, id == OpId::amin, DType::boolean), r, keepdim);
   return finish(apply_one(id, r.attrs, {r.moved}, {DType::boolean, r.outer}), r, keepdim);
 }
+
 }  // namespace
 
 Result<Tensor> any(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
@@ -163,6 +160,7 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 }
 
 namespace {
+
 // In the wide type.
 Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_CHECK(need("var", a));
@@ -179,6 +177,7 @@ Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double co
   RILLE_TRY(const auto total, sum(squares, dims, keepdim));
   return mul(total, 1 / n);
 }
+
 }  // namespace
 
 Result<Tensor> var(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
@@ -241,25 +240,41 @@ Result<Tensor> cumsum(const Tensor& a, int dim) {
 
 namespace {
 
-// On the CPU along columns as they lie, where they lie at least half a line of the cache apart; else turned to rows.
-Result<Tensor> softmax_of(const char* name, OpId op, const Tensor& a, int dim) {
-  RILLE_CHECK(need_float(name, a));
-  RILLE_TRY(const int d, normal_dim(name, dim, a.rank()));
-  std::int64_t apart = 1;
-  for (int i = d + 1; i < a.rank(); ++i) apart *= a.shape()[i];
-  if (apart < 8 || a.graph().device()->executor()) {
-    return over_last(name, a, dim, [op](const Tensor& x) { return apply_one(op, {}, {x}, {x.dtype(), x.shape()}); });
-  }
-  RILLE_TRY(const auto x, contiguous(a));
-  kernels::Attrs attrs;
-  attrs.i[kernels::apart_at] = apart;
-  attrs.i[kernels::column_at] = a.shape()[d];
-  return apply_one(op, attrs, {x}, {x.dtype(), x.shape()});
+// The gradient of a reduction, seen with the shape before it. attrs.i[0] dimensions were moved last and reduced.
+Tensor spread(Backward& b, const Tensor& t) {
+  const Spec& spec = b.in_spec(0);
+  Dims kept = spec.shape;
+  for (int i = 0; i < int(b.attrs().i[0]); ++i) kept[spec.shape.n - 1 - i] = 1;
+  return b(tensor::expand(b(tensor::view(t, kept)), spec.shape));
 }
 
 }  // namespace
 
-Result<Tensor> softmax(const Tensor& a, int dim) { return softmax_of("softmax", OpId::softmax, a, dim); }
-Result<Tensor> log_softmax(const Tensor& a, int dim) { return softmax_of("log_softmax", OpId::log_softmax, a, dim); }
+void gradient::sum(Backward& b) {
+  const double factor = b.attrs().f[0];
+  b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
+}
+
+// Each element's is the product of the others: with zeros among them it is no quotient.
+void gradient::prod(Backward& b) {
+  const Tensor x = b(tensor::contiguous(b.in(0))), g = b(tensor::contiguous(b.g()));
+  b.set(0, b(apply_one(OpId::prod_grad, b.attrs(), {x, g}, b.in_spec(0))));
+}
+
+void gradient::cumsum(Backward& b) {
+  kernels::Attrs attrs = b.attrs();
+  attrs.i[0] = !attrs.i[0];
+  b.set(0, b(apply_one(OpId::cumsum, attrs, {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
+}
+
+// Shared equally by the elements that reach the extreme.
+void gradient::extreme(Backward& b) {
+  const Tensor mask = b(tensor::cast(b(tensor::eq(b.in(0), spread(b, b.out()))), b.g().dtype()));
+  std::vector<int> dims;
+  for (int i = 0; i < int(b.attrs().i[0]); ++i) dims.push_back(b.in_spec(0).shape.n - 1 - i);
+  if (dims.empty()) return b.set(0, b.g());
+  const Tensor each = b(tensor::div(b.g(), b(tensor::sum(mask, dims))));
+  b.set(0, b(tensor::mul(mask, spread(b, each))));
+}
 
 }  // namespace rille::tensor

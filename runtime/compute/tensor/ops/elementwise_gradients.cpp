@@ -173,13 +173,4 @@ void where(Backward& b) {
 
 void cast(Backward& b) { b.set(0, b(tensor::cast(b.g(), b.in_spec(0).dtype))); }
 
-void dropout(Backward& b) {
-  const Tensor g = b(contiguous(b.g()));
-  if (b.error()) return;
-  const Tensor out = make_tensor(g.graph(), g.dtype(), g.shape());
-  if (auto r = record_keyed(g.graph(), OpId::dropout, b.attrs(), b.fn().random, {g}, {out}); !r)
-    b.error() = std::move(r).error();
-  b.set(0, out);
-}
-
 }  // namespace rille::tensor::gradient

@@ -1,6 +1,10 @@
+// Views: the same memory by another shape.
 #include "runtime/compute/tensor/check.hpp"
+#include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::tensor {
+
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);  // copy.cpp
 
 namespace {
 
@@ -164,65 +168,22 @@ Result<Tensor> unsqueeze(const Tensor& a, int dim) {
   return view(a, shape);
 }
 
-Result<Tensor> contiguous(const Tensor& a) {
-  RILLE_CHECK(need("contiguous", a));
-  return a.is_contiguous() ? Result<Tensor>(a) : clone(a);
-}
-
-Result<Tensor> clone(const Tensor& a) {
-  RILLE_CHECK(need("clone", a));
-  return apply_one(OpId::contiguous, {}, {a}, {a.dtype(), a.shape()});
+Result<Tensor> flatten(const Tensor& a, int first, int last) {
+  RILLE_CHECK(need("flatten", a));
+  if (a.rank() == 0) return view(a, dims_of({1}));
+  RILLE_TRY(const int from, normal_dim("flatten", first, a.rank()));
+  RILLE_TRY(const int to, normal_dim("flatten", last, a.rank()));
+  if (to < from) return bad(fmt::format("flatten: dimensions {} to {} of {}", from + 1, to + 1, to_string(a.shape())));
+  Dims shape;
+  for (int i = 0; i < a.rank(); ++i) {
+    if (i <= from || i > to) shape.push(a.shape()[i]);
+    else shape[from] *= a.shape()[i];
+  }
+  return reshape(a, shape);
 }
 
 namespace {
 
-// Pieces that lie one after another in one tensor's memory: joined without a copy.
-bool adjacent(const std::vector<Tensor>& parts, int d) {
-  const auto& first = parts[0].impl();
-  std::int64_t at = first->window.offset;
-  for (const auto& p : parts) {
-    const auto& w = p.impl()->window;
-    if (p.impl()->storage != first->storage || !(w.strides == first->window.strides) || w.offset != at) return false;
-    at += w.shape[d] * w.strides[d];
-  }
-  return true;
-}
-
-// share: pieces that lie one after another stay where they are.
-Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
-  if (parts.empty()) return bad("cat: no tensors");
-  for (const auto& p : parts) RILLE_CHECK(need("cat", p));
-  RILLE_TRY(const int d, normal_dim("cat", dim, parts[0].rank()));
-  Dims shape = parts[0].shape();
-  shape[d] = 0;
-  bool grad = false;
-  for (const auto& p : parts) {
-    RILLE_CHECK(need_same_dtype("cat", parts[0], p));
-    Dims rest = p.shape();
-    if (rest.n == shape.n) rest[d] = 0;
-    Dims expected = shape;
-    expected[d] = 0;
-    if (!(rest == expected)) {
-      return bad(fmt::format("cat: {} and {}: sizes other than dimension {} differ", to_string(parts[0].shape()),
-                             to_string(p.shape()), d + 1));
-    }
-    shape[d] += p.shape()[d];
-    grad = grad || p.requires_grad();
-  }
-  if (share && !(grad && parts[0].graph().grad_enabled()) && adjacent(parts, d))
-    return make_window(parts[0], 0, shape, parts[0].strides());
-  kernels::Attrs attrs;
-  attrs.i[0] = d;
-  return apply_one(OpId::cat, attrs, parts, {parts[0].dtype(), shape});
-}
-
-}  // namespace
-
-Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, false); }
-// For gradients, which nobody writes to: what lies one after another is not copied.
-Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, true); }
-
-namespace {
 // Windows of these sizes, one after another along dimension d; one gradient rule for all of them.
 std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& sizes, int d) {
   std::vector<Tensor> out;
@@ -238,6 +199,7 @@ std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& 
   attach_grad(OpId::chunk, attrs, {a}, out);
   return out;
 }
+
 }  // namespace
 
 Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim) {
@@ -266,6 +228,62 @@ Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_
                            list, d + 1, total, a.shape()[d]));
   }
   return pieces_of(a, sizes, d);
+}
+
+Result<Tensor> sum_to(const Tensor& g, const Dims& shape) {
+  std::vector<int> dims;
+  const int extra = g.rank() - shape.n;
+  for (int i = 0; i < g.rank(); ++i)
+    if (i < extra || (shape[i - extra] == 1 && g.shape()[i] != 1)) dims.push_back(i);
+  if (dims.empty()) return g;
+  RILLE_TRY(const auto total, sum(g, dims));
+  return view(total, shape);
+}
+
+void gradient::reshape(Backward& b) { b.set(0, b(tensor::reshape(b.g(), b.in_spec(0).shape))); }
+
+void gradient::expand(Backward& b) { b.set(0, b(sum_to(b.g(), b.in_spec(0).shape))); }
+
+void gradient::permute(Backward& b) {
+  Dims inverse;
+  inverse.n = b.g().rank();
+  for (int i = 0; i < inverse.n; ++i) inverse[int(b.attrs().i[i])] = i;
+  b.set(0, b(tensor::permute(b.g(), inverse)));
+}
+
+void gradient::narrow(Backward& b) { b.set(0, b(apply_one(OpId::pad, b.attrs(), {b.g()}, b.in_spec(0)))); }
+
+// Each element becomes a run of `step` with zeros behind it; then the runs are put in their place.
+void gradient::slice(Backward& b) {
+  const Spec& whole = b.in_spec(0);
+  const int dim = int(b.attrs().i[0]);
+  const std::int64_t start = b.attrs().i[1], step = b.attrs().i[2], size = whole.shape[dim];
+  std::int64_t outer = 1, inner = 1;
+  for (int d = 0; d < whole.shape.n; ++d) (d < dim ? outer : inner) *= d == dim ? 1 : whole.shape[d];
+  const std::int64_t count = b.g().shape()[dim], room = size - start;
+  const auto padded = [&](const Tensor& t, std::int64_t before, const Dims& shape) {
+    kernels::Attrs attrs;
+    attrs.i[0] = 1;
+    attrs.i[1] = before;
+    return b(apply_one(OpId::pad, attrs, {t}, {whole.dtype, shape}));
+  };
+  Tensor t = b(tensor::reshape(b.g(), dims_of({outer * count, inner})));
+  if (b.error()) return;
+  t = b(tensor::view(padded(t, 0, dims_of({outer * count, step * inner})), dims_of({outer, count * step, inner})));
+  if (b.error()) return;
+  if (count * step > room) t = b(tensor::narrow(t, 1, 0, room));
+  if (b.error()) return;
+  b.set(0, b(tensor::view(padded(t, start, dims_of({outer, size, inner})), whole.shape)));
+}
+
+void gradient::chunk(Backward& b) {
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < b.outputs(); ++i) {
+    const Spec& spec = b.fn().out_specs[i];
+    Graph& g = b.fn().graph();
+    parts.push_back(b.g(i) ? b.g(i) : b(zeros(g, spec.shape, spec.dtype)));
+  }
+  b.set(0, b(cat_in_place(parts, int(b.attrs().i[0]))));
 }
 
 }  // namespace rille::tensor

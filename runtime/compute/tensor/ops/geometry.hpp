@@ -1,0 +1,33 @@
+// Windows that move over images: what convolution and pooling share.
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/compute/tensor/check.hpp"
+
+namespace rille::tensor {
+
+inline std::string text_of(const Pair2& p) { return fmt::format("{{{}, {}}}", p[0], p[1]); }
+
+// How many windows fit.
+inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding,
+                            std::int64_t dilation) {
+  const std::int64_t room = size + 2 * padding - (window - 1) * dilation - 1;
+  return room < 0 ? 0 : room / stride + 1;
+}
+
+inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;  // kernels have them in 32 bits
+
+inline Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
+  for (int k = 0; k < 2; ++k) {
+    if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1 &&
+        std::max({stride[k], padding[k], dilation[k]}) < geometry_end)
+      continue;
+    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1, and less than 2^30", op,
+                           text_of(stride), text_of(padding), text_of(dilation)));
+  }
+  return success();
+}
+
+}  // namespace rille::tensor
