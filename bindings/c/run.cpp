@@ -32,7 +32,7 @@ host::HostOptions host_options(const rille_run& r) {
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
   o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
-  // A script that never waits would not let the timer of wall_ms come to its turn.
+  // The timer of wall_ms cannot fire while a script computes, so limit its time slice too.
   o.slice_ms = r.options.slice_ms ? r.options.slice_ms : r.options.wall_ms;
   o.full_tracebacks = rt->full_tracebacks;
   o.script_directory = r.directory;
@@ -58,7 +58,7 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
 
 engine::RunHooks hooks(rille_run* r);
 
-// Runs that the script starts: told to whom the script's own run is told.
+// Child runs started by the script: they report to the callbacks of the script's run.
 class Children final : public engine::ChildPrograms {
  public:
   explicit Children(rille_run* r) : r_(r) {}
@@ -75,7 +75,7 @@ class Children final : public engine::ChildPrograms {
 
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
-  // A budget of the host program is one run's: with it, none can be shared out to others.
+  // The host program's limits are for a single run, so a run with limits cannot start others.
   if (r->options.spend_micros < 0 && r->options.leases_max < 0) h.children = std::make_shared<Children>(r);
   if (r->options.print)
     h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
@@ -104,7 +104,7 @@ Async<std::unique_ptr<engine::Run>> begin(rille_run* r) {
   co_return co_await engine.start(std::move(spec), std::move(told));
 }
 
-// The script is the one that the run began with: pinned now, or read back from the journal.
+// The script that the run began with: pinned now, or read back from the journal.
 Result<> pin(rille_run& r) {
   auto fresh = [&]() -> Result<std::string> {
     if (!r.resumed) return r.source;
@@ -166,15 +166,15 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   if (r->options.args_json) {
     RILLE_TRY(r->args, Value::from_json(r->options.args_json));
     if (!r->args.as_object() && !(r->args.as_array() && r->args.as_array()->empty()))
-      return make_error(ErrorKind::invalid, "args_json is no object", R"(write it as {"steps": 300})");
+      return make_error(ErrorKind::invalid, "args_json is not an object", R"(write it as {"steps": 300})");
   }
-  r->options.args_json = r->options.module_folder = nullptr;  // not ours to keep
+  r->options.args_json = r->options.module_folder = nullptr;  // the caller's memory
   return r;
 }
 
 Result<> prepare(std::shared_ptr<rille_run> r, std::string source, rille_run** out) {
   if (source.size() > source_bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", r->script));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB, the limit for a script", r->script));
   r->source = std::move(source);
   r->name = std::filesystem::path(r->script).filename().string();
   r->id = new_run_id(r->runtime->loop->clock().wall_us());
@@ -237,7 +237,7 @@ rille_error* rille_run_from_source(rille_runtime* rt, const char* name, const ch
       return null_argument("rille_run_from_source", !name ? "name" : !source ? "source" : "run");
     RILLE_TRY(auto r, new_run(rt, options));
     if (std::filesystem::path(name).filename().empty())
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a script", name),
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is not a script name", name),
                         "name it like a file: \"app.lua\"");
     r->script = name;
     return prepare(std::move(r), std::string(source, length), run);
@@ -293,8 +293,7 @@ rille_error* rille_run_start(rille_run* run) {
       return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id), "prepare another");
     if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
     if (rt->running() >= rt->runs_max)
-      return make_error(ErrorKind::state,
-                        fmt::format("{} runs are under way, as many as runs_max allows", rt->runs_max),
+      return make_error(ErrorKind::state, fmt::format("{} runs are active, the limit runs_max", rt->runs_max),
                         "wait for one, or raise runs_max");
     run->state = RILLE_RUN_RUNNING;
     run->started = true;

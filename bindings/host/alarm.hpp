@@ -1,6 +1,5 @@
-// Alarm: calls back from a thread of its own after a time. For code that must be looked at while the loop does not
-// turn, since Lua computes. One time is set at once: of several, the soonest. Any thread may set it; the callback must
-// be quick.
+// Alarm: calls back from its own thread after a given time. For checks that must run while Lua computes and the loop
+// does not turn. It keeps a single time, the soonest that was set. Any thread may set it; the callback must be quick.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +13,14 @@ namespace rille::host {
 class Alarm {
  public:
   explicit Alarm(std::function<void()> ring) : ring_(std::move(ring)), thread_([this] { watch(); }) {}
-  ~Alarm();  // no call is under way after it
+  ~Alarm();  // no callback is running after it
   void set(std::int64_t ms);
 
  private:
   void watch();
 
   std::function<void()> ring_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable wake_;
   std::int64_t due_ms_ = INT64_MAX;
   bool stop_ = false;

@@ -9,7 +9,7 @@
 
 namespace rille::host {
 
-// The part of the host that only waiting touches.
+// The access of await.cpp to LuaHost's private members.
 struct AwaitAccess {
   static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
   static void refused(LuaHost& host, Fiber& fiber) { host.refused(fiber); }
@@ -17,7 +17,7 @@ struct AwaitAccess {
 
 namespace {
 
-// The C function that keeps this coroutine from being suspended, e.g. "gsub".
+// The C function that prevents this coroutine from being suspended, e.g. "gsub".
 std::string blocking_frame(lua_State* L) {
   lua_Debug ar;
   for (int level = 1; lua_getstack(L, level, &ar); ++level) {
@@ -49,7 +49,7 @@ int unpack_result(lua_State* L) {
     return lua_gettop(L);
   }
   lua_settop(L, 2);
-  if (is_error(L, 2)) {  // made by a completion outside of the fiber: here is where it happened
+  if (is_error(L, 2)) {  // made by a completion outside of the fiber: add the fiber's traceback
     lua_getfield(L, 2, "traceback");
     std::string known = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
     if (known.empty() || ends_in_call(known)) {
@@ -75,8 +75,7 @@ Completion begin_await(lua_State* L, Waits waits) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();
   if (!fiber)
-    raise(L, make_error(ErrorKind::state, "this would have to wait, and nothing that could wait is running",
-                        "call it inside a run"));
+    raise(L, make_error(ErrorKind::state, "this would have to wait, but no fiber is running", "call it inside a run"));
   check_may_wait(L, *fiber);
   if (waits != Waits::cleanup)
     if (const Error* why = host.has_run() ? host.run().cancelled(fiber->id) : nullptr) {
@@ -108,15 +107,15 @@ int suspend(lua_State* L) {
   return lua_yield(L, 1);
 }
 
-// Pushes (true, values...) or (false, error) and lets the fiber go on.
+// Pushes (true, values...) or (false, error) and resumes the fiber.
 void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const {
   auto host_pointer = host_.lock();
   if (!host_pointer || !*host_pointer) return;
   LuaHost& host = **host_pointer;
   Fiber* fiber = host.find(fiber_);
   if (!fiber || !fiber->waiting || fiber->suspension != suspension_ || fiber->ready >= 0) return;
-  // While the binding is still starting the work, its own stack takes the results; later the main stack does, since a
-  // suspended coroutine cannot run the protected call.
+  // While the binding still starts the work, its own stack takes the results; later the main stack does, since a
+  // suspended coroutine cannot run a protected call.
   lua_State* L = fiber->starting ? fiber->awaiting : host.lua();
   int top = lua_gettop(L);
   struct Call {
@@ -143,7 +142,7 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
   lua_xmove(L, fiber->L, values);
   fiber->waiting = false;
   if (!host.current()) return AwaitAccess::resume(host, *fiber, values);
-  // Another fiber's code made this happen: it goes on first.
+  // The completion came from another fiber's code, which continues first.
   host.loop().post([weak = host_, id = fiber_, values] {
     auto pointer = weak.lock();
     if (!pointer || !*pointer) return;
@@ -177,7 +176,7 @@ void begin(lua_State* L, Driver driver) {
   handle.resume();
 }
 
-// Called protected with a Call*: gives true and the values.
+// Called protected with a Call*: returns true and the values.
 int finish_call(lua_State* L) {
   struct Call {
     int (*fn)(lua_State*, void*);

@@ -1,16 +1,16 @@
-// Await: a binding starts work and suspends the calling fiber; the result comes back as the binding's return values, or
-// is raised. It works through pcall, metamethods, iterators and the script's own coroutines.
+// Await: a binding starts work and suspends the calling fiber; the result is returned from the binding or raised. It
+// works through pcall, metamethods, iterators and the script's own coroutines.
 //
 //   int fetch(lua_State* L) {                       // registered with set_async(L, "fetch", bind<fetch>)
 //     return await(L, download(url), [](lua_State* l, std::string body) { push(l, body); return 1; });
 //   }
 //
-// A function that may wait must be registered by set_async, which wraps it in the Lua shim that unpacks (true, ...) or
-// raises (false, error): without the shim those would be the results. await must be the last thing it does.
-// The work starts only when the fiber can be suspended: otherwise `state` is raised, naming the C function in between
-// (string.gsub, a sort comparator). If the fiber is cancelled, its reason is raised before anything starts; cancelled
-// while waiting it resumes with the reason at once (engine operations: as soon as the engine resolves them), and the
-// late result is dropped. If the work completes at once, the fiber is not suspended.
+// A function that may wait must be registered by set_async, which wraps it in a Lua shim that unpacks (true, ...) or
+// raises (false, error); without the shim the script would see these values. await must be the function's last act. The
+// work starts only when the fiber can be suspended: otherwise `state` is raised, naming the C function in between
+// (string.gsub, a sort comparator). If the fiber is already cancelled, the reason is raised and nothing starts. A fiber
+// cancelled while it waits resumes at once with the reason (for engine operations: as soon as the engine resolves
+// them), and the late result is dropped. If the work completes at once, the fiber is not suspended.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,9 @@ namespace rille::host {
 
 class LuaHost;
 
-// The right to resume one suspended fiber, once. Copies share it; it may outlive the fiber and the host, and then does
-// nothing. The callable pushes values and gives their number; it runs on the loop thread, protected.
+// The right to resume one suspended fiber, once. Copies share it. It may outlive the fiber and the host; finishing it
+// then has no effect. The callable pushes values and returns their number; it runs on the loop thread in a protected
+// call.
 class Completion {
  public:
   using Push = std::function<int(lua_State*)>;
@@ -34,7 +35,7 @@ class Completion {
   // From any thread: posts to the loop. The loop must outlive the call.
   void post_finish(Push push) const;
   void post_fail(Error error) const;
-  // Without allocation: `fn(L, context)`.
+  // As finish, without allocation: `fn(L, context)`.
   void finish_with(int (*fn)(lua_State*, void*), void* context) const;
 
  private:
@@ -48,22 +49,22 @@ class Completion {
 
 enum class Waits {
   engine,   // an operation of the Run, which resolves it when the fiber is cancelled
-  here,     // any other: the host resumes a cancelled fiber itself and drops the result
-  cleanup,  // as engine, but begins also in a cancelled fiber: what unwinding itself does
+  here,     // other work: the host resumes a cancelled fiber itself and drops the result
+  cleanup,  // as engine, but may also start in a cancelled fiber: for cleanup while unwinding
 };
 
-// begin_await checks that the fiber may wait (raises otherwise) and gives its Completion; hand it to whatever will
-// finish, then `return end_await(L);`. finish may already have been called in between.
+// begin_await checks that the fiber may wait (raises otherwise) and returns its Completion. Start the work with it,
+// then `return end_await(L);`. finish may already have been called in between.
 Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
-// The yield itself. What it returns with is what the shim unpacks: (true, values...), or (false, error), which raises.
+// Yields. The shim unpacks its return values: (true, values...), or (false, error), which raises.
 int suspend(lua_State* L);
 int unpack_result(lua_State* L);
 
 namespace detail {
 
-// The coroutine that awaits the work of one suspension. The host holds those that are under way, and destroys them, and
-// so what they wait for, when it is destroyed itself.
+// The coroutine that awaits the work of one suspension. The host owns the active drivers; its destructor destroys them
+// and the work they await.
 struct Driver {
   struct Node {
     Node* before = this;
@@ -94,7 +95,7 @@ struct Driver {
     };
     Last final_suspend() noexcept { return {}; }
     void return_void() {}
-    void unhandled_exception() { std::terminate(); }  // drive() catches all that can come
+    void unhandled_exception() { std::terminate(); }  // drive() catches every exception
   };
   promise_type* promise;
 };
@@ -133,7 +134,7 @@ int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
   return end_await(L);
 }
 
-// The coroutine that resumed `co` (through coroutine.resume or wrap), or null when it is a fiber's own or none.
+// The coroutine that resumed `co` (by coroutine.resume or wrap); null if `co` is a fiber's own coroutine.
 lua_State* parent_coroutine(lua_State* co);
 
 // Sets field `name` of the table on top to the shim around `function`.

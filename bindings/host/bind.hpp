@@ -1,5 +1,5 @@
-// The trampoline: every C++ function that Lua calls goes through bind<Fn>. It turns a Result's error and any
-// std::exception into a structured Lua error, raised outside the try block; Lua's own errors pass by untouched.
+// bind<Fn> wraps every C++ function that Lua calls. It turns an error in the Result and any std::exception into a
+// structured Lua error, raised outside the try block; Lua's own errors pass through.
 //   int add(lua_State* L)          or          Result<int> add(lua_State* L)
 //   set_functions(L, {{"add", bind<add>}});
 // The function returns the number of values it pushed, as in plain Lua.
@@ -41,9 +41,9 @@ T value_or_raise(lua_State* L, Result<T> r) {
   if constexpr (!std::is_void_v<T>) return std::move(r).value();
 }
 
-// Runs `fn(L)` so that a Lua error (no memory, a failing metamethod) becomes a Result instead of a panic. For code that
-// touches a Lua state outside of any Lua call. What fn leaves on its stack is dropped. Under a memory limit it may use
-// a reserve, so that an error about memory can still be told.
+// Runs `fn(L)` so that a Lua error (out of memory, a failing metamethod) becomes a Result instead of a panic. For code
+// that uses a Lua state outside of any Lua call. Values that fn leaves on the stack are dropped. Under a memory limit
+// it may use a reserve, so that a memory error can still be reported.
 template <class F>
 Result<> protect(lua_State* L, F&& fn) {
   State::Reserve reserve(L);

@@ -56,7 +56,7 @@ struct Proto {
   std::vector<std::uint16_t> upvalues;
 };
 
-// `stack` holds the prototypes that no outer one has claimed yet.
+// `stack` holds the prototypes that do not belong to an outer one yet.
 bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std::size_t>& stack) {
   auto* begin = reinterpret_cast<const unsigned char*>(bytes.data());
   Reader r{begin, begin + bytes.size()};

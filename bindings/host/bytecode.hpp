@@ -1,6 +1,6 @@
 // Reads LuaJIT's dumped bytecode (lj_bcdump.h, format 2) as far as shipping and compiled functions need: which upvalues
-// a function assigns, itself or through its inner functions, which globals, and where its prototype lies in a chunk.
-// Dumps are never hashed across processes: their bytes differ (measured).
+// a function assigns, itself or in inner functions, which globals it uses, and the position of each prototype in the
+// dump. Dumps are never hashed across processes: their bytes differ (measured).
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct Prototype {
   std::uint32_t first_line = 0;            // 0: without debug information
 };
 
-// The bytes that lua_dump gives for the Lua function at `index`, with debug information.
+// The output of lua_dump for the Lua function at `index`, with debug information.
 std::string dump_function(lua_State* L, int index);
-// All prototypes, inner ones before outer ones: the last is the function itself. internal: another format.
+// All prototypes, inner ones before outer ones: the last is the function itself. internal: unknown format.
 Result<std::vector<Prototype>> read_prototypes(std::string_view dump);
 
 }  // namespace rille::host

@@ -57,7 +57,7 @@ class CapturedWalk {
  public:
   explicit CapturedWalk(lua_State* L) : L_(L) {}
 
-  // Calls emit(name, is_table, hash) for every variable the function at `index` reaches.
+  // Calls emit(name, is_table, hash) for every variable that the function at `index` reaches.
   template <class Emit>
   void function(int index, int depth, const Emit& emit) {
     if (depth > depth_max || !functions_.insert(lua_topointer(L_, index)).second) return;
@@ -81,7 +81,7 @@ class CapturedWalk {
  private:
   std::uint64_t shallow(int index) { return shallow_hash(L_, index); }
 
-  // Rille's own tables, its libraries and modules; listed when the first table is met, since most bodies capture none.
+  // Rille's own tables, libraries and modules; collected at the first table, since most bodies capture none.
   bool ours(const void* table) {
     if (ours_.empty()) {
       luaL_checkstack(L_, 6, "step");
@@ -110,7 +110,8 @@ class CapturedWalk {
     }
   }
 
-  // Order does not matter: the sum over all tables reached of a shallow hash each, in which tables stand as themselves.
+  // Independent of order: the sum of shallow hashes over all tables reached; inside a hash, a nested table counts by
+  // identity.
   std::uint64_t deep_hash(int index) {
     std::set<const void*> seen;
     std::uint64_t total = shallow(index);
@@ -118,7 +119,7 @@ class CapturedWalk {
     return whole ? total : shallow(index);
   }
 
-  // False when there is more than the limit allows to look at.
+  // False when the limit is exceeded.
   bool add_contents(int t, int depth, std::set<const void*>& seen, std::uint64_t& total) {
     if (lua_type(L_, t) != LUA_TTABLE || depth > depth_max) return true;
     const void* p = lua_topointer(L_, t);
@@ -145,7 +146,7 @@ class CapturedWalk {
   std::size_t entries_ = 0;
 };
 
-// False when the function captures anything else, or more. A variable that became a table hashes otherwise, too.
+// False when the function captures anything else, or too many. A variable that became a table changes its hash.
 bool Captured::note_scalars(lua_State* L, int function) {
   if (lua_iscfunction(L, function)) return false;
   count_ = 0;
@@ -189,7 +190,7 @@ std::string Captured::difference(const Captured& before) const {
   for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
     const Variable &a = then[i], &b = now[i];
     if (a.hash == b.hash && a.name == b.name) continue;
-    // After the first function that was replaced, the walk goes other ways.
+    // After the first replaced function the two walks diverge.
     if (a.name != b.name) break;
     if (!out.empty()) out += " and ";
     out += fmt::format("{}'{}'", a.table && b.table ? "the table " : "", a.name);

@@ -1,8 +1,8 @@
-// What a function can reach from outside of itself: its upvalues, those of the helper functions among them, and the
-// contents of the tables in them. Compared before and after a step's body. Scalars compare by value, functions and
-// objects by identity, tables by contents (any order). Rille's own tables and functions are passed over; at most
-// 100,000 table entries are looked at, what lies beyond is not compared.
-// Most bodies capture a few scalars: those are noted without a walk, and without memory.
+// A snapshot of what a function can reach: its upvalues, the upvalues of its helper functions, and the contents of
+// tables in them. Compared before and after a step's body. Scalars compare by value, functions and objects by identity,
+// tables by contents (in any order). Rille's own tables and functions are skipped. At most 100,000 table entries are
+// read; the rest is not compared. Most bodies capture a few scalars only: those are recorded without a walk and without
+// allocation.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace rille::host {
 class Captured {
  public:
   static Captured of(lua_State* L, int function);
-  // What differs from `before`: "'n'", "the table 'list'"; several are joined. "" when nothing does.
-  // The function that `before` was made of must be alive.
+  // Names what differs from `before`: "'n'", "the table 'list'"; several are joined by "and". "" when nothing does. The
+  // function of `before` must still be alive.
   std::string difference(const Captured& before) const;
 
  private:
   struct Scalar {
-    const char* name;  // the function's own
+    const char* name;  // points into the function
     std::uint64_t hash;
   };
   struct Variable {
@@ -34,9 +34,9 @@ class Captured {
   bool note_scalars(lua_State* L, int function);
   std::vector<Variable> listed() const;
 
-  int count_ = 0;  // of scalars_; -1: there are others, and variables_ has all
+  int count_ = 0;  // number of scalars_; -1: variables_ holds everything
   Scalar scalars_[scalars_max];
-  std::vector<Variable> variables_;  // in a fixed order of walking
+  std::vector<Variable> variables_;  // in the deterministic order of the walk
 };
 
 }  // namespace rille::host

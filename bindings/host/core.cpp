@@ -1,4 +1,4 @@
-// The primitives that Rille's Lua is built on, and the opening of a state.
+// The primitives of Rille's Lua code, and the opening of a state.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -29,7 +29,7 @@ int core_describe(lua_State* L) {
   return 1;
 }
 
-// Coroutines inside one another, and functions that string.gsub calls, nest on C's stack, which LuaJIT does not watch.
+// Nested coroutines and functions called by string.gsub use the C stack, which LuaJIT does not check.
 bool is_stack_low() {
   thread_local const char* const low = [] {
     pthread_attr_t attributes;
@@ -131,7 +131,7 @@ int core_traceback(lua_State* L) {
   return 1;
 }
 
-// The fiber's table, made on first use.
+// Pushes the fiber's table, created on first use.
 void push_fiber_data(lua_State* L, FiberId id) {
   get_registry(L, &key_data);
   lua_rawgeti(L, -1, static_cast<int>(id));
@@ -144,7 +144,7 @@ void push_fiber_data(lua_State* L, FiberId id) {
   lua_remove(L, -2);
 }
 
-// The handler of scopes and steps: notes where the error came from, while the stack still stands.
+// The error handler of scopes and steps: records the traceback while the stack still exists.
 int core_trace(lua_State* L) {
   lua_settop(L, 1);
   if (is_error(L, 1)) {
@@ -156,7 +156,7 @@ int core_trace(lua_State* L) {
   } else if (Fiber* f = LuaHost::of(L).current()) {
     push_fiber_data(L, f->id);
     lua_getfield(L, -1, "trace_error");
-    bool known = lua_rawequal(L, -1, 1) != 0;  // raised again by an inner scope
+    bool known = lua_rawequal(L, -1, 1) != 0;  // an inner scope raised it again
     lua_pop(L, 1);
     if (!known) {
       lua_pushvalue(L, 1);
@@ -229,7 +229,7 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// The source of a file that workflow code loads: pinned, so that a resume runs the same.
+// The source of a file that workflow code loads: pinned, so that a resumed run uses the same text.
 Result<int> core_read_source(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string path(check_text(L, 1, "path"));
@@ -242,7 +242,7 @@ Result<int> core_read_source(lua_State* L) {
   return 1;
 }
 
-// Pushes the loader function of a module, Rille's own or the script's.
+// Pushes the loader function of a module of Rille or of the script.
 Result<int> core_find_module(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string name(check_text(L, 1, "module"));
@@ -252,7 +252,7 @@ Result<int> core_find_module(lua_State* L) {
   }
   for (char c : name)
     if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-'))
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no name of a module", name),
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is not a module name", name),
                         "names are letters, digits, '_', '-', with dots between folders");
   RILLE_TRY(std::string source, host.module_source(name));
   std::string path = name;
@@ -271,7 +271,7 @@ int core_stdlib_names(lua_State* L) {
   int i = 0;
   for (std::string_view name : stdlib_names()) {
     if (name.starts_with("rille.")) name.remove_prefix(6);
-    if (name.find('.') != name.npos) continue;  // a part of another
+    if (name.find('.') != name.npos) continue;  // a part of another module
     push(L, name);
     lua_rawseti(L, -2, ++i);
   }

@@ -22,7 +22,7 @@ Error refused(std::string message, const std::string& mend) {
   return e;
 }
 
-// A bundle is made elsewhere: it is to be taken anew.
+// How to build the missing kernel images; a bundle must be made again elsewhere.
 std::string build_images(int capability) {
   const std::string command = fmt::format("`./bootstrap cuda{}`", capability ? fmt::format(" {}", capability) : "");
   if (bundle_folder().empty()) return command + " builds them";

@@ -1,4 +1,4 @@
-// What of this build's CUDA part others need to know. docs/design/cuda.md says what "can use" means.
+// Whether this build's CUDA part can use a GPU. docs/design/cuda.md defines "can use".
 #pragma once
 
 #include "runtime/workflow/lease/gpu_use.hpp"
@@ -6,8 +6,8 @@
 namespace rille::host {
 
 std::optional<Error> why_no_use_of_gpu(const lease::GpuAsked& asked);  // a lease::GpuUse
-// The build, and a hash of its CUDA part if it has one, for the sources do not tell its images: what `rille agent
-// install` prints.
+// The build id, and a hash of the CUDA part if there is one, since the sources do not determine its kernel images.
+// `rille agent install` prints it.
 std::string install_identity();
 
 }  // namespace rille::host

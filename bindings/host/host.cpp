@@ -14,10 +14,10 @@ namespace rille::host {
 
 namespace {
 
-// Instructions that a cancelled fiber may run before it is interrupted between suspension points: time for its own
-// cleanup, yet an end for a loop that swallows every error.
+// Instructions that a cancelled fiber may run before it is interrupted between suspension points: enough for its
+// cleanup, but an end for a loop that swallows every error.
 constexpr int grace_instructions = 2'000'000;
-// ..or waits that it may ask for: each can be dear, and whoever asks so often swallows the answer.
+// Waits that a cancelled fiber may attempt: each may be expensive, and more of them mean that it swallows the error.
 constexpr int refused_waits_max = 100;
 constexpr std::size_t source_bytes_max = 16 << 20;
 
@@ -39,7 +39,7 @@ Result<std::string> read_file(const std::string& path) {
   std::ostringstream text;
   text << in.rdbuf();
   if (text.str().size() > source_bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB: that is no script", path));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB, the limit for a script", path));
   return std::move(text).str();
 }
 
@@ -60,7 +60,7 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 LuaHost::~LuaHost() {
   watchdog_.reset();
   alarm_.reset();
-  if (self_) *self_ = nullptr;  // completions that come now find nothing
+  if (self_) *self_ = nullptr;  // late completions have no effect
   while (drivers_.after != &drivers_) {
     detail::Driver::Node* n = drivers_.after;
     n->unlink();
@@ -75,7 +75,7 @@ Fiber* LuaHost::find(FiberId id) {
 }
 
 void LuaHost::print(std::string_view text) {
-  if (!run_ || run_->replaying()) return;  // a resumed script shows only what is new
+  if (!run_ || run_->replaying()) return;  // a resumed script prints only what is new
   if (run_->hooks().print) run_->hooks().print(text);
 }
 
@@ -89,7 +89,7 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
     lua_pop(L, 1);
     e.code = "syntax";
     if (e.kind == ErrorKind::invalid && e.message.find("attempt to load") != std::string::npos)
-      e.hint = "only source text is loaded, no bytecode";
+      e.hint = "only source text can be loaded, not bytecode";
     return e;
   }
   get_registry(L, &key_env);
@@ -198,7 +198,7 @@ void LuaHost::resume(Fiber& f, int values) {
   current_ = outer;
 }
 
-// A fiber's result: the main fiber's is data for the journal; what a child returned stays in Lua, with its handle.
+// A fiber's result: the main fiber's becomes data for the journal; a child's stays in Lua, with its handle.
 void LuaHost::end_fiber(Fiber& f, int status) {
   FiberId id = f.id;
   lua_State* co = f.L;
@@ -254,7 +254,7 @@ void LuaHost::caught() {
   if (watchdog_) watchdog_->begin();
 }
 
-// As Completion::finish, without a callable and without a call: a boolean needs no memory.
+// As Completion::finish without a callable and a protected call: pushing a boolean needs no memory.
 void LuaHost::plain_done(FiberId id, const Error* failure) {
   Fiber* f = find(id);
   if (!f || !f->waiting || !f->plain.waits) return;
@@ -302,7 +302,7 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   Fiber* f = host.current_;
   const Error* why = f ? host.run_->cancelled(f->id) : nullptr;
   if (!why && f && host.run_->cancel_waits()) {
-    if (!std::exchange(host.grace_given_, true)) {  // it may be about to wait, which is where a cancel belongs
+    if (!std::exchange(host.grace_given_, true)) {  // it may be about to wait, the better point for the cancel
       lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
       return;
     }
@@ -316,7 +316,7 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   if (!why) {
     lua_sethook(L, nullptr, 0, 0);
-    // Who has asked for it since then has had his hook taken away.
+    // An interrupt requested in the meantime has lost its hook: set it again.
     const bool late = f && host.watchdog_ && host.watchdog_->overrun();
     const bool again = late || host.interrupt_.load() || host.look_.load();
     if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
@@ -324,8 +324,8 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
   lua_getinfo(L, "S", ar);
-  // What catches it must not be hit itself: scopes and steps, and the prompt's loop. Other modules are the script's
-  // helpers.
+  // Do not interrupt the code that catches the reason: scopes, steps and the REPL's loop. Other modules are helpers of
+  // the script.
   for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
     if (catcher == ar->source) return;
   raise(L, *why);

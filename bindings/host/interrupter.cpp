@@ -8,7 +8,7 @@ bool Interrupter::add(LuaHost* host) {
   for (auto& slot : slots_) {
     LuaHost* free = nullptr;
     if (!slot.compare_exchange_strong(free, host)) continue;
-    if (asked_.load()) host->arm_interrupt();  // who asked may have looked before it stood here
+    if (asked_.load()) host->arm_interrupt();  // arm() may have run before the host was in its slot
     return true;
   }
   return false;
@@ -19,7 +19,7 @@ void Interrupter::remove(LuaHost* host) {
     LuaHost* mine = host;
     slot.compare_exchange_strong(mine, nullptr);
   }
-  while (arming_.load() > 0) std::this_thread::yield();  // a few instructions of another thread
+  while (arming_.load() > 0) std::this_thread::yield();  // arm() takes a few instructions
 }
 
 void Interrupter::arm() noexcept {

@@ -1,5 +1,5 @@
-// Stops Lua code from any thread and from signal handlers, so only atomics here. A slot holds a host; whoever removes
-// one waits for those who are arming.
+// Stops Lua code from any thread and from signal handlers, so it uses atomics only. Each slot holds a host; remove
+// waits for threads inside arm.
 #pragma once
 
 #include <atomic>

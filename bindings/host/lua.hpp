@@ -1,6 +1,6 @@
-// The Lua C API and the small helpers that every binding uses: pushing, reading arguments, option tables.
-// The check_* functions raise a structured `invalid` error that names the argument; they do not return then. Lua errors
-// unwind C++ frames (measured: destructors run), so objects on the stack are safe.
+// The Lua C API and the helpers that every binding uses: pushing values, reading arguments, option tables. The check_*
+// functions raise a structured `invalid` error that names the argument. Lua errors unwind C++ frames (measured:
+// destructors run), so objects on the stack are safe.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ void set_field(lua_State* L, const char* key, const T& value) {  // of the table
 [[noreturn]] void raise(lua_State* L, Error error);
 [[noreturn]] void raise_invalid(lua_State* L, std::string message, std::string hint = {});
 
-// "table", "string", or for our objects their class: "Instance".
+// "table", "string", or the class of our objects: "Instance".
 std::string type_name(lua_State* L, int index);
-// What a wrong value is called in a message: `"abc"`, `12`, `nil`, `a table`.
+// The text for a wrong value in a message: `"abc"`, `12`, `nil`, `a table`.
 std::string describe(lua_State* L, int index);
 inline int absolute(lua_State* L, int index) {
   return index > 0 || index <= LUA_REGISTRYINDEX ? index : lua_gettop(L) + index + 1;
@@ -55,10 +55,9 @@ void check_function(lua_State* L, int index, const char* what);
 // "30s", "6h", or a number of seconds -> milliseconds.
 std::int64_t check_duration_ms(lua_State* L, int index, const char* what);
 
-// Every string key of the table at `index` must be one of `known`, else invalid with "did you mean". nil is no table
-// and fine.
+// Every string key of the table at `index` must be in `known`, else invalid with "did you mean". nil is accepted.
 void check_options(lua_State* L, int index, const char* verb, std::initializer_list<const char*> known);
-// Readers of one option; absent gives nullopt or the default. The value's type is checked.
+// Read one option; an absent option gives nullopt or the default. The value's type is checked.
 std::optional<std::string> option_text(lua_State* L, int index, const char* key);
 std::optional<double> option_number(lua_State* L, int index, const char* key);
 std::optional<std::int64_t> option_duration_ms(lua_State* L, int index, const char* key);

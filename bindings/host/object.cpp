@@ -33,8 +33,8 @@ ClassInfo* class_of(lua_State* L, int index) {
   return info;
 }
 
-// Upvalue 1: the methods; 2: the class. Methods first, then fields, then a helpful error. Of a class without fields
-// it is behind the table of methods, which answers faster, and finds only what is missing.
+// Upvalue 1: the methods; 2: the class. Looks for a method, then a field, else raises a helpful error. In a class
+// without fields it is only the __index of the methods table, which is faster, and sees only missing names.
 int index_object(lua_State* L) {
   lua_settop(L, 2);
   lua_pushvalue(L, 2);
@@ -85,7 +85,7 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   int mt = lua_gettop(L);
   void* memory = lua_newuserdata(L, sizeof(ClassInfo));
   auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.element, spec.encode, {}};
-  lua_newtable(L);  // the info's own metatable frees it
+  lua_newtable(L);  // its metatable frees it
   lua_pushcfunction(L, [](lua_State* l) -> int {
     static_cast<ClassInfo*>(lua_touserdata(l, 1))->~ClassInfo();
     return 0;

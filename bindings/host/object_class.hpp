@@ -1,4 +1,4 @@
-// What the codec asks about an object's class. Private to bindings/host.
+// The codec's access to an object's class. Private to bindings/host.
 #pragma once
 
 #include "bindings/host/lua.hpp"
@@ -7,6 +7,6 @@
 namespace rille::host {
 
 using ObjectEncoder = Result<Value> (*)(lua_State* L, int index);
-ObjectEncoder object_encoder(lua_State* L, int index);  // null: not ours, or it cannot travel
+ObjectEncoder object_encoder(lua_State* L, int index);  // null: not our object, or not serializable
 
 }  // namespace rille::host

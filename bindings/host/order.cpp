@@ -1,11 +1,11 @@
-// pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait, in Lua. Runs once
-// per state, before the prelude, which gives them to users.
+// In Lua: pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait. Runs once
+// per state, before the prelude, which exports them.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {
 
 const char* const order_source = R"lua(
-local core, behind = ...  -- behind: what scripts see of a module of ours -> the module
+local core, behind = ...  -- behind: the sealed table that scripts see -> our module
 local raw_next, raw_sort, type, rawget, setmetatable = next, table.sort, type, rawget, setmetatable
 local raise = core.raise
 
@@ -33,7 +33,7 @@ local function sorted_keys(t)
   end
   if others > 1 then
     raise("invalid",
-      "pairs over a table with several tables or functions as keys: they have no order that a resume would repeat",
+      "pairs over a table with several tables or functions as keys: they have no order that a resumed run would repeat",
       "use a list, or strings as keys")
   end
   if n > 1 then
@@ -77,8 +77,8 @@ local function pairs(t)
   end, t, nil
 end
 
--- next keeps one sorted list of keys per table that it has walked, so that `next(t) == nil` stays cheap: any key of the
--- list that is still there will do, as long as the choice depends on the program alone.
+-- next keeps one sorted list of keys per table that it has walked, so that `next(t) == nil` stays cheap: any remaining
+-- key of the list will do, as long as the choice depends on the program alone.
 local walks = setmetatable({}, { __mode = "k" })
 
 local function walk_from(t, walk, i)

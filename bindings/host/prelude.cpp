@@ -1,6 +1,6 @@
-// The environment of users' code, in Lua: coroutines that let awaits pass, own require, print and loaders, tostring
-// without addresses, gated io and os, strict globals; pairs, next and table.sort are order.cpp's. Runs once per state
-// with the primitives of core.cpp; gives the users' globals and the `rille` table.
+// The environment of user code, in Lua: coroutines that pass awaits on, require, print and loaders, tostring without
+// addresses, gated io and os, strict globals; pairs, next and table.sort come from order.cpp. Runs once per state with
+// the primitives of core.cpp; returns the user globals and the `rille` table.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {
@@ -13,7 +13,7 @@ local type, rawget, rawset, setmetatable, getmetatable, select, error = type, ra
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
   coroutine.status
 local raise, check_stack = core.raise, core.check_stack
-local behind = {}  -- what scripts see of a module of ours -> the module
+local behind = {}  -- the sealed table that scripts see -> our module
 local pairs, next, sort = order(core, behind)
 
 -- Await ---------------------------------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ local function shim(call, unpack_result)
   return function(...) return unpack_result(call(...)) end
 end
 
--- A coroutine of the script that awaits hands the sentinel up; what comes back goes down to it.
+-- A script's coroutine that awaits yields the sentinel up; the result is passed down to it.
 local function pass(co, ok, first, ...)
   if ok and first == AWAIT and type(first) == "userdata" then
     return pass(co, resume(co, yield(AWAIT)))
@@ -61,7 +61,7 @@ end
 
 local effects_allowed = core.effects_allowed
 
--- Addresses differ between a run and its resume.
+-- Hides addresses, which differ between a run and its resume.
 local function tostring(v)
   local kind = type(v)
   if kind == "string" then return v end
@@ -182,9 +182,9 @@ local store = {
 }
 
 local hidden = {
-  ffi = "it works on agents and in the REPL: require \"ffi\"",
+  ffi = "it is available on agents and in the REPL: require \"ffi\"",
   jit = "begin the script with the comment `-- rille: jit` to compile it",
-  package = "modules beside the script are found by require", getfenv = "", setfenv = "",
+  package = "require finds modules beside the script", getfenv = "", setfenv = "",
   module = "return a table from the module instead",
   newproxy = "", gcinfo = "use collectgarbage(\"count\")",
 }
@@ -201,7 +201,7 @@ setmetatable(store, {
   end,
 })
 
--- All writes pass here, since the table itself stays empty: a step body must not leave anything behind.
+-- All writes go through here, since the table itself stays empty: a step body must not set globals.
 local env = setmetatable({}, {
   __index = store,
   __newindex = function(_, key, value)
@@ -217,10 +217,10 @@ local env = setmetatable({}, {
 
 -- Loaders -------------------------------------------------------------------------------------------------------------
 
--- Modules of ours are seen through an empty table, so that every write, also of a key that is there, is refused.
+-- Scripts see our modules through an empty table, so that every write is refused, even to an existing key.
 local function sealed(name, module)
   local seen, how = {}, {}
-  for k, v in raw.next, getmetatable(module) or {} do how[k] = v end  -- some can be called
+  for k, v in raw.next, getmetatable(module) or {} do how[k] = v end  -- some modules are callable
   how.__index, how.__metatable = module, name
   how.__newindex = function(_, key)
     raise("state", raw.format("the module %s cannot be changed: '%s'", name, raw.tostring(key)),
@@ -239,7 +239,7 @@ for name, lib in raw.next, { string = strings, table = tables, math = maths, cor
   loaded[name] = lib
 end
 
--- A misspelt name in a module of ours says so, rather than being nil.
+-- A misspelt name in one of our modules raises instead of giving nil.
 local function strict(name, module)
   setmetatable(module, { __index = function(_, key)
     raise("invalid", raw.format("%s.%s does not exist", name, raw.tostring(key)),
@@ -254,7 +254,7 @@ local function require(name)
   local module = loaded[name]
   if module ~= nil then return module end
   if loading[name] then
-    raise("invalid", raw.format("the module '%s' requires itself", name), "break the circle of requires")
+    raise("invalid", raw.format("the module '%s' requires itself", name), "break the cycle of requires")
   end
   if name == "ffi" or name == "jit" or name == "string.buffer" then
     if not core.open_rules() then
@@ -263,7 +263,7 @@ local function require(name)
     loaded[name] = core.raw_require(name)
     return loaded[name]
   end
-  local code = core.find_module(name)  -- raises when there is none
+  local code = core.find_module(name)  -- raises if not found
   loading[name] = true
   local ok, result = pcall(code, name)
   loading[name] = nil
@@ -285,7 +285,7 @@ end
 
 local function load(chunk, name, mode, where)
   if mode ~= nil and mode ~= "t" and mode ~= "bt" then
-    raise("invalid", "load: only source text is loaded, no bytecode", "leave the mode out")
+    raise("invalid", "load: only source text can be loaded, not bytecode", "leave the mode out")
   end
   if type(chunk) == "function" then
     local parts = {}
@@ -342,7 +342,7 @@ words.null, core.words = core.null, words
 core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
 core.tostring, core.sort_strings, core.names_of = tostring, raw.sort, names_of
 
--- The body of a fiber where no flow verbs are: notes where an error came from while the stack still stands.
+-- Runs a fiber in states without flow verbs: records where an error came from while the stack still exists.
 local function fiber_body(fn, ...)
   return raise_or_return(xpcall(fn, core.trace, ...))
 end

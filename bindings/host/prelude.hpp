@@ -5,9 +5,9 @@
 
 namespace rille::host {
 
-extern const char* const order_source;  // (core, modules behind their seals) -> pairs, next, sort
-// (core, parents, await sentinel, order) -> env, rille, shim, body of a fiber
+extern const char* const order_source;  // (core, sealed table -> our module) -> pairs, next, sort
+// (core, parents, await sentinel, order) -> env, rille, shim, fiber body
 extern const char* const prelude_source;
-void push_core(lua_State* L);  // the table of primitives, new
+void push_core(lua_State* L);  // pushes a new table of primitives
 
 }  // namespace rille::host

@@ -1,5 +1,4 @@
-// A Lua script as the Program of a run that another script started (engine::Run::child). Each has a Lua state of its
-// own.
+// A Lua script as the Program of a child run (engine::Run::child), with its own Lua state.
 #pragma once
 
 #include "bindings/host/host.hpp"
@@ -7,13 +6,13 @@
 
 namespace rille::host {
 
-// `options` are those of the parent's host; the folder for `require` becomes the script's. quota: `interrupter` has no
-// slot left. Both outlive the program.
+// `options` come from the parent's host; `require` uses the script's folder. quota: `interrupter` has no free slot.
+// interrupter and run outlive the program.
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
                                                       engine::Run& run, const std::string& script);
 
-// When a person interrupts and it is the child that computes, the parent cannot come to its turn and pass the cancel
-// on; so the child is told here.
+// Returns an interrupt handler that also cancels a child: while the child computes, the parent cannot pass the cancel
+// on.
 std::function<void()> interrupt_child(std::function<void()> interrupt, engine::Run& parent, engine::Run& child);
 
 }  // namespace rille::host

@@ -13,7 +13,7 @@ namespace rille::host {
 
 namespace {
 
-// Of place i (from 0) in `seen`: the function or the globals' table, the global's name, the value.
+// Fields of place i (from 0) in `seen`: the function or table of globals, the global's name, the value.
 int holder_at(std::size_t i) { return static_cast<int>(3 * i + 1); }
 int name_at(std::size_t i) { return static_cast<int>(3 * i + 2); }
 int value_at(std::size_t i) { return static_cast<int>(3 * i + 3); }
@@ -25,7 +25,7 @@ bool is_same(lua_State* L, int a, int b) {
   return x != x && y != y;
 }
 
-// Pushes the value that place i has now.
+// Pushes the current value of place i.
 void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int seen) {
   lua_rawgeti(L, seen, holder_at(i));
   if (place.upvalue != 0) {
@@ -37,7 +37,7 @@ void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int se
   lua_remove(L, -2);
 }
 
-// A number for each object, the same as long as it lives.
+// A number per object, constant for the object's life.
 int number_of(lua_State* L, int value, int seen) {
   lua_getfield(L, seen, "ids");
   const int ids = lua_gettop(L);
@@ -81,11 +81,11 @@ bool is_script_function(lua_State* L, int index) {
 
 }  // namespace
 
-// Walks the functions, then leaves out what one of them assigns.
+// Walks the functions, then drops the variables that one of them assigns.
 void Reads::find(lua_State* L, int function, int seen) {
   struct Found {
     Place place;
-    const void* cell;  // the upvalue's; null: a global
+    const void* cell;  // of the upvalue; null: a global
   };
   std::vector<Found> found;
   std::set<const void*> entered, cells, assigned;
@@ -133,7 +133,7 @@ void Reads::find(lua_State* L, int function, int seen) {
     }
   };
   enter(enter, function, 0);
-  for (std::size_t i = 0; i < places_.size(); ++i) {  // those of the look before
+  for (std::size_t i = 0; i < places_.size(); ++i) {  // places of the last walk
     for (const int at : {holder_at(i), name_at(i), value_at(i)}) {
       lua_pushnil(L);
       lua_rawseti(L, seen, at);

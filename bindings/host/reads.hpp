@@ -1,7 +1,8 @@
-// What a function reads from outside of itself: its upvalues, those of the Lua functions among them, and the globals
-// that any of these name. Looked at again and again, for a compiled function's key: plain values count as themselves,
-// all else by identity. What one of these functions assigns itself is left out, as is what lies in tables, and Rille's
-// own functions are not entered. A look at n places costs n reads and no memory where nothing has changed.
+// Tracks what a function reads from outside: its upvalues, the upvalues of Lua functions among them, and the globals
+// that any of these use. Checked before each call of a compiled function, as part of its key. Plain values count by
+// value, all others by identity. Variables that one of these functions assigns are left out, as are table contents;
+// Rille's own functions are not entered. A check of n variables costs n reads and allocates nothing if nothing has
+// changed.
 #pragma once
 
 #include <string>
@@ -17,11 +18,11 @@ class Reads {
     std::string name;       // "scale"
     std::string value;      // "2", "\"text\"", "nil", "table #3"
     int upvalue = 0;        // 0: a global
-    bool function = false;  // its value is one: what it reads is among the places
+    bool function = false;  // the value is a function, whose own reads are listed too
   };
 
-  // True at the first look, and where a place has another value than at the look before. `seen` is the index of a table
-  // of this object's own, in which holders and values are kept; its field `ids` has weak keys.
+  // True at the first call, and when a value has changed since the last call. `seen` is the index of a table owned by
+  // this object, which keeps holders and values; its field `ids` has weak keys.
   bool look(lua_State* L, int function, int seen);
   const std::vector<Place>& places() const { return places_; }
 

@@ -15,8 +15,8 @@ namespace rille::host {
 
 namespace {
 
-// A program that exports another Lua's symbols silently takes over the calls of a shared library (measured). All
-// symbols must then come from one object.
+// A program that exports another Lua's symbols silently takes over the calls of a shared library (measured), so check
+// that all symbols come from one object.
 Result<> refuse_foreign_lua() {
   Dl_info a{}, b{};
   bool known =
@@ -55,7 +55,7 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
       return nullptr;
     }
     if (after > self->limit_ / 4 && !self->pressed_ && self->L_) {
-      // Begin each collection as soon as the last has ended, and outrun the allocation. These calls only set numbers.
+      // Start each collection when the last has ended, and outpace the allocation. These calls only set numbers.
       self->pressed_ = true;
       lua_gc(self->L_, LUA_GCSETPAUSE, 100);
       lua_gc(self->L_, LUA_GCSETSTEPMUL, 400);
@@ -84,9 +84,9 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
   state->L_ = lua_newstate(&State::allocate, state.get());
   if (!state->L_)
     return make_error(ErrorKind::config,
-                      "LuaJIT refused an allocator of its own: it is not a GC64 build, or there is no memory",
+                      "LuaJIT refused a custom allocator: it is not a GC64 build, or memory is exhausted",
                       "use a LuaJIT 2.1 built with GC64 (the default on 64-bit systems)");
-  // An error outside every protected call would end the process in LuaJIT's own handler.
+  // By default an error outside of a protected call would end the process.
   lua_atpanic(state->L_, [](lua_State*) -> int { throw std::bad_alloc(); });
   double version = 0;
   if (lua_cpcall(state->L_, read_version, &version) != 0)

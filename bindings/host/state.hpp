@@ -1,6 +1,6 @@
-// State: one lua_State with its own allocator and memory cap. Several live in one process; each belongs to one thread
-// at a time. Creating one fails with `config` when the LuaJIT found at run time is not the one compiled against, is not
-// a GC64 build, or when another Lua in the process has taken over its symbols.
+// State: one lua_State with its own allocator and memory limit. A process may have several; each belongs to one thread
+// at a time. create fails with `config` when the LuaJIT found at run time is not the one compiled against, is not a
+// GC64 build, or when another Lua in the process has taken over its symbols.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace rille::host {
 
-// What a program allows its scripts that has no reason to say otherwise: half of the memory of this machine, or of the
-// address space that the process may have (ulimit -v); RILLE_LUA_MEMORY ("8GB") instead, if it is set.
+// The default limit for scripts: half of this machine's memory or of the process's address space (ulimit -v), or
+// RILLE_LUA_MEMORY ("8GB") if it is set.
 std::size_t default_memory_limit();
 
 class State {
  public:
-  // memory_limit_bytes 0: none. With a limit, allocation beyond it raises "not enough memory" in Lua; the collector
-  // works harder from a quarter of the limit on, so that garbage does not count against it for long.
+  // memory_limit_bytes 0: none. Allocation beyond the limit raises "not enough memory" in Lua. From a quarter of the
+  // limit on the collector works harder, so that garbage is freed before it reaches the limit.
   static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes);
   ~State();
   State(const State&) = delete;
@@ -32,13 +32,13 @@ class State {
   void* owner = nullptr;           // the LuaHost
   std::uint64_t objects_made = 0;  // the last creation number (object.hpp)
 
-  static State& of(lua_State* L) {  // any coroutine of the state
+  static State& of(lua_State* L) {  // of any coroutine of the state
     void* ud = nullptr;
     lua_getallocf(L, &ud);
     return *static_cast<State*>(ud);
   }
 
-  // While it lives, the limit is a megabyte higher: for the host's own work after the script has used up its share.
+  // Raises the limit by 1 MiB while it lives: for the host's own work after the script has reached the limit.
   class Reserve {
    public:
     explicit Reserve(lua_State* L) : state_(of(L)) { state_.reserve_ += 1 << 20; }

@@ -16,7 +16,7 @@ struct StdlibModule {
 };
 
 std::span<const StdlibModule> stdlib_modules();                          // sorted by name
-std::optional<std::string_view> stdlib_source(std::string_view module);  // nothing: there is no such module
+std::optional<std::string_view> stdlib_source(std::string_view module);  // empty: no such module
 std::vector<std::string_view> stdlib_names();                            // sorted
 
 }  // namespace rille::host
