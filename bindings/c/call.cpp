@@ -7,7 +7,7 @@
 namespace rille::capi {
 
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
-  // Also when this coroutine is destroyed where it waits.
+  // Runs even if this coroutine is destroyed while it waits.
   struct Abandon {
     CallState& call;
     ~Abandon() { call.abandoned = true; }
@@ -40,7 +40,7 @@ const Value& argument(const rille_call& call, std::size_t index) {
   return index < call.state->arguments.size() ? call.state->arguments[index] : none;
 }
 
-// Hands the result over to the loop, if that is still there, and frees the completion.
+// Passes the result to the loop, if it still exists, and frees the completion.
 void complete(rille_completion* completion, Result<Value> result) noexcept {
   std::unique_ptr<rille_completion> owned(completion);
   std::shared_ptr<Gate> gate = owned->state->gate;
@@ -49,7 +49,7 @@ void complete(rille_completion* completion, Result<Value> result) noexcept {
   try {
     gate->loop->post_from_thread([state = owned->state, result = std::move(result)] { state->future.set(result); });
   } catch (const std::bad_alloc&) {
-    // Nothing can be said without memory: the call goes on waiting, and can still be cancelled.
+    // Out of memory: the result cannot be delivered, so the call stays suspended and can still be cancelled.
   }
 }
 
@@ -88,7 +88,7 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
       size = made.size();
     }
   } catch (const std::bad_alloc&) {
-    call->finish(take(give_exception(std::bad_alloc())));  // the script sees it, whatever the function returns
+    call->finish(take(give_exception(std::bad_alloc())));  // reported to the script, whatever the function returns
   }
   if (length) *length = size;
   return text;

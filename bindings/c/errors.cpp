@@ -1,4 +1,4 @@
-// rille_error: an Error that the host program owns.
+// rille_error: an Error owned by the host program.
 #include <cstdlib>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace rille::capi {
 
 namespace {
-// Given when there is no memory for another. Never freed, never written.
+// Returned when memory is exhausted. Never freed or written.
 rille_error* reserve() {
   static rille_error* error = [] {
     auto* e = new rille_error;
@@ -36,7 +36,7 @@ rille_error* give_exception(const std::exception& e) noexcept {
 }
 
 Error take(rille_error* error) noexcept {
-  if (!error) return make_error(ErrorKind::cancelled, "the host program gave the call up");
+  if (!error) return make_error(ErrorKind::cancelled, "the host program abandoned the call");
   if (error == reserve()) return error->error;
   Error out = std::move(error->error);
   delete error;
@@ -100,7 +100,7 @@ const char* rille_error_field(const rille_error* e, const char* name) {
   return nullptr;
 }
 
-// Errors are handed out as const, but what these two make is made once and kept with them.
+// Errors are handed out as const; these two results are created once and cached in the error.
 const rille_error* rille_error_cause(const rille_error* e) {
   if (!e->error.cause) return nullptr;
   auto* kept = const_cast<rille_error*>(e);

@@ -1,5 +1,5 @@
-// What the files of the C API share: the handles behind rille.h, the checks at its edge, and the way out for errors.
-// Everything here belongs to the runtime's thread but Gate and what errors.cpp holds.
+// Shared by the files of the C API: the handles behind rille.h, the checks of arguments and threads, and the conversion
+// of errors. All of it belongs to the runtime's thread, except Gate and the error functions.
 #pragma once
 
 #include <unistd.h>
@@ -22,20 +22,20 @@
 
 struct rille_error {
   rille::Error error;
-  std::string json;                    // made by rille_error_to_json
-  std::unique_ptr<rille_error> cause;  // made by rille_error_cause
+  std::string json;                    // cache of rille_error_to_json
+  std::unique_ptr<rille_error> cause;  // cache of rille_error_cause
 };
 
 namespace rille::capi {
 
 rille_error* give(Error error) noexcept;  // owned by the host program
-Error take(rille_error* error) noexcept;  // frees it; null: `cancelled`
+Error take(rille_error* error) noexcept;  // frees it; null gives `cancelled`
 std::unique_ptr<rille_error> hold(Error error);
-char* give_text(const std::string& text);  // for rille_free
+char* give_text(const std::string& text);  // free with rille_free
 
 rille_error* give_exception(const std::exception& e) noexcept;
 
-// The edge: values out, no exception past it.
+// Runs `body` and converts its error or exception to a rille_error.
 template <class F>
 rille_error* guarded(F&& body) noexcept {
   try {
@@ -44,7 +44,7 @@ rille_error* guarded(F&& body) noexcept {
   } catch (const std::exception& e) { return give_exception(e); }
 }
 
-// A struct of options as the host program knew it, the rest as our defaults.
+// Copies the options that the host program's header knows; the rest are our defaults.
 template <class T>
 T read_options(const T* given, void (*init)(T*, std::size_t)) {
   T options;
@@ -53,10 +53,10 @@ T read_options(const T* given, void (*init)(T*, std::size_t)) {
   return options;
 }
 
-// What completions, which outlive the runtime, reach it by.
+// How completions, which may outlive the runtime, reach its loop.
 struct Gate {
   std::mutex mutex;
-  Loop* loop = nullptr;  // null: the runtime is gone
+  Loop* loop = nullptr;  // null: the runtime was destroyed
 };
 
 struct HostFunction {
@@ -67,7 +67,7 @@ struct HostFunction {
 };
 using Modules = std::map<std::string, std::map<std::string, HostFunction>>;
 
-// Makes the runtime's modules ready for `require` in this host. They must outlive it.
+// Makes the runtime's modules available to `require` in this host. They must outlive it.
 Result<> install_modules(host::LuaHost& host, rille_runtime* runtime);
 
 }  // namespace rille::capi
@@ -82,19 +82,19 @@ struct rille_runtime {
   void* log_payload = nullptr;
   bool full_tracebacks = false;
   int runs_max = 0;
-  int pending = 0;  // signals and releases under way
+  int pending = 0;  // active signals and releases
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
   std::unique_ptr<rille::host::Interrupter> interrupter;
   uv_async_t* wake = nullptr;  // for interrupts: closed, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
-  std::vector<std::shared_ptr<rille_run>> runs;  // those with a handle, and those under way
+  std::vector<std::shared_ptr<rille_run>> runs;  // runs with a handle, and active runs
 
   void take_interrupt();
   int running() const;
   void forget(rille_run* run);
-  void abandon();  // suspends what is under way, where it stands
+  void abandon();  // suspends active runs at their current state
   void say(rille_log_level level, const std::string& line) const {
     if (log) log(level, line.data(), line.size(), log_payload);
   }
@@ -106,7 +106,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   bool resumed = false, started = false, settled = false, freed = false;
   std::string id, script, name, source, directory;
   rille::Value args;
-  rille_run_options options{};  // its texts are not kept
+  rille_run_options options{};  // its texts are not owned
   std::unique_ptr<rille::engine::Run> run;
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
@@ -119,19 +119,19 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
 
   void cancel(rille::Error reason);
   void finish(rille::Result<rille::Value> outcome);
-  void settle();  // after the last of its frames: frees the script, tells the host program
+  void settle();  // after its last stack frame: frees the script, notifies the host program
   void close();   // host, then run
 };
 
 namespace rille::capi {
 
-// Who may call: the owner's thread, in the process that made the runtime, and outside of callbacks for what turns
-// the loop.
+// Requires the owner's thread in the process that created the runtime; functions that turn the loop must not be called
+// from callbacks.
 enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);
 
-// While the loop turns.
+// Marks the loop as turning while it lives.
 class Turning {
  public:
   explicit Turning(rille_runtime& runtime) : runtime_(runtime) { runtime_.turning = true; }

@@ -1,5 +1,5 @@
-// Host functions: modules that scripts require, made of functions of the host program. How a call runs follows from its
-// effect: a RILLE_STEP goes through Run::recorded, unless it is called inside a step, which is recorded as a whole.
+// Host functions: modules for scripts, made of functions of the host program. The effect decides how a call runs: a
+// RILLE_STEP goes through Run::recorded, unless it is called inside a step, which is recorded as a whole.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -87,7 +87,7 @@ bool is_name(const char* text) {
 
 Result<> check_module(const rille_runtime& rt, const char* name) {
   if (!is_name(name))
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no name for a module", name ? name : "NULL"),
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not a module name", name ? name : "NULL"),
                       "use letters, digits and _");
   std::string_view word(name);
   if (word == "rille" || stdlib_source(name))
@@ -106,7 +106,7 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
   std::memcpy(&spec, &given, std::min(given.struct_size, sizeof spec));
   if (!is_name(spec.name))
     return make_error(ErrorKind::invalid,
-                      fmt::format("{}: '{}' is no name for a function", module, spec.name ? spec.name : "NULL"),
+                      fmt::format("{}: '{}' is not a function name", module, spec.name ? spec.name : "NULL"),
                       "use letters, digits and _");
   if (!spec.function)
     return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
@@ -150,7 +150,7 @@ rille_error* rille_register_module(rille_runtime* rt, const char* name, const ri
     RILLE_CHECK(check_module(*rt, name));
     if (!functions || count == 0)
       return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
-    // The stride is the host program's: its header may be an older one.
+    // The host program's header may be older, so use its struct size as the stride.
     std::size_t stride = functions->struct_size;
     if (stride < offsetof(rille_function_spec, payload))
       return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));

@@ -7,15 +7,15 @@
       last.
    3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at
       the end.
-   4. Texts are UTF-8. Those that come with a length need not end in a zero; those given out end in one as well.
+   4. Texts are UTF-8. A text passed with a length need not end in a zero; a text given out always does.
       Structured data is JSON; docs/manual/embedding.md says how NaN, binary strings and number keys are written.
    5. Threads. A runtime and what was made from it belong to the thread that created it, until rille_adopt. Marked [T]:
       any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
       in a child made by fork. Callbacks run on the runtime's thread, inside rille_turn, rille_run_wait or
       rille_shutdown; they may call anything but those three and rille_destroy. They must not longjmp out or throw.
-   6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler, but with the
-      first kernel on the CPU (docs/manual/kernels.md). Several runtimes may live in one process. The host neither
-      ignores SIGCHLD nor waits for children that it has not started. */
+   6. The library has no global state, raises no SIGPIPE, and never exits. It installs no signal handler, except with
+      the first kernel on the CPU (docs/manual/kernels.md). Several runtimes may live in one process. The host must not
+      ignore SIGCHLD, nor wait for children that it has not started. */
 /* clang-format off */
 #ifndef RILLE_H
 #define RILLE_H
@@ -53,7 +53,7 @@ typedef enum rille_kind {
   RILLE_BUDGET, RILLE_STATE, RILLE_IO, RILLE_INTEGRITY, RILLE_DEVICE, RILLE_MEMORY, RILLE_DIVERGENCE, RILLE_INTERNAL
 } rille_kind;
 
-/* Never NULL: without memory the library gives one that it has in reserve. message, hint: NULL for "". */
+/* Never NULL: when memory is exhausted the library gives a reserved one. message, hint: NULL for "". */
 RILLE_API rille_error *rille_error_create(rille_kind kind, const char *message, const char *hint); /* owned */
 RILLE_API rille_kind rille_error_kind(const rille_error *error);
 RILLE_API const char *rille_error_kind_name(const rille_error *error); /* "invalid"; borrowed, for ever */
@@ -62,7 +62,7 @@ RILLE_API const char *rille_error_hint(const rille_error *error);      /* what t
 RILLE_API const char *rille_error_code(const rille_error *error);      /* the peer's or Rille's code, or ""; borrowed */
 RILLE_API const char *rille_error_traceback(const rille_error *error); /* the script's frames, or ""; borrowed */
 RILLE_API int rille_error_retryable(const rille_error *error);
-RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: nobody said */
+RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: not known */
 RILLE_API int rille_error_http_status(const rille_error *error);        /* 0: none */
 /* Any text field by its name: message hint code traceback provider operation request_id resource. NULL for another. */
 RILLE_API const char *rille_error_field(const rille_error *error, const char *name);
@@ -86,35 +86,35 @@ typedef struct rille_options {
   const char *home;      /* journal, runs, cache. NULL: as the command: $RILLE_HOME, $XDG_STATE_HOME/rille,
                             ~/.local/state/rille */
   const char *self_exe;  /* the `rille` command, which agents on this machine run. NULL: `rille` in $PATH */
-  rille_log_function log; /* what no run's event callback takes; NULL: dropped */
+  rille_log_function log; /* log lines outside of runs with an event callback; NULL: dropped */
   void *log_payload;
-  int full_tracebacks;   /* show Rille's own frames, too */
-  int runs_max;          /* runs under way at a time; a start beyond it fails with `state` */
+  int full_tracebacks;   /* also show Rille's own frames */
+  int runs_max;          /* active runs at a time; a start beyond it fails with `state` */
 } rille_options;
 
 RILLE_API void rille_options_init(rille_options *options, size_t struct_size); /* [T] */
 /* options: NULL for the defaults. The calling thread owns the runtime. io, config: the home cannot be used. */
 RILLE_API rille_error *rille_create(const rille_options *options, rille_runtime **runtime);
-/* Makes the calling thread the runtime's. The old one must be outside of every call. [T] */
+/* Makes the calling thread the owner. The old owner must be outside of every call. [T] */
 RILLE_API rille_error *rille_adopt(rille_runtime *runtime);
-/* Cancels every run, lets scripts clean up and releases what runs hold, for at most deadline_ms; blocks. What is not
-   over then is suspended (rille_run_resume goes on with it) and named in the `timeout` error.
+/* Cancels every run, lets scripts clean up and releases what runs hold, for at most deadline_ms; blocks. Runs not
+   finished by then are suspended (rille_run_resume continues them) and named in the `timeout` error.
    No run starts afterwards. */
 RILLE_API rille_error *rille_shutdown(rille_runtime *runtime, int64_t deadline_ms);
-/* Frees the runtime; its rille_run handles are void then. Runs still under way are suspended where they are: their
-   leases stay in the journal, for rille_run_resume, `rille gc` or their time to live. NULL is fine.
+/* Frees the runtime; its rille_run handles become invalid. Active runs are suspended: their
+   leases stay in the journal for rille_run_resume, `rille gc` or the end of their ttl. NULL is fine.
    Completions stay valid. */
 RILLE_API void rille_destroy(rille_runtime *runtime);
 
-/* ---- driving the loop: wait until the descriptor is readable or the timeout is over, then turn. Or rille_run_wait. */
+/* ---- driving the loop: wait until the descriptor is readable or the timeout passes, then turn. Or rille_run_wait. */
 
 RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* borrowed; never read from it */
 RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: turn at once; -1: the descriptor only */
-/* Does what is ready, for about budget_ms at most, and never blocks. busy (may be NULL): 1 while a run is under way. */
+/* Runs what is ready, for about budget_ms at most, and never blocks. busy (may be NULL): 1 while a run is active. */
 RILLE_API rille_error *rille_turn(rille_runtime *runtime, int budget_ms, int *busy);
 /* [T] Calls function(payload) on the runtime's thread, in the next turn. Dropped if the runtime is destroyed before. */
 RILLE_API rille_error *rille_post(rille_runtime *runtime, rille_post_function function, void *payload);
-/* [T][S] Cancels every run of this runtime, also one in an endless loop. They clean up and end as `cancelled`. */
+/* [T][S] Cancels every run of this runtime, even one in an endless loop. They clean up and end as `cancelled`. */
 RILLE_API void rille_interrupt(rille_runtime *runtime);
 
 /* ---- runs */
@@ -126,7 +126,7 @@ typedef enum rille_rules {
 
 typedef enum rille_state {
   RILLE_RUN_NEW, RILLE_RUN_RUNNING, RILLE_RUN_DONE, RILLE_RUN_FAILED, RILLE_RUN_CANCELLED,
-  RILLE_RUN_SUSPENDED /* by rille_shutdown: rille_run_resume goes on with it */
+  RILLE_RUN_SUSPENDED /* by rille_shutdown: rille_run_resume continues it */
 } rille_state;
 
 typedef struct rille_run_options {
@@ -147,60 +147,60 @@ typedef struct rille_run_options {
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */
-/* Prepares a run: compiles the text. invalid: a syntax error, with its place. name stands in tracebacks and in lists.
+/* Prepares a run: compiles the text. invalid: a syntax error, with its place. name appears in tracebacks and lists.
    options: NULL for the defaults. The run is owned: rille_run_free. */
 RILLE_API rille_error *rille_run_from_source(rille_runtime *runtime, const char *name, const char *source,
                                              size_t length,
                                              const rille_run_options *options, rille_run **run);
 RILLE_API rille_error *rille_run_from_file(rille_runtime *runtime, const char *path, const rille_run_options *options,
                                            rille_run **run);
-/* Prepares the continuation of a run of this home, with the script that it began with: finished steps do not run again.
-   id: may be shortened to a unique beginning, or be "last". state: it has ended, or another process runs it. */
+/* Prepares the continuation of a run of this home, with its original script: finished steps do not run again.
+   id: may be shortened to a unique prefix, or be "last". state: it has ended, or another process runs it. */
 RILLE_API rille_error *rille_run_resume(rille_runtime *runtime, const char *id, const rille_run_options *options,
                                         rille_run **run);
-/* Starts what was prepared, once; it goes on in the following turns. Every failure from here on is the run's error. */
+/* Starts a prepared run, once; it runs in the following turns. Every failure from here on is the run's error. */
 RILLE_API rille_error *rille_run_start(rille_run *run);
-/* Unwinds the script with `cancelled` and this reason (NULL: none), releases what it holds; nothing if it is over. */
+/* Unwinds the script with `cancelled` and this reason (or NULL), releases what it holds. An ended run is unchanged. */
 RILLE_API rille_error *rille_run_cancel(rille_run *run, const char *reason);
-/* Turns the loop until the run is over, or for timeout_ms (-1: no limit; then `timeout`, and the run goes on). */
+/* Turns the loop until the run has ended, or for timeout_ms (-1: no limit); then `timeout`, and the run continues. */
 RILLE_API rille_error *rille_run_wait(rille_run *run, int64_t timeout_ms);
-/* Calls back once when the run is over; in the next turn when it is already. Replaces an earlier callback. */
+/* Calls back once when the run has ended; in the next turn if it already has. Replaces an earlier callback. */
 RILLE_API rille_error *rille_run_on_done(rille_run *run, void (*done)(rille_run *run, void *payload), void *payload);
 RILLE_API const char *rille_run_id(const rille_run *run); /* borrowed */
 RILLE_API rille_state rille_run_state(const rille_run *run);
-/* What the script returned, as JSON; NULL unless it is done. borrowed. length may be NULL. */
+/* The script's result as JSON; NULL unless it is done. borrowed. length may be NULL. */
 RILLE_API const char *rille_run_result(const rille_run *run, size_t *length);
 RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL: neither failed nor cancelled */
-/* Bytes of its Lua heap now; 0 once it is over. */
+/* Bytes of its Lua heap now; 0 once it has ended. */
 RILLE_API int64_t rille_run_memory_bytes(const rille_run *run);
-/* Gives the handle up. A run under way goes on; its callbacks are still called. NULL is fine. */
+/* Frees the handle. An active run continues; its callbacks are still called. NULL is fine. */
 RILLE_API void rille_run_free(rille_run *run);
 /* The newest `limit` runs of this home, as a JSON array of objects. owned: rille_free. */
 RILLE_API rille_error *rille_runs(rille_runtime *runtime, int limit, char **json);
-/* Delivers a message to a run that waits in rille.signal(name), in any process. payload_json: NULL for nothing. */
+/* Delivers a message to a run that waits in rille.signal(name), in any process. payload_json: NULL for nil. */
 RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, const char *name,
                                     const char *payload_json,
                                     rille_done_function done, void *payload);
 
 /* ---- leases: what runs hold on rented machines */
 
-/* A JSON array of objects; all: the released ones, too. owned: rille_free. */
+/* A JSON array of objects; all: including released ones. owned: rille_free. */
 RILLE_API rille_error *rille_leases(rille_runtime *runtime, int all, char **json);
-/* Releases a lease, or all of a run, by id; NULL: all of this home. Calls done (may be NULL) when the providers have
-   said that they are gone, with the first error otherwise. invalid: there is nothing of that id. */
+/* Releases a lease, or all leases of a run, by id; NULL: all of this home. Calls done (may be NULL) when the providers
+   confirm that the machines are gone, otherwise with the first error. invalid: the id is unknown. */
 RILLE_API rille_error *rille_release(rille_runtime *runtime, const char *lease_or_run_id, rille_done_function done,
                                      void *payload);
 
-/* ---- host functions: what scripts reach by require "NAME" */
+/* ---- host functions: modules that scripts get by require "NAME" */
 
 typedef enum rille_effect {
   RILLE_PURE,     /* the same result for the same arguments, no effect: computed again on resume */
-  RILLE_STEP,     /* anything: result or error is journaled, resume answers from there. Changed arguments: divergence */
-  RILLE_VOLATILE  /* anything, never journaled: in workflow code only inside rille.step */
+  RILLE_STEP,     /* any effect: result or error is journaled and reused on resume. Changed arguments: divergence */
+  RILLE_VOLATILE  /* any effect, never journaled: in workflow code only inside rille.step */
 } rille_effect;
 
 /* Must finish the call in one of three ways before it returns: rille_call_return_*, rille_call_fail, _suspend.
-   Returning without is the result nil. */
+   Otherwise the result is nil. */
 typedef void (*rille_function)(rille_call *call, void *payload);
 
 typedef struct rille_function_spec {
@@ -212,16 +212,16 @@ typedef struct rille_function_spec {
 } rille_function_spec;
 
 /* For the runs prepared from now on. Names are Lua names; payloads must live as long as the runtime.
-   state: the module is there already. invalid: a bad name, or that of one of Rille's modules. */
+   state: the module is already registered. invalid: a bad name, or the name of one of Rille's modules. */
 RILLE_API rille_error *rille_register_module(rille_runtime *runtime, const char *name,
                                              const rille_function_spec *functions,
                                              size_t count);
 
-/* A call is valid until its function returns; what it gives is borrowed until then. Arguments count from 0. */
+/* A call is valid until its function returns; texts from it are borrowed until then. Arguments count from 0. */
 RILLE_API const char *rille_call_name(const rille_call *call);   /* "app.greet" */
 RILLE_API const char *rille_call_run_id(const rille_call *call);
 RILLE_API size_t rille_call_count(const rille_call *call);
-/* The argument as JSON; "null" for nil and for one that was not given. length may be NULL. */
+/* The argument as JSON; "null" for nil and for a missing argument. length may be NULL. */
 RILLE_API const char *rille_call_json(rille_call *call, size_t index, size_t *length);
 /* Typed getters. invalid, naming the function and the argument, when it is missing or of another type. */
 RILLE_API rille_error *rille_call_number(const rille_call *call, size_t index, double *value);
@@ -237,13 +237,13 @@ RILLE_API void rille_call_return_bool(rille_call *call, int value);
 RILLE_API void rille_call_return_text(rille_call *call, const char *text, size_t length); /* any bytes */
 RILLE_API void rille_call_fail(rille_call *call, rille_error *error); /* error: transferred; raised in the script */
 
-/* The calling fiber waits; others go on. The completion is owned: resolve or reject it, which frees it. It outlives the
-   call, the run and the runtime; then it does nothing. NULL without memory, or when the call has its result already. */
+/* The calling fiber waits; others continue. The completion is owned: resolve or reject it, which frees it. It outlives
+   the call, the run and the runtime; later it has no effect. NULL: no memory, or the call already has a result. */
 RILLE_API rille_completion *rille_call_suspend(rille_call *call);
 /* [T] Each ends the wait and frees the completion. json: NULL for nil. */
 RILLE_API void rille_completion_resolve(rille_completion *completion, const char *json, size_t length);
 RILLE_API void rille_completion_reject(rille_completion *completion, rille_error *error); /* error: transferred */
-/* [T] 1 when nobody waits any more (a RILLE_STEP was cancelled, the runtime destroyed): stop, reject it with NULL. */
+/* [T] 1 when the result is no longer needed (a RILLE_STEP was cancelled, the runtime destroyed): reject it with NULL. */
 RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// rille_runtime: one loop, one engine, the runs on them. Driving the loop, interrupts, shutting down.
+// rille_runtime: a loop, an engine and its runs. Turning the loop, interrupts, shutdown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Error null_argument(const char* function, const char* what) {
 
 namespace {
 
-constexpr std::size_t child_runs_max = 256;  // at a time, of all runs together
+constexpr std::size_t child_runs_max = 256;  // at a time, over all runs
 
 Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   if (options.runs_max < 1 || options.runs_max > 10'000)
@@ -51,7 +51,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
                              [](uv_async_t* a) { static_cast<rille_runtime*>(a->data)->take_interrupt(); });
       rc != 0) {
     delete std::exchange(rt->wake, nullptr);
-    return make_error(ErrorKind::internal, fmt::format("cannot make a wake-up: {}", uv_strerror(rc)));
+    return make_error(ErrorKind::internal, fmt::format("cannot create a wake-up handle: {}", uv_strerror(rc)));
   }
   uv_unref(reinterpret_cast<uv_handle_t*>(rt->wake));
   engine::EngineOptions engine;
@@ -67,7 +67,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   return rt;
 }
 
-// Turns until `done` holds or the time is over (-1: never).
+// Turns until `done` holds or limit_ms have passed (-1: no limit).
 void turn_until(rille_runtime& rt, std::int64_t limit_ms, const std::function<bool()>& done) {
   Turning turning(rt);
   bool late = false;
@@ -95,7 +95,7 @@ rille_runtime::~rille_runtime() {
   loop.reset();
 }
 
-// On the runtime's thread: from the loop, or from the hook that stopped running Lua code.
+// On the runtime's thread: from the loop, or from the hook that interrupted Lua code.
 void rille_runtime::take_interrupt() {
   if (!interrupter->take()) return;
   auto all = runs;
@@ -168,13 +168,13 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
       return make_error(ErrorKind::timeout, "releases were still under way at the deadline",
                         "see `rille leases`, or run `rille gc`");
     return make_error(ErrorKind::timeout,
-                      fmt::format("not over within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
+                      fmt::format("not finished within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
                       "go on with rille_run_resume, or release what they hold with `rille gc`");
   });
 }
 
 void rille_destroy(rille_runtime* rt) {
-  // In a fork the threads of the parent's runtime do not exist, and its files are the parent's: nothing may be touched.
+  // In a forked child the runtime's threads do not exist and its files belong to the parent: touch nothing.
   if (!rt || rt->pid != getpid() || rt->turning) return;
   try {
     delete rt;
