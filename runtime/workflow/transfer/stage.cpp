@@ -1,4 +1,4 @@
-// Local sources, and what both kinds share.
+// Local sources, and code shared with web sources.
 #include "runtime/workflow/transfer/stage.hpp"
 
 #include <fcntl.h>
@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 20;
-constexpr std::int64_t job_bytes = 32 << 20;  // one thread job: some tens of milliseconds
+constexpr std::int64_t job_bytes = 32 << 20;  // per thread job: some tens of milliseconds
 constexpr std::int64_t tell_every_ns = 100'000'000;
 
-// A copy under way.
+// A copy in progress.
 struct Copy {
   std::string from;
   store::Fd in;
@@ -31,7 +31,7 @@ struct Copy {
   store::Hasher hasher{true};
   std::vector<char> buffer = std::vector<char>(buffer_bytes);
 
-  // The bytes copied; less than job_bytes at the end.
+  // Returns the bytes copied; less than job_bytes at the end of the file.
   Result<std::int64_t> step() {
     std::int64_t done = 0;
     while (done < job_bytes) {
@@ -166,26 +166,26 @@ Result<> check_ends(const std::string& source) {
   fs::file_status status = fs::status(source, failed);
   if (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status)) return {};
   return make_error(ErrorKind::invalid, fmt::format("cannot stage '{}': it is neither a file nor a directory", source),
-                    "a pipe or a device has no end to wait for: write what it gives to a file first");
+                    "a pipe or a device has no end: write its output to a file first");
 }
 
 Result<> prepare_place(const std::string& destination) {
   std::error_code failed;
   if (fs::is_directory(destination, failed))
     return make_error(ErrorKind::invalid, fmt::format("cannot stage to '{}': it is a directory", destination),
-                      "name the file that is to be made");
+                      "name the file to create");
   return store::make_directories(store::parent_path(destination));
 }
 
 Error wrong_digest(const std::string& source, const std::string& found, const std::string& expected) {
   return make_error(ErrorKind::integrity,
-                    fmt::format("'{}' has the SHA-256 {} where {} is expected", source, found, expected),
+                    fmt::format("'{}' has the SHA-256 {} but {} is expected", source, found, expected),
                     "the source has changed or is damaged, or the expected digest is of another version");
 }
 
 Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to, std::string sha256, Meter& meter,
                                     CancelToken token) {
-  // Shared with the thread jobs, which outlive this coroutine when it is dropped.
+  // Shared with the thread jobs, which may outlive this coroutine.
   RILLE_CO_TRY(std::shared_ptr<Copy> copy, open_copy(from, to));
   for (std::int64_t n = job_bytes; n == job_bytes;) {
     if (token.cancelled()) co_return token.reason();

@@ -20,7 +20,7 @@ bool is_sha256(const std::string& text) {
 std::string StageCache::file_of(const std::string& sha256) const {
   if (directory_.empty() || !is_sha256(sha256)) return {};
   std::string path = directory_ + "/sha256/" + sha256;
-  if (::utimes(path.c_str(), nullptr) != 0) return {};  // is it there? then it has been used now
+  if (::utimes(path.c_str(), nullptr) != 0) return {};  // also marks the file as used now
   return path;
 }
 
@@ -56,7 +56,7 @@ Result<> StageCache::put(const std::string& file, const std::string& key, const 
 
 void StageCache::drop(const std::string& sha256) const { (void)store::remove_tree(directory_ + "/sha256/" + sha256); }
 
-// Best effort: another process may be doing the same.
+// Best effort: another process may be removing files too.
 void StageCache::make_room(std::int64_t bytes) const {
   struct Entry {
     fs::file_time_type used;

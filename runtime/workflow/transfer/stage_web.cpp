@@ -1,4 +1,4 @@
-// From the web: a part file that survives cuts, and the rules by which it may be continued.
+// Web sources: a part file that survives interruptions, and the rules for continuing it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -27,7 +27,7 @@ std::int64_t number_in(std::string_view text) {
   return failed == std::errc() && end == text.data() + text.size() ? n : -1;
 }
 
-// What If-Range may be asked with (RFC 9110, 13.1.5): a strong ETag, or the date.
+// The validator for If-Range (RFC 9110, 13.1.5): a strong ETag, or the date.
 std::string version_of(const net::HttpResponse& head) {
   std::string etag = head.header("etag");
   if (!etag.empty() && !etag.starts_with("W/")) return etag;
@@ -47,7 +47,7 @@ std::string boot_id() {
   return id ? *id : std::string();
 }
 
-// The note beside a part; null when there is none or it is torn.
+// The note beside a part; null when it is missing or damaged.
 Value read_note(const std::string& path) {
   auto text = store::read_file(path, 64 << 10);
   if (!text) return {};
@@ -55,15 +55,14 @@ Value read_note(const std::string& path) {
   return note ? std::move(*note) : Value();
 }
 
-// A fetch under way: the part file, its note, and how far it is.
+// A fetch in progress: the part file, its note, and its position.
 class Download {
  public:
   Download(const std::string& url, const std::string& destination, const StageOptions& options, Meter& meter)
       : url_(url), part_(destination + ".part"), note_(part_ + ".json"), key_(sha256_hex(net::redact_url(url))),
         options_(options), meter_(meter) {}
   ~Download() {
-    // Only a part that can be continued is worth its space. One that another process writes is not ours to
-    // remove.
+    // Keep only a part that can be continued. A part locked by another process is not removed.
     if (fd_.valid() && !finished_ && (done_ == 0 || version_.empty())) discard();
   }
   Download(const Download&) = delete;
@@ -71,7 +70,7 @@ class Download {
   Result<> open();
   net::HttpRequest request(const StageCache::Known* cached);
   Result<> start_over();
-  Result<> finish(const std::string& destination);  // after the digest has been checked
+  Result<> finish(const std::string& destination);  // call after checking the digest
   void discard() { ::unlink(part_.c_str()), ::unlink(note_.c_str()); }
 
   const std::string& key() const { return key_; }
@@ -99,7 +98,7 @@ class Download {
   bool must_start_over_ = false;
 };
 
-// Opens and locks the part; again when another process moved it away in between.
+// Opens and locks the part; retries if another process renamed it meanwhile.
 Result<> Download::lock() {
   for (int tries = 0; tries < 3; ++tries) {
     store::Fd fd(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -120,8 +119,7 @@ Result<> Download::lock() {
 Result<> Download::open() {
   RILLE_CHECK(lock());
   Value note = read_note(note_);
-  // After a power cut a part may have the right length and not the bytes; then only a digest can vouch for
-  // it.
+  // After a power cut a part may have the right length but wrong bytes; only an expected digest can detect that.
   bool sound = note.text("boot") == boot_id() || !options_.sha256.empty();
   if (note.text("url") != key_ || note.text("version").empty() || !sound) return start_over();
   version_ = note.text("version");
@@ -165,7 +163,7 @@ Result<> Download::head(const net::HttpResponse& answer) {
   if (answer.status == 206) {
     auto [from, total] = content_range(answer.header("content-range"));
     std::string version = version_of(answer);
-    // A server that heeds Range and not If-Range would give us the tail of another version.
+    // A server may honour Range but ignore If-Range; that would append the tail of another version.
     must_start_over_ = from != done_ || (!version.empty() && version != version_);
     if (must_start_over_)
       return make_error(ErrorKind::integrity,
@@ -178,7 +176,7 @@ Result<> Download::head(const net::HttpResponse& answer) {
   RILLE_CHECK(start_over());
   RILLE_CHECK(expect(number_in(answer.header("content-length"))));
   version_ = version_of(answer);
-  if (version_.empty()) return success();  // cannot be continued
+  if (version_.empty()) return success();  // not resumable
   Value note;
   note.set("url", key_).set("version", version_).set("boot", boot_id());
   return store::write_file_atomic(note_, note.to_json());
@@ -213,8 +211,7 @@ Result<> Download::finish(const std::string& destination) {
   return store::sync_directory(store::parent_path(destination));
 }
 
-// Brings the part to its end, through cuts. `not_modified` is set when the cached version is still the
-// server's.
+// Fetches the rest of the part, despite interruptions. `not_modified` is set when the cached version is still current.
 Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Known* cached, const StageOptions& options,
               bool& not_modified, CancelToken token) {
   int stuck = 0, restarts = 0;
@@ -237,7 +234,7 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
     }
     if (answer && !answer->ok()) {
       Error error = net::status_error(request, *answer);
-      if (answer->status == 404 || answer->status == 410) error.kind = ErrorKind::invalid;  // the script's address
+      if (answer->status == 404 || answer->status == 410) error.kind = ErrorKind::invalid;  // the script's URL is wrong
       co_return error;
     }
     again = answer || answer.error().retryable;
@@ -249,7 +246,7 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
                                          download.done(), download.total()));
       Error error = std::move(answer).error();
       if (error.hint.empty() && download.done() > 0)
-        error.hint = fmt::format("the {} bytes so far are kept; stage again to go on from there", download.done());
+        error.hint = fmt::format("the {} bytes so far are kept; stage again to continue", download.done());
       co_return error;
     }
     RILLE_CO_CHECK(co_await sleep_for(
@@ -257,7 +254,7 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
   }
 }
 
-// From the cache to the destination. False: it was not there, or damaged and is gone now.
+// Copies a file from the cache to the destination. False: not cached, or damaged and now removed.
 Async<bool> take_from_cache(Loop& loop, const StageCache& cache, std::string sha256, Staged& staged, Meter& meter,
                             CancelToken token) {
   std::string file = cache.file_of(sha256);
@@ -289,12 +286,12 @@ Async<Staged> stage_from_web(net::HttpClient& client, std::string url, std::stri
     RILLE_CO_TRY(bool taken, co_await take_from_cache(loop, cache, options.sha256, staged, meter, token));
     if (taken) co_return staged;
   }
-  // Shared with the thread jobs, which outlive this coroutine when it is dropped.
+  // Shared with the thread jobs, which may outlive this coroutine.
   auto download = std::make_shared<Download>(url, destination, options, meter);
   RILLE_CO_CHECK(download->open());
   staged.resumed_at_bytes = download->done();
   auto cached = cache.find(download->key());
-  // With an expected digest the cache has been asked already.
+  // With an expected digest the cache was already searched.
   bool ask = cached && options.sha256.empty() && download->done() == 0;
   bool not_modified = false;
   RILLE_CO_CHECK(co_await fetch(client, *download, ask ? &*cached : nullptr, options, not_modified, token));
