@@ -1,6 +1,6 @@
--- rille.checkpoint: saving and restoring a training's state. `state` is a list or table of models, optimizers, data
--- sets, or anything with state() and load_state() that gives plain data. Files are safetensors with a manifest, see
--- docs.
+-- rille.checkpoint: saves and restores the state of a training. `state` is a list or table of models, optimizers, data
+-- sets, or any objects with state() and load_state() that use plain data. Files are safetensors with a manifest, see
+-- the manual.
 local native = require "rille.native"
 local rille = require "rille"
 local places = require("rille.tools.places").of
@@ -23,8 +23,8 @@ local function tensors_of(state)
   return list, plain
 end
 
----Copies the state as it is now and begins to write it; gives a handle for checkpoint.done and checkpoint.wait.
----What stood before is untouched until the new checkpoint is complete.
+---Copies the present state and starts to write it; returns a handle for checkpoint.done and checkpoint.wait. Earlier
+---checkpoints stay untouched until the new one is complete.
 ---@param state table models, optimizers and data sets: a list, or a table with names
 ---@param options { directory: string, step: integer, keep: integer, keep_every: integer, metadata: table } see above
 ---@return userdata
@@ -39,15 +39,15 @@ function checkpoint.begin(state, options)
     keep_every = options.keep_every, cursor = plain, rng = stands, metadata = options.metadata or {} })
 end
 
----The checkpoint that was written, { step, directory, size_bytes }, or nil while it is being written; raises what
----went wrong.
----@param write userdata the handle that begin gave
+---The written checkpoint, { step, directory, size_bytes }, or nil while it is being written; raises the error if
+---writing failed.
+---@param write userdata the handle from begin
 ---@return table?
 ---@mark ephemeral
 function checkpoint.done(write) return native.checkpoint_poll(write) end
 
----Waits until it is written.
----@param write userdata the handle that begin gave
+---Waits until the checkpoint is written.
+---@param write userdata the handle from begin
 ---@return table
 ---@mark ephemeral
 ---@async
@@ -65,35 +65,35 @@ function checkpoint.save(state, options)
   return done
 end
 
----Is there a checkpoint in the directory? A damaged one counts, too, so that nobody begins anew in silence where
----`load` would say what is wrong.
+---Whether the directory contains a checkpoint. A damaged one counts too, so that a training does not silently start
+---over where `load` would report the damage.
 ---@param directory string where the checkpoints are
 ---@return boolean
 ---@mark ephemeral
 function checkpoint.exists(directory) return native.checkpoint_any(directory) end
 
----Restores the state from the newest complete checkpoint whose every byte is right, or from that of `step`.
----Tensors go to the devices on which the state has them now, and random numbers of all devices in use go on as they
----would have. A newer one that is damaged is passed over, with a line that says why.
+---Restores the state from the newest complete checkpoint with correct digests, or from the checkpoint of `step`.
+---Tensors go to the devices on which the state holds them now, and the random numbers of all devices in use continue. A
+---newer damaged checkpoint is skipped, and a line says why.
 ---@param state table models, optimizers and data sets: a list, or a table with names
 ---@param directory string where the checkpoints are
 ---@param step? integer one checkpoint; the newest by default
 ---@return { step: integer, directory: string, metadata: table }
 ---@mark ephemeral
 ---@async
----@error integrity there are checkpoints, and each is damaged; the cause names the fault of the newest
----@error state there is none
+---@error integrity all checkpoints are damaged; the cause names the fault of the newest
+---@error state there is no checkpoint
 function checkpoint.load(state, directory, step)
   local stored = native.checkpoint_open(directory, step)
   for _, fault in ipairs(stored.skipped) do
-    print(("passed over: %s; going back to step %d"):format(fault, stored.step))
+    print(("skipped: %s; going back to step %d"):format(fault, stored.step))
   end
   for _, place in ipairs(places(state)) do
     if place.kind == "data" then
       local saved = stored.cursor[place.name]
       if saved == nil then
         rille.error { kind = "state",
-          message = ("the checkpoint %s holds nothing for '%s'"):format(stored.directory, place.name) }
+          message = ("the checkpoint %s has no data for '%s'"):format(stored.directory, place.name) }
       end
       place.item:load_state(saved)
     else

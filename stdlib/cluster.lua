@@ -1,6 +1,5 @@
--- rille.cluster: several instances under one name, and work for whichever of them is free. What is known of the
--- members changes only at recorded moments (a rent, a release, the end of a job), so that a resumed run gives every
--- job to the instance that had it.
+-- rille.cluster: several instances under one name, which gives jobs to free instances. The membership changes only at
+-- recorded moments (a rent, a release, the end of a job), so that a resumed run gives every job to the same instance.
 local native = require "rille.native"
 local rille = require "rille"
 local members = require "rille.cluster.members"
@@ -21,8 +20,8 @@ end
 
 -- Growing and shrinking -----------------------------------------------------------------------------------------------
 
--- With `patient`, gives nil and the error where its setup failed: its machine is released by then, here rather than by
--- the scope, since how long that takes must be in the record.
+-- Rents one instance and sets it up. With `patient`, a failing setup is returned as nil and the error. Its machine is
+-- then released here rather than by the scope, because the time that takes must be recorded.
 local function raise_one(self, number, patient)
   local box = rille.rent(self.name .. "-" .. number, self._options)
   if not self._setup then return box end
@@ -33,13 +32,12 @@ local function raise_one(self, number, patient)
   return nil, err
 end
 
--- What may pass: there is nothing to rent at present, or it is not allowed to now.
+-- Errors that may pass: nothing is available at present, or renting is not allowed now.
 local passing = { capacity = true, quota = true, budget = true, network = true, timeout = true }
 
--- From here on it is a member, whatever becomes of those that were rented with it. In the order of the numbers, and
--- with work at once.
+-- Adds a member, ordered by number. It gets work at once and stays even if other instances of the same growth fail.
 local function join(self, number, box)
-  flow.keep_lease(box.id, self._scope)  -- it outlives the fiber that rented it
+  flow.keep_lease(box.id, self._scope)  -- the lease outlives the fiber that rented it
   local at = #self._members + 1
   while at > 1 and self._members[at - 1].number > number do at = at - 1 end
   table.insert(self._members, at, { number = number, box = box, jobs = 0 })
@@ -52,17 +50,17 @@ local function is_released(self)
   return err
 end
 
--- One that was to come has come, or will not: gives whether it is wanted.
+-- An expected instance has arrived or failed: returns whether it is still wanted.
 local function arrive(self)
   local key = self._unwanted > 0 and "_unwanted" or "_coming"
   self[key] = self[key] - 1
-  if self._coming == 0 then members.ring(self, "nobody else comes") end
+  if self._coming == 0 then members.ring(self, "no more instances are expected") end
   return key == "_coming"
 end
 
--- Rents `count` more at the same time. With `tolerant` those that cannot be had are left out, with `patient` those as
--- well whose setup fails; gives their first error, and whether it was a setup's.
--- Who has joined stays when another one fails. What does not join is released with the fiber that rented it.
+-- Rents `count` more instances in parallel. With `tolerant`, instances that cannot be rented are skipped, with
+-- `patient` also those whose setup fails; returns the first error and whether a setup caused it. Members that joined
+-- stay when another instance fails. Instances that do not join are released with the fiber that rented them.
 local function grow(self, count, tolerant, patient)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
@@ -82,14 +80,14 @@ local function grow(self, count, tolerant, patient)
     error(got, 0)
   end
   local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
-  for _ = 1, awaited do arrive(self) end  -- those that were cancelled before they began
+  for _ = 1, awaited do arrive(self) end  -- instances cancelled before their fiber began
   if not ok then error(made, 0) end
   for _, each in ipairs(made) do if each.failed then return each.failed, each.setup end end
 end
 
--- The newest first, and of those with work none before one that has none. Who has a job ends it first. Where the script
--- calls without a job (`calling`: by number, as recorded) nobody can tell when that ends: such an instance is the last
--- to go, and an autoscaler leaves it (`spares`).
+-- Picks the members to release: idle ones before busy ones, newest first. A busy member finishes its job first. The end
+-- of a script's call outside of jobs (`calling`: recorded, by number) cannot be predicted: such instances go last, and
+-- an autoscaler keeps them (`spares`).
 local function shrink(self, count, calling, spares)
   local idle = {}
   for pass = 1, spares and 2 or 3 do
@@ -109,9 +107,9 @@ end
 -- The object ----------------------------------------------------------------------------------------------------------
 
 ---@class Cluster
----@field name string its own; its instances are NAME-1, NAME-2, ..
+---@field name string the cluster's name; its instances are NAME-1, NAME-2, ..
 ---@field count integer instances that get work
----@field busy integer those among them that have some now
+---@field busy integer instances that have work now
 ---@field waiting integer jobs of `map` that wait for an instance
 ---@field released boolean whether `release` has been called
 local methods = {}
@@ -120,18 +118,19 @@ local function check_fn(verb, fn)
   if type(fn) ~= "function" then invalid(verb .. ": expected a function last, got " .. tostring(fn)) end
 end
 
----Calls fn(box, item, index) for each item, on the next instance that is free; gives the results in the list's order.
+---Calls fn(box, item, index) for each item, on the next free instance; returns the results in the list's order.
 ---
----Instances that join meanwhile get work at once; those that leave end their item first. The first error ends it all.
----@param name string the name of the whole; fibers are named `name[1]`, `name[2]`
+---Instances that join meanwhile get work at once; an instance that leaves finishes its item first. The first error ends
+---the whole map.
+---@param name string the name of the map; fibers are named `name[1]`, `name[2]`
 ---@param list table the items
----@param options? Cluster.MapOptions how many at a time, and how items are named
+---@param options? Cluster.MapOptions items at a time, and the items' names
 ---@param fn fun(box: Instance, item: any, index: integer): any the body
 ---@return table results one per item
 ---@mark durable
 ---@async
 ---@error invalid the name, the list or the function is missing
----@error state the cluster was released before all items had begun
+---@error state the cluster was released before all items had started
 ---@example
 ---local sums = gang:map("sum", { 10, 20, 30 }, function(box, n)
 ---  return box:call("sum", { args = n }, function(n) return n * (n + 1) / 2 end)
@@ -157,11 +156,11 @@ function methods:map(name, list, options, fn)
 end
 
 ---@class Cluster.MapOptions
----@field per_instance? integer items that one instance has at a time, 1 by default
+---@field per_instance? integer items that an instance works on at a time, 1 by default
 ---@field key? string|function the field, or the function of item and index, that names an item instead of its position
 
----Calls fn(box, index) for every instance at the same time; gives the results in their order.
----@param name string the name of the whole
+---Calls fn(box, index) for every instance in parallel; returns the results in their order.
+---@param name string the name of the call
 ---@param fn fun(box: Instance, index: integer): any the body
 ---@return table results one per instance
 ---@mark durable
@@ -180,7 +179,7 @@ function methods:each(name, fn)
   return work.run(self, name, jobs, math.huge)
 end
 
----Its instances that get work, in the order in which they were rented.
+---The instances that get work, in the order in which they were rented.
 ---@return table boxes a list of `Instance`
 ---@mark deterministic
 function methods:boxes()
@@ -189,18 +188,18 @@ function methods:boxes()
   return out
 end
 
----Brings the cluster to so many instances: rents more at the same time, or releases some.
+---Brings the cluster to `count` instances: rents more in parallel, or releases some.
 ---
----Instances that another `resize` is renting count, too: the last one to be called says how many there will be.
----Each joins once it is set up. When a `setup` fails, those that have joined stay, and the others are released.
----Those that have no work go first, the newest of them before the others; one that works ends its job before it goes.
----The last to go are those where a call or a transfer runs that is no job of `map` or `each`: it ends with the lease.
+---Instances that another `resize` is renting count too: the last call decides the size. Each instance joins once it is
+---set up. If a `setup` fails, members that joined stay, and the others are released. Idle instances are released first,
+---newest first; a busy one finishes its job before it goes. Instances with a call or a transfer that is not a job of
+---`map` or `each` go last, and releasing them ends that call.
 ---@param count integer how many, from 1 on
 ---@mark durable
 ---@async
----@error capacity there is nothing more to rent; what could be rented stays
+---@error capacity no more instances are available; those that were rented stay
 ---@error budget more would exceed a budget
----@error invalid no whole number, or less than 1
+---@error invalid count is not a whole number from 1 on
 ---@error state the cluster is released
 ---@example
 ---gang:resize(4)
@@ -210,10 +209,10 @@ function methods:resize(count)
   if failed then error(failed, 0) end
 end
 
----Releases all its instances, and ends what scales it. One that is still being rented is released when it is there.
+---Releases all instances and ends its autoscalers. An instance that is still being rented is released when it is ready.
 ---@mark durable
 ---@async
----@error network a provider cannot be reached; the release goes on being tried
+---@error network a provider cannot be reached; the release is retried later
 function methods:release()
   self._released = true
   for _, handle in ipairs(self._scalers) do handle:cancel("the cluster is released") end
@@ -224,18 +223,18 @@ function methods:release()
   if failed then error(failed, 0) end
 end
 
--- For cluster:resize and the autoscaler: that something cannot be rented or released now is given back, not raised.
--- `calling`: what a step has recorded for the autoscaler, { [number] = true }; who is in it does not go. With it the
--- error of a setup is given back, too, and that it is one.
+-- For cluster:resize and the autoscaler: returns errors that may pass (nothing can be rented or released now) instead
+-- of raising them. `calling`: { [number] = true } from a step of the autoscaler; these members stay. With it, a setup's
+-- error is returned too, and marked as such.
 function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming
-  for i = #self._members, 1, -1 do               -- who is still there is wanted again
+  for i = #self._members, 1, -1 do               -- keep members that were about to leave
     local member = self._members[i]
     local may_stay = member.leaving and not member.over and not member.parting
     if have < count and may_stay then member.leaving, have = nil, have + 1 end
   end
-  -- So are those that another resize is renting; and of these none is kept before one that is there has to go.
+  -- Likewise instances that another resize is renting; they are cancelled before present members have to go.
   local again = math.min(self._unwanted, math.max(count - have, 0))
   local refused = math.min(self._coming, math.max(have - count, 0))
   self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
@@ -272,19 +271,19 @@ local Cluster = {
 
 ---@class rille.ClusterOptions: rille.RentOptions
 ---@field count? integer how many instances, 1 by default
----@field setup? fun(box: Instance, number: integer) called once for each instance before it gets work, also for those
----that join later
+---@field setup? fun(box: Instance, number: integer) called once for each instance before it gets work, also for
+---instances that join later
 
----Rents several instances at the same time, as one thing. They live until the scope ends in which they were rented.
+---Rents several instances in parallel and groups them. They live until the scope that rented them ends.
 ---@param name string the cluster's name; the leases are NAME-1, NAME-2, ..
----@param options? rille.ClusterOptions how many, and the options of `rille.rent` that hold for each
+---@param options? rille.ClusterOptions how many, and the options of `rille.rent` for each
 ---@return Cluster cluster with all its instances ready
 ---@mark durable
 ---@async
 ---@nodiscard
----@error capacity not so many can be rented at present; then none is kept
+---@error capacity fewer than `count` are available at present; then none is kept
 ---@error budget the run's budget does not cover them
----@error invalid an unknown option or a value that it cannot have
+---@error invalid an unknown option or a bad value
 ---@example
 ---local gang = rille.cluster("gang", { count = 4, gpu = "T4", ttl = "2h" })
 local function cluster(name, options)
@@ -299,15 +298,15 @@ local function cluster(name, options)
   local count = whole(rent.count or 1, 1, "rille.cluster: count")
   local setup = rent.setup
   rent.count, rent.setup = nil, nil
-  rent.cluster = rent.cluster or name            -- they may talk to each other
+  rent.cluster = rent.cluster or name            -- the machines may connect to each other
   if setup ~= nil then check_fn("rille.cluster: setup", setup) end
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
     _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _scaling = 0, _waiting = 0,
     _released = false }, Cluster)
-  rille.scope(name, function()                   -- when one cannot be had, this scope releases the others
+  rille.scope(name, function()                   -- if one cannot be rented, this scope releases the others
     self._scope = flow.scope_id()
     grow(self, count, false)
-    return self:boxes()                          -- they go on in the scope around it
+    return self:boxes()                          -- they move to the enclosing scope
   end)
   self._scope = flow.scope_id()
   return self

@@ -22,31 +22,30 @@ local function run(handle, fn, traced, ...)
   return finish(handle, fn, xpcall(fn, native.trace, ...))
 end
 
----Makes a function of tensors that is recorded once and then replayed as one flat list of kernel calls.
+---Compiles a function of tensors: records it once and then replays it as a flat list of kernel calls.
 ---
----Call 1 runs as it is; call 2 is traced: it must ask for the same operations, and reading a value or waiting in it is
+---Call 1 runs normally; call 2 is traced: it must use the same operations, and reading a value or waiting in it raises
 ---an error that names the line. From call 3 on the function itself does not run. Shapes, types, plain arguments
 ---(numbers, strings, booleans) and a model's train/eval mode are part of the key: another combination is recorded anew.
----So is what the function reads by itself, from its upvalues, those of the functions in them, and globals: plain values
----as themselves, tensors, tables and functions by which one stands there. What it assigns itself and what lies in the
----fields of tables is not.
----`explain()` tells each cause; at the eighth that could have been avoided the run is warned with it.
----It takes tensors and plain values, returns tensors; models and optimizers come in as upvalues.
----Results are bit-equal whichever way a call runs; only random numbers differ from those of the plain function, as each
----call has a step of its own in the device's sequence. What changes from call to call (a learning rate) should be a
----tensor on the device, as an optimizer's is: each new number is a recording. A number in a field of a table that the
----function reads stays what it was at call 2.
+---So are the values that the function reads from upvalues (also of the functions in them) and globals: plain values by
+---value, tensors, tables and functions by identity. Variables that it assigns and fields of tables are not part of it.
+---`explain()` gives the cause of each recording; at the eighth avoidable one the run gets a warning with its cause.
+---It takes tensors and plain values and returns tensors; models and optimizers are upvalues.
+---Results of calls 1, 2 and 3 are bit-equal; only random numbers differ from those of the plain function, as each
+---call has a step of its own in the device's sequence. A value that changes from call to call (a learning rate) should
+---be a tensor on the device, as an optimizer's is: each new number is a recording. A number in a field of a table keeps
+---the value that it had at call 2.
 ---@param fn fun(...): Tensor? the function
 ---
----With `accumulate = n` each n calls are the parts of one batch: `backward` gives a part's share, so that the gradients
----add up to those of the mean loss, and clipping, the optimizer's step and its averages happen in the n-th call only.
----The function stays as it is: `loss:backward(); opt:step()`. `rille.train` takes n batches for each of its steps. All
----recordings of a function share one arena.
+---With `accumulate = n`, n calls form one batch: `backward` adds a call's share, so that the gradients sum up to those
+---of the mean loss; clipping, the optimizer's step and its averages happen in the n-th call only. The function stays
+---the same: `loss:backward(); opt:step()`. `rille.train` takes n batches per step. All recordings of a function share
+---one arena.
 ---@param options? { check: boolean, recompute: string, epilogues: boolean, accumulate: integer } check: trace every
----call and compare; recompute: what is computed again for the gradients rather than kept, for less memory: "none",
----"elementwise" (activations), "norms" (these, too); epilogues: on a GPU a linear layer and the gelu or relu behind it
+---call and compare; recompute: what to compute again for the gradients instead of keeping it, to save memory: "none",
+---"elementwise" (activations), "norms" (also norms); epilogues: on a GPU a linear layer and the following gelu or relu
 ---become one call of cuBLASLt, whose results differ in the last bits; accumulate: calls for one update (1)
----@return Compiled called as fn; `:explain()` tells what is replayed
+---@return Compiled called as fn; `:explain()` shows what is replayed
 ---@mark ephemeral
 ---@async
 local function compile(fn, options)
@@ -85,14 +84,14 @@ local function recordings(plan)
   return "\n" .. table.concat(lines, "\n")
 end
 
----What the latest recording replays, as a table and as a text: the operations with their shapes, bytes and FLOPs, how
----many of those asked for were left out, and the memory of temporaries. And how many recordings there are, and why the
+---What the latest recording replays, as a table and as text: the operations with their shapes, bytes and FLOPs, how
+---many requested operations were removed, and the memory of temporaries; also the number of recordings, and why the
 ---function was recorded anew. Nil before the second call, unless that one was recorded anew.
 ---@return table? plan { recorded, calls, arena_bytes, temporary_bytes, bytes, flops, operations = { { name, shape,
 ---calls, bytes, flops } }, one_by_one, fallbacks, variants, retraced, retraces = { { call, cause } }, dropped };
 ---one_by_one is why joined operations run one by one on this GPU, or why its calls are not captured as one, or nil;
----fallbacks as `dev:profile` has them; variants are the recordings kept, retraced counts those beyond the first,
----retraces has the last 32 of them, dropped counts those that made room; `tostring(plan)` is the table to read
+---fallbacks as in `dev:profile`; variants are the recordings kept, retraced counts recordings beyond the first,
+---retraces has the last 32 of them, dropped counts recordings evicted for others; `tostring(plan)` is the table as text
 ---@mark ephemeral
 function Compiled:explain()
   local plan = native.compiled_info(self.handle)

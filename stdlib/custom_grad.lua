@@ -1,4 +1,4 @@
--- rille.custom_grad: functions whose gradient the script gives.
+-- rille.custom_grad: functions with a gradient written by the script.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -6,13 +6,13 @@ local function invalid(message, hint) rille.error { kind = "invalid", message = 
 
 local example = "rille.custom_grad { forward = function(kept, x) .. end, backward = function(kept, gy) .. end }"
 
--- What forward gave, as a list; all of it tensors.
+-- The results of forward as a list; all must be tensors.
 local function outputs_of(...)
   local out = { ... }
   for i = 1, select("#", ...) do
     if native.kind(out[i]) == nil then
       invalid(("rille.custom_grad: forward gave %s; a tensor is needed"):format(tostring(out[i])),
-        "leave in its first argument what backward needs besides")
+        "store other data for backward in its first argument")
     end
   end
   if #out == 0 then invalid("rille.custom_grad: forward gave nothing; a tensor is needed") end
@@ -20,20 +20,20 @@ local function outputs_of(...)
 end
 
 ---@class rille.custom_grad.Rules
----@field forward fun(kept: table, ...: any): Tensor the values, of the arguments of the call; one tensor or several
----@field backward fun(kept: table, ...: Tensor): Tensor? the gradients, of those of the results: one for each argument,
----nil where it has none or is no tensor
+---@field forward fun(kept: table, ...: any): Tensor returns one tensor or several, from the arguments of the call
+---@field backward fun(kept: table, ...: Tensor): Tensor? from the gradients of the results, returns one gradient for
+---each argument, nil where it has none or is not a tensor
 
----Makes a function of tensors whose gradient is the script's own, as for a kernel of its own, through which no gradient
----flows by itself. `forward` gets an empty table and the arguments of the call; what `backward` needs it leaves in the
----table. `backward` gets that table and the gradient of each result (zeros where none came), and gives a gradient for
----each argument, of its shape and type. Neither is recorded for a gradient of its own; both may launch kernels, work
----under `rille.compile`, and must not read values or wait. What is left in the table must not be written to before
----`backward`: nobody looks after that.
+---Makes a function of tensors with a gradient of the script's own, for example for a user kernel, through which no
+---gradient flows by itself. `forward` gets an empty table and the arguments of the call; it stores there what
+---`backward` needs. `backward` gets that table and the gradient of each result (zeros if there was none), and returns a
+---gradient for each argument, of its shape and type. Neither is recorded for second gradients; both may launch kernels,
+---work under `rille.compile`, and must not read values or wait. Data in the table must not be overwritten before
+---`backward`; this is not checked.
 ---@param rules rille.custom_grad.Rules both functions
 ---@return fun(...: any): Tensor called with tensors and plain values
 ---@mark ephemeral
----@error invalid a result of forward that is no tensor of floats; a gradient of another shape or type than its argument
+---@error invalid a result of forward that is not a float tensor; a gradient of another shape or type than its argument
 ---@error state a second backward through the same call
 ---@example
 ---local cube = rille.custom_grad {

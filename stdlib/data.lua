@@ -1,4 +1,4 @@
--- rille.data: data sets. A data set gives batches, knows its position as one number, and can be put back there.
+-- rille.data: data sets. A data set yields batches, stores its position as one number, and can be restored to it.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -6,7 +6,7 @@ local data = {}
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
--- A class of data sets: `_set` is the native one. A name that it does not have raises, and lists those that it has.
+-- A class of data sets around a native one, `_set`. An unknown name raises and lists the known names.
 local function class(what, methods, names, text)
   return { __tostring = text, __index = function(_, key)
     local found = methods[key]
@@ -41,10 +41,10 @@ local function share_of(comm)
   return comm.rank, comm.world
 end
 
----The next batch of training samples: x and y, [batch, context]; y is x moved on by one. u8 of bytes, i32 of tokens.
----With a communicator it is this rank's part of the next `world` batches, and the position moves on over all of them:
----the first `batch` samples are rank 0's, the next ones rank 1's. No sample is left out or comes twice, also where an
----epoch ends: the data go on with the next one.
+---The next batch of training samples: x and y, [batch, context]; y is x shifted by one. u8 for bytes, i32 for tokens.
+---With a communicator the ranks share the next `world` batches, and the position advances over all of them: the first
+---`batch` samples are rank 0's, the next ones rank 1's. No sample is skipped or repeated, even at the end of an epoch:
+---the data continue with the next one.
 ---@param communicator? Communicator whose ranks share the samples
 ---@return Tensor x
 ---@return Tensor y
@@ -54,7 +54,7 @@ function methods:next(communicator)
   return native.bytes_next(self._set, self.batch, rank, world, self.device)
 end
 
----Validation batch `i`, counting from 1; they come in one fixed order.
+---Validation batch `i`, counting from 1; their order is fixed.
 ---@param i integer which one, from 1 on
 ---@return Tensor x
 ---@return Tensor y
@@ -62,32 +62,32 @@ end
 function methods:validation(i) return native.bytes_validation(self._set, (i - 1) * self.batch, self.batch,
   self.device) end
 
----How many whole validation batches there are before they repeat.
+---The number of whole validation batches before they repeat.
 ---@return integer
 ---@mark ephemeral
 function methods:validation_batches()
   return math.max(1, math.floor(native.bytes_info(self._set).validation_windows / self.batch))
 end
 
----The score to beat: nats per byte, on the validation part, of a smoothed bigram model fitted on the training part.
----Bytes only.
+---A baseline: nats per byte, on the validation part, of a smoothed bigram model fitted on the training part. Bytes
+---only.
 ---@return number
 ---@mark ephemeral
 function methods:bigram() return native.bytes_bigram(self._set) end
 
----What there is, and where it stands.
+---The data set's sizes and position.
 ---@return table  training_bytes, validation_bytes (or .._tokens), training_windows, validation_windows, context, epoch,
 ---cursor, digest
 ---@mark ephemeral
 function methods:info() return native.bytes_info(self._set) end
 
----Where it stands, as plain data: for checkpoints.
+---The position, as plain data: for checkpoints.
 ---@return table
 ---@mark ephemeral
 function methods:state() return native.bytes_state(self._set) end
 
----Puts it back; raises `state` when the data are others.
----@param state table what state() gave
+---Restores the position; raises `state` if the data are different.
+---@param state table the result of state()
 ---@mark ephemeral
 function methods:load_state(state) native.bytes_restore(self._set, state) end
 
@@ -100,7 +100,7 @@ local function check_sizes(verb, sizes)
 end
 
 ---Text as a sequence of bytes for next-byte prediction: a file, or all files of a directory in sorted order.
----The order is computed from (seed, epoch), so that the position is one number whatever the batch size.
+---The order is computed from (seed, epoch), so that the position is one number, independent of the batch size.
 ---@param path string a file or a directory
 ---@param options? { batch: integer, context: integer, seed: integer, split: number, shuffle: boolean, device:
 ---Device|string } 16, 128, 0, 0.1 (the share kept for validation), true, the default device
@@ -118,9 +118,9 @@ function data.bytes(path, options)
 end
 
 ---@class rille.data.TokensOptions
----@field tokenizer? Tokenizer|string for texts: they are made into ids once, and kept in the cache by their contents
----@field validation? string a file or directory of its own for validation
----@field split? number else the share at the end that is kept for it, 0.1
+---@field tokenizer? Tokenizer|string for texts: they are encoded once and cached by their contents
+---@field validation? string a separate file or directory for validation
+---@field split? number without `validation`: the share at the end kept for it, 0.1
 ---@field batch? integer 16
 ---@field context? integer tokens in a sample, 128
 ---@field seed? integer of the order, 0
@@ -128,9 +128,9 @@ end
 ---@field dtype? string "u16" or "u32": of files without a header, "u16"
 ---@field device? Device|string where batches are made; the default device
 
----Token ids for next-token prediction: files of ids as nanoGPT (raw u16) and llm.c (with their header) write them, or
----with `tokenizer` text files. A directory stands for all its files in sorted order. Files are mapped, so that they may
----be larger than memory. Order, position and checkpoints are those of `rille.data.bytes`.
+---Token ids for next-token prediction: files of ids as written by nanoGPT (raw u16) and llm.c (with a header), or text
+---files with `tokenizer`. A directory stands for all its files in sorted order. Files are mapped, so they may be larger
+---than memory. Order, position and checkpoints work as for `rille.data.bytes`.
 ---@param path string a file or a directory
 ---@param options? rille.data.TokensOptions what differs from the defaults
 ---@return Bytes
@@ -175,7 +175,7 @@ local Arrays = class("a data set of arrays", rows, { "next", "validation", "vali
     i.validation_rows, self.batch, i.cursor)
 end)
 
----The next batch of training rows: a tensor for each array, [batch, ..]. With a communicator this rank's part of the
+---The next batch of training rows: a tensor for each array, [batch, ..]. With a communicator, this rank's part of the
 ---next `world` batches, as for bytes.
 ---@param communicator? Communicator whose ranks share the rows
 ---@return Tensor ...
@@ -185,51 +185,51 @@ function rows:next(communicator)
   return native.arrays_next(self._set, self.batch, rank, world, self.device)
 end
 
----Validation batch `i`, counting from 1, in the order of the rows. Images are cut from the middle and not mirrored.
+---Validation batch `i`, counting from 1, in the order of the rows. Images are cropped at the center and not mirrored.
 ---@param i integer which one, from 1 on
 ---@return Tensor ...
 ---@mark ephemeral
 function rows:validation(i) return native.arrays_validation(self._set, (i - 1) * self.batch, self.batch,
   self.device) end
 
----How many whole validation batches there are before they repeat.
+---The number of whole validation batches before they repeat.
 ---@return integer
 ---@mark ephemeral
 function rows:validation_batches()
   return math.max(1, math.floor(native.arrays_info(self._set).validation_rows / self.batch))
 end
 
----What there is, and where it stands.
+---The data set's sizes and position.
 ---@return table  training_rows, validation_rows, epoch, cursor, digest
 ---@mark ephemeral
 function rows:info() return native.arrays_info(self._set) end
 
----Where it stands, as plain data: for checkpoints.
+---The position, as plain data: for checkpoints.
 ---@return table
 ---@mark ephemeral
 function rows:state() return native.arrays_state(self._set) end
 
----Puts it back; raises `state` when the arrays or options are others.
----@param state table what state() gave
+---Restores the position; raises `state` if the arrays or options are different.
+---@param state table the result of state()
 ---@mark ephemeral
 function rows:load_state(state) native.arrays_restore(self._set, state) end
 
 ---@class rille.data.ArraysOptions
 ---@field names? string[] of a file: which of its tensors, in which order
 ---@field batch? integer 16
----@field seed? integer of order and changes, 0
+---@field seed? integer of the order and the augmentation, 0
 ---@field shuffle? boolean true
 ---@field split? number the share of rows at the end that is kept for validation, 0
 ---@field flip? boolean mirrors images at random
----@field padding? integer zeros around images, before they are cut
+---@field padding? integer zeros around images before they are cropped
 ---@field device? Device|string where batches are made; the default device
----@field crop? integer|integer[] size to which images are cut at a random place: one number, or { height, width }
+---@field crop? integer|integer[] size of random crops of the images: one number, or { height, width }
 
----Arrays that belong together row by row, in batches: images and labels, inputs and targets. `source` is a list of
----tensors, or a safetensors file, which is mapped and may be larger than memory. With flip, padding or crop the first
----array is images [n, channels, height, width]. The order, and what happens to each image, is computed from the seed
----and the position, which is one number: a resumed training sees the same.
----@param source Tensor[]|string tensors with as many rows, or a file
+---Arrays with corresponding rows, in batches: images and labels, inputs and targets. `source` is a list of tensors, or
+---a safetensors file, which is mapped and may be larger than memory. With flip, padding or crop the first array must
+---hold images [n, channels, height, width]. The order and the augmentation of each image are computed from the seed and
+---the position, which is one number: a resumed training sees the same data.
+---@param source Tensor[]|string tensors with the same number of rows, or a file
 ---@param options? rille.data.ArraysOptions what differs from the defaults
 ---@return Arrays
 ---@mark ephemeral
@@ -263,12 +263,12 @@ function data.arrays(source, options)
   return setmetatable({ _set = set, batch = o.batch or 16, device = device_of(o.device) }, Arrays)
 end
 
----A byte-pair tokenizer from the files that models come with: tokenizer.json of Hugging Face (of bytes: GPT-2, Llama
----3, Qwen ..; of characters: Llama 2, Mistral, TinyLlama ..), a directory with it or with GPT-2's vocab.json and
+---A byte-pair tokenizer from the files that models ship with: Hugging Face's tokenizer.json (byte-level: GPT-2, Llama
+---3, Qwen ..; characters: Llama 2, Mistral, TinyLlama ..), a directory with it or with GPT-2's vocab.json and
 ---merges.txt, or a *.tiktoken file.
 ---@param path string the file, or the directory
----@param options? { pattern: string } how words are cut: "gpt2", "cl100k", "llama3", or a regular expression (PCRE);
----a tiktoken file needs it, the others have their own; not for vocabularies of characters
+---@param options? { pattern: string } how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression
+---(PCRE); required for tiktoken files, other files have their own; not for character vocabularies
 ---@return Tokenizer
 ---@mark ephemeral
 ---@error integrity the file is damaged; invalid: it is of another kind
@@ -277,16 +277,17 @@ function data.tokenizer(path, options)
   return native.tokenizer(path, options and options.pattern)
 end
 
----Reads a safetensors file: all its tensors by their names, on the CPU, and its metadata. The form of the file is
----checked first: a torn or foreign file is an `integrity` error. A model in several files is named by its index
----(`model.safetensors.index.json`) or by its folder; of a folder without an index it is `model.safetensors`. They are
----all in memory then; `model:load_state(path)` and the models' option `weights` read one after the other instead.
+---Reads a safetensors file: all its tensors by name, on the CPU, and its metadata. The file's header is validated
+---first: a truncated or foreign file is an `integrity` error. For a model in several files, pass its index
+---(`model.safetensors.index.json`) or its folder; a folder without an index must contain `model.safetensors`. All
+---tensors are in memory then; `model:load_state(path)` and the models' option `weights` read one tensor at a time
+---instead.
 ---@param path string the file, an index of files, or a folder
 ---@return table<string, Tensor> tensors
 ---@return table<string, string> metadata
 ---@mark ephemeral
----@error integrity not a whole safetensors file, or not those that the index names; invalid: a type that Rille does not
----compute with; io: a file that is missing
+---@error integrity an incomplete safetensors file, or tensors that differ from the index; invalid: a type Rille does
+---not support; io: a file is missing
 ---@example
 --- local weights = rille.data.load_tensors("model.safetensors")
 --- print(weights["wte.weight"])
@@ -300,7 +301,8 @@ function data.load_tensors(path)
   return tensors, metadata
 end
 
--- A list of { name =, tensor = }: each name once, and nothing beside the list, which would be left out in silence.
+-- A list of { name =, tensor = }: names must be unique, and other values are refused, since they would be dropped
+-- silently.
 local function entries(list)
   local seen, count = {}, 0
   for _ in pairs(list) do count = count + 1 end
@@ -309,23 +311,23 @@ local function entries(list)
     if type(name) ~= "string" or seen[name] then
       local why = seen[name] and ("is the second '%s'"):format(name) or "has no name"
       rille.error { kind = "invalid", message = ("rille.data.save_tensors: entry %d of the list %s"):format(i, why),
-        hint = "a list is of { name =, tensor = }" }
+        hint = "list entries are { name =, tensor = }" }
     end
     seen[name] = true
   end
   if count ~= #list then
     rille.error { kind = "invalid",
       message = ("rille.data.save_tensors: %d values, of which %d are a list"):format(count, #list),
-      hint = "a list is of { name =, tensor = }; tensors by name are a table of their own" }
+      hint = "list entries are { name =, tensor = }; or pass a table of tensors by name" }
   end
   return list
 end
 
----Writes tensors as a safetensors file, whole or not at all. Python's `safetensors` reads it.
+---Writes tensors to a safetensors file, atomically. Python's `safetensors` can read it.
 ---@param path string the file
 ---@param tensors table<string, Tensor>|Module|{ name: string, tensor: Tensor }[] by name; a module: its
----state; or a list, as `model:state()`, `model:parameters()` and `opt:state()` give it
----@param options? { metadata: table<string, string> } texts that the file carries
+---state; or a list, as from `model:state()`, `model:parameters()` and `opt:state()`
+---@param options? { metadata: table<string, string> } texts to store in the file
 ---@mark ephemeral
 ---@async
 function data.save_tensors(path, tensors, options)

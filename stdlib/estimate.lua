@@ -1,5 +1,5 @@
 -- rille.estimate: what a training or a service needs and costs, before anything is rented: FLOP, memory, machines,
--- time, and money in each way to pay.
+-- time, and money for each way of paying.
 local native = require "rille.native"
 local assume = require "rille.estimate.assume"
 local inference = require "rille.estimate.inference"
@@ -37,7 +37,7 @@ local function check(o)
   return mode
 end
 
--- The network and the price of a disk that the offer tells of count, unless others were given.
+-- Use the network speed and disk price of the offer, unless the user gave others.
 local function with_told(assumed, group, given)
   local told = { disk_price_from = given.disk_price and "given" or "assumed" }
   if not assumed.network_gbps then told.network_gbps = group.network_gbps end
@@ -61,7 +61,7 @@ local function plan_for(group, work, model, assumed, given)
   return plan
 end
 
--- Cheapest first; those without a price after them, the fewest GPU hours first.
+-- Cheapest first; then plans without a price, fewest GPU hours first.
 local function before(a, b)
   local x, y = a.cost.on_demand or a.cost.spot, b.cost.on_demand or b.cost.spot
   if x and y and x ~= y then return x < y end
@@ -83,36 +83,36 @@ end
 
 ---@class rille.estimate.Options
 ---@field model? string a known model: "gpt2", "gpt2-xl", "llama-7b", "bert-large", "resnet50", "yolov8m", ..
----@field params? number|string or any transformer of so many parameters: "7B"
----@field active_params? number|string of a mixture of experts: those that work on one token
+---@field params? number|string or any transformer with so many parameters: "7B"
+---@field active_params? number|string of a mixture of experts: parameters used per token
 ---@field layers? integer of a transformer; by default from `params`, and so are `width`, `heads`, `kv_heads`, `vocab`
 ---@field width? integer numbers in each token's vector
 ---@field heads? integer of attention
 ---@field kv_heads? integer of keys and values, where they are fewer
----@field vocab? integer tokens that it knows
----@field context? integer tokens that a sequence has
+---@field vocab? integer size of the vocabulary
+---@field context? integer tokens in a sequence
 ---@field flops_per_sample? number|string with `params`: any network, by the FLOP of one forward pass over a sample
----@field tokens? number|string to train on: "10B"; with `epochs`, in each
+---@field tokens? number|string to train on: "10B"; with `epochs`, per epoch
 ---@field epochs? number over the data set
 ---@field steps? number|string or so many steps of `batch`
 ---@field samples? number|string images or sequences of the data set; ImageNet's and COCO's are known
 ---@field batch? integer images or sequences in one step of all GPUs together: by default 1024 images, or the sequences
 ---of 0.5M tokens, 2M from 1B parameters on, 4M from 10B on; for inference, requests at a time
 ---@field micro_batch? integer images or sequences that one GPU works on at a time
----@field precision? string "bf16" for training, "fp16" for inference; fp32, tf32, fp8; inference int8 and int4, too
+---@field precision? string "bf16" for training, "fp16" for inference; fp32, tf32, fp8; for inference also int8 and int4
 ---@field optimizer? string "adamw", "lamb" or "sgd"; by default "sgd" for images, else "adamw"
----@field deadline? string|number as many machines as it takes to be done by then: "24h". Spot that comes too late with
----its interruptions is marked, and not recommended
----@field gpus? integer exactly so many GPUs in all; machines that cannot be so many are skipped
+---@field deadline? string|number uses as many machines as needed to finish by then: "24h". A spot plan whose
+---interruptions make it late is marked, and not recommended
+---@field gpus? integer exactly so many GPUs in all; machines that do not divide it are skipped
 ---@field requests_per_second? number makes it an estimate of inference
 ---@field prompt_tokens? integer of a request, 512 by default; for an encoder its length
 ---@field output_tokens? integer of an answer, 128 by default
 ---@field latency? string|number the longest that an answer may take: "2s", "50ms"
----@field offers? table a query as for `rille.offers`, or a list of offers; by default all GPUs that the providers
----have and Rille runs on. A price in another currency counts where `rates` say what that is in dollars. Where no offer
----passes the query, the GPU that it names is reckoned without a price; without any query, the usual ones are
+---@field offers? table a query as for `rille.offers`, or a list of offers; by default all offered GPUs that Rille
+---supports. A price in another currency counts if `rates` convert it to dollars. If no offer matches the query, the GPU
+---that it names is estimated without a price; without any query, the usual GPUs are
 ---@field rows? integer how many plans are printed, 12 by default
----@field assume? table other values for what is taken for granted, by the names in `result.assumptions`
+---@field assume? table other values for assumptions, by the names in `result.assumptions`
 
 ---@class rille.estimate.Result
 ---@field kind string "training" or "inference"
@@ -124,43 +124,40 @@ end
 ---"memory", "gpus", "deadline", "latency", "machines"; before them the
 ---providers that failed: `provider`, `why`, `error` (its kind), `hint`
 ---@field recommendation string in words
----@field unpriced? string why nothing in it has a price: no offer passes the query, or none has a price in dollars
----@field assumptions table[] what is taken for granted: `name`, `value`, `given`, `why`; prints as a table
+---@field unpriced? string why no plan has a price: no offer matches the query, or none has a price in dollars
+---@field assumptions table[] the values assumed: `name`, `value`, `given`, `why`; prints as a table
 
 ---@class rille.estimate.Plan
 ---@field gpu string as offered; `facts` is the name of its row in `rille.gpus()`
 ---@field machines integer and `gpus` in all
----@field hours number of work without interruptions; of a service those of a month
----@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil where nobody knows
----@field extras table dollars in all of these but `buy`: `storage`, `disks`, `addresses`, `snapshots`,
+---@field hours number of work without interruptions; of a service, per month
+---@field cost table dollars: `on_demand`, `spot`, `reserved_1y`, `reserved_3y`, `mix`, `buy`; nil if unknown
+---@field extras table dollars in all of these except `buy`: `storage`, `disks`, `addresses`, `snapshots`,
 ---`transfer`, `total`
 ---@field disk table of each machine: `gb`, `price_per_gb_month`, `from` "offer", "given" or "assumed"
----@field spot? table `hours`, `interruptions` to expect, `lost_hours`; nil: interrupted before it has caught up. Where
----that is after the deadline, `late`, and `cost` is here rather than in the plan's
+---@field spot? table `hours`, expected `interruptions`, `lost_hours`; nil: interruptions come too often for progress.
+---If it ends after the deadline, `late` is set, and `cost` is here rather than in the plan's
 ---@field reserved table `["1y"]`, `["3y"]`: `price_per_hour`, `from` "offer" or "assumed"; `commitment`, `pays_above`
 ---@field buy? table `purchase`, `per_hour`, `cost`
----@field utilization number part of the dense rate that is reckoned with
+---@field utilization number the part of the dense rate that is assumed
 ---@field sharded? boolean the state of one copy is spread over GPUs; `split`: over how many each sample is
----@field step_s? number of a training: one step; `step_is_least`: that is `step_floor`, what the launches take
----@field gpus_idle? integer of `gpus`, for which a step's `batch` has no work; they are paid for all the same
+---@field step_s? number of a training: one step; `step_is_least`: it is `step_floor`, the time of the launches
+---@field gpus_idle? integer those of `gpus` for which a step's `batch` has no work; they are paid for nevertheless
 ---@field recompute? boolean activations are computed again in the backward pass
----@field latency_s? number of a service: until an answer is complete; `batch` at a time, by `replicas`
----@field requests_per_s? number that one replica answers at most
----@field machines_unhurried? integer that would carry the requests without the latency, where these are fewer
+---@field latency_s? number of a service: time until an answer is complete; `batch` at a time, by `replicas`
+---@field requests_per_s? number the most that one replica can answer
+---@field machines_unhurried? integer how many would suffice without the latency limit, if fewer
 
 ---Estimates what a training or a service needs and costs: FLOP, memory, how many of which GPU, time, and money for each
----offer: on demand, on spot with the interruptions to expect, reserved for one and three years, a mix of these, and
+---offer: on demand, on spot with the expected interruptions, reserved for one and three years, a mix of these, and
 ---bought; with storage, disks, addresses, snapshots and transfer. It prints as a table with a recommendation in words.
----Offers are asked of the providers, once on demand and once on spot, unless a list is given.
----
----Its constants are fitted to published runs (ResNet-50, BERT-large, GPT-2, Llama 2), which it meets within a factor of
----1.6; on eight others it is off by up to 1.8. See the manual's page. `rille simulate` rehearses a whole script.
+---Offers come from the providers, once on demand and once on spot, unless a list is given.
 ---@param options rille.estimate.Options what is trained, or served
 ---@return rille.estimate.Result result prints as a table with a recommendation
 ---@mark durable
 ---@async
----@error invalid an unknown model or option, a number that cannot be, nothing to do, or a GPU that is neither offered
----nor known
+---@error invalid an unknown model or option, an impossible number, nothing to do, or a GPU that is neither offered nor
+---known
 ---@example
 ---print(rille.estimate { model = "gpt2", tokens = "10B", deadline = "12h" })
 ---print(rille.estimate { params = "7B", requests_per_second = 5, latency = "4s", offers = { gpu = "A100" } })

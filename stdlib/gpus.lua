@@ -1,4 +1,4 @@
--- rille.gpus: what the makers say of GPUs: rates, memory, bandwidth, power, and a rough price, each with its source.
+-- rille.gpus: manufacturers' data of GPUs: rates, memory, bandwidth, power, and a rough price, each with its source.
 local native = require "rille.native"
 local rille = require "rille"
 local aligned = require "rille.tools.aligned"
@@ -31,24 +31,24 @@ local Facts = { __tostring = print_one, __metatable = "Facts" }
 
 ---@class rille.gpus.Facts
 ---@field name string "A100 80GB SXM"
----@field model string "A100 80GB", as offers have it
+---@field model string "A100 80GB", as in offers
 ---@field socket string "SXM", "PCIe", "NVL", or ""
 ---@field architecture string "Ampere"
 ---@field capability integer the compute capability: 80 is sm_80
 ---@field memory_bytes number as sold: 80 GB are 80e9
 ---@field bytes_per_s number the bandwidth of its memory
----@field flops table dense operations per second by precision: fp32, tf32, fp16, bf16, fp8, int8; nil where it has none
+---@field flops table dense operations per second by precision: fp32, tf32, fp16, bf16, fp8, int8; nil if unsupported
 ---@field nvlink_bytes_per_s number both directions together; 0 without NVLink
 ---@field power_w number watts
----@field year integer when it came out
----@field rough_price number dollars for one, roughly, as of 2025; 0 where it is not sold alone
----@field source string the document that has the rates
----@field confirmed boolean false where the rates are from the press or by proportion
+---@field year integer of its release
+---@field rough_price number dollars for one, roughly, as of 2025; 0 if it is not sold alone
+---@field source string the document with the rates
+---@field confirmed boolean false if the rates are from the press or extrapolated
 
----What the makers say of GPUs: a table to rank and to estimate with, not to measure by. With a name, the facts of that
----one; without, a list of all, which prints as a table.
----@param name? string in whatever way it is written: "A100", "NVIDIA A100-SXM4-80GB", "4090"
----@return rille.gpus.Facts|rille.gpus.Facts[] facts of the one, or the list
+---Manufacturers' data of GPUs: a table to rank and estimate with, not a measurement. With a name, the facts of that
+---GPU; without, a list of all, which prints as a table.
+---@param name? string in any spelling: "A100", "NVIDIA A100-SXM4-80GB", "4090"
+---@return rille.gpus.Facts|rille.gpus.Facts[] facts of one GPU, or the list
 ---@mark deterministic
 ---@error invalid there is no such GPU in the table
 ---@example

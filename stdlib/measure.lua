@@ -1,4 +1,4 @@
--- rille.measure: measures a training loop of one's own. `rille.train` measures itself.
+-- rille.measure: measures a training loop written by the user. `rille.train` measures itself.
 local native = require "rille.native"
 local rille = require "rille"
 local meter = require "rille.tools.meter"
@@ -6,17 +6,17 @@ local meter = require "rille.tools.meter"
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
 ---@class rille.measure.Options
----@field items? number tokens or samples of a step, where the function is not told
----@field workload? string the name under which it is kept; by default that of the script
+---@field items? number tokens or samples of a step, if the function is called without a number
+---@field workload? string the name under which the speed is stored; by default that of the script
 ---@field unit? string what is counted: "tokens" (the default) or "samples"
----@field model? Module whose size and type are kept with it
+---@field model? Module whose size and type are stored with it
 ---@field precision? string by default the type of `rille.autocast`, else that of the model's parameters
 
----Measures a training loop: gives a function that is to be called at the end of each step, with the step's tokens or
----samples. Twenty steps after the first five, and then every half a minute, the median of the last 500 is told to the
----run that called this machine, which keeps it for `rille.offers { rank = "tokens_per_dollar", workload = NAME }` and
----`rille offers --measured`. A step pays for a look at the clock. What is not read (`loss:item()`) may not be done yet
----when the function is called; over twenty steps that evens out.
+---Measures a training loop: returns a function to call at the end of each step, with the step's tokens or samples.
+---After 25 steps, and then every half minute, the median of the last 500 steps without the first five is reported to
+---the run that called this machine; it is stored for `rille.offers { rank = "tokens_per_dollar", workload = NAME }` and
+---`rille offers --measured`. A step costs one reading of the clock. Work whose result is not read (`loss:item()`) may
+---still be running when the function is called; over twenty steps that evens out.
 ---@param options? rille.measure.Options what is measured
 ---@return fun(items?: number) step
 ---@mark ephemeral

@@ -1,4 +1,4 @@
--- rille.no_grad: code whose operations no gradient will be asked of.
+-- rille.no_grad: runs code without recording gradients.
 local native = require "rille.native"
 
 local function restore(before, ok, ...)
@@ -7,13 +7,13 @@ local function restore(before, ok, ...)
   return ...
 end
 
----Calls fn(...) without recording gradients, and gives what it returns.
+---Calls fn(...) without recording gradients, and returns its results.
 ---@generic R
 ---@param fn fun(...): R the function
 ---@param ... any the arguments of the function
 ---@return R
 ---@mark ephemeral
----@error invalid fn is no function
+---@error invalid fn is not a function
 local function no_grad(fn, ...)
   native.check_callable(fn, "rille.no_grad", "rille.no_grad(function() return model(x) end)")
   return restore(native.set_grad_enabled(false), xpcall(fn, native.trace, ...))

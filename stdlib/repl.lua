@@ -1,5 +1,5 @@
---- The prompt's loop: reads entries, runs each in a scope that Ctrl-C can cancel alone, and shows what it gave.
---- Loaded by the command only; `primitives` are its C++ side (bindings/cli/repl.cpp).
+--- The REPL's loop: reads entries, runs each in a scope that Ctrl-C can cancel alone, and shows the results. Loaded by
+--- the command only; `primitives` is its C++ side (bindings/cli/repl.cpp).
 
 local M = {}
 
@@ -13,7 +13,7 @@ local show
 
 local function show_table(t, depth, seen)
   if seen[t] then return "<cycle>" end
-  if getmetatable(t) ~= nil then  -- often its name only; what it can do is seen by asking
+  if getmetatable(t) ~= nil then  -- an object: show its own text
     local text = tostring(t)
     if not text:find("^table: ") then return text end
   end
@@ -41,13 +41,13 @@ local function show_table(t, depth, seen)
   return "{\n" .. indent .. table.concat(parts, ",\n" .. indent) .. "\n" .. string.rep("  ", depth) .. "}"
 end
 
---- A value as one would write it: strings quoted, keys sorted, cycles and long tables cut.
+--- A value as Lua source: strings quoted, keys sorted, cycles and long tables cut.
 ---@param value any
 ---@return string
 function show(value, depth, seen)
   if type(value) == "string" then
     local text = #value > text_max and value:sub(1, text_max) .. "..." or value
-    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- its text only, not the count
+    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- parentheses drop the count
   end
   if type(value) == "table" then return show_table(value, depth or 0, seen or {}) end
   return tostring(value)
@@ -66,11 +66,11 @@ local function show_results(results)
   end
 end
 
--- What `xpcall` gave: whether all went well, and the rest, which may have nils in it.
+-- The results of `xpcall`: whether it succeeded, and the rest, which may contain nils.
 local function split(fine, ...) return fine, { n = select("#", ...), ... } end
 
--- The class of what a variable of the session holds, as the annotations name it: of an object, or of a table that
--- says so when it is shown ("Cluster 'w' ..").
+-- The class of a session variable's value, as named in annotations: from the object, or from a table's tostring
+-- ("Cluster 'w' ..").
 local function class_of(value, index, primitives)
   local name = primitives.class(value)
   if type(value) == "table" then
@@ -98,7 +98,7 @@ local function nearest(name, index)
   return require("rille.native").did_you_mean(name, names)
 end
 
--- help "rille.rent", help "rent", help "box:call", help(): from the annotations that are embedded with the modules.
+-- help "rille.rent", help "rent", help "box:call", help(): from the annotations embedded with the modules.
 local function help_of(primitives)
   local index
   return function(name)
@@ -127,8 +127,8 @@ local function help_of(primitives)
   end
 end
 
---- Reads and runs entries until `primitives.read` gives nil.
----@param primitives table the command's side of the prompt
+--- Reads and runs entries until `primitives.read` returns nil.
+---@param primitives table the command's side of the REPL
 ---@mark ephemeral
 function M.main(primitives)
   primitives.set("help", help_of(primitives))

@@ -1,6 +1,6 @@
--- rille.train: the loop around an update function. It takes batches, logs, checkpoints, evaluates, and after a crash
--- goes on from the newest complete checkpoint in the work directory, with the losses that an undisturbed run would
--- have had.
+-- rille.train: the loop around an update function. It takes batches, logs, checkpoints and evaluates. After a crash it
+-- continues from the newest complete checkpoint in the work directory and reaches the same losses as an undisturbed
+-- run.
 local native = require "rille.native"
 local rille = require "rille"
 local checkpoint = require "rille.checkpoint"
@@ -45,8 +45,8 @@ local function check(options)
   end
 end
 
--- Writes one checkpoint at a time, beside the training. Of several ranks rank 0 does; the others only make with it
--- what all have to make.
+-- Writes one checkpoint at a time, in parallel with the training. Among several ranks rank 0 writes; the others only
+-- take part in collective work.
 local Saver = {}
 Saver.__index = Saver
 
@@ -78,9 +78,10 @@ function Saver:save(step, losses)
     keep_every = self.options.keep_every, metadata = { losses = losses } })
 end
 
--- The machine will be taken away in `left` seconds: a checkpoint now, beside those that are due anyway. Where another
--- machine goes on with the call, it ends with that, unless it can come to its own end in half of that time. A second
--- checkpoint is worth it only if there is ample time: else the few steps since the first are done again there.
+-- Called when the machine will be preempted in `left` seconds: writes a checkpoint now, besides the scheduled ones. If
+-- another machine continues the call, the training leaves after it, unless it can finish in half of the time left. A
+-- second checkpoint is written only if there is ample time; otherwise the next machine repeats the few steps since the
+-- first.
 function Saver:preempted(step, losses, left, leave, seconds_to_go)
   local leaves = leave and seconds_to_go > left / 2
   self:poll()
@@ -108,7 +109,7 @@ local function meter(first, steps)
   end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
 
--- The logged losses travel in every checkpoint and in the result, so they are thinned out when they become many.
+-- The logged losses are part of every checkpoint and of the result, so they are thinned out when there are many.
 local losses_max = 2000
 
 local function note(losses, step, loss)
@@ -119,15 +120,15 @@ local function note(losses, step, loss)
   losses[#losses + 1] = { step = step, loss = loss }
 end
 
--- Several ranks need each other: none leaves by itself, and the checkpoint is there for when one is taken away.
+-- Ranks depend on each other: none leaves by itself, and the checkpoint is for the rank that is preempted.
 function Saver:announced(step, losses)
   if self.noticed then return end
   self.noticed = true
   if self.step ~= step then self:save(step, losses) end
 end
 
--- Random numbers that an evaluation draws must not change the training's. Where it fails the checkpoint that is being
--- written is waited for, so that a training that is started again does not come to the same place from further behind.
+-- An evaluation must not change the training's random numbers. If it fails, wait for the checkpoint being written
+-- first, so that a restarted training does not repeat more steps than needed.
 local function aside(save, fn, ...)
   local before = random.state()
   local ok, result = pcall(fn, ...)
@@ -137,7 +138,7 @@ local function aside(save, fn, ...)
   error(result, 0)
 end
 
--- The sum of the losses of one step's batches. With the first tensor of the last batch.
+-- The sum of the losses of one step's batches, and the first tensor of the last batch.
 local function sum_of_losses(call, ranks, data, parts)
   local total, batch
   for _ = 1, parts do
@@ -151,7 +152,7 @@ local function sum_of_losses(call, ranks, data, parts)
   return total, batch[1]
 end
 
--- Of the newest checkpoint, if there is one.
+-- The state of the newest checkpoint, if there is one.
 local function restore(save)
   if not (save and checkpoint.exists(save.directory)) then return { step = 0, losses = {} } end
   local found = checkpoint.load(save.options.state, save.directory)
@@ -161,12 +162,12 @@ local function restore(save)
 end
 
 local function not_a_number(ranks, step, where)
-  ranks:raise { kind = "state", message = ("the loss is not a number any more at step %d%s"):format(step, where or ""),
-    hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true tells " ..
-      "which operation it was" }
+  ranks:raise { kind = "state", message = ("the loss became NaN or infinite at step %d%s"):format(step, where or ""),
+    hint = "lower the learning rate, or clip gradients: rille.optim.clip_grad_norm; check_numbers = true finds " ..
+      "the operation that caused it" }
 end
 
--- How fast the steps are; of the model that is given, or is in the checkpoints.
+-- Measures the speed of the steps; for the model in the options or in the checkpoint's state.
 local function measuring(options, unit)
   local model = options.model
   for _, part in pairs(options.checkpoint and options.checkpoint.state or {}) do
@@ -231,54 +232,55 @@ local function run(options, ranks)
 end
 
 ---@class rille.train.Options
----@field update fun(...: Tensor): Tensor a step: it takes what data:next() gives, gives the loss, and
----is usually made by `rille.compile`; made with `accumulate = n`, it is called for n batches in each step
----@field data table gives batches by `next()`
+---@field update fun(...: Tensor): Tensor one step: it takes the values of data:next() and returns the loss, usually
+---made by `rille.compile`; if made with `accumulate = n`, it is called for n batches in each step
+---@field data table yields batches by `next()`
 ---@field steps integer how many
 ---@field checkpoint? rille.train.CheckpointOptions none by default
 ---@field evaluate? fun(step: integer) called every `evaluate_every` steps, with random numbers of its own, after the
----step's checkpoint has been taken: what it raises costs no step
+---step's checkpoint has been written, so that an error in it costs no step
 ---@field evaluate_every? integer never by default
 ---@field log_every? integer 10 by default; 0 is silent
 ---@field schedule? fun(step: integer): number the rate of `optimizer`
 ---@field optimizer? Optimizer whose rate the schedule sets
----@field workload? string the name under which its speed is kept, by default that of the script: see `rille.measure`
----@field model? Module whose size is kept with it; by default the first in `checkpoint.state`
+---@field workload? string the name under which its speed is stored, by default that of the script: see `rille.measure`
+---@field model? Module whose size is stored with it; by default the first in `checkpoint.state`
 ---@field communicator? Communicator trains together with its other ranks: see below
----@field share_data? boolean whether `data` are the same at all ranks, and each takes its share: true
----@field check_numbers? boolean looks for the operation that makes the first NaN, as `dev:check_numbers` does,
+---@field share_data? boolean whether all ranks have the same `data` and each takes its share: true
+---@field check_numbers? boolean looks for the operation that produces the first NaN, as `dev:check_numbers` does,
 ---on every device in use: slow
 
 ---@class rille.train.CheckpointOptions
 ---@field state table models, optimizers and data sets
 ---@field every? integer steps between checkpoints, 50 by default
----@field keep? integer how many of the newest stay
----@field keep_every? integer steps whose multiples stay for good
+---@field keep? integer how many of the newest are kept
+---@field keep_every? integer checkpoints at multiples of this step are kept forever
 ---@field directory? string "checkpoints" by default
 
 ---Trains: for each step takes a batch of `data`, calls `update` with it and reads the loss. `rille.train(options)` is
 ---the same.
 ---
----With `checkpoint`, a call that finds a checkpoint in the directory goes on from it. Each published checkpoint also
----goes to who called (`box:call`). When the machine will be taken away (`rille.preempting`), one is written at once,
----and where the lease goes on with another machine, the call moves there.
+---With `checkpoint`, a call that finds a checkpoint in the directory continues from it. Each published checkpoint is
+---also sent to the caller (`box:call`). When the machine will be preempted (`rille.preempting`), a checkpoint is
+---written at once, and if the lease continues on another machine, the call moves there.
 ---
----On a rented machine it measures itself: the median of its steps' tokens (samples, where the data has no `context`)
----per second is kept under the name of the `workload`, and `rille.offers` can rank by that name. Checkpoints and
----evaluations are not in it.
+---On a rented machine it measures itself: the median of its steps' tokens (samples, if the data has no `context`) per
+---second is stored under the name of the `workload`, and `rille.offers` can rank by that name. Checkpoints and
+---evaluations are not included.
 ---
 ---With `communicator`, ranks train one model, each on batches of its own: a step's batch is that of all ranks together.
----Every rank calls `rille.train` with the same options. They begin with the state of rank 0. Gradients become their
----mean at the end of each `backward` (of parts, of the last one), the loss becomes that of all. Rank 0 reads and writes
----checkpoints, logs, and hands the state on. `update` is as for one process: it makes no calls of the communicator.
+---Every rank calls `rille.train` with the same options. They start with the state of rank 0. Gradients are averaged at
+---the end of each `backward` (with `accumulate`, of the last one), and the loss is averaged too. Rank 0 reads and
+---writes checkpoints, logs, and distributes the state. `update` is the same as for one process: it makes no calls of
+---the communicator.
 ---@param options rille.train.Options what to train, and how long
 ---@return { loss: number, steps: integer, losses: { step: integer, loss: number }[], rate: number?, rate_unit: string,
 ---checkpoint: string? } result rate: the median of its steps after the first five, of all ranks; nil under 25 steps
 ---@mark ephemeral
 ---@async
----@error io a checkpoint could not be written (a full disk); the one before stays good
----@error state the loss is not a number any more, with the ranks at which it is not
----@error network another rank is gone, with its number; what goes wrong at one rank ends all
+---@error io a checkpoint could not be written (a full disk); the previous one stays valid
+---@error state the loss became NaN or infinite; the message names the ranks
+---@error network another rank is gone; the message has its number. An error at one rank ends all
 ---@example
 ---rille.train { update = update, data = data, steps = 300, checkpoint = { every = 50, state = { model, opt, data } } }
 function train.run(options)
@@ -287,7 +289,7 @@ function train.run(options)
   return ranks:together(run, options, ranks)
 end
 
--- Of one batch, in nats.
+-- The loss of one batch, in nats.
 local function loss_of(model, device, dtype, x, y)
   if x.device ~= device.name then x, y = x:to(device), y:to(device) end
   if dtype == nil then return model(x):cross_entropy(y) end
@@ -297,18 +299,18 @@ end
 
 local function evaluating(model)
   if model._evaluating then return model:_evaluating() end
-  local training = model.training  -- a model that is no module of ours
+  local training = model.training  -- the model is not a rille.nn module
   model:eval()
   return function() if training then model:train() end end
 end
 
----The mean loss of a model over the validation part of a data set of bytes or tokens, in nats for
----each of them. One batch after the other is in memory.
+---The mean loss of a model over the validation part of a data set, in nats per byte or token. Only one batch is in
+---memory at a time.
 ---@param model Module called with x
 ---@param data Bytes whose validation part it is
----@param options? { batches: integer, dtype: string, communicator: Communicator } at most so many, all by default; the
----type of `rille.autocast` that the model is called in, as in the training, none by default; whose ranks share the
----batches out, each rank making the call
+---@param options? { batches: integer, dtype: string, communicator: Communicator } batches: at most so many, all by
+---default; dtype: the type of `rille.autocast` for the model, as in the training, none by default; communicator: its
+---ranks, which all make the call, share the batches
 ---@return number loss
 ---@mark ephemeral
 ---@async
@@ -323,7 +325,7 @@ function train.validation(model, data, options)
     local total, count = 0, 0
     for i = comm and comm.rank + 1 or 1, batches, comm and comm.world or 1 do
       local loss = loss_of(model, device, dtype, data:validation(i))
-      collectgarbage()   -- nothing has run yet: what nobody holds now is freed as soon as it was used
+      collectgarbage()   -- nothing has run yet: free unreferenced tensors, so that the run can reuse their memory
       total, count = total + loss:item(), count + 1
       rille.progress { what = "validate", done = i, total = batches, unit = "batches" }
     end

@@ -243,7 +243,7 @@ RILLE_API rille_completion *rille_call_suspend(rille_call *call);
 /* [T] Each ends the wait and frees the completion. json: NULL for nil. */
 RILLE_API void rille_completion_resolve(rille_completion *completion, const char *json, size_t length);
 RILLE_API void rille_completion_reject(rille_completion *completion, rille_error *error); /* error: transferred */
-/* [T] 1 when the result is no longer needed (a RILLE_STEP was cancelled, the runtime destroyed): reject it with NULL. */
+/* [T] 1 when the result is not needed (a RILLE_STEP was cancelled, the runtime destroyed): reject it with NULL. */
 RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
--- rille.autoscale: keeps a cluster as large as its work needs. The policy is policy.lua; here is what reads, decides,
--- records and acts. Each decision is a step in the run's record, and what it adds or removes are ordinary leases.
+-- rille.autoscale: keeps a cluster as large as its work needs. The policy is in policy.lua; this file reads metrics,
+-- records decisions and acts on them. Each decision is a step in the run's record; added and removed instances are
+-- ordinary leases.
 local native = require "rille.native"
 local rille = require "rille"
 local members = require "rille.cluster.members"
@@ -8,7 +9,7 @@ local flow = native.flow
 
 local autoscale = {}
 
-local setups_max = 3  -- that fail in a row before it gives up
+local setups_max = 3  -- failing in a row before it gives up
 
 local known = { "metric", "above", "below", "target", "band", "step", "cooldown_out", "cooldown_in", "min", "max",
   "interval", "window", "schedule", "name" }
@@ -63,7 +64,7 @@ local function schedule(list, p)
   return out
 end
 
--- The policy with everything filled in, its durations in seconds.
+-- The policy with all defaults, durations in seconds.
 local function read(cluster, options)
   if type(cluster) ~= "table" or not rawget(cluster, "_members") then
     invalid("rille.autoscale: expected a cluster first, got " .. tostring(cluster),
@@ -78,18 +79,19 @@ local function read(cluster, options)
   end
   p.above, p.below, p.target = number(options, "above", 0), number(options, "below", 0), number(options, "target", 0)
   if p.target and (p.above or p.below) then
-    invalid("rille.autoscale: target goes without above and below", "target = 0.6 holds the metric near 0.6")
+    invalid("rille.autoscale: target cannot be combined with above and below", "target = 0.6 holds the metric near 0.6")
   end
   if not p.target and not p.above and not p.below then p.above, p.below = 0.8, 0.3 end
   if p.target and options.step ~= nil then
-    invalid("rille.autoscale: step goes without target", "a target says itself how many are needed: leave step out")
+    invalid("rille.autoscale: step cannot be combined with target",
+      "a target determines the number of instances: leave step out")
   end
   for _, key in ipairs { "above", "below", "target" } do
     if p.metric == "utilization" and p[key] and p[key] > 1 then
       invalid(("rille.autoscale: %s = %g: utilization is between 0 and 1"):format(key, p[key]), key .. " = 0.8 is 80 %")
     end
   end
-  if p.target == 0 then invalid("rille.autoscale: target = 0: it must be more than nothing") end
+  if p.target == 0 then invalid("rille.autoscale: target = 0: it must be above 0") end
   if p.above and p.below and p.below >= p.above then
     invalid(("rille.autoscale: below = %g is not less than above = %g"):format(p.below, p.above))
   end
@@ -99,12 +101,12 @@ local function read(cluster, options)
   if p.min > p.max then invalid(("rille.autoscale: min = %d is more than max = %d"):format(p.min, p.max)) end
   p.cooldown_out, p.cooldown_in = seconds(options, "cooldown_out", 300), seconds(options, "cooldown_in", 600)
   p.interval, p.window = seconds(options, "interval", 30), seconds(options, "window", 0)
-  if p.interval <= 0 then invalid("rille.autoscale: interval = 0: it must be longer than nothing") end
+  if p.interval <= 0 then invalid("rille.autoscale: interval = 0: it must be above 0") end
   p.schedule = schedule(options.schedule, p)
   return p
 end
 
--- The mean of those that could be asked; nil when none could. Where some could not, also its bounds.
+-- The mean over the instances that answered; nil if none did. If some did not answer, also its bounds.
 local function utilization(cluster)
   local ids = {}
   for i, box in ipairs(cluster:boxes()) do ids[i] = box.id end
@@ -127,15 +129,15 @@ local function value_of(cluster, p)
   return value
 end
 
--- The first look tells when its machines end.
+-- The first reading warns when the machines' ttl ends.
 local function tell_end(cluster, p, left_s)
   rille.log(("%s: an instance ends %.3g h from now, by its ttl. One that ends while this works is replaced as min " ..
     "wants, and an item on it begins again on another: a ttl longer than the work avoids that"):format(p.name,
     left_s / 3600), { cluster = cluster.name })
 end
 
--- What a look saw and decided, in the record. Where a lease is over, or others have changed the count (moved), the
--- value was that of another cluster, so that only the bounds count.
+-- Records a reading and the decision. If a lease is over, or another call has changed the count (moved), the value
+-- belongs to another cluster, so only the bounds apply.
 local function decide(cluster, p, state, count, value, moved)
   return rille.step(p.name, function()
     local now, gone = rille.now(), members.over(cluster)
@@ -154,8 +156,8 @@ local function decide(cluster, p, state, count, value, moved)
   end)
 end
 
--- Gives how often in a row a growth has come to nothing by then because a setup failed, and whether the growth has
--- fallen short now; raises the last setup's error.
+-- Returns how many growths in a row have failed because of a setup, including this one, and whether this growth fell
+-- short; raises the last setup's error after too many.
 local function act(cluster, left, seen, failures)
   rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
   local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
@@ -169,7 +171,7 @@ end
 
 local function look(cluster, p, state)
   local before, value = cluster.count, value_of(cluster, p)
-  local count = cluster.count  -- to read a machine that boots takes as long as it does
+  local count = cluster.count  -- reading a booting machine takes until it is up
   local moved = count ~= before or (state.count or count) ~= count
   local seen = decide(cluster, p, state, count, value, moved)
   local same = cluster.count == count
@@ -178,7 +180,7 @@ local function look(cluster, p, state)
   local left, at, failures, failed = count - #(seen.over or {}), seen.at, state.failures, nil
   if same and seen.to ~= left then
     failures, failed = act(cluster, left, seen, failures or 0)
-    at = rille.now()  -- a machine that took eight minutes to set up has been at work for none of them
+    at = rille.now()  -- a growth may take minutes: cool down from its end
   end
   if policy.short_lived(p, seen.over) then failed = true end
   local out = policy.after(p, state, count, at, seen.value, { wanted = seen.to,
@@ -187,7 +189,7 @@ local function look(cluster, p, state)
   return out
 end
 
--- Until the cluster is released. Whoever waits for an instance meanwhile has hope.
+-- Runs until the cluster is released. Meanwhile jobs may wait for an instance.
 local function follow(cluster, p)
   cluster._scaling = cluster._scaling + 1
   local ok, err = xpcall(function()
@@ -198,38 +200,39 @@ local function follow(cluster, p)
     end
   end, flow.trace)
   cluster._scaling = cluster._scaling - 1
-  members.ring(cluster, "nobody scales it any more")
+  members.ring(cluster, "its autoscaler has ended")
   if not ok then error(err, 0) end
 end
 
 ---@class rille.autoscale.Options
----@field metric? string|function "utilization" (the default): of the GPUs, or of the processors where there are none,
----from 0 to 1, the mean of the cluster; "queue": items of `cluster:map` that wait, per instance; or a function of the
----cluster that gives a number, or nil when there is none
+---@field metric? string|function "utilization" (the default): of the GPUs, or of the processors without GPUs,
+---from 0 to 1, the mean of the cluster; "queue": waiting items of `cluster:map` per instance; or a function of the
+---cluster that returns a number, or nil if there is none
 ---@field above? number add while the metric is above this, 0.8 by default
 ---@field below? number remove while it is below this, 0.3 by default
 ---@field target? number instead of both: hold the metric near this
----@field band? number how far it may be from the target, as a part of it, 0.1 by default
+---@field band? number relative tolerance around the target, 0.1 by default
 ---@field step? integer how many are added or removed at a time, 1 by default; not with a target
 ---@field cooldown_out? string|number how long after a change none is added, 300 seconds by default
 ---@field cooldown_in? string|number how long after a change none is removed, 600 seconds by default
 ---@field min? integer never fewer, 1 by default
 ---@field max integer never more
----@field interval? string|number how often it looks, 30 seconds by default
----@field window? string|number the mean of the readings of so long counts; by default the last one alone
+---@field interval? string|number time between readings, 30 seconds by default
+---@field window? string|number use the mean of the readings over this time; by default the last one alone
 ---@field schedule? table other bounds at times of day (UTC): { { from = "08:00", to = "20:00", min = 4 }, .. }
----@field name? string of its steps in the record, the cluster's name and "scale" by default
+---@field name? string of its steps in the record; the cluster's name and "scale" by default
 
----Adds instances to a cluster while its metric is high, and removes some while it is low, as long as the body of the
----present scope runs. `rille.autoscale(cluster, options)` is the same.
+---Adds instances to a cluster while its metric is high, and removes some while it is low, until the present scope's
+---body ends. `rille.autoscale(cluster, options)` is the same.
 ---
----Each look is a step of the run. It goes on wherever the run goes on: `rille watch` resumes one whose process died.
----@param cluster Cluster what `rille.cluster` gave
+---Each reading is a step of the run. The autoscaler continues wherever the run does: `rille watch` resumes a run whose
+---process died.
+---@param cluster Cluster from `rille.cluster`
 ---@param options rille.autoscale.Options the policy
 ---@return Fiber handle `handle:cancel()` ends it earlier
 ---@mark durable
 ---@async
----@error invalid an unknown option, bounds that contradict each other, no cluster
+---@error invalid an unknown option, contradictory bounds, not a cluster
 ---@example
 ---rille.autoscale(gang, { above = 0.8, below = 0.3, cooldown_out = 300, cooldown_in = 600, min = 1, max = 8 })
 function autoscale.run(cluster, options)

@@ -1,17 +1,17 @@
--- Internal: how many instances a cluster should have. Pure functions of a policy, what was seen, and the time: an
--- autoscaler records what `decide` gave, so a resumed run never asks it twice about the same instant.
+-- Internal: how many instances a cluster should have. Pure functions of a policy, the readings and the time. The
+-- autoscaler records each decision, so a resumed run never decides twice about the same instant.
 --
--- A value is a number, or { value =, least =, most = } where some instances could not be read: the mean of the others,
--- and the mean of all if the missing ones did nothing, and if they were fully used.
+-- A value is a number, or { value =, least =, most = } if some instances could not be read: the mean of the others, and
+-- the mean of all if the missing ones were idle, and if they were fully used.
 --
--- A state is { changed = when the count was last changed (seconds), readings = { { at =, value = }, .. }, looked = true
--- after the first look, failed = when a growth last fell short, failures = growths in a row that a failing setup has
--- brought to nothing, count = what the last look left }.
+-- A state is { changed = when the count last changed (seconds), readings = { { at =, value = }, .. }, looked = true
+-- after the first reading, failed = when a growth last fell short, failures = growths in a row that failed because of a
+-- setup, count = the count after the last reading }.
 local policy = {}
 
 local day = 86400
 
--- The bounds that hold at this time of day (UTC); the first entry of the schedule that covers it counts.
+-- The bounds at this time of day (UTC); the first matching entry of the schedule applies.
 function policy.bounds(p, now)
   local time = now % day
   for _, entry in ipairs(p.schedule or {}) do
@@ -25,8 +25,8 @@ end
 
 local function number_of(value, which) return type(value) == "table" and value[which] or value end
 
--- The mean of the readings that still count, the newest among them: those of the window, and of the present count.
--- which: "value", "least" or "most".
+-- The mean of the readings in the window that were taken at the present count, including the newest. which: "value",
+-- "least" or "most".
 function policy.mean(p, state, now, value, which)
   which = which or "value"
   local sum, n = number_of(value, which), 1
@@ -54,8 +54,8 @@ local function step_count(p, count, mean)
   return count
 end
 
--- The count that the readings ask for. What is missing speaks against a change: it did nothing where one would be
--- added, and was fully used where one would be removed.
+-- The count that the readings ask for. Missing readings argue against a change: they count as idle when an instance
+-- would be added, and as fully used when one would be removed.
 local function asked_for(p, state, count, now, value)
   local function wanted_at(which)
     local mean = policy.mean(p, state, now, value, which)
@@ -67,10 +67,9 @@ local function asked_for(p, state, count, now, value)
   return wanted, mean, wanted
 end
 
--- What the count should be, and why, in words. `value`: what was read now; nil when nothing could be read, and then
--- only the bounds count. Bounds heed no cool-down: they are the user's word, not a guess from readings. But what could
--- not be had is not asked for again at every look.
--- Nor is what ended soon after it came (`short_lived`): it would be paid for again and again.
+-- The wanted count and the reason in words. `value`: the present reading; without one only the bounds apply. Bounds
+-- ignore cool-downs: they are the user's order, not a guess from readings. But after a failed growth, or if an instance
+-- ended soon after it came (`short_lived`), wait for a cool-down: otherwise each reading would retry, and pay again.
 function policy.decide(p, state, count, now, value, short_lived)
   local low, high = policy.bounds(p, now)
   if count < low then
@@ -93,14 +92,14 @@ function policy.decide(p, state, count, now, value, short_lived)
   return { wanted = bounded, mean = mean, why = limit }
 end
 
--- Of what `members.over` gave: has one ended before a cool-down had passed?
+-- From the result of `members.over`: whether an instance ended before a cool-down had passed.
 function policy.short_lived(p, gone)
   for _, one in ipairs(gone or {}) do if one.lived_s and one.lived_s < p.cooldown_out then return true end end
   return false
 end
 
--- The state after a decision: what it was made from, and whether the count changes now, or has changed without it
--- (decision.changed), and whether it fell short (decision.failed; nil: nothing was tried). A new table.
+-- Returns the state after a decision, as a new table. decision.changed: the count has changed by other means;
+-- decision.failed: whether it fell short; nil: nothing was tried.
 function policy.after(p, state, count, now, value, decision)
   local out = { changed = state.changed, readings = {}, looked = true, failures = decision.failures }
   if decision.failed == nil then out.failed = state.failed else out.failed = decision.failed and now or nil end

@@ -1,8 +1,9 @@
--- Internal: who belongs to a cluster, who leaves it, and whose lease is over. What a machine's lease says, and what
--- runs there, is asked in the bodies of steps only, and the step's recorded result is acted upon.
+-- Internal: the members of a cluster. Steps query their leases and running calls, and the cluster acts only on the
+-- recorded results.
 --
--- A member is { number =, box =, jobs = how many it works on, leaving = true once it gets no more work, over = true
--- once its lease is over, parting = true once its release has begun, spared = true: it leaves only if, after its last
+-- A member is { number =, box =, jobs = its current number of jobs, leaving = true once it gets no more work, over =
+-- true once its lease is over, parting = true once its release has begun, spared = true: it leaves only if nothing else
+-- runs on it after its last job }. It stays in the list until it is released.
 -- job, nothing else runs there }. It stays in the list until it has been released.
 local native = require "rille.native"
 local rille = require "rille"
@@ -16,10 +17,10 @@ function members.staying(self)
   return out
 end
 
--- Whether the script may go on after this error.
+-- Whether the script may continue after this error.
 function members.passable(err) return type(err) ~= "table" or err.kind ~= "cancelled" and err.kind ~= "divergence" end
 
--- Gives { failed = error } when it could not be released: its scope, and the reaper, try again.
+-- Returns { failed = error } if it could not be released: its scope and the reaper retry.
 function members.let_go(self, box)
   local ok, err = pcall(box.release, box)
   if ok then return {} end
@@ -38,20 +39,20 @@ function members.part(self, member)
   return gone
 end
 
--- Nobody waits for it but the scope.
+-- Releases in a fiber that only the scope waits for.
 function members.part_soon(self, member)
   member.parting = true
   rille.spawn(self.name .. " less[" .. member.number .. "]", function() members.part(self, member) end)
 end
 
--- Gives the first error.
+-- Returns the first error.
 function members.part_all(self, list)
   local parted = rille.map(self.name .. " less", list, { key = function(member) return member.number end },
     function(member) return members.part(self, member) end)
   for _, one in ipairs(parted) do if one.failed then return one.failed end end
 end
 
--- Those who wait for a free instance look again.
+-- Wakes the jobs that wait for a free instance.
 function members.ring(self, why)
   local bells = self._bells
   self._bells = {}
@@ -59,10 +60,11 @@ function members.ring(self, why)
 end
 
 -- Leases that are over ------------------------------------------------------------------------------------------------
--- A lease ends without its cluster: by its ttl, by idle_after, by another command, while the run was suspended.
+-- A lease can end independently of its cluster: by its ttl, by idle_after, by another command, while the run was
+-- suspended.
 
--- In a step: who that is, { { number =, why =, lived_s = }, .. }, or nil. lived_s: since it was live, where it has
--- ended, and has no idle_after that may have done it.
+-- Inside a step: the members whose lease is over, { { number =, why =, lived_s = }, .. }, or nil. lived_s: its
+-- lifetime, unless an idle_after may have ended it.
 function members.over(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -75,7 +77,7 @@ function members.over(self)
   return out
 end
 
--- In a step: the numbers of those without a job on which the script calls all the same, or moves files; or nil.
+-- Inside a step: the numbers of members without jobs on which the script runs calls or transfers; or nil.
 function members.calling(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -93,7 +95,7 @@ function members.set_of(list)
   return out
 end
 
--- In a step: how many seconds the first of them has until its ttl has passed; nil where there is none.
+-- Inside a step: the seconds until the first ttl ends; nil without members.
 function members.shortest(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -103,7 +105,7 @@ function members.shortest(self)
   return out
 end
 
--- They get no more work, and go once they have none. Takes what `over` gave.
+-- Members whose lease is over, as from `over`, get no more work and leave when they are idle.
 function members.retire(self, gone)
   for _, one in ipairs(gone or {}) do
     for _, member in ipairs(self._members) do
@@ -116,7 +118,7 @@ function members.retire(self, gone)
   end
 end
 
--- Before work is given.
+-- Checks the members' leases before work is given.
 function members.check(self)
   members.retire(self, rille.step(self.name .. " members", function() return members.over(self) end))
 end

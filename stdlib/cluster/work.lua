@@ -1,11 +1,11 @@
--- Internal: gives jobs to the members of a cluster that are free.
+-- Internal: gives jobs to free members of a cluster.
 local native = require "rille.native"
 local rille = require "rille"
 local members = require "rille.cluster.members"
 local flow = native.flow
 
 local moves_max = 3      -- of one job to another instance
-local nearly_over_s = 60 -- what fails so shortly before the ttl has met it: a provider's clock is not this one
+local nearly_over_s = 60 -- a failure so close to the ttl was caused by it: clocks differ
 
 local function free(self, job, per_instance)
   if job.only then return job.only end
@@ -14,10 +14,10 @@ local function free(self, job, per_instance)
   end
 end
 
--- What another machine would not change.
+-- Errors that another machine would not avoid.
 local own_fault = { invalid = true, budget = true, cancelled = true, divergence = true }
 
--- Whether a job that has failed goes to another instance, as after a loss: why, or nil. Recorded, in the job's fiber.
+-- Whether a failed job moves to another instance, as after a loss: the reason, or nil. Recorded, in the job's fiber.
 local function cut_off(self, job, err)
   if job.only or job.tries > moves_max or type(err) ~= "table" or own_fault[err.kind] then return nil end
   local box = job.member.box
@@ -39,7 +39,7 @@ local function begin(self, name, job)
   end)
 end
 
--- After its last job, an instance that is no longer wanted goes.
+-- After its last job, an unwanted instance leaves.
 local function finish(self, job, soon)
   local member = job.member
   member.jobs = member.jobs - 1
@@ -81,7 +81,7 @@ function work.none_left(self, name)
       'rent them for longer, say on_loss = "replace", or have rille.autoscale keep min = 1' }
 end
 
--- Nobody is there who could take a job, and nobody will come.
+-- Raises if no instance is left to take a job and none is coming.
 local function check_hope(self, name, running)
   if not self._released and (#running > 0 or #members.staying(self) > 0 or self._coming + self._scaling > 0) then
     return
@@ -89,7 +89,7 @@ local function check_hope(self, name, running)
   work.none_left(self, name)
 end
 
--- Jobs that wait, in their order; those that were cut off before the others.
+-- The waiting jobs, in order; interrupted ones first.
 local function queue_of(self, jobs)
   local next_job, back = 1, {}
   return {
@@ -129,13 +129,13 @@ local function end_job(self, running, index, results, queue)
   finish(self, job, true)
 end
 
--- Runs jobs { label =, run = function(box), only = a member that must do it, or nil } and gives their results in order.
--- Only here do jobs begin and end: at moments that are in the record.
+-- Runs jobs { label =, run = function(box), only = a member that must run it, or nil } and returns their results in
+-- order. Jobs begin and end only here, at recorded moments.
 function work.run(self, name, jobs, per_instance)
   return rille.scope(name, function()
     local results, running, queue = {}, {}, queue_of(self, jobs)
     for i, job in ipairs(jobs) do job.number, job.tries = i, 0 end
-    rille.defer(function()                       -- when one has failed, the others have been cancelled
+    rille.defer(function()                       -- after a failure: the other jobs are cancelled
       self._waiting = self._waiting - queue.length()
       for _, job in ipairs(running) do finish(self, job, false) end
       members.ring(self)

@@ -2,11 +2,11 @@
 local native = require "rille.native"
 local rille = require "rille"
 
--- watched: { { device, what it was before }, .. }
+-- watched: { { device, its previous setting }, .. }
 local function settle(watched, ok, ...)
   local failed
   for _, one in ipairs(watched) do
-    if ok and not failed then                              -- what is still to be computed is looked at, too
+    if ok and not failed then                              -- check pending operations too
       local done, err = pcall(one[1].synchronize, one[1])
       failed = not done and { err } or nil
     end
@@ -23,7 +23,7 @@ local function watch(devices, fn, ...)
   return settle(watched, xpcall(fn, native.trace, ...))
 end
 
--- Calls fn and looks at what each operation in it gives.
+-- Calls fn and checks the result of each operation in it.
 local function check_numbers(dev, fn, ...)
   if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
     rille.error { kind = "invalid", message = "dev:check_numbers: expected a function, got " .. tostring(fn),
@@ -32,7 +32,7 @@ local function check_numbers(dev, fn, ...)
   return watch({ dev }, fn, ...)
 end
 
--- The same on every device that was asked for so far: a training may be on any of them, or on several.
+-- The same on every device in use: a training may run on any of them, or on several.
 local function everywhere(fn, ...)
   local devices = {}
   for i, name in ipairs(native.used_devices()) do devices[i] = rille.device(name) end

@@ -1,5 +1,5 @@
--- Internal: dev:profile(fn), which stdlib/meta/device.lua annotates: what operations took, by operation and shape. Also
--- formats what a compiled function's plan costs.
+-- Internal: dev:profile(fn), documented in meta/device.lua: the time of operations, by operation and shape. Also
+-- formats the cost table of a compiled function's plan.
 local native = require "rille.native"
 local rille = require "rille"
 local aligned = require "rille.tools.aligned"
@@ -49,8 +49,8 @@ local function table_of(rows, most, total)
   return aligned(shown, 2)
 end
 
--- Kernels and copies as the device's records name them. Bytes and FLOPs are known of copies, and of kernels that were
--- all of their operation.
+-- Kernels and copies by the names in the device's records. Bytes and FLOPs are known for copies, and for kernels that
+-- make up their whole operation.
 local function kernels_of(rows, most)
   local total = 0
   for _, row in ipairs(rows) do total = total + row.ms end
@@ -66,7 +66,7 @@ local function kernels_of(rows, most)
   return aligned(shown, 2)
 end
 
--- What libraries of NVIDIA's declined, a line each; "": nothing.
+-- The operations that NVIDIA's libraries declined, one per line; "": none.
 local function fallbacks_of(list)
   if not list then return "" end
   local lines = { "\nSlower kernels ran on this device where a library, or the kernels for tensor cores, declined:" }
@@ -99,7 +99,7 @@ local function settle(dev, began, ok, ...)
   return setmetatable(report, Profile), ...
 end
 
----Calls fn and tells what each operation in it took.
+---Calls fn and returns the time of each operation in it.
 local function profile(dev, fn)
   if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
     rille.error { kind = "invalid", message = "dev:profile: expected a function, got " .. tostring(fn),

@@ -10,7 +10,7 @@ local function check_whole(n, what)
     hint = "ranks with the same color form a group, in the order of their keys; without a color a rank is in none" }
 end
 
--- The ranks of this color, in the order of their keys, then of their ranks.
+-- The ranks of this color, ordered by key, then by rank.
 local function members_of(all, color)
   local members = {}
   for i, given in ipairs(all) do
@@ -23,7 +23,7 @@ local function members_of(all, color)
   return members
 end
 
--- A text of each rank, at all ranks.
+-- Exchanges a text of each rank among all ranks.
 local function tell(comm, dev, text)
   local bytes = {}
   for i = 1, address_bytes do bytes[i] = text:byte(i) or 0 end
@@ -51,7 +51,7 @@ local function split(comm, color, key)
   if not color then return nil end
   local at = told[members[1].rank + 1]
   if at:sub(1, 1) == "!" then
-    rille.error { kind = "network", message = ("comm:split: rank %d cannot be met: %s"):format(members[1].rank,
+    rille.error { kind = "network", message = ("comm:split: rank %d cannot be reached: %s"):format(members[1].rank,
       at:sub(2)) }
   end
   local number

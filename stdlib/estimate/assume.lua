@@ -1,10 +1,10 @@
--- Internal: what rille.estimate takes for granted. Each has a name, by which options.assume overrides it, a default,
--- and the reason for that; result.assumptions lists those that were used.
+-- Internal: the assumptions of rille.estimate. Each has a name, by which options.assume overrides it, a default, and a
+-- reason; result.assumptions lists those that were used.
 local native = require "rille.native"
 local aligned = require "rille.tools.aligned"
 local read = require "rille.estimate.read"
 
--- name, default, how it is read, what it is and where it comes from; for: "training", "inference" or both (nil)
+-- name, default, type, meaning and source; for: "training", "inference" or both (nil)
 local known = {
   { "utilization", nil, "share", "part of the GPU's dense rate that the program reaches; by default by model and GPU" },
   { "node_efficiency", nil, "share", "of GPUs in one machine with NVLink: 0.95, images 0.86 (NVIDIA's BERT and " ..
@@ -90,7 +90,7 @@ local function text_of(value)
   return table.concat(parts, ", ")
 end
 
--- The values to reckon with, by name, and the list that tells them.
+-- The values by name, and the list for result.assumptions.
 function assume.read(given, mode)
   local names, values, list = {}, {}, {}
   for i, row in ipairs(known) do names[i] = row[1] end
@@ -109,7 +109,7 @@ function assume.read(given, mode)
   return values, setmetatable(list, List)
 end
 
--- One more thing that was taken for granted, as it turned out.
+-- Adds an assumption that was determined during the estimate.
 function assume.note(list, name, value, why)
   list[#list + 1] = { name = name, value = tostring(value), given = false, why = why }
 end

@@ -1,5 +1,5 @@
--- Internal: memory, latency and capacity of a model that answers requests, and how many of an offer's machines it
--- takes. Queues are not modelled: replicas are loaded in part only (assume.load).
+-- Internal: memory, latency and capacity of a model that answers requests, and how many machines of an offer it takes.
+-- Queues are not modelled: replicas are only partly loaded (assume.load).
 local models = require "rille.estimate.models"
 local read = require "rille.estimate.read"
 local speed = require "rille.estimate.speed"
@@ -40,7 +40,7 @@ function inference.work(o, model, assumed)
   return work
 end
 
--- Of one replica that works on `together` requests at a time.
+-- The memory of a replica that works on `together` requests at a time.
 function inference.memory(work, model, together, assumed)
   local out = { weights_bytes = work.weights_bytes, together = together }
   if work.generates then out.cache_bytes = together * work.cache_bytes * (work.prompt + work.output)
@@ -52,7 +52,7 @@ function inference.memory(work, model, together, assumed)
   return out
 end
 
--- Seconds from a request to its answer where `together` are worked on at a time by `gpus`, and answers per second.
+-- Seconds from a request to its answer when `gpus` work on `together` at a time, and answers per second.
 local function times(work, model, facts, reached, gpus, together, assumed)
   local split = gpus > 1 and assumed.sharded_efficiency or 1
   local flops_per_s = gpus * reached * split
@@ -65,13 +65,13 @@ local function times(work, model, facts, reached, gpus, together, assumed)
   local held = together * work.cache_bytes * (work.prompt + work.output / 2)
   local token_s = math.max((work.read_bytes + held) / bytes_per_s,
     together * models.forward_flops(model, work.prompt) / flops_per_s)
-  -- While one text is generated, the prompts of the others are read in between.
+  -- While one text is generated, the prompts of the others are processed in between.
   local all = work.output * token_s + together * prompt_s
   return all, together / all, prompt_s, token_s
 end
 
--- The best that a replica of so many GPUs does: the most answers within the latency that is asked for; whether one fits
--- at all, and how soon the quickest answer comes.
+-- The best operating point of a replica of so many GPUs: the most answers within the latency limit; whether the model
+-- fits at all, and the shortest possible latency.
 local function best_of(work, model, facts, reached, gpus, latency_s, assumed)
   local best, fits, soonest = nil, false, math.huge
   local together = work.batch or 1
@@ -93,13 +93,13 @@ local function machines_for(work, best, each, gpus, assumed)
   return math.ceil(replicas / math.floor(each / gpus)), replicas
 end
 
--- Why no replica does: gives the words, and what stands in the way.
+-- Why no replica works: in words, and the obstacle.
 local function no_replica(fits, soonest)
   if not fits then return "does not fit into its memory", "memory" end
   return ("answers in %s at the soonest: too slow for the latency"):format(words.duration(soonest / 3600)), "latency"
 end
 
--- The plan for machines of `each` GPUs of this kind, or nil, why there is none, and what stands in the way.
+-- The plan for machines of `each` GPUs of this kind, or nil, the reason, and the obstacle.
 function inference.plan(work, model, facts, each, assumed)
   local rate, precision = speed.rate(facts, work.precision)
   local part = speed.utilization(model, facts, precision, rate, "inference", assumed)
@@ -113,7 +113,7 @@ function inference.plan(work, model, facts, each, assumed)
   end
   if not best then return nil, no_replica(fits_any, soonest) end
   local machines, replicas = machines_for(work, best, each, gpus, assumed)
-  -- Whether it is the latency or the number of requests that takes so many.
+  -- Find out whether the latency or the number of requests requires so many.
   local free = best_of(work, model, facts, rate * part, gpus, nil, assumed)
   local unhurried = machines_for(work, free, each, gpus, assumed)
   if machines > assumed.machines_max then

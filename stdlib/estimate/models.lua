@@ -1,4 +1,4 @@
--- Internal: the models that rille.estimate knows by name, and what it makes of params = "7B".
+-- Internal: the models that rille.estimate knows by name, and how it models params = "7B".
 local native = require "rille.native"
 local read = require "rille.estimate.read"
 local words = require "rille.estimate.words"
@@ -68,7 +68,7 @@ local function by_name(asked)
     "params = \"7B\" estimates any transformer; known are " .. table.concat(names, ", "))
 end
 
--- A transformer of n parameters in the usual proportion: its width is 128 times its layers.
+-- A transformer of n parameters in the usual proportions: its width is 128 times its layers.
 local function by_params(n)
   local width = math.max(64, math.floor((n * 128 / 12) ^ (1 / 3) / 64 + 0.5) * 64)
   local heads = math.max(1, math.floor(width / 128))

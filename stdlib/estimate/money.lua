@@ -1,20 +1,20 @@
--- Internal: what a plan costs on demand, on spot, reserved, mixed, and bought, with all that comes beside. Dollars.
+-- Internal: a plan's cost on demand, on spot, reserved, mixed, and bought, with all extras. Dollars.
 local money = {}
 
--- What one machine costs: started units are paid for, at least the least time, and at least the least amount.
+-- The cost of one machine: started units are paid in full, with a minimum time and a minimum amount.
 local function billed(billing, price, hours)
   local unit = (billing and billing.unit_s or 1) / 3600
   local least = (billing and billing.minimum_s or 0) / 3600
   return math.max(price * math.max(math.ceil(hours / unit - 1e-9) * unit, least), billing and billing.minimum or 0)
 end
 
--- An interruption anywhere stops all machines: half of the time between two checkpoints is lost, and the restart.
--- late: it is not done by the deadline then.
+-- An interruption anywhere stops all machines; it costs half the time between two checkpoints plus the restart. late:
+-- it ends after the deadline.
 function money.on_spot(plan, work, assumed)
   local rate = assumed.spot_interruptions_per_hour * plan.machines
   local lost = work.mode == "training" and (assumed.checkpoint_every / 2 + assumed.spot_restart) / 3600 or 0
   local left = 1 - rate * lost
-  if left < 0.05 then return nil end  -- interrupted again before it has caught up
+  if left < 0.05 then return nil end  -- interruptions come too often for progress
   local hours = plan.hours / left
   return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours,
     late = work.deadline_s and hours * 3600 > work.deadline_s or nil }
@@ -42,7 +42,7 @@ local function extras(plan, offer, work, model, assumed)
   return out
 end
 
--- Buying the GPUs and what they stand in. Without the disks and the transfer of a cloud.
+-- Buying the GPUs and their servers, without a cloud's disks and transfer.
 local function bought(plan, facts, assumed)
   if facts.rough_price <= 0 then return nil end
   local purchase = plan.gpus * facts.rough_price * (1 + assumed.buy_host)
@@ -63,8 +63,8 @@ local function mixed(cost, mix)
   return sum
 end
 
--- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved. What spot would cost that comes too late
--- is no cost of this plan, but plan.spot.cost.
+-- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved. The cost of a spot run that ends too late
+-- is only in plan.spot.cost.
 function money.add(plan, offer, work, model, facts, assumed)
   local demand = offer.price_per_hour
   local spot = offer.spot_price_per_hour

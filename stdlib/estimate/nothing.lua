@@ -1,5 +1,5 @@
--- Internal: what an estimate is about where no offer of a GPU has come: the GPU that was asked for, by what its maker
--- says; the usual ones, where nothing was asked for; else nothing, and why.
+-- Internal: what to estimate when no offer of a GPU was found: the GPU that the query names, by its manufacturer's
+-- data; without a query, the usual GPUs; else nothing, and why.
 local native = require "rille.native"
 local read = require "rille.estimate.read"
 
@@ -8,7 +8,7 @@ local nothing = {}
 local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
   { "A100 80GB", 8 }, { "H100 80GB", 1 }, { "H100 80GB", 8 }, { "H200", 8 }, { "B200", 8 } }
 
--- Fields of a query that keep no offer out.
+-- Fields of a query that exclude no offer.
 local no_filter = { rank = true, rates = true, tokens_per_second = true, workload = true, estimated = true,
   timeout = true }
 
@@ -25,7 +25,7 @@ local function is_any(gpu)
   return gpu == nil or type(gpu) == "string" and gpu:lower() == "any"
 end
 
--- 'gpu = "H100", max_price = 1': the fields that keep offers out; and how many they are.
+-- 'gpu = "H100", max_price = 1': the fields that exclude offers, and their number.
 local function filter_of(query)
   local names = {}
   for key, value in pairs(query) do
@@ -41,8 +41,8 @@ local function filter_of(query)
   return table.concat(parts, ", "), #parts
 end
 
--- "A100-80GB:8" -> the name, and the count; the query's own count goes before. Of several models each one, where the
--- count is of those that say none.
+-- "A100-80GB:8" -> the name and the count. With several models, each name has its own count; the query's count is for
+-- names without one.
 local function named(query)
   local out = {}
   if is_any(query.gpu) then return out end
@@ -56,21 +56,21 @@ local function named(query)
   return out
 end
 
--- Without a count a machine of one, and one of eight where its GPUs are made for that.
+-- Without a count: a machine with one GPU, and one with eight if the GPU has fast NVLink.
 local function rows_of(facts, count)
   local rows = { { gpu = facts.name, gpu_count = count or 1 } }
   if not count and facts.nvlink_bytes_per_s >= 300e9 then rows[2] = { gpu = facts.name, gpu_count = 8 } end
   return rows
 end
 
--- GPUs only: a query for CPUs is refused before anybody is asked.
+-- GPUs only: refuses a query for CPUs before any provider is asked.
 function nothing.check(query)
   if type(query.gpu) == "string" and query.gpu:lower() == "cpu" then
-    read.invalid('offers.gpu = "cpu"; an estimate reckons with GPUs only', 'offers = { gpu = "A100" }, or none')
+    read.invalid('offers.gpu = "cpu"; an estimate supports GPUs only', 'offers = { gpu = "A100" }, or none')
   end
 end
 
--- The machines to reckon with, and why they have no price, in words. query: nil where a list was given.
+-- The machines to estimate, and why they have no price, in words. query: nil if a list was given.
 function nothing.instead(query, failed)
   local failures = failed > 0 and (", and %d of the providers failed"):format(failed) or ""
   if not query then return {}, "the offers given have no GPU" .. failures end

@@ -1,4 +1,4 @@
--- Internal: reads the numbers of rille.estimate's options, and refuses what cannot be.
+-- Internal: reads the numbers of rille.estimate's options, and refuses impossible ones.
 local rille = require "rille"
 
 local read = {}
@@ -9,7 +9,7 @@ end
 
 local powers = { k = 1e3, m = 1e6, g = 1e9, b = 1e9, t = 1e12 }
 
--- 124e6, "124M", "10B", "1.5T"; nil stays nil. At least `least`, 0 by default and itself excluded then.
+-- 124e6, "124M", "10B", "1.5T"; nil stays nil. At least `least`; without it, above 0.
 function read.count(name, value, least)
   if value == nil then return nil end
   local n = type(value) == "number" and value or nil
@@ -45,13 +45,13 @@ function read.whole(name, value)
   return n
 end
 
--- A part of the whole, from 0 to 1.
+-- A fraction from 0 to 1.
 function read.share(name, value)
   if type(value) == "number" and value >= 0 and value <= 1 then return value end
-  read.invalid(("%s = %s; a part from 0 to 1 is needed"):format(name, tostring(value)))
+  read.invalid(("%s = %s; a number from 0 to 1 is needed"):format(name, tostring(value)))
 end
 
--- One of a set of words; the keys of `choices` are those.
+-- One of a set of words, the keys of `choices`.
 function read.word(name, value, choices, otherwise)
   if value == nil then return otherwise end
   if type(value) == "string" and choices[value:lower()] ~= nil then return value:lower() end
@@ -59,7 +59,7 @@ function read.word(name, value, choices, otherwise)
   for word in pairs(choices) do words[#words + 1] = word end
   table.sort(words)
   local near = type(value) == "string" and require("rille.native").did_you_mean(value:lower(), words) or ""
-  read.invalid(("%s = %s; there is no such one"):format(name, tostring(value)),
+  read.invalid(("%s = %s is unknown"):format(name, tostring(value)),
     (near ~= "" and near .. " " or "") .. "there are " .. table.concat(words, ", "))
 end
 

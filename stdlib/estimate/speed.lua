@@ -1,28 +1,28 @@
--- Internal: how fast a GPU is at a model. Real programs reach a part of the dense rate: networks of images are bound by
--- the memory's bandwidth, transformers by how well their products fill the GPU.
+-- Internal: how fast a GPU runs a model. Real programs reach a part of the dense rate: image networks are limited by
+-- memory bandwidth, transformers by how well their products fill the GPU.
 local speed = {}
 
--- What a GPU computes with instead of a precision that it lacks.
+-- The precision that a GPU uses in place of one that it lacks.
 local instead = { int4 = "fp16", int8 = "fp16", fp8 = "bf16", bf16 = "fp16", fp16 = "tf32", tf32 = "fp32" }
 
--- The dense rate for a precision, and the precision that it really is.
+-- The dense rate for a precision, and the precision actually used.
 function speed.rate(facts, precision)
   while precision and not facts.flops[precision] do precision = instead[precision] end
   return precision and facts.flops[precision], precision
 end
 
--- Of transformers in fp16 and bf16. Volta and Ampere: NVIDIA's BERT-large (0.47 to 0.75), llm.c's GPT-2 (0.54 to 0.65)
--- and Meta's Llama 2 (0.43 to 0.46) on A100. Hopper: llm.c's GPT-2 1.5B on H100, 0.51; what others report is less.
--- Turing, Ada and Blackwell: guesses.
+-- Transformers in fp16 and bf16. Volta and Ampere: NVIDIA's BERT-large (0.47 to 0.75), llm.c's GPT-2 (0.54 to 0.65) and
+-- Meta's Llama 2 (0.43 to 0.46) on A100. Hopper: llm.c's GPT-2 1.5B on H100, 0.51; other reports are lower. Turing, Ada
+-- and Blackwell: guesses.
 local transformer = { Pascal = 0.4, Volta = 0.5, Turing = 0.35, Ampere = 0.5, Ada = 0.45, Hopper = 0.4,
   Blackwell = 0.35 }
 local by_precision = { fp32 = 0.75, tf32 = 0.5 }
 
--- FLOP for each byte that networks of images move, from NVIDIA's ResNet-50: in training 2470 images/s on A100 and 1200
--- on V100, in inference 3249 on V100 and 1190 on T4 in fp16, 415 on T4 in fp32. At most 0.55 of the rate.
+-- FLOP per byte moved by image networks, from NVIDIA's ResNet-50: in training 2470 images/s on A100 and 1200 on V100,
+-- in inference 3249 on V100 and 1190 on T4 in fp16, 415 on T4 in fp32. At most 0.55 of the rate.
 local per_byte = { fp32 = 12, tf32 = 12, fp16 = 30, bf16 = 30, fp8 = 60, int8 = 60 }
 
--- The part of `rate` that is reached.
+-- The fraction of `rate` that is reached.
 function speed.utilization(model, facts, precision, rate, mode, assumed)
   if assumed.utilization then return assumed.utilization end
   if model.kind == "image" then return math.min(0.55, per_byte[precision] * facts.bytes_per_s / rate) end
@@ -31,12 +31,12 @@ function speed.utilization(model, facts, precision, rate, mode, assumed)
   return mode == "inference" and part * 0.8 or part
 end
 
--- What n members of a group send in each step: gradients in fp32, summed around a ring; where the model is sharded, its
--- weights come on top of that.
+-- The bytes that each of n members sends per step: gradients in fp32, all-reduced around a ring; plus the weights if
+-- the model is sharded.
 local function exchanged(model, n, sharded) return 2 * (n - 1) / n * model.params * (sharded and 6 or 4) end
 
--- What is left of it when GPUs work together: constants, and the time that a step waits for what it exchanges, half of
--- which hides behind its computing. Gives that, and what is exchanged between machines.
+-- The efficiency of GPUs that work together: constants, and the time that a step waits for communication, half of which
+-- overlaps with computing. Returns it, and the bytes exchanged between machines.
 function speed.efficiency(model, facts, machines, gpus_each, sharded, step_seconds, assumed)
   local part, waits = sharded and assumed.sharded_efficiency or 1, 0
   if gpus_each > 1 then

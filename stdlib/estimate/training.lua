@@ -1,4 +1,4 @@
--- Internal: FLOP and memory of a training, and how an offer's machines would do it.
+-- Internal: FLOP and memory of a training, and how the machines of an offer would run it.
 local models = require "rille.estimate.models"
 local money = require "rille.estimate.money"
 local read = require "rille.estimate.read"
@@ -10,14 +10,14 @@ local weight_bytes = { fp32 = 4, tf32 = 4, fp16 = 2, bf16 = 2, fp8 = 2 }
 local moments_bytes = { adamw = 8, adam = 8, lamb = 8, sgd = 4 }
 training.precisions, training.optimizers = weight_bytes, moments_bytes
 
--- As GPT-3's paper and Llama 2 took them.
+-- The batch sizes of GPT-3's paper and Llama 2.
 local function usual_batch(model, context)
   if model.kind == "image" then return 1024 end
   local tokens = model.params < 1e9 and 2 ^ 19 or model.params < 1e10 and 2 ^ 21 or 2 ^ 22
   return math.max(1, math.floor(tokens / context))
 end
 
--- How much is trained on: tokens or images in all, and what one step takes.
+-- The amount of training: tokens or images in all, and per step.
 local function amount(o, model)
   local unit = model.kind == "image" and "images" or "tokens"
   local context = model.kind == "image" and 1 or model.context
@@ -56,7 +56,7 @@ local function memory(model, o, precision, together, assumed)
   if model.kind == "image" then
     out.activations_bytes = together * model.forward_flops * assumed.activation_bytes_per_flop * scale
     out.recomputed_bytes = out.activations_bytes
-  else  -- 34 bytes for each number of a layer in fp16 (Korthikanti et al. 2022), with attention that keeps no scores
+  else  -- 34 bytes for each number of a layer in fp16 (Korthikanti et al. 2022), with attention that stores no scores
     local tokens = together * model.context
     local logits = tokens * model.vocab * 6 * (model.kind == "encoder" and 0.15 or 1)
     out.activations_bytes = tokens * model.layers * model.width * 34 * scale + logits
@@ -69,7 +69,7 @@ local function memory(model, o, precision, together, assumed)
   return out
 end
 
--- The whole of the work, on whatever it is done.
+-- The whole work, independent of the machines.
 function training.work(o, model, assumed)
   o.optimizer = read.word("optimizer", o.optimizer, moments_bytes, model.kind == "image" and "sgd" or "adamw")
   local precision = read.word("precision", o.precision, weight_bytes, "bf16")
@@ -88,8 +88,8 @@ function training.work(o, model, assumed)
   return work
 end
 
--- How many GPUs one copy needs at the least: 1, or as many as its state is sharded over. In a machine with NVLink a
--- sample's activations can be split, too (tensor parallel). nil: its activations alone are too large.
+-- The least number of GPUs for one copy: 1, or as many as its state is sharded over. In a machine with NVLink a
+-- sample's activations can be split too (tensor parallelism). nil: its activations alone are too large.
 local function least_gpus(work, facts, each, assumed)
   local room = facts.memory_bytes / (1 + assumed.headroom)
   local split = facts.nvlink_bytes_per_s > 0 and math.min(each, 8) or 1
@@ -112,8 +112,7 @@ end
 -- A step of 4 sequences keeps 4 GPUs busy, or 4 groups that split a sample.
 local function busy_of(work, gpus, fits) return math.min(gpus, work.batch * fits.split) end
 
--- The least that a step takes, however small: its kernels have to be launched, once for each micro-batch that was asked
--- for.
+-- The minimum time of a step: launching its kernels, once for each requested micro-batch.
 local function floor_of(work, busy, fits, assumed)
   local passes = work.micro_batch and math.ceil(work.batch / (busy / fits.split * work.micro_batch)) or 1
   return math.max(1, passes) * assumed.step_floor
@@ -130,7 +129,7 @@ local function hours_on(work, model, facts, rate, part, machines, each, fits, as
     step == least
 end
 
--- Why machines of `each` GPUs cannot be so many in all, or nil.
+-- Why machines of `each` GPUs cannot add up to this number, or nil.
 local function no_such_number(gpus, each)
   if not gpus or gpus % each == 0 then return nil end
   local less = math.floor(gpus / each) * each
@@ -138,7 +137,7 @@ local function no_such_number(gpus, each)
     less > 0 and less .. " or " or "", less + each)
 end
 
--- How many machines at least, or nil, why there are none, and what stands in the way.
+-- The least number of machines, or nil, the reason, and the obstacle.
 local function least_machines(work, fits, each)
   if not work.gpus then return math.ceil(fits.gpus / each) end
   local why = no_such_number(work.gpus, each)
@@ -147,8 +146,8 @@ local function least_machines(work, fits, each)
   return work.gpus / each
 end
 
--- The plan for machines of `each` GPUs of this kind, or nil, why there is none, and what stands in the way. only_spot:
--- there is no other price, so that what interruptions cost has to be done by the deadline, too.
+-- The plan for machines of `each` GPUs of this kind, or nil, the reason, and the obstacle. only_spot: there is no other
+-- price, so the deadline includes the cost of interruptions.
 function training.plan(work, model, facts, each, assumed, only_spot)
   local rate, precision = speed.rate(facts, work.precision)
   local fits = least_gpus(work, facts, each, assumed)

@@ -1,4 +1,4 @@
--- Internal: how an estimate reads: the table, and the recommendation in words.
+-- Internal: the text of an estimate: the table, and the recommendation in words.
 local aligned = require "rille.tools.aligned"
 
 local words = {}
@@ -23,7 +23,7 @@ words.duration = duration
 
 local units = { { 1e12, "T" }, { 1e9, "B" }, { 1e6, "M" } }
 
--- "10B", as people write tokens and parameters.
+-- "10B", the usual notation for tokens and parameters.
 local function many(n)
   for _, u in ipairs(units) do if n >= u[1] then return ("%.3g%s"):format(n / u[1], u[2]) end end
   return ("%.0f"):format(n)
@@ -107,17 +107,17 @@ local function title_of(r)
     r.requests_per_second, each, r.precision, power_of_ten(r.flops))
 end
 
--- Whether there was no machine at all, not even one that cannot do it.
+-- Whether there was no machine at all, not even an unsuitable one.
 local function untried(r)
   for _, skipped in ipairs(r.skipped) do if skipped.gpu then return false end end
   return #r.plans == 0
 end
 
--- The whole estimate as people read it.
+-- The whole estimate as text.
 function words.print(r)
   local together = r.kind == "training" and (r.unit == "tokens" and "sequences" or "images") or "requests"
   local lines = { title_of(r), memory_of(r.memory, together), "" }
-  lines[#lines + 1] = #r.plans > 0 and table_of(r) or untried(r) and "(no machine to reckon with)"
+  lines[#lines + 1] = #r.plans > 0 and table_of(r) or untried(r) and "(no machine to estimate)"
     or "(no machine fits)"
   for i = 1, math.min(#r.skipped, 5) do
     local s = r.skipped[i]
@@ -164,7 +164,7 @@ local function network_words(plan)
     duration(rdma / 3600)) .. (ethernet > 0.2 * n.step_seconds and " Take a cluster with RDMA." or " Ethernet will do.")
 end
 
--- When the other ways to pay are worth it.
+-- When the other ways of paying are worthwhile.
 local function commitment_words(plan)
   local out = {}
   local year = plan.reserved["1y"]
@@ -184,7 +184,7 @@ end
 
 local function rate(n) return (n < 100 and "%.3g" or "%.0f"):format(n) end
 
--- Other plans that are worth a thought: one GPU, the cheapest on spot, and the fastest.
+-- Other plans worth considering: one GPU, the cheapest on spot, and the fastest.
 local function other_words(r, best)
   local single, fastest, on_spot = nil, best, best
   for _, plan in ipairs(r.plans) do
@@ -204,7 +204,7 @@ local function other_words(r, best)
   return #out > 0 and table.concat(out, "\n") or nil
 end
 
--- What stands in the way of a plan, and the way out.
+-- The obstacles of plans, and how to avoid them.
 local obstacles = {
   { "memory", "the memory", "take GPUs with more of it, or a smaller batch, micro_batch or precision" },
   { "gpus", "gpus", "say a number that these machines come in and that holds the model" },
@@ -221,7 +221,7 @@ local function nothing_words(r)
     for _, skipped in ipairs(r.skipped) do if skipped.obstacle == row[1] then n = n + 1 end end
     if n > 0 then out[#out + 1] = ("What stands in the way of %d is %s: %s."):format(n, row[2], row[3]) end
   end
-  if #out == 0 then return "Nothing here can do it: no machine is known that it could be reckoned for." end
+  if #out == 0 then return "Nothing here can do it: no machine with known data was found." end
   return "Nothing here can do it. " .. table.concat(out, " ")
 end
 
@@ -231,7 +231,7 @@ local function latency_words(plan)
     plan.machines_unhurried == 1 and "one machine" or plan.machines_unhurried .. " machines")
 end
 
--- GPUs that are paid for nothing, and steps that wait for their launches.
+-- Notes on idle GPUs and on steps limited by kernel launches.
 local function batch_words(r, plan)
   local out = {}
   if plan.gpus_idle then
@@ -247,10 +247,10 @@ local function batch_words(r, plan)
   return #out > 0 and table.concat(out, " ") or nil
 end
 
--- Why there is no price, as a sentence of its own.
+-- Why there is no price, as a sentence.
 local function unpriced_words(r) return r.unpriced and ("No prices: %s."):format(r.unpriced) or nil end
 
--- What to take, and why. The plans are in the order of their cost.
+-- The recommendation and its reasons. The plans are ordered by cost.
 function words.recommend(r)
   local best, unpriced = r.plans[1], unpriced_words(r)
   if not best then

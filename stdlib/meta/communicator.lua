@@ -1,65 +1,65 @@
 ---@meta communicator
---- A communicator: ranks, each a process of its own, that exchange and reduce tensors together, as
---- `rille.communicator` gives it. Every rank makes the same calls in the same order. What ranks do not agree in, a rank
---- that is gone and one that does not come are errors at all ranks; they come with the next value that is read, and the
---- communicator is of no use after the first one.
+--- A communicator: ranks, each its own process, that exchange and reduce tensors together. `rille.communicator` creates
+--- it. Every rank makes the same calls in the same order. A disagreement between ranks, a lost rank and a missing rank
+--- are errors at all ranks; they are raised at the next value that is read, and the communicator is unusable after the
+--- first error.
 
 ---@class Communicator
----@field rank integer this process's, from 0
----@field world integer how many ranks there are
+---@field rank integer this process's rank, from 0
+---@field world integer the number of ranks
 ---@field transport string "shared memory", "tcp", "shared memory and tcp", "nccl", "nothing" (a world of one)
----@field device string whose tensors it takes: "cpu", "cuda:0"
+---@field device string the device of its tensors: "cpu", "cuda:0"
 local Communicator = {}
 
---- Every rank's tensor becomes the reduction of all of them. It happens in place, as PyTorch's does, and has the same
---- bits at every rank: contributions are taken in the order of the ranks, half types in f32 with one rounding at the
---- end. May stand inside a compiled function.
+--- Replaces every rank's tensor by the reduction over all ranks. In place, as PyTorch's, and with the same bits at
+--- every rank: contributions are reduced in the order of the ranks, half types in f32 with one rounding at the end. May
+--- be used inside a compiled function.
 ---@param x Tensor|Tensor[]|Module the tensor; or several, as one message
 ---@param how? string "sum" by default, "mean" (or "avg"), "max", "min", "prod"
 ---@return Tensor x the same
 ---@mark ephemeral
----@error invalid a type that is not reduced so: f16, bf16, f32, f64, i32 and i64 are; whole numbers have no mean
----@error state a gradient goes through the tensor: give its detach()
+---@error invalid a type that is not supported (f16, bf16, f32, f64, i32 and i64 are); whole numbers have no mean
+---@error state the tensor has a gradient history: pass its detach()
 ---@error network another rank is gone
 ---@error timeout another rank did not come
 ---@example
 --- local mean_loss = comm:all_reduce(loss:detach(), "mean"):item()
 function Communicator:all_reduce(x, how) end
 
---- The values of one rank for all. In place.
----@param x Tensor|Tensor[]|Module the tensor; or several; of a module all of its state
+--- Copies the values of one rank to all. In place.
+---@param x Tensor|Tensor[]|Module the tensor; or several; for a module all of its state
 ---@param from? integer the rank, 0 by default
 ---@return Tensor x the same
 ---@mark ephemeral
 ---@error invalid there is no such rank
 ---@example
---- comm:broadcast(model)  -- all ranks begin with the weights of rank 0
+--- comm:broadcast(model)  -- all ranks start with the weights of rank 0
 function Communicator:broadcast(x, from) end
 
---- The tensors of all ranks behind each other, along the first dimension, in the order of the ranks.
+--- Concatenates the tensors of all ranks along the first dimension, in the order of the ranks.
 ---@param x Tensor of the same shape at all ranks, [n, ...]
 ---@return Tensor all [world * n, ...]
 ---@mark ephemeral
 ---@error invalid a tensor without dimensions
 function Communicator:all_gather(x) end
 
---- Reduces as `all_reduce`, and gives each rank its part of the first dimension.
+--- Reduces as `all_reduce`, and returns each rank its part of the first dimension.
 ---@param x Tensor [world * n, ...]
 ---@param how? string "sum" by default, "mean" (or "avg"), "max", "min", "prod"
 ---@return Tensor part [n, ...]
 ---@mark ephemeral
----@error invalid the first dimension cannot be divided by the ranks
+---@error invalid the first dimension is not divisible by the number of ranks
 function Communicator:reduce_scatter(x, how) end
 
---- Sends a tensor to one rank, which must be at its `recv`.
----@param x Tensor what to send
+--- Sends a tensor to one rank, which must call `recv`.
+---@param x Tensor the tensor to send
 ---@param to integer the rank
 ---@return Tensor x the same
 ---@mark ephemeral
 ---@error invalid there is no such rank, or it is this one
 function Communicator:send(x, to) end
 
---- Takes what another rank sends into a tensor of the same shape and type.
+--- Receives a tensor from another rank into a tensor of the same shape and type.
 ---@param x Tensor is overwritten
 ---@param from integer the rank
 ---@return Tensor x the same
@@ -67,9 +67,9 @@ function Communicator:send(x, to) end
 ---@error invalid there is no such rank, or it is this one
 function Communicator:recv(x, from) end
 
---- The gradients become their mean over the ranks: between `backward` and `opt:step()`, also inside a compiled
---- function. With gradient accumulation only those of the last part are exchanged. All gradients go as one message.
----@param parameters Optimizer|Module|Tensor[] whose gradients
+--- Averages the gradients over the ranks: call it between `backward` and `opt:step()`, also inside a compiled function.
+--- With gradient accumulation only the last part exchanges gradients. All gradients are sent as one message.
+---@param parameters Optimizer|Module|Tensor[] the parameters whose gradients are averaged
 ---@mark ephemeral
 ---@example
 --- loss:backward()
@@ -77,16 +77,15 @@ function Communicator:recv(x, from) end
 --- opt:step()
 function Communicator:average_gradients(parameters) end
 
---- Groups of ranks: those that give the same color get a communicator of their own, in the order of their keys (of
---- their ranks, where keys are equal), as MPI_Comm_split has it. All ranks make the call; one without a color gets nil.
---- Groups work beside each other and beside the communicator that they come from, whose time limit, token and transport
---- they keep.
----@param color? integer whose group this rank is in; nil: none
----@param key? integer its place in it, its rank by default
+--- Splits the ranks into groups: ranks with the same color get a communicator of their own, ordered by key (by rank
+--- where keys are equal), as MPI_Comm_split does. All ranks make the call; a rank without a color gets nil. Groups work
+--- independently of each other and of this communicator, and inherit its time limit, token and transport.
+---@param color? integer the group of this rank; nil: none
+---@param key? integer its position in the group, its rank by default
 ---@return Communicator? group
 ---@mark ephemeral
 ---@async
----@error invalid color or key is no whole number
+---@error invalid color or key is not a whole number
 ---@error state inside a compiled function
 ---@error network the first rank of the group cannot be reached
 ---@example
@@ -94,14 +93,14 @@ function Communicator:average_gradients(parameters) end
 --- local some = comm:split(comm.rank < 2 and 1 or nil)          -- ranks 0 and 1; nil at the others
 function Communicator:split(color, key) end
 
---- Waits until all ranks have come here, and until all that was asked for before has run.
+--- Waits until all ranks have called it, and until all earlier work has run.
 ---@mark ephemeral
 ---@async
 ---@error state inside a compiled function
 function Communicator:barrier() end
 
---- Waits for what is under way, and tells the other ranks that this one makes no more calls. A script that ends does
---- the same, but waits at most five seconds for other ranks.
+--- Waits for active work, and tells the other ranks that this one makes no more calls. The end of a script does the
+--- same, but waits at most five seconds for other ranks.
 ---@mark ephemeral
 ---@async
 ---@error state inside a compiled function

@@ -1,15 +1,15 @@
 ---@meta device
---- Where tensors live and run, as `rille.device()` gives it. In a table of numbers and names, the numbers are the
---- shape.
+--- Where tensors are stored and computed. `rille.device()` returns it. In a table of numbers and names, the numbers are
+--- the shape.
 
 ---@class Device
 ---@field name string "cpu", "cuda:0"
 ---@field kind string "cpu", "cuda"
----@field description string processor, instruction set, threads; or the card
----@field threads number that compute uses on the CPU
+---@field description string processor, instruction set, threads; or the GPU
+---@field threads number compute threads of the CPU
 ---@field model? string of a CUDA device: "NVIDIA H200"
 ---@field uuid? string of a CUDA device: "GPU-...", "MIG-..."
----@field bus? string of a CUDA device: where it sits, "0000:1b:00.0"
+---@field bus? string of a CUDA device: its PCI address, "0000:1b:00.0"
 ---@field architecture? string of a CUDA device: "sm_90"
 ---@field multiprocessors? number of a CUDA device
 ---@field memory_bytes? number of a CUDA device, in all
@@ -65,13 +65,13 @@ function Device:randint(spec) end
 ---@mark ephemeral
 function Device:randperm(n) end
 
---- {stop}, {start, stop} or {start, stop, step}; the stop is left out.
+--- {stop}, {start, stop} or {start, stop, step}; the stop is excluded.
 ---@param spec table one to three numbers, `dtype`
 ---@return Tensor made
 ---@mark ephemeral
 function Device:arange(spec) end
 
---- Numbers at equal distances; the stop is the last.
+--- Evenly spaced numbers, including the stop.
 ---@param spec table start, stop, count, `dtype` ("f32")
 ---@return Tensor made
 ---@mark ephemeral
@@ -100,49 +100,49 @@ function Device:rope_angles(spec) end
 ---@error invalid lists of one dimension differ in length
 function Device:tensor(values, options) end
 
---- From the bytes of its values, as `t:bytes()` gives them.
----@param bytes string as many as shape and type need
----@param shape? number[] one dimension of all by default
+--- From the bytes of its values, as from `t:bytes()`.
+---@param bytes string exactly as many as shape and type need
+---@param shape? number[] one dimension by default
 ---@param dtype? string "u8" by default
 ---@return Tensor made
 ---@mark ephemeral
----@error invalid there are more or fewer bytes
+---@error invalid the number of bytes does not match
 ---@example
 --- local t = dev:from_bytes("abcdef", { 2, 3 })
 --- print(t[2][3]:item())                --> 102
 function Device:from_bytes(bytes, shape, dtype) end
 
---- Restarts the random numbers.
+--- Seeds the random numbers.
 ---@param seed number a whole number from 0 on
 ---@mark ephemeral
 function Device:seed(seed) end
 
---- Where the random numbers stand.
+--- The state of the random numbers.
 ---@return table state
 ---@mark ephemeral
 function Device:random_state() end
 
---- Puts the random numbers back there.
----@param state table what random_state gave
+--- Restores the state of the random numbers.
+---@param state table from random_state
 ---@mark ephemeral
 function Device:set_random_state(state) end
 
---- What is allocated, in bytes: live, cached, working (what products and convolutions of a CUDA device work in), peak
---- (of live and working), limit, buffers. summary: what is live by size and by owner (the model, its gradients, the
---- optimizer, ..). Of a CUDA device also card_free and card_total, of all processes together.
+--- Allocated memory in bytes: live, cached, working (workspace of products and convolutions of a CUDA device), peak (of
+--- live and working), limit, buffers. summary: live memory by size and by owner (the model, its gradients, the
+--- optimizer, ..). For a CUDA device also card_free and card_total, over all processes.
 ---@return table memory
 ---@mark ephemeral
 function Device:memory() end
 
---- What it does now; takes about a millisecond. What the hardware does not tell is left out. A GPU, by NVML: index name
---- uuid bus, gpu_percent memory_percent (of the time in which kernels ran, in which its memory was used),
+--- Its current state; takes about a millisecond. Values that the hardware does not report are left out. A GPU, by NVML:
+--- index name uuid bus, gpu_percent memory_percent (of the time in which kernels ran, in which its memory was used),
 --- memory_used_bytes memory_total_bytes, power_watts power_limit_watts energy_joules, temperature_celsius
 --- memory_temperature_celsius, sm_clock_mhz memory_clock_mhz, slowdowns (a list: "power_cap", "thermal" ..),
 --- pcie_tx_bytes_per_second pcie_rx_bytes_per_second, ecc_corrected ecc_uncorrected remapped_rows, xids (critical
---- errors since the reading before), processes (pid name memory_bytes), mig, lost. The CPU: cpu_percent (of all cores,
---- since the reading before) memory_used_bytes memory_total_bytes.
+--- errors since the last reading), processes (pid name memory_bytes), mig, lost. The CPU: cpu_percent (of all cores,
+--- since the last reading) memory_used_bytes memory_total_bytes.
 ---@return table reading
----@error device there is no NVIDIA driver, or the card is gone
+---@error device there is no NVIDIA driver, or the GPU is gone
 ---@mark ephemeral
 ---@example
 --- print(rille.device():telemetry().memory_used_bytes > 0)      --> true
@@ -154,30 +154,30 @@ function Device:telemetry() end
 ---@mark ephemeral
 function Device:limit_memory(size) end
 
---- Gives memory that was freed and is kept for the next tensors (`cached` of memory()) back to the system, or to the
---- other programs of a GPU. Waits until nothing works on it. Rille does so by itself before it says that there is none.
+--- Returns cached memory (`cached` of memory()) to the system, or to the other programs of a GPU. Waits until no work
+--- uses it. Rille does this itself before it reports that memory is exhausted.
 ---@mark ephemeral
 ---@example
 --- dev:release_cache()
 --- print(dev:memory().cached)      --> 0
 function Device:release_cache() end
 
---- Makes `peak` of memory() what is in use now.
+--- Sets `peak` of memory() to the present use.
 ---@mark ephemeral
 function Device:reset_peak() end
 
---- Calls `fn` and tells what each operation in it took, by operation and shape: `print` shows a table, the longest
---- first. bytes: of all operands, each read or written once. flops: of products and attention. Results of `fn` follow.
---- On CUDA the device's own records are taken (CUPTI) while work goes on, and `kernels` lists kernels and copies with
---- name, operations, calls, ms, and bytes and flops where a kernel is all of its operation. Without CUPTI each
---- operation is timed by events (`timed_by` is "events", `why` says why), which waits for each. `fallbacks` lists where
---- a library of NVIDIA's declined an operation, or is not there, and Rille's own kernel ran, and where attention in a
---- half type left the kernels for tensor cores: library, operation, why (the first time) and calls, of all that this
---- process has given to the device; a replay's calls are not counted.
----@param fn function what is timed; read a value in it, or what is still to be computed is counted as well
+--- Calls `fn` and returns the time of each operation in it, by operation and shape: `print` shows a table, the longest
+--- first. bytes: of all operands, each read or written once. flops: of products and attention. The results of `fn`
+--- follow. On CUDA the times come from the device's own records (CUPTI), without extra waiting, and `kernels` lists
+--- kernels and copies with name, operations, calls, ms, and bytes and flops if a kernel is all of its operation.
+--- Without CUPTI each operation is timed by events (`timed_by` is "events", `why` gives the reason), which waits for
+--- each operation. `fallbacks` lists operations that a library of NVIDIA's declined or that it was missing for, so that
+--- Rille's own kernel ran, and attention in a half type without tensor cores: library, operation, why (the first time)
+--- and calls, over all work of this process on the device; calls of a replay are not counted.
+---@param fn function what is timed; read a value in it, or pending earlier work is counted as well
 ---@return table profile { ms, busy_ms, timed_by, why, kernels, fallbacks, rows = { { name, shape, calls, ms, bytes,
 --- flops } } }
----@return any ... what `fn` returned
+---@return any ... the results of `fn`
 ---@mark ephemeral
 ---@async
 ---@example
@@ -186,22 +186,22 @@ function Device:reset_peak() end
 --- print(p.rows[1].name)
 function Device:profile(fn) end
 
---- Calls `fn` with the rest of the arguments and looks at what each operation in it gives: the first one that makes a
---- NaN is the error, with what it was given, its line in the script, and where the first infinity came from. Gradients
---- name the operation that they belong to. Compiled functions run as they are, uncompiled, so this is slow. What else
---- is found only when a value is read (a label out of range, memory that ran out) names its operation's line, too.
----@param fn function what is looked at; it may be a compiled function
+--- Calls `fn` with the remaining arguments and checks the result of each operation in it: the first operation that
+--- produces a NaN raises an error with its operands, its line in the script, and the origin of the first infinity.
+--- Gradients name the operation that they belong to. Compiled functions run uncompiled, so this is slow. Other errors
+--- that are found only when a value is read (a label out of range, exhausted memory) name the operation's line, too.
+---@param fn function what is checked; it may be a compiled function
 ---@param ... any its arguments
----@return any ... what `fn` returned
+---@return any ... the results of `fn`
 ---@mark ephemeral
 ---@async
----@error state an operation made a NaN (code "not_a_number")
+---@error state an operation produced a NaN (code "not_a_number")
 ---@example
 --- local loss = dev:check_numbers(update, x, y)
 function Device:check_numbers(fn, ...) end
 
 --- Compiles a kernel from CUDA C++, for this device: on a CUDA device by NVRTC, on the CPU with the system's C++
---- compiler, behind a shim. Results are kept on disk. Only the calling fiber waits.
+--- compiler and a shim. Results are cached on disk. Only the calling fiber waits.
 ---@param source string|table CUDA C++; or the options, with `file`
 ---@param options? table { name =, template =, defines =, constants =, options =, checked = false }
 ---@return Kernel kernel ready to be launched
@@ -219,21 +219,21 @@ function Device:check_numbers(fn, ...) end
 function Device:kernel(source, options) end
 
 --- Compiles a kernel from a file.
----@param path string a .cu file, beside the script when it is not absolute
----@param options? table as `kernel` takes them
+---@param path string a .cu file, relative to the script
+---@param options? table as for `kernel`
 ---@return Kernel kernel ready to be launched
 ---@mark ephemeral
 ---@async
 ---@error io the file cannot be read
 function Device:kernel_file(path, options) end
 
---- Waits until everything asked for has run, on all streams.
+--- Waits until all requested work has run, on all streams.
 ---@mark ephemeral
 ---@async
 function Device:synchronize() end
 
---- A stream: an order of its own, for launches beside the device's other work. The manual's page on kernels says when
---- it helps.
+--- Creates a stream: a separate order for launches, in parallel with the device's other work. The manual's page on
+--- kernels says when it helps.
 ---@return Stream stream new; a few are enough
 ---@mark ephemeral
 ---@error device the device is lost
@@ -243,8 +243,8 @@ function Device:synchronize() end
 --- kernel:launch({ grid = 4, block = 256, stream = stream }, n, 2.0, x, y)
 function Device:stream() end
 
---- An event behind all that was asked for so far in the device's own order: tensor operations, and launches without a
---- stream. What is pending is given to the device.
+--- An event after all work requested so far in the device's own order: tensor operations, and launches without a
+--- stream. Pending work is submitted to the device.
 ---@return Event event recorded
 ---@mark ephemeral
 ---@error state inside a compiled function
@@ -253,7 +253,7 @@ function Device:stream() end
 --- local before = dev:record()
 function Device:record() end
 
---- What is asked for from here on in the device's own order comes after the event. The script does not wait.
+--- Makes later work in the device's own order wait for the event. The script does not wait.
 ---@param event Event of this device
 ---@mark ephemeral
 ---@error invalid an event of another device

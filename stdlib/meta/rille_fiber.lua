@@ -1,17 +1,17 @@
 ---@meta rille
---- Scopes and fibers: what runs at the same time, and what ends with it. Adds to `rille.lua`, and stands on its page.
+--- Scopes and fibers: concurrent work, and its clean-up. Part of the page of `rille.lua`.
 
 ---@class rille
 local rille = {}
 
---- Runs a function in a scope: what it rents and spawns ends with it, however it ends.
+--- Runs a function in a scope: everything that it rents and spawns ends with the scope, even on an error.
 ---
---- First the fibers that it spawned end, then its deferred functions run, last in first out, then its leases are
+--- First the scope's fibers end, then its deferred functions run, last in first out, then its leases are
 --- released.
---- An instance that the function returns moves to the scope around it.
+--- An instance that the function returns moves to the enclosing scope.
 ---@param name? string shown in messages; "scope" by default
 ---@param fn fun(): any the body
----@return any ... what the function returns
+---@return any ... the function's results
 ---@mark deterministic
 ---@async
 ---@error cancelled the run or this fiber was cancelled; the scope is cleaned up first
@@ -22,7 +22,7 @@ local rille = {}
 --- end) -- released here
 function rille.scope(name, fn) end
 
---- Runs a function when the current scope ends, also by an error or a cancellation.
+--- Runs a function when the current scope ends, also after an error or a cancellation.
 ---@param fn fun() the clean-up
 ---@mark deterministic
 ---@error state called inside the body of a step
@@ -30,9 +30,9 @@ function rille.scope(name, fn) end
 --- rille.defer(function() print("done") end)
 function rille.defer(fn) end
 
---- Runs a function when the current scope ends by an error or a cancellation, and not when it ends well.
+--- Runs a function when the current scope ends by an error or a cancellation, but not on success.
 ---
---- In one order with the functions of `rille.defer`: last in, first out.
+--- Runs in one order with the functions of `rille.defer`: last in, first out.
 ---@param fn fun() the clean-up
 ---@mark deterministic
 ---@error state called inside the body of a step
@@ -41,7 +41,7 @@ function rille.defer(fn) end
 function rille.errdefer(fn) end
 
 --- Starts a function in a fiber of its own, within the current scope.
----@param name string the fiber's name, part of the identity of all that it does
+---@param name string the fiber's name, part of the identity of everything it does
 ---@param fn fun(): any the body
 ---@return Fiber handle to wait for its results
 ---@mark deterministic
@@ -51,12 +51,12 @@ function rille.errdefer(fn) end
 --- local data = download:wait()
 function rille.spawn(name, fn) end
 
---- Calls a function for each item of a list, each in a fiber of its own, and gives the results in the list's order.
+--- Calls a function for each item of a list, each in a fiber of its own, and returns the results in the list's order.
 ---
 --- The first error cancels the others.
----@param name string the name of the whole; fibers are named `name[1]`, `name[2]`
+---@param name string the name of the map; fibers are named `name[1]`, `name[2]`
 ---@param list table the items
----@param options? rille.MapOptions how many at a time, and how items are named
+---@param options? rille.MapOptions items at a time, and the items' names
 ---@param fn fun(item: any, index: number): any the body
 ---@return table results one per item
 ---@mark deterministic
@@ -71,7 +71,7 @@ function rille.map(name, list, options, fn) end
 ---@field limit? number how many run at a time; all by default
 ---@field key? string|function the field, or the function of item and index, that names an item instead of its position
 
---- Runs all functions of a table at the same time and gives their first results under the same keys.
+--- Runs all functions of a table concurrently and returns their first results under the same keys.
 ---
 --- The first error cancels the others.
 ---@param list table functions, or handles of `rille.spawn`
@@ -82,7 +82,7 @@ function rille.map(name, list, options, fn) end
 --- local both = rille.all { a = function() return 1 end, b = function() return 2 end }
 function rille.all(list) end
 
---- Gives the first result of the first function to end, and its key; the others are cancelled.
+--- Returns the first result of the first function to end, and its key; the others are cancelled.
 ---@param list table functions, or handles of `rille.spawn`
 ---@return any result of the first
 ---@return any key its key in the table
@@ -101,19 +101,19 @@ function rille.race(list) end
 ---@field id number within the run
 local Fiber = {}
 
---- Waits for the fiber and gives what its function returned, or raises what it raised.
+--- Waits for the fiber and returns its function's results, or raises its error.
 ---@return any ... its results
 ---@mark deterministic
 ---@async
 ---@error cancelled the fiber was cancelled
 function Fiber:wait() end
 
---- Cancels the fiber: it raises `cancelled` where it waits, and its scope is cleaned up.
+--- Cancels the fiber: it raises `cancelled` at its next wait, and its scope is cleaned up.
 ---@param reason? string shown in the error
 ---@mark deterministic
 function Fiber:cancel(reason) end
 
---- Tells whether the fiber has ended.
+--- Whether the fiber has ended.
 ---@return boolean ended true also after an error
 ---@mark deterministic
 function Fiber:done() end

@@ -1,5 +1,5 @@
 ---@meta rille
---- What a run tells: its log, its output, its progress, its errors. Adds to `rille.lua`, and stands on its page.
+--- Output of a run: its log, prints, progress and errors. Part of the page of `rille.lua`.
 
 ---@class rille
 local rille = {}
@@ -17,7 +17,7 @@ function rille.log(message, fields) end
 ---@mark ephemeral
 function rille.print(...) end
 
---- Shows how far the work is. On a terminal it is one line that renews itself.
+--- Shows the progress of the work. On a terminal it is one line that is updated in place.
 ---@param state rille.Progress what is done
 ---@mark ephemeral
 ---@error invalid an unknown field
@@ -33,12 +33,12 @@ function rille.progress(state) end
 ---@field loss? number the latest loss
 ---@field rate? number units per second, or `rate_unit` per second
 ---@field rate_unit? string what the rate counts, when not `unit`
----@field seconds_left? number expected
+---@field seconds_left? number expected time left
 ---@field message? string a short remark
 ---@field metrics? table further numbers by name
----@field measured? table how fast it trains, as `rille.train` and `rille.measure` tell it
+---@field measured? table the training speed, as reported by `rille.train` and `rille.measure`
 
---- Raises a structured error, with the fields that Rille's own errors have.
+--- Raises a structured error, with the same fields as Rille's own errors.
 ---@param fields rille.Error at least the message
 ---@mark deterministic
 ---@example
@@ -51,13 +51,13 @@ function rille.error(fields) end
 ---@field hint? string what to do about it
 ---@field retryable? boolean whether a step may try again
 ---@field retry_after? number seconds to wait first
----@field provider? string whose service failed
----@field operation? string what was asked of it
----@field code? string its own code for the failure
+---@field provider? string the provider whose service failed
+---@field operation? string the operation that failed
+---@field code? string the service's own code for the failure
 ---@field http_status? number its status
----@field request_id? string its name for the request
----@field resource? string what the error is about
----@field cause? table the error behind this one
+---@field request_id? string its id of the request
+---@field resource? string the object that the error concerns
+---@field cause? table the underlying error
 
 --- What kind of failure an error is.
 ---@alias rille.ErrorKind

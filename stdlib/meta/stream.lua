@@ -1,12 +1,12 @@
 ---@meta stream
---- A stream: an order of its own among a device's work, as `dev:stream()` gives it. Kernels that are launched on two
---- streams may run side by side on a GPU. On the CPU all of it runs in the order of the program.
+--- A stream: a separate order for work of a device, from `dev:stream()`. Kernels on two streams may run in parallel on
+--- a GPU. On the CPU everything runs in program order.
 
 ---@class Stream
 ---@field device string "cpu", "cuda:0"
 local Stream = {}
 
---- An event behind all that was launched on the stream so far.
+--- Records an event after everything launched on the stream so far.
 ---@return Event event recorded
 ---@mark ephemeral
 ---@error state inside a compiled function, or the stream was released
@@ -15,7 +15,7 @@ local Stream = {}
 --- local e = dev:stream():record()
 function Stream:record() end
 
---- What is launched on the stream from here on comes after the event. The script does not wait.
+--- Makes later launches on the stream wait for the event. The script does not wait.
 ---@param event Event of the same device
 ---@mark ephemeral
 ---@error invalid an event of another device
@@ -24,17 +24,17 @@ function Stream:record() end
 --- stream:wait(dev:record())
 function Stream:wait(event) end
 
---- Waits until all that was launched on the stream has run. Only the calling fiber waits.
+--- Waits until everything launched on the stream has run. Only the calling fiber waits.
 ---@mark ephemeral
 ---@async
 ---@error state inside a compiled function, or the stream was released
----@error device the device is lost, or a kernel did wrong
+---@error device the device is lost, or a kernel failed
 ---@example
 --- stream:synchronize()
 function Stream:synchronize() end
 
---- Gives the stream back, of which a device has 128; the collector does it, too. What was launched on it goes on, and a
---- bound kernel keeps it.
+--- Frees the stream, of which a device has 128; the garbage collector does it too. Work launched on it continues, and a
+--- bound kernel keeps the stream.
 ---@mark ephemeral
 ---@example
 --- stream:release()

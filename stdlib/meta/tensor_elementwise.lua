@@ -1,5 +1,5 @@
 ---@meta tensor_elementwise
---- Tensor methods that compute element by element. A number may stand for an operand where it says so.
+--- Tensor methods that compute element by element. A number may replace an operand where the type says so.
 
 ---@class Tensor
 local Tensor = {}
@@ -41,7 +41,7 @@ function Tensor:div(b) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:pow(b) end
 
---- What floor_divide leaves, also `a % b`; it has the sign of b.
+--- The remainder of floor_divide, also `a % b`; it has the sign of b.
 ---@param b Tensor|number the other operand; shapes broadcast
 ---@return Tensor result
 ---@mark ephemeral
@@ -340,7 +340,7 @@ function Tensor:masked_fill(mask, value) end
 ---@mark ephemeral
 function Tensor:dropout(p, training) end
 
---- Whether each element is no number. Gives bool.
+--- Whether each element is NaN. Gives bool.
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:isnan() end
@@ -381,28 +381,28 @@ function Tensor:logical_xor(b) end
 ---@mark ephemeral
 function Tensor:logical_not() end
 
---- The bits that both have; whole numbers and bool.
+--- Bitwise and; whole numbers and bool.
 ---@param b Tensor the other operand; shapes broadcast
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:bitwise_and(b) end
 
---- The bits that one of them has; whole numbers and bool.
+--- Bitwise or; whole numbers and bool.
 ---@param b Tensor the other operand; shapes broadcast
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:bitwise_or(b) end
 
---- The bits that exactly one of them has; whole numbers and bool.
+--- Bitwise exclusive or; whole numbers and bool.
 ---@param b Tensor the other operand; shapes broadcast
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:bitwise_xor(b) end
 
---- Turns every bit of whole numbers, and bool.
+--- Inverts every bit of whole numbers, and bool.
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid for floating types

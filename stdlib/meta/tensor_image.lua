@@ -24,12 +24,12 @@ function Tensor:conv2d(weight, bias, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:conv_transpose2d(weight, bias, options) end
 
---- The images [n, c, h, w] in another size: each pixel is the nearest one ("nearest"), or lies between the four around
---- its place ("bilinear"). As PyTorch's `F.interpolate`, without its `antialias`.
+--- Resizes images [n, c, h, w]: each pixel is the nearest one ("nearest"), or interpolated from the four around its
+--- position ("bilinear"). As PyTorch's `F.interpolate`, without its `antialias`.
 ---@param options table size or scale (numbers or { height, width }), mode "nearest", align_corners false
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid neither a size nor a scale, or both; no [n, c, h, w]
+---@error invalid neither a size nor a scale, or both; not of shape [n, c, h, w]
 function Tensor:interpolate(options) end
 
 --- Convolution of [n, c, l].
@@ -41,7 +41,7 @@ function Tensor:interpolate(options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:conv1d(weight, bias, options) end
 
---- The largest of each window of [n, c, h, w]; with `ceil_mode` also of a last one that reaches past the end.
+--- The maximum of each window of [n, c, h, w]; with `ceil_mode` also of a last window that reaches past the end.
 ---@param window number|table a size, or { height, width }
 ---@param options? table stride (the window's), padding 0, dilation 1: numbers or { height, width }; ceil_mode false
 ---@return Tensor result
@@ -57,7 +57,7 @@ function Tensor:max_pool2d(window, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:avg_pool2d(window, options) end
 
---- The means of as many windows of [n, c, h, w] as are asked for.
+--- The means of the given number of windows of [n, c, h, w].
 ---@param height number rows of the result
 ---@param width? number columns; the same
 ---@return Tensor result
@@ -65,7 +65,7 @@ function Tensor:avg_pool2d(window, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:adaptive_avg_pool2d(height, width) end
 
---- The largest of as many windows of [n, c, h, w] as are asked for.
+--- The maxima of the given number of windows of [n, c, h, w].
 ---@param height number rows of the result
 ---@param width? number columns; the same
 ---@return Tensor result
@@ -73,7 +73,7 @@ function Tensor:adaptive_avg_pool2d(height, width) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:adaptive_max_pool2d(height, width) end
 
---- The largest of each window of [n, c, l].
+--- The maximum of each window of [n, c, l].
 ---@param window number a size
 ---@param options? table stride (the window's), padding 0, dilation 1, ceil_mode false
 ---@return Tensor result
@@ -89,14 +89,14 @@ function Tensor:max_pool1d(window, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:avg_pool1d(window, options) end
 
---- The means of as many windows of [n, c, l] as are asked for.
+--- The means of the given number of windows of [n, c, l].
 ---@param length number of the result
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:adaptive_avg_pool1d(length) end
 
---- The largest of as many windows of [n, c, l] as are asked for.
+--- The maxima of the given number of windows of [n, c, l].
 ---@param length number of the result
 ---@return Tensor result
 ---@mark ephemeral
@@ -104,7 +104,7 @@ function Tensor:adaptive_avg_pool1d(length) end
 function Tensor:adaptive_max_pool1d(length) end
 
 --- Normalises the channels of [n, c, ..]: by the statistics of this batch, or by running ones.
---- Training moves the running ones in place.
+--- Training updates the running ones in place.
 ---@param weight? Tensor one number for each channel
 ---@param bias? Tensor one number for each channel
 ---@param options? table running_mean, running_var: Tensor; training true, momentum 0.1, eps 1e-5
@@ -124,58 +124,58 @@ function Tensor:batch_norm(weight, bias, options) end
 function Tensor:group_norm(groups, weight, bias, eps) end
 
 --- Fourier transform of complex numbers [.., n, 2].
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid no last dimension of 2
+---@error invalid the last dimension is not 2
 function Tensor:fft(options) end
 
 --- The inverse of fft.
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid no last dimension of 2
+---@error invalid the last dimension is not 2
 function Tensor:ifft(options) end
 
 --- Fourier transform of the last two dimensions of complex numbers [.., m, n, 2].
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid no last dimension of 2
+---@error invalid the last dimension is not 2
 function Tensor:fft2(options) end
 
 --- The inverse of fft2.
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid no last dimension of 2
+---@error invalid the last dimension is not 2
 function Tensor:ifft2(options) end
 
 --- Fourier transform of real numbers: half the spectrum, [.., n/2 + 1, 2].
----@param n? number of so many: the rest of them left out, or zeros added
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param n? number length of the input: cut to it, or padded with zeros
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:rfft(n, options) end
 
 --- Real numbers from half their spectrum.
----@param n? number how many; 2 bins - 2
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param n? number length of the output; 2 bins - 2
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid another number of bins than n has
+---@error invalid the number of bins does not match n
 function Tensor:irfft(n, options) end
 
 --- Fourier transform of the last two dimensions of real numbers: [.., m, n/2 + 1, 2].
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:rfft2(options) end
 
 --- Real numbers from half their spectrum, in two dimensions.
----@param n? number how many columns; 2 bins - 2
----@param options? { norm: string } "backward": the way back divides by the size; "ortho": both by its root; "forward"
+---@param n? number columns of the output; 2 bins - 2
+---@param options? { norm: string } "backward": the inverse divides by the size; "ortho": both by its root; "forward"
 ---@return Tensor result
 ---@mark ephemeral
----@error invalid another number of bins than n has
+---@error invalid the number of bins does not match n
 function Tensor:irfft2(n, options) end

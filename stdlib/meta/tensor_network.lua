@@ -11,8 +11,8 @@ local Tensor = {}
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:matmul(b) end
 
---- Sums of products by letters: `a:einsum("ij,jk->ik", b)`. Letters that the result does not name are summed.
----@param equation string a letter for each dimension; without "->" the result has those that stand once
+--- Einstein summation: `a:einsum("ij,jk->ik", b)`. Letters missing in the result are summed.
+---@param equation string a letter for each dimension; without "->" the result has the letters that occur once
 ---@param ... Tensor the other operands
 ---@return Tensor result
 ---@mark ephemeral
@@ -35,16 +35,15 @@ function Tensor:linear(weight, bias) end
 ---@mark ephemeral
 function Tensor:layer_norm(weight, bias, eps) end
 
---- Rows of `weight` by these ids.
+--- The rows of `weight` at these ids.
 ---@param weight Tensor [count, width]
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:embedding(weight) end
 
 --- The mean of -log p(label) under softmax of these logits, 0-d; f32 for f16 and bf16.
---- `ignore_index` (-100): labels that do not count. `reduction`: "mean" (the default), "sum" or "none", which gives
---- each label's, 0 where it does not count. `weight` [c]: what a label of each class counts; a mean is divided by the
---- sum of them.
+--- `ignore_index` (-100): a label to skip. `reduction`: "mean" (the default), "sum" or "none", which returns the loss
+--- of each label, 0 for skipped ones. `weight` [c]: a weight per class; a mean is divided by the sum of the weights.
 ---@param labels Tensor ids from 0; the logits' shape without its last dimension
 ---@param options? table ignore_index, label_smoothing (0), reduction, weight
 ---@return Tensor result
@@ -53,9 +52,9 @@ function Tensor:embedding(weight) end
 function Tensor:cross_entropy(labels, options) end
 
 --- softmax(q k' * scale + mask) v for q [b, h, t, d]; groups of query heads may share keys.
---- A mask broadcasts to [b, h, t, s]: bool, true where a key is seen, or added. `lengths` [b]: how many keys.
---- With `causal` the last query sees all keys, as a key-value cache needs, also with fewer queries than keys; torch's
---- `is_causal` aligns the first query with the first key.
+--- A mask broadcasts to [b, h, t, s]: bool, true where a key is visible, or numbers to add. `lengths` [b]: the number
+--- of keys. With `causal` the last query sees all keys, as a key-value cache needs, also with fewer queries than keys;
+--- torch's `is_causal` aligns the first query with the first key.
 ---@param k Tensor [b, g, s, d], g a divisor of h
 ---@param v Tensor [b, g, s, e]
 ---@param options? table causal (false), scale (1/sqrt(d)), mask, lengths
@@ -64,9 +63,9 @@ function Tensor:cross_entropy(labels, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:scaled_dot_product_attention(k, v, options) end
 
---- Draws positions of each row of probabilities, counting from 0: one, [..], or `n`, [.., n].
+--- Samples positions from each row of probabilities, counting from 0: one, [..], or `n`, [.., n].
 ---@param n? number how many
----@param options? { replacement: boolean } true, where n is more than 1: each draw is of all of them
+---@param options? { replacement: boolean } true; required if n is more than 1: draws are independent
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid more than one draw without replacement
@@ -80,8 +79,8 @@ function Tensor:multinomial(n, options) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:rms_norm(weight, eps) end
 
---- Rotary position embedding: turns pairs of [.., t, d] by the angles of their positions.
----@param cos Tensor [t, d/2], as `dev:rope_angles` gives them
+--- Rotary position embedding: rotates pairs of [.., t, d] by the angles of their positions.
+---@param cos Tensor [t, d/2], from `dev:rope_angles`
 ---@param sin Tensor [t, d/2]
 ---@param options? { interleaved: boolean } false: pairs (i, i + d/2); true: neighbours
 ---@return Tensor result
@@ -89,7 +88,7 @@ function Tensor:rms_norm(weight, eps) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:rope(cos, sin, options) end
 
---- The mean of these log-probabilities of the labels, negative; 0-d.
+--- The negative mean of these log-probabilities at the labels; 0-d.
 ---@param labels Tensor ids from 0; this shape without its last dimension
 ---@param options? { ignore_index: number, reduction: string, weight: Tensor } as cross_entropy
 ---@return Tensor result

@@ -4,7 +4,7 @@
 ---@class Tensor
 local Tensor = {}
 
---- Adds up.
+--- The sum.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
@@ -18,14 +18,14 @@ function Tensor:sum(dims, keepdim) end
 ---@mark ephemeral
 function Tensor:mean(dims, keepdim) end
 
---- Multiplies.
+--- The product.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:prod(dims, keepdim) end
 
---- The largest; ties share the gradient. With one dimension also where it is, counting from 0.
+--- The largest; ties share the gradient. With a single dimension also its position, counting from 0.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
@@ -33,7 +33,7 @@ function Tensor:prod(dims, keepdim) end
 ---@mark ephemeral
 function Tensor:max(dims, keepdim) end
 
---- The smallest; ties share the gradient. With one dimension also where it is, counting from 0.
+--- The smallest; ties share the gradient. With a single dimension also its position, counting from 0.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
@@ -41,28 +41,28 @@ function Tensor:max(dims, keepdim) end
 ---@mark ephemeral
 function Tensor:min(dims, keepdim) end
 
---- Where the largest is, counting from 0; the first of ties.
+--- The position of the largest element, counting from 0; the first of ties.
 ---@param dim? number from 1, -1 is the last; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:argmax(dim, keepdim) end
 
---- Where the smallest is, counting from 0; the first of ties.
+--- The position of the smallest element, counting from 0; the first of ties.
 ---@param dim? number from 1, -1 is the last; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:argmin(dim, keepdim) end
 
---- Whether one of them is not zero. Gives bool.
+--- Whether any element is not zero. Gives bool.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:any(dims, keepdim) end
 
---- Whether all of them are not zero. Gives bool.
+--- Whether all elements are not zero. Gives bool.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
@@ -71,7 +71,7 @@ function Tensor:all(dims, keepdim) end
 
 --- The variance.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
----@param options? { correction: number, keepdim: boolean } 1: the estimate from a sample, 0: of these numbers; false
+---@param options? { correction: number, keepdim: boolean } 1: estimated from a sample, 0: of these numbers; false
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid fewer elements than the correction needs
@@ -79,14 +79,14 @@ function Tensor:var(dims, options) end
 
 --- The standard deviation.
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
----@param options? { correction: number, keepdim: boolean } 1: the estimate from a sample, 0: of these numbers; false
+---@param options? { correction: number, keepdim: boolean } 1: estimated from a sample, 0: of these numbers; false
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid fewer elements than the correction needs
 function Tensor:std(dims, options) end
 
 --- The p-norm; its gradient at zero is zero.
----@param p? number 2; math.huge for the largest size
+---@param p? number 2; math.huge for the largest absolute value
 ---@param dims? number|table a dimension or a list, from 1, -1 is the last; nil: all; the options may stand in its place
 ---@param keepdim? boolean keep the reduced dimensions with size 1
 ---@return Tensor result
@@ -100,7 +100,7 @@ function Tensor:norm(p, dims, keepdim) end
 ---@mark ephemeral
 function Tensor:logsumexp(dims, keepdim) end
 
---- The sums from the first element on, along one dimension.
+--- The cumulative sum along one dimension.
 ---@param dim? number from 1, -1 is the last
 ---@return Tensor result
 ---@mark ephemeral

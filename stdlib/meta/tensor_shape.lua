@@ -1,7 +1,7 @@
 ---@meta tensor_shape
---- Tensor methods about shapes: views wherever memory allows; and tensors like this one.
---- `t[2]` is `t:select(1, 2)`; `t[{ {1, 3}, {}, 2 }]` takes positions 1 to 3, all, and position 2: views, too.
---- `t[...] = u` writes there in place.
+--- Tensor methods about shapes: views where the memory layout allows them; and tensors like this one. `t[2]` is
+--- `t:select(1, 2)`; `t[{ {1, 3}, {}, 2 }]` takes positions 1 to 3, all, and position 2: these are views, too. `t[...]
+--- = u` writes in place.
 
 ---@class Tensor
 local Tensor = {}
@@ -27,7 +27,7 @@ function Tensor:dim() end
 ---@mark ephemeral
 function Tensor:numel() end
 
---- The same elements in another shape; copies only when it must.
+--- The same elements in another shape; copies only if necessary.
 ---@param ... number|table the sizes; one may be -1
 ---@return Tensor result
 ---@mark ephemeral
@@ -48,7 +48,7 @@ function Tensor:view(...) end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:expand(...) end
 
---- Orders the dimensions anew.
+--- Reorders the dimensions.
 ---@param ... number|table the dimensions, each once
 ---@return Tensor result
 ---@mark ephemeral
@@ -70,7 +70,7 @@ function Tensor:transpose(a, b) end
 ---@error invalid a position outside of the dimension
 function Tensor:narrow(dim, start, length) end
 
---- One position of a dimension, which goes away; shares memory.
+--- One position of a dimension, which is removed; shares memory.
 ---@param dim number from 1, -1 is the last
 ---@param position number from 1, -1 is the last
 ---@return Tensor result
@@ -78,29 +78,29 @@ function Tensor:narrow(dim, start, length) end
 ---@error invalid a position outside of the dimension
 function Tensor:select(dim, position) end
 
---- Without a dimension of size 1.
+--- Removes a dimension of size 1.
 ---@param dim number from 1, -1 is the last
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:squeeze(dim) end
 
---- With a new dimension of size 1.
+--- Inserts a dimension of size 1.
 ---@param dim number where, from 1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:unsqueeze(dim) end
 
---- The same values without holes in memory; itself when it has none.
+--- The same values without gaps in memory; itself if it has none.
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:contiguous() end
 
---- A copy in fresh memory.
+--- A copy in new memory.
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:clone() end
 
---- This and others after each other.
+--- Concatenates this and other tensors.
 ---@param others table|Tensor one tensor or a list
 ---@param dim? number the first by default
 ---@return Tensor result
@@ -108,7 +108,7 @@ function Tensor:clone() end
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:cat(others, dim) end
 
---- Equal parts (the last may be smaller), as several results; they share memory.
+--- Splits into equal parts (the last may be smaller), as several results; they share memory.
 ---@param pieces number how many
 ---@param dim? number the first by default
 ---@return Tensor ... the parts
@@ -116,72 +116,72 @@ function Tensor:cat(others, dim) end
 function Tensor:chunk(pieces, dim) end
 
 --- The lower triangle of matrices; the rest is zero.
----@param diagonal? number 0; above it is zero
+---@param diagonal? number 0; elements above it are zero
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid fewer than two dimensions
 function Tensor:tril(diagonal) end
 
 --- The upper triangle of matrices; the rest is zero.
----@param diagonal? number 0; below it is zero
+---@param diagonal? number 0; elements below it are zero
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid fewer than two dimensions
 function Tensor:triu(diagonal) end
 
---- Backwards along dimensions.
+--- Reverses the order along dimensions.
 ---@param dims? number|table a dimension or a list; nil: all
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:flip(dims) end
 
---- Moved along; what leaves at one end enters at the other.
+--- Rotates along a dimension: elements that leave at one end enter at the other.
 ---@param shift number how far
 ---@param dim? number the last by default
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:roll(shift, dim) end
 
---- The whole again and again, as PyTorch's repeat.
+--- Repeats the whole tensor, as PyTorch's repeat.
 ---@param ... number|table how often, for each dimension
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line
 function Tensor:tile(...) end
 
---- Each element again and again.
+--- Repeats each element.
 ---@param times number how often
 ---@param dim? number the last by default
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:repeat_interleave(times, dim) end
 
---- Some dimensions as one.
+--- Merges consecutive dimensions into one.
 ---@param first? number 1
 ---@param last? number -1
 ---@return Tensor result
 ---@mark ephemeral
 function Tensor:flatten(first, last) end
 
---- With edges around it.
----@param edges table before and after the last dimension, then before and after the one before it, ...
+--- Adds edges around it.
+---@param edges table widths before and after the last dimension, then of the one before it, ...
 ---@param value? number 0
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid an odd number of edges, too many, or a negative one
 function Tensor:pad(edges, value) end
 
---- Pieces of given sizes, as several results; they share memory.
+--- Splits into pieces of given sizes, as several results; they share memory.
 ---@param size number|table the size of all (the last may be smaller), or a list of sizes
 ---@param dim? number the first by default
 ---@return Tensor ... the parts
 ---@mark ephemeral
----@error invalid the sizes do not make the whole
+---@error invalid the sizes do not add up to the dimension
 function Tensor:split(size, dim) end
 
---- This and others of the same shape along a new dimension.
+--- Stacks this and others of the same shape along a new dimension.
 ---@param others table|Tensor one tensor or a list
----@param dim? number where the new dimension is, 1 by default
+---@param dim? number position of the new dimension, 1 by default
 ---@return Tensor result
 ---@mark ephemeral
 ---@error invalid shapes or types that do not go together; the message has both and the line

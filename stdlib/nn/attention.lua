@@ -1,4 +1,4 @@
--- rille.nn.attention: attention of several heads, as the transformers of rille.nn use it.
+-- rille.nn.attention: multi-head attention for the transformers of rille.nn.
 local native = require "rille.native"
 local nn = require "rille.nn"
 local rille = require "rille"
@@ -6,7 +6,7 @@ local tools = require "rille.nn.tools"
 
 local call_options = { "memory", "mask", "lengths", "rope", "cache" }
 
--- Keys and values [b, g, t, d] of these places behind those that the cache keeps for one layer.
+-- Appends keys and values [b, g, t, d] to a layer's cache.
 local function remember(layer, cache, k, v)
   local kept, places = cache[layer], k:size(3)
   if type(cache.length) ~= "number" or type(cache.context) ~= "number" or cache.length + places > cache.context then
@@ -25,7 +25,8 @@ local function remember(layer, cache, k, v)
   return kept.k:narrow(3, 1, cache.length + places), kept.v:narrow(3, 1, cache.length + places)
 end
 
--- Where a query sees no key: bool, or nil where each sees all. Places of queries are the last ones of the keys.
+-- The mask of invisible keys per query: bool, or nil if all are visible. The queries are at the last positions of the
+-- keys.
 local function unseen(q, k, how)
   local dev, hidden = rille.device(q.device), nil
   local function hide(more) hidden = hidden and hidden:logical_or(more) or more end
@@ -36,13 +37,13 @@ local function unseen(q, k, how)
   return hidden
 end
 
--- What scaled_dot_product_attention does, with dropout between the softmax and the values. A query that sees no key
--- gives zeros here, too.
+-- As scaled_dot_product_attention, with dropout between the softmax and the values. A query without visible keys gives
+-- zeros here, too.
 local function with_dropout(q, k, v, how, p)
   local b, h, t, d = q:size(1), q:size(2), q:size(3), q:size(4)
   local g, s = k:size(2), k:size(3)
   local least = q.dtype == "f16" and -65504 or -1e30
-  -- Scaled before the product, which may lie beyond f16's 65504.
+  -- Scaled before the product, which may exceed f16's maximum of 65504.
   q = q * (1 / math.sqrt(d))
   local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s)
   local hidden = unseen(q, k, how)
@@ -64,11 +65,11 @@ local function check_call(self, x, o)
   check_input("x", x, self.width)
   if o.memory then check_input("the memory", o.memory, self.memory_width) end
   if o.rope and (o.memory or type(o.rope) ~= "table" or not native.kind(o.rope[1]) or not native.kind(o.rope[2])) then
-    tools.invalid(o.memory and "attention: places of a memory are not turned: rope goes with x alone" or
-      "attention: rope is " .. tostring(o.rope), "rope = { cos, sin }, as dev:rope_angles gives them")
+    tools.invalid(o.memory and "attention: rope cannot be used with a memory" or
+      "attention: rope is " .. tostring(o.rope), "rope = { cos, sin }, from dev:rope_angles")
   end
   if not o.memory and self.memory_width ~= self.width then
-    tools.invalid("attention: it was made for a memory, and got none", "attn(x, { memory = .. })")
+    tools.invalid("attention: it was made for a memory, but none was given", "attn(x, { memory = .. })")
   end
 end
 
@@ -91,7 +92,7 @@ local Attention = nn.class("Attention", {
     self.out = layer(heads * d, width, o.out_deviation or o.deviation)
   end,
 
-  -- Queries, keys or values of x, [batch, heads, length, d]: by their own layer, or by their rows of the joint one.
+  -- Queries, keys or values of x, [batch, heads, length, d]: by their own layer, or by their rows of the joint layer.
   part = function(self, name, x)
     local joint = rawget(self, "qkv")
     local d = self.head_width
@@ -107,7 +108,7 @@ local Attention = nn.class("Attention", {
     return y:reshape(x:size(1), x:size(2), heads, d):transpose(2, 3)
   end,
 
-  -- All three of x by the joint layer, in one product.
+  -- Queries, keys and values of x by the joint layer, in one product.
   parts = function(self, x)
     local batch, length, d = x:size(1), x:size(2), self.head_width
     local function heads(y, n) return y:reshape(batch, length, n, d):transpose(2, 3) end
@@ -145,7 +146,7 @@ local Attention = nn.class("Attention", {
     if self.dropout > 0 and self.training then
       if (q.dtype == "bf16" or q.dtype == "f16") and q.device:find "^cuda" then
         native.note_fallback(rille.device(q.device), "tensor cores", "attention with dropout",
-          "its weights are made in memory, by products and a softmax, for dropout; dropout = 0 takes joined kernels")
+          "dropout needs the weights in memory, from products and a softmax; dropout = 0 uses fused kernels")
       end
       y = with_dropout(q, k, v, how, self.dropout)
     else y = q:scaled_dot_product_attention(k, v, how) end
@@ -154,31 +155,31 @@ local Attention = nn.class("Attention", {
 })
 
 ---@class rille.nn.AttentionOptions
----@field kv_heads? integer heads of keys and values, which groups of query heads share (heads)
+---@field kv_heads? integer heads of keys and values, shared by groups of query heads (heads)
 ---@field head_width? integer width of a head (width / heads)
----@field causal? boolean a place sees no later one (false)
+---@field causal? boolean a position sees no later one (false)
 ---@field bias? boolean of all four layers (true)
----@field dropout? number of the weights of attention, while training (0)
----@field memory_width? integer width of the memory that it always looks at
+---@field dropout? number of the attention weights, in training (0)
+---@field memory_width? integer width of the memory, which every call must pass
 ---@field fused? boolean queries, keys and values by one layer `qkv` [(heads + 2 kv_heads) d, width], which is faster;
 ---otherwise by `q`, `k` and `v`. true; with memory_width false
 ---@field deviation? number of the initial weights (see linear)
----@field out_deviation? number of those of `out` (deviation)
+---@field out_deviation? number of the initial weights of `out` (deviation)
 ---@field seed? integer of the weights
 
----Attention of several heads: x [batch, length, width] -> the same shape; each head has d = head_width. Called as
+---Multi-head attention: x [batch, length, width] -> the same shape; each head has d = head_width. Called as
 ---attn(x, options), with
----`memory` [batch, places, memory_width]: where keys and values come from (x);
----`mask`: broadcasts to [batch, heads, length, places]; bool, true where a place is seen, or added to the scores;
----`lengths` [batch]: how many places count, for padded texts;
----`rope` = { cos, sin }: turns queries and keys by the angles of their places (`dev:rope_angles`);
----`cache` = { length = 0, context = n }: a table that keeps keys and values of earlier calls, of all layers that are
----given it; whoever calls the last of them adds the new places to `length`. Of a memory it keeps the first call's.
+---`memory` [batch, places, memory_width]: the source of keys and values (x);
+---`mask`: broadcasts to [batch, heads, length, places]; bool, true where a position is visible, or added to the scores;
+---`lengths` [batch]: the number of valid positions, for padded texts;
+---`rope` = { cos, sin }: rotates queries and keys by the angles of their positions (`dev:rope_angles`);
+---`cache` = { length = 0, context = n }: a table that keeps keys and values of earlier calls, for all layers that it is
+---passed to; after the last of them the caller adds the new positions to `length`. A memory is cached once.
 ---
----With dropout a training step has the scores in memory, [batch, heads, length, places]; all else is one operation.
----On a GPU in bf16 and f16 that one runs on tensor cores, masks and lengths too, for heads of 64 and 128;
----`compiled:explain()` and `dev:profile` tell where it does not.
----@param width integer size of the last dimension, a multiple of heads where there is no head_width
+---With dropout a training step stores the scores, [batch, heads, length, places]; otherwise it is a single operation.
+---On a GPU in bf16 and f16 that operation uses tensor cores, also with masks and lengths, for heads of 64 and 128;
+---`compiled:explain()` and `dev:profile` report where it does not.
+---@param width integer size of the last dimension, a multiple of heads unless head_width is given
 ---@param heads integer how many
 ---@param options? rille.nn.AttentionOptions what differs from the defaults
 ---@return Module

@@ -1,4 +1,4 @@
--- rille.nn.bert: the encoder of BERT, with its head for masked words.
+-- rille.nn.bert: the encoder of BERT, with its masked-language-model head.
 local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
@@ -65,13 +65,13 @@ local function theirs(name)
   return ("encoder.layer.%d.%s.%s"):format(block - 1, parts[part], kind)
 end
 
----BERT: an encoder with post-layer norm, and a head that names masked words, tied to the token embedding. Called with
----ids [batch, length], it gives logits [batch, length, vocab]; model:encode(ids) gives [batch, length, width]. Both
----take { segments = ids of 0 and 1, lengths = [batch] } for pairs and for padded texts. With `weights`, those of
----Hugging Face's safetensors file (BertForMaskedLM) are taken over by name.
+---BERT: an encoder with post-layer norm, and a masked-language-model head, tied to the token embedding. Called with ids
+---[batch, length], it returns logits [batch, length, vocab]; model:encode(ids) returns [batch, length, width]. Both
+---take { segments = ids of 0 and 1, lengths = [batch] } for pairs and for padded texts. `weights` loads Hugging Face's
+---safetensors file (BertForMaskedLM) by name.
 ---@param options? { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
----number, attention_dropout: number, weights: string, seed: integer } those of BERT-base: 12, 12, 768, 512, 30522, 0.1;
----attention_dropout, of the weights of attention: `dropout`; seed 0
+---number, attention_dropout: number, weights: string, seed: integer } BERT-base: 12, 12, 768, 512, 30522, 0.1;
+---attention_dropout, of the attention weights: `dropout`; seed 0
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer

@@ -1,13 +1,13 @@
--- Internal: continuing a text, token by token, with the keys and values of earlier ones kept.
+-- Internal: generates text token by token, with a cache of earlier keys and values.
 local native = require "rille.native"
 local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
 
--- Below it a logit divided by it leaves f32, and the likeliest is drawn anyway.
+-- Dividing by less would overflow f32; the most likely token is drawn anyway.
 local least_temperature = 1e-6
 
--- Leaves the likeliest that have the share top_p together; the likeliest of all always.
+-- Keeps the most likely tokens whose shares add up to top_p; always the most likely one.
 local function nucleus(logits, top_p)
   local shares = logits:softmax(-1)
   local sorted = shares:sort(-1, { descending = true })
@@ -16,7 +16,7 @@ local function nucleus(logits, top_p)
   return logits:masked_fill(shares:lt(least), -math.huge)
 end
 
--- One of the logits [1, vocab] of the last place.
+-- Samples from the logits [1, vocab] of the last position.
 local function draw(logits, o)
   if o.temperature == 0 then return logits:argmax(-1):item() end
   logits = logits / math.max(o.temperature, least_temperature)
@@ -28,8 +28,8 @@ local function draw(logits, o)
   return logits:softmax(-1):multinomial():item()
 end
 
--- model:forward_cached(ids, cache) gives logits of the last place and extends the cache. What does not fit into the
--- context any more is left behind: it goes on with the later half. `spelt`: the ids that can be said.
+-- model:forward_cached(ids, cache) returns the logits of the last position and extends the cache. When the context is
+-- full, generation continues with the later half of the ids. `spelt`: the ids that may be generated.
 local function continue(model, dev, ids, spelt, o, each)
   local cache, pending = nil, ids
   local function rest(list, n)
@@ -58,22 +58,24 @@ local function check(o)
     tools.invalid(("model:generate: %s = %s; %s is needed"):format(name, tostring(o[name]), needed), hint)
   end
   if type(o.temperature) ~= "number" or not (o.temperature >= 0 and o.temperature < math.huge) then
-    refuse("temperature", "a number from 0 on", "0 takes the likeliest each time, 1 draws as the model gives it")
+    refuse("temperature", "a number from 0 on",
+      "0 takes the most likely token each time, 1 samples from the model's distribution")
   end
   if o.top_k ~= nil and (not is_id(o.top_k) or o.top_k < 1) then
-    refuse("top_k", "a whole number from 1 on", "leave it out to draw from all; temperature = 0 takes the likeliest")
+    refuse("top_k", "a whole number from 1 on",
+      "leave it out to sample from all; temperature = 0 takes the most likely token")
   end
   if o.top_p ~= nil and (type(o.top_p) ~= "number" or not (o.top_p > 0 and o.top_p <= 1)) then
     refuse("top_p", "a number above 0, up to 1",
-      "leave it out to draw from all; 0.9 draws from the likeliest that have 90 % together")
+      "leave it out to sample from all; 0.9 samples from the most likely 90 %")
   end
   if not is_id(o.length) then
     refuse("length", "a whole number from 0 on", "it counts the tokens to write; stop = .. ends sooner")
   end
 end
 
--- What ends it: a text that comes up among what is written, or an id, or a list of ids. A function of each new id that
--- says so: how much of the written text, or how many of the ids, come before it.
+-- The stop condition: a text within the generated text, or an id, or a list of ids. Returns a function of each new id;
+-- when it stops, that function returns how much of the generated text, or how many ids, come before it.
 local function stopper(o, text, spell)
   local stop = o.stop
   if stop == nil then return function() end end
@@ -118,7 +120,7 @@ local function ids_of(model, prompt, o)
     for i, id in ipairs(ids) do
       if id >= vocab then
         tools.invalid(("model:generate: the prompt's token %d is %d, and the model has %d"):format(i, id, vocab),
-          "the tokenizer, or the model's vocab, is another's")
+          "the tokenizer does not match the model's vocab")
       end
     end
     return ids, true
@@ -136,7 +138,7 @@ local function ids_of(model, prompt, o)
   return ids, false
 end
 
--- Documented at nn.gpt. A text without a tokenizer is bytes; a list of ids gives a list of ids.
+-- Documented in nn.gpt. A text without a tokenizer is bytes; for a list of ids the result is a list of ids.
 local function generate(model, prompt, options)
   native.check_options(options, "model:generate", { "length", "temperature", "top_k", "top_p", "seed", "stop",
     "tokenizer", "special", "before" })

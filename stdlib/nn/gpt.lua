@@ -35,7 +35,7 @@ local Gpt = nn.class("Gpt", {
     for _, block in ipairs(self.blocks) do x = block(x) end
     return tools.logits(self, self.norm(x))
   end,
-  -- ids behind those in the cache -> logits [batch, vocab] of the last place
+  -- ids after those in the cache -> logits [batch, vocab] of the last position
   forward_cached = function(self, ids, cache)
     local length = ids:size(2)
     cache.context = self.context
@@ -47,19 +47,19 @@ local Gpt = nn.class("Gpt", {
   generate = generating.generate,
 })
 
----A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x
----width), all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch,
----length], it gives logits [batch, length, vocab].
+---A GPT: token and position embeddings, `layers` blocks (causal attention of `heads` heads, a GELU layer of 4 x width),
+---all with pre-layer norm, and a linear head. Initialised as GPT-2, from `seed`. Called with ids [batch, length], it
+---returns logits [batch, length, vocab].
 ---
 ---model:generate(prompt, { length = 100, temperature = 0.8, top_k, top_p, seed = 0, stop, tokenizer, special, before })
 ---continues a text, of bytes or by a tokenizer, or a list of ids, on the model's device. temperature 0 takes the
----likeliest, top_k draws among so many of the likeliest, top_p among those that have this share together. It ends
----before `stop`: a text, an id or a list of ids. Special tokens that are spelt out in the prompt are ordinary text,
----unless `special` is true; `before` = true puts what the tokenizer's template has, such as <s>, in front of it. Keys
----and values of earlier tokens are kept.
+---most likely token, top_k samples among so many most likely tokens, top_p among those with this total share. It ends
+---before `stop`: a text, an id or a list of ids. Special tokens written in the prompt are ordinary text unless
+---`special` is true; `before` = true puts the start of the tokenizer's template, such as <s>, in front of it. Keys
+---and values of earlier tokens are cached.
 ---@param options { layers: integer, heads: integer, width: integer, context: integer, vocab: integer, dropout:
 ---number, attention_dropout: number, tied: boolean, seed: integer } vocab: 256, dropout: 0, seed: 0;
----attention_dropout, of the weights of attention: `dropout`; tied: the head is the token embedding
+---attention_dropout, of the attention weights: `dropout`; tied: the head is the token embedding
 ---@return Module
 ---@mark ephemeral
 local function gpt(options)

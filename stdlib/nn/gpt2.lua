@@ -1,4 +1,4 @@
--- rille.nn.gpt2: GPT-2 in its published sizes, with their weights where a file is given.
+-- rille.nn.gpt2: GPT-2 in its published sizes, optionally with the published weights.
 local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
@@ -13,7 +13,7 @@ local sizes = {
 local parts = { norm1 = "ln_1", norm2 = "ln_2", ["attention.qkv"] = "attn.c_attn", ["attention.out"] = "attn.c_proj",
   fc = "mlp.c_fc", proj = "mlp.c_proj" }
 
--- The name in Hugging Face's files, and whether it lies turned there: their layers are [inputs, outputs].
+-- The name in Hugging Face's files, and whether the weight is transposed there: their layers are [inputs, outputs].
 local function theirs(name)
   if name == "tokens.weight" then return "wte.weight" end
   if name == "positions" then return "wpe.weight" end
@@ -23,9 +23,9 @@ local function theirs(name)
   return ("h.%d.%s.%s"):format(block - 1, parts[part], kind), linear and kind == "weight"
 end
 
----GPT-2: `rille.nn.gpt` in a published size, its head tied to the token embedding. With `weights`, those of Hugging
----Face's safetensors file are taken over by name. Without, it is initialised as GPT-2; `vocab = 50304` then multiplies
----faster than 50257.
+---GPT-2: `rille.nn.gpt` in a published size, its head tied to the token embedding. `weights` loads Hugging Face's
+---safetensors file by name. Without it, the weights are initialised as GPT-2; `vocab = 50304` then multiplies faster
+---than 50257.
 ---@param options? { size: string, weights: string, vocab: integer, context: integer, dropout: number,
 ---attention_dropout: number, seed: integer } size: "124M" (the default), "355M", "774M", "1558M"; or layers, heads and
 ---width; vocab: 50257; context: 1024; dropout: 0; attention_dropout: `dropout`

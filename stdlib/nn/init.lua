@@ -1,6 +1,5 @@
--- rille.nn: layers and models. A module is a plain table: tensors that require grad are its parameters, modules and
--- lists of modules in it are its parts. It is called like a function. Names of parameters are paths:
--- "blocks.1.mlp.fc.weight".
+-- rille.nn: layers and models. A module is a plain table: its tensors that require grad are parameters, its modules and
+-- lists of modules are parts. It is called like a function. Names of parameters are paths: "blocks.1.mlp.fc.weight".
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -12,9 +11,9 @@ local invalid, normal, check_sizes = tools.invalid, tools.normal, tools.check_si
 -- Modules -------------------------------------------------------------------------------------------------------------
 
 local methods = {}
-local marks = setmetatable({}, { __mode = "k" })   -- metatables of modules
+local marks = setmetatable({}, { __mode = "k" })   -- metatables of module classes
 local off = setmetatable({}, { __mode = "v" })     -- models in eval mode, by their number
-local numbers = setmetatable({}, { __mode = "k" }) -- all that ever were -> their number
+local numbers = setmetatable({}, { __mode = "k" }) -- every model that was in eval mode -> its number
 local last_number = 0
 
 local function is_module(v)
@@ -22,9 +21,9 @@ local function is_module(v)
   return type(mt) == "table" and marks[mt] == true
 end
 
--- The tensors, in the order of their names, of lists in the order of their positions: a list of { name, tensor, owner,
--- key }. Not a function that is called with each: compiled, the loop would hold the first functions that it called, and
--- all that they refer to, such as the tensors of a file.
+-- The tensors, ordered by name, in lists by position: a list of { name, tensor, owner, key }. Not a visitor with a
+-- callback: LuaJIT's compiled loop would keep the first callbacks alive, and all that they refer to, such as the
+-- tensors of a file.
 local function tensors_of(part, path, list)
   for key, v in pairs(part) do
     local name = path == "" and tostring(key) or path .. "." .. tostring(key)
@@ -37,7 +36,7 @@ local function tensors_of(part, path, list)
   return list
 end
 
--- The same without names, in two lists: a module may hold a large table of other things.
+-- The same without names, in two lists; for modules that hold large tables of other values.
 local function sort_tensors(part, parameters, others)
   for _, v in pairs(part) do
     if native.kind(v) then
@@ -49,7 +48,7 @@ local function sort_tensors(part, parameters, others)
   end
 end
 
--- Whose memory the tensors are, where memory is told: of the outermost module, since that is complete last.
+-- Names the owner of the tensors' memory in reports: the outermost module, which is complete last.
 local function name_memory(module, name)
   local parameters, others = {}, {}
   sort_tensors(module, parameters, others)
@@ -57,7 +56,7 @@ local function name_memory(module, name)
   native.own_memory(others, "other tensors of " .. name)
 end
 
--- Replaces each tensor by change(tensor). What two parts share stays shared.
+-- Replaces each tensor by change(tensor). Shared tensors stay shared.
 local function for_each_once(part, change)
   local changed, any = {}, false
   for _, at in ipairs(tensors_of(part, "", {})) do
@@ -68,8 +67,8 @@ local function for_each_once(part, change)
   return any
 end
 
----The parameters: a list of { name =, tensor = }, in the order of their names. One that two parts share stands there
----once, under its first name.
+---The parameters: a list of { name =, tensor = }, ordered by name. A shared parameter occurs once, under its first
+---name.
 ---@return { name: string, tensor: Tensor }[]
 ---@mark ephemeral
 function methods:parameters()
@@ -83,7 +82,7 @@ function methods:parameters()
   return list
 end
 
----All that a checkpoint keeps: the parameters, and tensors that are not trained, such as running means.
+---The tensors of a checkpoint: the parameters, and tensors that are not trained, such as running means.
 ---@return { name: string, tensor: Tensor }[]
 ---@mark ephemeral
 function methods:state()
@@ -101,8 +100,8 @@ function methods:count()
   return n
 end
 
--- Which models are in eval mode is part of the key of compiled functions; so is how often models were given other
--- tensors.
+-- The set of models in eval mode is part of the key of compiled functions; so is the number of times that models got
+-- other tensors.
 local moves = 0
 local function publish_mode()
   local list = {}
@@ -111,23 +110,23 @@ local function publish_mode()
   native.set_mode(table.concat(list, ",") .. (moves > 0 and ";" .. moves or ""))
 end
 
--- Recordings of compiled functions hold the old ones: they are made anew.
+-- Recordings of compiled functions refer to the old tensors, so they are made anew.
 local function replace_tensors(part, change)
   if for_each_once(part, change) then moves = moves + 1; publish_mode() end
 end
 
----Moves the model to a device, or its parameters to another floating type; gives the module. Tensors that are not
----trained, such as running means, keep their type. Optimizers are made after it.
+---Moves the model to a device, or its parameters to another floating type; returns the module. Tensors that are not
+---trained, such as running means, keep their type. Make optimizers after it.
 ---@param target Device|string from rille.device(), or its name, or "f32", "bf16", "f16", "f64"
 ---@return Module
 ---@mark ephemeral
 function methods:to(target)
   if type(target) == "string" and target ~= "cpu" and not target:find "^cuda" then
     if target ~= "f32" and target ~= "bf16" and target ~= "f16" and target ~= "f64" then
-      invalid("model:to: '" .. target .. "' is no floating type", 'model:to("bf16")')
+      invalid("model:to: '" .. target .. "' is not a floating type", 'model:to("bf16")')
     end
     replace_tensors(self, function(tensor)
-      if not tensor.requires_grad then   -- running means: f32 beside half types
+      if not tensor.requires_grad then   -- running means stay f32 with half types
         local kind = tensor.dtype
         return (kind == "f32" or kind == "f64") and tensor:to(target == "f64" and "f64" or "f32") or tensor
       end
@@ -157,7 +156,7 @@ local function set_mode(part, on)
   return true
 end
 
--- Calls change with each module of this one, itself among them; whether any of the calls gave true.
+-- Calls change with each module in it, including itself; returns whether any call returned true.
 local function each_module(part, change)
   local changed = is_module(part) and change(part)
   for _, v in pairs(part) do
@@ -172,7 +171,7 @@ local function set_training(part, on)
   if each_module(part, function(module) return set_mode(module, on) end) then publish_mode() end
 end
 
----Training mode (dropout works): the mode that modules are made in.
+---Sets training mode (dropout is active), the initial mode of modules.
 ---@return Module
 ---@mark ephemeral
 function methods:train()
@@ -180,7 +179,7 @@ function methods:train()
   return self
 end
 
----Evaluation mode (no dropout).
+---Sets evaluation mode (no dropout).
 ---@return Module
 ---@mark ephemeral
 function methods:eval()
@@ -188,7 +187,7 @@ function methods:eval()
   return self
 end
 
--- Internal: evaluation mode, and what puts each part back into the mode that it was in.
+-- Internal: sets evaluation mode, and returns a function that restores the mode of each part.
 function methods:_evaluating()
   local before = {}
   each_module(self, function(module) before[module] = module.training end)
@@ -198,16 +197,15 @@ function methods:_evaluating()
   end
 end
 
----Copies what state() names. Every name must be there, in its shape and of a floating type where it is one here, and no
----other name; all is compared first, so that a state that does not fit changes nothing. Of a file each tensor is in
----memory only while it is copied, so a model that just fits can be loaded. The tensors may be on another device.
----@param state table<string, Tensor>|{ name: string, tensor: Tensor }[]|string by name, or what state() gives; or the
----path of a safetensors file, of an index of such files, or of a folder with either, as `rille.data.load_tensors` takes
----it
----@param options? { strict: boolean } true; false leaves alone what is missing, and passes over other names
+---Copies the tensors of a state. By default every name must be there with its shape and kind of type, and no other
+---name; all is checked first, so that a state that does not fit changes nothing. From a file, each tensor is in memory
+---only while it is copied, so a model that just fits can be loaded. The tensors may be on another device.
+---@param state table<string, Tensor>|{ name: string, tensor: Tensor }[]|string by name, or from state(); or the
+---path of a safetensors file, of an index of such files, or of a folder with either, as for `rille.data.load_tensors`
+---@param options? { strict: boolean } true; false skips missing and unknown names
 ---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
----@error state a name is missing or not the model's, or a tensor has another shape or kind of type; integrity, io: as
+---@error state a name is missing or unknown, or a tensor has another shape or kind of type; integrity, io: as for
 ---`rille.data.load_tensors`
 ---@example
 ---model:load_state("model.safetensors")
@@ -216,12 +214,12 @@ function methods:load_state(state, options)
   return native.load_state("model", tensors_of(self, "", {}), state, options)
 end
 
----Makes a class of modules. `init(self, options)` fills the table; `forward(self, ...)` is the call. Where memory is
----told (`dev:memory()`, errors), its parameters stand as "parameters of Mlp at train.lua:12".
+---Makes a class of modules. `init(self, options)` fills the table; `forward(self, ...)` is the call. In memory reports
+---(`dev:memory()`, errors) its parameters are named "parameters of Mlp at train.lua:12".
 ---    local Mlp = nn.class("Mlp", { init = function(self, o) self.fc = nn.linear(o.width, 4 * o.width) end,
 ---                                  forward = function(self, x) return self.fc(x):gelu() end })
 ---    local mlp = Mlp { width = 64 }
----@param name string what it is called in errors and in print
+---@param name string its name in errors and in print
 ---@param spec table  init, forward, and any further methods
 ---@return fun(options): Module
 ---@mark ephemeral
@@ -245,11 +243,11 @@ function nn.class(name, spec)
   end
 end
 
----Calls fn with the device's random numbers restarted at `seed`, and puts them back after.
----@param seed integer? where they start; nil leaves them as they are
+---Calls fn with the device's random numbers seeded by `seed`, and restores them afterwards.
+---@param seed integer? the seed; nil leaves the random numbers unchanged
 ---@param fn function called without arguments
----@param device? Device whose random numbers they are; the default device's
----@return any result what fn returned
+---@param device? Device the device of the random numbers; the default device
+---@return any result the result of fn
 ---@mark ephemeral
 function nn.with_seed(seed, fn, device)
   if seed == nil then return fn() end
@@ -262,7 +260,7 @@ function nn.with_seed(seed, fn, device)
   return unpack(result, 2)
 end
 
--- What a layer is called with.
+-- Checks the input of a layer.
 local function given(x, layer)
   if type(x) == "userdata" then return x end
   invalid(("%s: expected a tensor, got %s"):format(tostring(layer), x == nil and "nil" or tostring(x)),
@@ -281,8 +279,8 @@ local Linear = nn.class("Linear", {
 })
 
 ---x -> x W' + b. weight [outputs, inputs]: normal with deviation 1/sqrt(inputs); bias: zero.
----@param inputs integer size of the last dimension of what comes in
----@param outputs integer size of the last dimension of what goes out
+---@param inputs integer size of the input's last dimension
+---@param outputs integer size of the output's last dimension
 ---@param options? { bias: boolean, deviation: number, seed: integer } see above
 ---@return Module
 ---@mark ephemeral
@@ -299,7 +297,7 @@ local Embedding = nn.class("Embedding", {
 })
 
 ---ids (integers from 0) -> rows of weight [count, width]: normal with deviation 0.02.
----@param count integer how many different ids there are
+---@param count integer the number of ids
 ---@param width integer size of the last dimension
 ---@param options? { deviation: number, seed: integer } see above
 ---@return Module
@@ -373,7 +371,7 @@ local function of_axis(pair, d) return type(pair) == "table" and pair[d] or pair
 local ConvTranspose2d = nn.class("ConvTranspose2d", {
   init = function(self, inputs, outputs, size, options)
     local h, w = of_axis(size, 1), of_axis(size, 2)
-    -- So many numbers meet in one of the result: a window's, of which each stride-th lies there.
+    -- The number of values that contribute to one result: the window, divided by the stride.
     local fan = inputs / options.groups * math.max(1, h / of_axis(options.stride, 1)) *
       math.max(1, w / of_axis(options.stride, 2))
     self.weight = normal({ inputs, outputs / options.groups, h, w }, options.deviation or math.sqrt(2 / fan))
@@ -399,10 +397,10 @@ local function conv(make, verb, inputs, outputs, size, options, more)
   return nn.with_seed(o.seed, function() return make(inputs, outputs, size, o) end)
 end
 
----Convolution of [n, inputs, length]. weight [outputs, inputs/groups, size]: normal, for what a ReLU follows (He
+---Convolution of [n, inputs, length]. weight [outputs, inputs/groups, size]: normal, scaled for a following ReLU (He
 ---2015).
----@param inputs integer channels of what comes in
----@param outputs integer channels of what goes out
+---@param inputs integer input channels
+---@param outputs integer output channels
 ---@param size integer of the window
 ---@param options? table stride 1, padding 0, dilation 1, groups 1, bias true, deviation, seed
 ---@return Module
@@ -411,9 +409,9 @@ function nn.conv1d(inputs, outputs, size, options)
   return conv(Conv1d, "rille.nn.conv1d", inputs, outputs, size, options)
 end
 
----Convolution of [n, inputs, height, width]. weight [outputs, inputs/groups, h, w]: normal, for what a ReLU follows.
----@param inputs integer channels of what comes in
----@param outputs integer channels of what goes out
+---Convolution of [n, inputs, height, width]. weight [outputs, inputs/groups, h, w]: normal, for a following ReLU.
+---@param inputs integer input channels
+---@param outputs integer output channels
 ---@param size integer|integer[] of the window: one number, or { height, width }
 ---@param options? table stride 1, padding 0, dilation 1 (numbers or pairs), groups 1, bias true, deviation, seed
 ---@return Module
@@ -423,9 +421,9 @@ function nn.conv2d(inputs, outputs, size, options)
 end
 
 ---Transposed convolution of [n, inputs, height, width]: stride 2 doubles the image. weight [inputs, outputs/groups, h,
----w]: normal, for what a ReLU follows.
----@param inputs integer channels of what comes in
----@param outputs integer channels of what goes out
+---w]: normal, scaled for a following ReLU.
+---@param inputs integer input channels
+---@param outputs integer output channels
 ---@param size integer|integer[] of the window: one number, or { height, width }
 ---@param options? table stride 1, padding 0, output_padding 0, dilation 1 (numbers or pairs), groups 1, bias true,
 ---deviation, seed
@@ -454,9 +452,9 @@ local BatchNorm = nn.class("BatchNorm", {
 })
 
 ---Normalises the channels of [n, c, ..]: in training by the batch, in evaluation by the running mean and variance,
----which checkpoints keep.
+---which checkpoints store.
 ---@param channels integer how many
----@param options? { momentum: number, eps: number, scale: number } 0.1, 1e-5; scale: what weight begins with, 1
+---@param options? { momentum: number, eps: number, scale: number } 0.1, 1e-5; scale: the initial weight, 1
 ---@return Module
 ---@mark ephemeral
 function nn.batch_norm(channels, options)
@@ -476,7 +474,7 @@ local GroupNorm = nn.class("GroupNorm", {
 
 ---Normalises groups of channels of [n, c, ..].
 ---@param groups integer how many groups
----@param channels integer how many channels, a multiple of that
+---@param channels integer how many channels, a multiple of groups
 ---@param options? { eps: number } 1e-5
 ---@return Module
 ---@mark ephemeral
@@ -515,7 +513,7 @@ local in_order = {
 }
 local Sequential, Mlp = nn.class("Sequential", in_order), nn.class("Mlp", in_order)
 
----Modules and functions one after another.
+---Runs modules and functions one after another.
 ---@param parts table a list: `nn.sequential { nn.linear(8, 16), function(x) return x:relu() end, nn.linear(16, 2) }`
 ---@return Module
 ---@mark ephemeral
@@ -533,7 +531,7 @@ function nn.sequential(parts)
 end
 
 ---A classifier of vectors: linear layers with ReLU between them.
----@param sizes integer[] of what comes in, of the layers between, of what goes out: { 784, 128, 10 }
+---@param sizes integer[] of the input, the hidden layers and the output: { 784, 128, 10 }
 ---@param options? { seed: integer } of the weights
 ---@return Module
 ---@mark ephemeral
@@ -553,7 +551,7 @@ function nn.mlp(sizes, options)
   end)
 end
 
--- Attention and models have files of their own ------------------------------------------------------------------------
+-- Attention and models are in files of their own ----------------------------------------------------------------------
 
 for _, name in ipairs { "attention", "gpt", "gpt2", "llama", "bert", "resnet" } do
   nn[name] = function(...) return require("rille.nn." .. name)(...) end

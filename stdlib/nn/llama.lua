@@ -21,8 +21,8 @@ local Block = nn.class("LlamaBlock", {
   end,
 })
 
--- Angles of Llama 3.1: what turns fewer than `low_freq_factor` times in the context of the first training is slowed
--- down by `factor`, what turns more than `high_freq_factor` times is not, and between them it goes over.
+-- Angles of Llama 3.1: frequencies with fewer than `low_freq_factor` turns in the original context are divided by
+-- `factor`, those with more than `high_freq_factor` turns are unchanged, with a smooth transition in between.
 local function scaled_angles(dev, places, width, base, s)
   local speed = (dev:arange { width / 2, dtype = "f64" } * (-2 / width * math.log(base))):exp()
   local turns = speed * (s.original_max_position_embeddings / (2 * math.pi))
@@ -32,14 +32,14 @@ local function scaled_angles(dev, places, width, base, s)
   return angle:cos():to("f32"), angle:sin():to("f32")
 end
 
--- As it stands in config.json; nil or false: none.
+-- As in config.json; nil or false: none.
 local function check_scaling(given)
   if not given then return false end
   local verb = "rille.nn.llama: rope_scaling"
   local kind = type(given) == "table" and (given.rope_type or given.type)
   if kind == "default" then return false end
   if kind ~= "llama3" then
-    tools.invalid(("%s is of type %s; \"llama3\" is known"):format(verb, tostring(kind)),
+    tools.invalid(("%s is of type %s; only \"llama3\" is supported"):format(verb, tostring(kind)),
       'rope_scaling = { rope_type = "llama3", factor = 8, low_freq_factor = 1, high_freq_factor = 4, ' ..
       "original_max_position_embeddings = 8192 }")
   end
@@ -65,8 +65,8 @@ local Llama = nn.class("Llama", {
     for i = 1, o.layers do self.blocks[i] = Block(o) end
     self.norm = nn.rms_norm(o.width, { eps = o.eps })
     if not o.tied then self.head = linear(o.width, o.vocab) end
-    -- With a metatable they are no part of the model: what it keeps is not saved. Made here and not at the first call,
-    -- which a compiled function could not repeat.
+    -- The metatable excludes the table from the model's tensors, so it is not saved. Made here and not in the first
+    -- call, which a compiled function could not repeat.
     self.angles = setmetatable({ width = o.head_width, base = o.rope_base, scaling = o.rope_scaling,
       device = rille.device().name }, {})
     self.angles.cos, self.angles.sin = self:make_angles(self.angles.device)
@@ -79,7 +79,7 @@ local Llama = nn.class("Llama", {
     end
     return rille.device(device):rope_angles { self.context, angles.width, base = angles.base }
   end,
-  -- { cos, sin } [length, d/2] of the places of ids, the first of them behind `before` others
+  -- { cos, sin } [length, d/2] for the positions of ids that follow `before` others
   turns = function(self, ids, before)
     local cos, sin = self.angles.cos, self.angles.sin
     if ids.device ~= self.angles.device then cos, sin = self:make_angles(ids.device) end
@@ -116,9 +116,9 @@ local function theirs(name)
 end
 
 ---A Llama: RMS norms, rotary positions, grouped-query attention, SwiGLU layers of `hidden`, no biases. Called with ids
----[batch, length], it gives logits [batch, length, vocab]; generate as nn.gpt's. With `weights`, those of Hugging
----Face's safetensors files are taken over by name; sizes are those of its config.json, and so are rope_base
----(`rope_theta`), rope_scaling (of `rope_type = "llama3"`), eps (`rms_norm_eps`) and tied (`tie_word_embeddings`).
+---[batch, length], it returns logits [batch, length, vocab]; generate as in nn.gpt. `weights` loads Hugging Face's
+---safetensors files by name; sizes are as in its config.json, and so are rope_base (`rope_theta`), rope_scaling (of
+---`rope_type = "llama3"`), eps (`rms_norm_eps`) and tied (`tie_word_embeddings`).
 ---@param options table layers, heads, width, context, vocab; kv_heads (heads), head_width (width / heads), hidden (8/3
 ---of the width, rounded up to a multiple of 256), eps (1e-5), rope_base (10000; Llama 3: 500000), rope_scaling (none;
 ---Llama 3.1 and later: a table), tied (false), weights (a file, its index, or their folder), seed (0)

@@ -1,4 +1,5 @@
--- rille.nn.resnet: residual networks for images (He et al. 2015), as torchvision's: the stride in the 3x3 convolution.
+-- rille.nn.resnet: residual networks for images (He et al. 2015), as torchvision's: the stride is in the 3x3
+-- convolution.
 local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
@@ -67,12 +68,12 @@ local function theirs(name)
   return ("layer%d.%d.%s"):format(stage, block - 1, rest)
 end
 
----A residual network. Called with images [n, channels, height, width], it gives logits [n, classes]. With `weights`,
----those of torchvision's safetensors file are taken over by name.
+---A residual network. Called with images [n, channels, height, width], it returns logits [n, classes]. `weights` loads
+---torchvision's safetensors file by name.
 ---@param options? { depth: integer, classes: integer, channels: integer, width: integer, weights: string,
 ---seed: integer, zero_init_residual: boolean } depth: 18, 34, 50 (the default), 101, 152; classes: 1000; channels: 3;
----width of the first stage: 64; seed: 0; zero_init_residual: false, or each block begins as the identity, since the
----scale of its last norm begins at 0 (Goyal et al. 2017): steadier from nothing, of no effect with `weights`
+---width of the first stage: 64; seed: 0; zero_init_residual: false; true makes each block start as the identity, with
+---the scale of its last norm at 0 (Goyal et al. 2017): more stable training, no effect with `weights`
 ---@return Module
 ---@mark ephemeral
 ---@error state the file has other names or shapes, or is of a model with more layers or more in a layer

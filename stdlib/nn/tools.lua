@@ -1,4 +1,4 @@
--- Internal: what the modules of rille.nn share: checks, initial weights, and weights from files of others.
+-- Internal: shared by the modules of rille.nn: checks, initial weights, and loading of published weights.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -10,7 +10,7 @@ function tools.normal(shape, deviation)
   return (rille.device():randn(shape) * deviation):detach():requires_grad_()
 end
 
--- Where a model is: the device of its first parameter.
+-- The model's device: that of its first parameter.
 function tools.device_of(model)
   local first = model:parameters()[1]
   return first and rille.device(first.tensor.device) or rille.device()
@@ -31,14 +31,14 @@ function tools.check_shared(verb, what, n, among, parts)
     ("%s must be a multiple of %s"):format(what, among))
 end
 
--- The width of one of `heads` heads: as given, or its share of the whole.
+-- The width of a head: as given, or an equal share of the width.
 function tools.head_width(verb, width, heads, given)
   if given then tools.check_sizes(verb, { head_width = given })
   else tools.check_shared(verb, "width", width, "heads", heads) end
   return given or width / heads
 end
 
--- A tensor of a file, where names may have a prefix, and norms their old names: bert-base-uncased is published so.
+-- Finds a tensor of a file, where names may have a prefix, and norms their old names (as bert-base-uncased does).
 local prefixes = { "", "transformer.", "model.", "bert." }
 
 local function find(tensors, name)
@@ -49,8 +49,8 @@ local function find(tensors, name)
   end
 end
 
--- A file may hold more than the model takes: masks, counts, another head. Not, however, a further layer, or a bias
--- where the model has a weight alone: it is then of another model, whose outputs would be silently wrong.
+-- A file may contain more than the model needs: masks, counters, another head. But not another layer, or a bias where
+-- the model has only a weight: then it is of another model, whose outputs would be silently wrong.
 local function check_left(verb, names, taken)
   local layers, modules = {}, {}
   for name in pairs(taken) do
@@ -64,17 +64,17 @@ local function check_left(verb, names, taken)
       local beside = bare and modules[bare:match("^.*%.")]
       if beside and (bare:find("LayerNorm%.") or bare:find("num_batches_tracked$")) then beside = nil end
       if bare and (layers[bare:gsub("%f[%d]%d+%f[%D]", "#")] or beside) then
-        rille.error { kind = "state", message = ("%s: the file has '%s', for which the model has no place"):format(verb,
-          name), hint = beside and "it belongs to '" .. beside .. "', which is taken: is this another kind of model?"
+        rille.error { kind = "state", message = ("%s: the file has '%s', which the model lacks"):format(verb,
+          name), hint = beside and "it belongs to '" .. beside .. "', which is loaded: is this another kind of model?"
             or "it has more layers than the model" }
       end
     end
   end
 end
 
--- Copies the tensors of a file, an index or a folder into a model's parameters, one after the other, each being in
--- memory only while it is copied. `names` gives for each parameter the name in the file, and whether it lies
--- turned there (GPT-2's [inputs, outputs]).
+-- Copies the tensors of a file, an index or a folder into a model's parameters one by one; each is in memory only while
+-- it is copied. `names` returns for each parameter the name in the file, and whether the tensor is transposed there
+-- (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, path, names)
   if type(path) ~= "string" then
     tools.invalid(("%s: weights is a %s"):format(verb, type(path)),
@@ -89,7 +89,7 @@ function tools.adopt(model, verb, path, names)
         local source = find(tensors, name)
         if not source then
           rille.error { kind = "state", message = ("%s: the file has no '%s' for '%s'"):format(verb, name, p.name),
-            hint = "are these the weights of this kind of model, with as many layers?" }
+            hint = "are these weights of this kind of model, with the same number of layers?" }
         end
         taken[name] = true
         if turned then source = source:transpose(1, 2) end
@@ -133,7 +133,7 @@ function tools.length_of(model, ids)
     "cut the input, or make the model with a larger context")
 end
 
--- By the model's head, or by its token embedding where they are tied.
+-- By the model's head, or by its token embedding if the head is tied to it.
 function tools.logits(model, x)
   local head = rawget(model, "head")
   if head then return head(x) end

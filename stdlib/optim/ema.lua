@@ -18,13 +18,13 @@ Ema.__tostring = function(self)
   return ("Ema: average of %d parameters, decay %g"):format(#self._values, self._decay)
 end
 
----Takes the present parameters into the average. Call it after opt:step(); it may stand in a compiled function.
+---Updates the average with the present parameters. Call it after opt:step(); may be used in a compiled function.
 ---@mark ephemeral
 function methods:update() native.average(self._averages, self._values, self._decay,
     self._steps or nil) end
 
 ---Exchanges the parameters and their averages; a second call exchanges them back. An average in a wider type than its
----parameter comes back as it was, not as the parameter held it.
+---parameter keeps its full precision.
 ---@mark ephemeral
 function methods:swap()
   local exact = rawget(self, "_exact")
@@ -40,10 +40,10 @@ function methods:swap()
   end)
 end
 
----Calls fn(...) while the model has its averages, and puts the parameters back, also after an error.
----@param fn function what is evaluated
+---Calls fn(...) with the averages in the model, and restores the parameters afterwards, also after an error.
+---@param fn function the evaluation
 ---@param ... any its arguments
----@return any result what fn returned
+---@return any result the result of fn
 ---@mark ephemeral
 ---@async
 ---@example
@@ -56,7 +56,7 @@ function methods:apply(fn, ...)
   return unpack(result, 2)
 end
 
----What a checkpoint keeps: a list of { name =, tensor = }.
+---The data for a checkpoint: a list of { name =, tensor = }.
 ---@return { name: string, tensor: Tensor }[]
 ---@mark ephemeral
 function methods:state()
@@ -66,19 +66,19 @@ function methods:state()
   return list
 end
 
----Puts it back, by name; as `model:load_state` does.
----@param state table<string, Tensor>|{ name: string, tensor: Tensor }[] by name, or as state() gives it
----@param options? { strict: boolean } as of `model:load_state`
+---Restores it by name, as `model:load_state` does.
+---@param state table<string, Tensor>|{ name: string, tensor: Tensor }[] by name, or from state()
+---@param options? { strict: boolean } as for `model:load_state`
 ---@return { missing: string[], unexpected: string[] } names
 ---@mark ephemeral
 ---@error state a name is missing or left over, or a tensor has another shape or kind of type
 function methods:load_state(state, options) return native.load_state("ema", self:state(), state, options) end
 
----A moving average of the parameters: after each `ema:update()` it is decay * average + (1 - decay) * parameter, in
----f32 for half types. It begins as the parameters are now. Put it into a checkpoint's state beside the model.
+---A moving average of the parameters: each `ema:update()` sets it to decay * average + (1 - decay) * parameter, in f32
+---for half types. It starts with the present parameters. Add it to a checkpoint's state beside the model.
 ---@param parameters { name: string, tensor: Tensor }[]|Module  model:parameters(), or the model
 ---@param options? { decay: number, warmup: boolean } decay 0.999; warmup: true, at the n-th update the decay is at most
----(1 + n) / (10 + n), so that a young average follows quickly
+---(1 + n) / (10 + n), so that a young average adapts quickly
 ---@return Ema
 ---@mark ephemeral
 ---@example

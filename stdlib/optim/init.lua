@@ -1,4 +1,4 @@
--- rille.optim: optimizers, their groups, and what goes with them.
+-- rille.optim: optimizers, parameter groups, gradient clipping and schedules.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -12,7 +12,7 @@ local function copy(from, into)
   return out
 end
 
--- A list of tensors, or of { name =, tensor = } as model:parameters() gives it, with names.
+-- A list of tensors, or of { name =, tensor = } as from model:parameters(), with names.
 local function named(verb, parameters)
   if type(parameters) ~= "table" then
     invalid(verb .. ": expected the parameters first, got " .. tostring(parameters),
@@ -29,7 +29,7 @@ local function named(verb, parameters)
   return list
 end
 
--- Options of a rule, with its defaults, as the native side takes them. betas are { beta1, beta2 } there.
+-- Options of a rule with its defaults, for the native side, where betas are { beta1, beta2 }.
 local function settings(rule, verb, options, defaults, more)
   local known = {}
   for name in pairs(defaults) do known[#known + 1] = name end
@@ -82,22 +82,22 @@ end
 ---@field loss_scale? boolean|rille.optim.LossScale for f16: see `opt:scaled`
 
 ---@class rille.optim.LossScale
----@field initial? number what it begins with, 65536
+---@field initial? number its initial value, 65536
 ---@field growth? number it grows by this factor, 2,
 ---@field interval? integer after so many good steps, 2000,
 ---@field backoff? number and shrinks by this one when a gradient is not finite, 0.5
 
----AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019). Step count and learning rate live on the
----device, so that a compiled step is never stale.
+---AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019). Step count and learning rate are on the device,
+---so that a compiled step is never stale.
 ---
----Parameters of f16 and bf16 get a master copy in f32, which is what is updated; it is taken here, so load weights
+---Parameters of f16 and bf16 get a master copy in f32, which is updated; it is made here, so load weights
 ---before. `rille.optim.groups` makes groups with and without decay.
 ---@param parameters table  model:parameters(), a list of tensors, or groups { parameters =, lr =, weight_decay =, .. }
 ---@param options? rille.optim.AdamOptions what differs from the defaults
 ---@return Optimizer
 ---@mark ephemeral
----@error invalid a parameter is no leaf that requires grad, comes twice, or is f64 among others; lr or weight_decay is
----negative
+---@error invalid a parameter is not a leaf that requires grad, occurs twice, or is f64 among others; lr or weight_decay
+---is negative
 function optim.adamw(parameters, options)
   return make("adamw", "rille.optim.adamw", parameters, options,
     { lr = 1e-3, weight_decay = 0.01, eps = 1e-8, betas = { 0.9, 0.999 } })
@@ -124,8 +124,8 @@ function optim.sgd(parameters, options)
     { lr = 1e-2, weight_decay = 0, momentum = 0, nesterov = false })
 end
 
----Lion (Chen et al. 2023): steps of one size, in the direction of the sign of a momentum. Half of AdamW's state; take
----about a tenth of its rate and ten times its decay.
+---Lion (Chen et al. 2023): steps of uniform size, in the direction of the sign of a momentum. Half of AdamW's state;
+---use about a tenth of its rate and ten times its decay.
 ---@param parameters table  as for adamw
 ---@param options? { lr: number, betas: number[], weight_decay: number, loss_scale: table } 1e-4, { 0.9, 0.99 }, 0;
 ---loss_scale as for adamw
@@ -135,7 +135,7 @@ function optim.lion(parameters, options)
   return make("lion", "rille.optim.lion", parameters, options, { lr = 1e-4, weight_decay = 0, betas = { 0.9, 0.99 } })
 end
 
--- Tables of embeddings and heads are matrices that Muon is not meant for.
+-- Embedding tables and heads are matrices that Muon is not meant for.
 local apart = { "^tokens%.", "^positions", "^places%.", "^segments%.", "^head%.", "^fc%." }
 
 local function hidden(name, tensor)
@@ -153,14 +153,14 @@ end
 ---@field precision? string type of their products, "bf16" (the published one) or "f32"
 ---@field match_rms? boolean scales updates by 0.2 sqrt(max(rows, columns)), for rates like AdamW's (Liu et al. 2025);
 ---otherwise by sqrt(max(1, rows / columns))
----@field matrices? fun(name: string, tensor: Tensor): boolean which parameters it takes; by default those of two and
----more dimensions that are no embedding, head or (in networks for images) last layer, by the names of rille.nn
+---@field matrices? fun(name: string, tensor: Tensor): boolean which parameters it updates; by default those with two or
+---more dimensions that are not an embedding, a head or (in image networks) the last layer, by the names of rille.nn
 ---@field adamw? rille.optim.AdamOptions of all others: lr 3e-4, weight_decay 0
 ---@field loss_scale? boolean|rille.optim.LossScale as for adamw
 
----Muon (Jordan et al. 2024) for hidden matrices: their momentum, made orthogonal; AdamW for all other parameters.
----Weights of convolutions are matrices [outputs, the rest].
----@param parameters { name: string, tensor: Tensor }[] model:parameters(): the names decide
+---Muon (Jordan et al. 2024) for hidden matrices: orthogonalized momentum; AdamW for all other parameters.
+---Weights of convolutions are treated as matrices [outputs, the rest].
+---@param parameters { name: string, tensor: Tensor }[] model:parameters(): their names decide
 ---@param options? rille.optim.MuonOptions what differs from the defaults
 ---@return Optimizer
 ---@mark ephemeral
@@ -190,7 +190,7 @@ end
 ---Two groups for an optimizer: matrices and convolutions with weight decay; biases, norms and other vectors without.
 ---@param parameters { name: string, tensor: Tensor }[]|Module  model:parameters(), or the model
 ---@param options? { weight_decay: number, lr: number, decays: fun(name: string, tensor: Tensor): boolean } weight_decay
----0.1; lr: the optimizer's; decays: which do, those of two and more dimensions by default
+---0.1; lr: the optimizer's; decays: which do, by default those with two or more dimensions
 ---@return table groups
 ---@mark ephemeral
 ---@example
@@ -210,22 +210,23 @@ function optim.groups(parameters, options)
   return groups
 end
 
--- Of the parameters, or of the model that has them.
+-- The parameters themselves, or those of a model.
 local function list_of(parameters)
   if type(parameters) ~= "table" or not getmetatable(parameters) or not parameters.parameters then return parameters end
   return parameters:parameters()
 end
 
----Scales the gradients of the parameters so that their joint 2-norm is at most `limit`; gives the norm before.
+---Scales the gradients of the parameters so that their joint 2-norm is at most `limit`; returns the norm before
+---scaling.
 ---@param parameters table  model:parameters(), the model, or a list of tensors
----@param limit number the largest norm that is left alone
+---@param limit number the largest norm without scaling
 ---@return Tensor
 ---@mark ephemeral
 function optim.clip_grad_norm(parameters, limit) return native.clip_grad_norm(list_of(parameters), limit) end
 
----Brings each number of the parameters' gradients between -limit and limit.
+---Clamps each element of the parameters' gradients to [-limit, limit].
 ---@param parameters table  model:parameters(), the model, or a list of tensors
----@param limit number the largest number that is left alone
+---@param limit number the largest absolute value
 ---@mark ephemeral
 function optim.clip_grad_value(parameters, limit) native.clip_grad_value(list_of(parameters), limit) end
 

@@ -1,5 +1,5 @@
 -- Part of rille.optim: schedules. Functions from a step, counting from 1, to the learning rate of that step, for
--- rille.train's `schedule` or for opt:set_lr. Groups with a rate of their own keep their proportion to the first's.
+-- rille.train's `schedule` or for opt:set_lr. Groups with a rate of their own keep its ratio to the first group's.
 local native = require "rille.native"
 local rille = require "rille"
 
@@ -22,12 +22,12 @@ local function read(verb, given, defaults, needed)
   if o.warmup == false then o.warmup = math.floor(o.steps * 0.05) end
   if o.floor == false then o.floor = o.lr / 10 end
   if o.steps and o.warmup and o.warmup > o.steps then
-    invalid(("%s: a warmup of %g steps in %g"):format(verb, o.warmup, o.steps))
+    invalid(("%s: a warmup of %g steps out of %g"):format(verb, o.warmup, o.steps))
   end
   return o
 end
 
--- Grows along a line over o.warmup steps to o.lr, then goes on with after(share of the rest that is done).
+-- Grows linearly over o.warmup steps to o.lr, then continues with after(fraction of the remaining steps done).
 local function warmed(o, after)
   return function(step)
     if step <= o.warmup then return o.lr * step / o.warmup end
@@ -47,7 +47,7 @@ function optim.cosine(options)
   return warmed(o, function(done) return half_cosine(o.lr, o.floor, done) end)
 end
 
----A schedule: the rate grows from 0 to `lr` over `warmup` steps and falls to `floor` along a line.
+---A schedule: the rate grows from 0 to `lr` over `warmup` steps and falls linearly to `floor`.
 ---@param options { lr: number, steps: integer, warmup: integer, floor: number } warmup: 5 % of the steps; floor: 0
 ---@return fun(step: integer): number
 ---@mark deterministic
@@ -89,7 +89,7 @@ function optim.step_decay(options)
   end
 end
 
----A schedule in one cycle (Smith and Topin 2017): along a half cosine from `lr / start` up to `lr` over the share
+---A schedule in one cycle (Smith and Topin 2017): along a half cosine from `lr / start` up to `lr` over the fraction
 ---`rise` of the steps, then down to `lr / start / last`.
 ---@param options { lr: number, steps: integer, rise: number, start: number, last: number } rise: 0.3; start: 25; last:
 ---1e4
@@ -107,8 +107,8 @@ function optim.one_cycle(options)
 end
 
 ---A schedule of warmup, stable rate and decay (Hu et al. 2024): the rate grows over `warmup` steps, stays at `lr`, and
----falls to `floor` along a line, or as 1 - sqrt, in the last `decay` steps. A training can be prolonged from any
----checkpoint of the stable part.
+---falls to `floor` linearly, or as 1 - sqrt, in the last `decay` steps. A training can be extended from any checkpoint
+---of the stable part.
 ---@param options { lr: number, steps: integer, warmup: integer, decay: integer, floor: number, shape: string } warmup:
 ---5 % of the steps; decay: 20 % of them; floor: 0; shape: "linear", or "sqrt"
 ---@return fun(step: integer): number

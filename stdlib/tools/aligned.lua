@@ -1,4 +1,4 @@
--- Internal: rows of texts as lines of aligned columns, the first `left` of them to the left, the others to the right.
+-- Internal: formats rows of texts as aligned columns, the first `left` of them left-aligned, the others right-aligned.
 local function aligned(rows, left)
   local widths, lines = {}, {}
   for _, cells in ipairs(rows) do

@@ -1,11 +1,11 @@
---- Tells about a name as plain text: what `help()` prints. Works on an index of `rille.tools.luacats`.
+--- Describes a name as plain text, for `help()`. Works on an index of `rille.tools.luacats`.
 
 ---@class rille.tools.describe
 local M = {}
 
 local columns = 80
 
--- `first`: what the first line begins with instead of the indent.
+-- `first`: the start of the first line in place of the indent.
 local function wrap(out, indent, text, first)
   local line, empty = first or indent, true
   for word in text:gmatch("%S+") do
@@ -39,7 +39,7 @@ local function named(out, title, list)
   out[#out + 1] = ""
 end
 
--- Where the fields of an options table are told.
+-- The fields of options tables.
 local function tables(out, index, list)
   local told = false
   for _, item in ipairs(list) do
@@ -76,7 +76,7 @@ local function members(out, index, owner)
   end
 end
 
--- "rille.rent", "rent", "Instance:call" and "Instance.call" all name something.
+-- Finds an entry by "rille.rent", "rent", "Instance:call" or "Instance.call".
 local function find(index, name)
   for _, candidate in ipairs { name, name:gsub("%.([%w_]+)$", ":%1"), "rille." .. name } do
     local entry = index.entries[candidate] or index.modules[candidate]
@@ -88,9 +88,9 @@ local function find(index, name)
 end
 
 --- Describes a function, an object, a set of options or a module.
----@param index table what `luacats.index` gave
+---@param index table from `luacats.index`
 ---@param name string as in "rille.rent", "rent" or "Instance:call"
----@return string? text nil when nothing bears the name
+---@return string? text nil for an unknown name
 ---@mark deterministic
 function M.describe(index, name)
   local entry = find(index, name)

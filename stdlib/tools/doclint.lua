@@ -1,4 +1,4 @@
---- Finds what is missing in annotations: a public function without a complete contract does not exist.
+--- Finds gaps in annotations: a public function without a complete contract does not exist.
 
 ---@class rille.tools.doclint
 local M = {}
@@ -28,9 +28,9 @@ local function function_problems(f, marks, problem)
 end
 
 --- Lists every problem of an index as "file:line: name problem", in the order of the files.
----@param index table what `luacats.index` gave
----@param marks table the marks that exist, `luacats.marks`
----@return table problems list of strings, empty when all is well
+---@param index table from `luacats.index`
+---@param marks table the known marks, `luacats.marks`
+---@return table problems list of strings, empty if there are none
 ---@mark deterministic
 function M.problems(index, marks)
   local list, has = {}, {}

@@ -1,6 +1,6 @@
 -- Writes docs/reference from the annotations in stdlib/: one page per file, and an index. Runs under plain luajit.
 -- usage: luajit stdlib/tools/gendoc.lua [--check | --lint] [ROOT]
---   --check  writes nothing; fails when a page differs from what would be written
+--   --check  writes nothing; fails when a page is out of date
 --   --lint   writes nothing; fails on a public function whose contract is incomplete
 
 local root = "."
@@ -20,7 +20,7 @@ local function read(path)
   return text
 end
 
--- Modules first in the reading order of their names; meta/ describes what C++ provides.
+-- Modules in the reading order of their names; meta/ documents what C++ provides.
 local function list_files()
   local files = {}
   local pipe = assert(io.popen("cd '" .. root .. "' && find stdlib -name '*.lua' | LC_ALL=C sort"))
@@ -35,8 +35,8 @@ local function list_files()
   return files
 end
 
--- "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille" -> "rille". The words of a script
--- stand in several files, rille_step.lua and so on, and on one page.
+-- "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille" -> "rille". The functions of a
+-- script are in several files, rille_step.lua and so on, but on one page.
 local function page_of(module)
   return (module:gsub("^rille%.meta%.rille_%w+$", "rille"):gsub("^rille%.meta%.", ""):gsub("^rille%.", ""))
 end

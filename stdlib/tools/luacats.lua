@@ -1,18 +1,18 @@
---- Reads annotations out of Lua source: the one parser behind docs/reference, `help()` and completion.
+--- Parses annotations in Lua source, for docs/reference, `help()` and completion.
 ---
 --- The notation is LuaCATS (`---@class`, `@field`, `@param`, `@return`, `@nodiscard`, `@async`, `@deprecated`) with
 --- three tags of our own: `---@mark durable|deterministic|step-only|ephemeral`, `---@error kind text`, and
---- `---@example`, which takes the lines below it as they are. Text above the tags describes; its first sentence is
+--- `---@example`, followed by verbatim lines. Text above the tags is the description; its first sentence is
 --- the summary.
---- What a file returns is public, and so is every local with a `---@class` above it; names that begin with `_` are not.
---- Plain LuaJIT, no I/O, nothing but strings and tables in and out.
+--- Values returned by a file are public, and so is every local with a `---@class` above it; names with a leading `_`
+--- are not. Plain LuaJIT, no I/O, only strings and tables in and out.
 
 ---@class rille.tools.luacats
 local M = {}
 
 M.marks = { durable = true, deterministic = true, ["step-only"] = true, ephemeral = true }
 
--- Source with the insides of strings and long comments blanked, lines kept: what remains is code and line comments.
+-- Blanks the contents of strings and long comments in the source, keeping lines: code and line comments remain.
 local function mask(source)
   local out, at = {}, 1
   local function blank(from, to)
@@ -48,7 +48,7 @@ local function mask(source)
   return table.concat(out)
 end
 
--- The type at the start of text, and what follows it. Types hold spaces inside brackets and around `|`.
+-- The type at the start of text, and the rest. Types contain spaces inside brackets and around `|`.
 local function split_type(text)
   local depth, quote, at = 0, nil, 1
   while at <= #text do
@@ -135,7 +135,7 @@ local function read_block(lines)
       end
     elseif current and current.verbatim then
       current.text = current.text .. entry.text:gsub("^ ", "") .. "\n"
-    elseif current and current.type and entry.text:find("^%s*|") then  -- an alias written over several lines
+    elseif current and current.type and entry.text:find("^%s*|") then  -- an alias over several lines
       local choices = entry.text:match("^%s*|%s*(.-)%s*$")
       current.type = current.type == "" and choices or current.type .. "|" .. choices
     elseif current then
@@ -149,7 +149,7 @@ local function read_block(lines)
   return block
 end
 
--- The function or local that the code at the start of `code` defines.
+-- The function or local that `code` begins to define.
 local function definition(code)
   local name, arguments = code:match("^%s*function%s+([%w_%.:]+)%s*%(([^%)]*)%)")
   if not name then name, arguments = code:match("^%s*([%w_%.]+)%s*=%s*function%s*%(([^%)]*)%)") end
@@ -162,7 +162,7 @@ local function definition(code)
   if name then return "local", name end
 end
 
--- What stands in one file: blocks with the code below each, every function, and the name that the file returns.
+-- Reads a file: blocks with the code below each, every function, and the name that the file returns.
 local function read_file(source)
   local masked = mask(source)
   local found, lines, offset, number = { items = {} }, {}, 1, 0
@@ -200,7 +200,7 @@ local function arguments_of(text)
   return list
 end
 
--- The call as people write it, with optional arguments in brackets: "rille.rent(name, [options])".
+-- The usual notation of the call, with optional arguments in brackets: "rille.rent(name, [options])".
 local function signature_of(f)
   local optional, shown = {}, {}
   for _, p in ipairs(f.params) do optional[p.name] = p.optional end
@@ -221,7 +221,7 @@ local function add_function(index, item, name, owner, at)
   index.order[#index.order + 1] = name
 end
 
--- A class without fields that is known already goes on in another file: its first mention describes it.
+-- A known class without new fields is continued in another file: its first mention describes it.
 local function add_class(index, block, at)
   if index.entries[block.class] and #(block.fields or {}) == 0 then return end
   local class = { kind = "class", name = block.class, parents = block.parents, summary = block.summary,
@@ -241,8 +241,7 @@ local function add_alias(index, block, at)
   index.order[#index.order + 1] = alias.name
 end
 
--- What a file says of itself: its first block of text, or the plain comment that it opens with ("-- rille.nn:
--- layers.").
+-- A file's description: its first block of text, or its opening comment ("-- rille.nn: layers.").
 local function head_of(source, first)
   local block = first and first.kind == "text" and first.block
   if block and not block.class and not block.alias then return block.text end
@@ -285,7 +284,7 @@ end
 
 --- Builds the index of a list of files.
 ---
---- `index.entries` maps a name ("rille.rent", "Instance:call", "RentOptions") to what is known of it, `index.order`
+--- `index.entries` maps a name ("rille.rent", "Instance:call", "RentOptions") to its entry, `index.order`
 --- lists the names in the order of the files, and `index.modules` maps a module's name to its opening text.
 ---@param files table list of `{ name = "rille.nn", source = text, file = "stdlib/nn/init.lua" }`; `file` is for
 ---messages

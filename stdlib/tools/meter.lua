@@ -1,35 +1,35 @@
--- Internal: how fast a training loop is: the median of its steps. For rille.train and rille.measure; the run that
--- called keeps what is told in its home (runtime/workflow/engine/measuring.hpp).
+-- Internal: measures the speed of a training loop, as the median over its steps. For rille.train and rille.measure; the
+-- calling run stores the reports in its home (runtime/workflow/engine/measuring.hpp).
 local native = require "rille.native"
 local rille = require "rille"
 
 local skipped = 5      -- the first steps compile, capture, and try algorithms
-local least = 20       -- that a median needs
-local kept = 500       -- the last so many count
-local pause = 30       -- seconds between two sums: a step itself pays for two looks at the clock
+local least = 20       -- steps for a median
+local kept = 500       -- latest steps in the median
+local pause = 30       -- seconds between two reports: a step only reads the clock
 
 local Meter = {}
 Meter.__index = Meter
 
 local meter = { skipped = skipped, least = least }
 
--- options: workload, unit, model, precision. clock: of seconds, native.clock by default.
+-- options: workload, unit, model, precision. clock: in seconds, native.clock by default.
 function meter.new(options, clock)
   return setmetatable({ options = options, clock = clock or native.clock, rates = {}, seen = 0, count = 0, told = 0 },
     Meter)
 end
 
--- Data sets and averages raise on a name that they do not have, so they are known by what they hold.
+-- Data sets and averages raise on unknown names, so they are recognized by their fields.
 function meter.is_module(value)
   if type(value) ~= "table" or rawget(value, "_set") ~= nil or rawget(value, "_averages") ~= nil then return false end
   return getmetatable(value) ~= nil and type(value.parameters) == "function"
     and type(value.count) == "function"
 end
 
--- A step begins, after something that is none.
+-- Starts timing a step after other work.
 function Meter:begin() self.at = self.clock() end
 
--- A step of so many tokens or samples has ended, and the next begins. Gives whether there is news to tell.
+-- A step of so many tokens or samples has ended, and the next begins. Returns whether there is a new report.
 function Meter:step(items)
   local now = self.clock()
   self.seen, self.items = self.seen + 1, items
@@ -51,7 +51,7 @@ local function median_of(list, n)
   return n % 2 == 1 and sorted[middle] or (sorted[middle] + sorted[middle + 1]) / 2
 end
 
--- { workload =, rate =, unit =, steps =, batch =, params =, precision =, device = }; nil while there are too few steps.
+-- { workload =, rate =, unit =, steps =, batch =, params =, precision =, device = }; nil after too few steps.
 function Meter:sum_up()
   if self.count < least or (self.report and self.report.steps == self.count) then return self.report end
   local o = self.options

@@ -1,10 +1,10 @@
--- Internal: where the random numbers of all devices in use stand, as plain data: what a training must put back.
+-- Internal: the random state of all devices in use, as plain data, for checkpoints.
 local native = require "rille.native"
 local rille = require "rille"
 
 local random = {}
 
--- The default device's, and in `devices` those of the others by their names.
+-- The default device's state, and in `devices` those of the others by name.
 function random.state()
   local default = rille.device()
   local out = default:random_state()
@@ -20,7 +20,7 @@ function random.state()
   return out
 end
 
--- Bit-equal means the same model of device, instruction set and number of threads, too.
+-- Bit-equal results also need the same model of device, instruction set and number of threads.
 local function compare(device, state)
   if state.made_on and state.made_on ~= device.description then
     print(("%s is '%s', and was '%s': from here on results are equal up to rounding, not bit for bit"):format(
@@ -28,7 +28,8 @@ local function compare(device, state)
   end
 end
 
--- The default device goes on where the default one was, whatever it is called here; of the others those that are here.
+-- The default device continues from the earlier default device, even under another name; other devices are restored if
+-- they exist here.
 function random.restore(state)
   local default = rille.device()
   for name, at in pairs(state.devices or {}) do

@@ -1,6 +1,6 @@
--- Internal: what rille.train does with a communicator. All ranks begin with the state of rank 0, each takes its share
--- of the data, gradients and losses become those of the whole batch, and what goes wrong at one rank ends all of them.
--- Without a communicator, or in a world of one, the same methods do what one process does.
+-- Internal: the multi-rank part of rille.train. All ranks start with the state of rank 0, each takes its share of the
+-- data, gradients and losses become those of the whole batch, and an error at one rank ends all of them. Without a
+-- communicator, or in a world of one, the same methods do the work of a single process.
 local native = require "rille.native"
 local rille = require "rille"
 local meters = require "rille.tools.meter"
@@ -13,7 +13,7 @@ local ranks = {}
 
 local function is_optimizer(value) return type(value) == "userdata" and native.kind(value) == nil end
 
--- The models and optimizers that a training names: in `model`, `optimizer`, `checkpoint.state`.
+-- The models and optimizers of a training: in `model`, `optimizer`, `checkpoint.state`.
 local function trained(options)
   local models, optimizers = {}, {}
   local function add(item)
@@ -34,7 +34,7 @@ local function joined(...)
   return out
 end
 
--- What is state and no parameter: running means of norms.
+-- State that is not a parameter: running means of norms.
 local function buffers_of(models)
   local out = {}
   for _, model in ipairs(models) do
@@ -65,13 +65,13 @@ function ranks.new(options)
   return self
 end
 
--- An error that every rank comes to by itself: the communicator stays.
+-- Raises an error that every rank reaches by itself: the communicator stays usable.
 function Ranks:raise(what)
   self.agreed = true
   rille.error(what)
 end
 
--- Calls body(..); an error in it ends the other ranks, too, with its words.
+-- Calls body(..); an error in it ends the other ranks too, with the same message.
 function Ranks:together(body, ...)
   if self.world == 1 then return body(...) end
   local result = { xpcall(body, native.trace, ...) }
@@ -80,12 +80,12 @@ function Ranks:together(body, ...)
   error(result[2], 0)
 end
 
--- Numbers of all ranks: a list for each.
+-- Gathers numbers of all ranks: a list for each.
 function Ranks:gather(numbers)
   return self.comm:all_gather(self.device:tensor({ numbers }, { dtype = "f64" })):totable()
 end
 
--- Plain data of rank 0, for all.
+-- Broadcasts plain data of rank 0.
 function Ranks:tell(value)
   local text = self.rank == 0 and native.plain_text(value) or ""
   local size = self:gather({ #text })[1][1]
@@ -99,7 +99,7 @@ end
 
 local names = { "steps", "checkpoint.every", "evaluate_every", "the update's accumulate", "parameters" }
 
--- What ranks must not differ in, lest they wait for each other.
+-- Values that must agree on all ranks; otherwise they would wait for each other forever.
 function Ranks:compare()
   local o = self.options
   local update = o.update
@@ -117,12 +117,12 @@ function Ranks:compare()
   end
 end
 
--- The streams of random numbers must differ, or each rank drops out the same. They follow from rank 0's.
+-- The ranks' random numbers must differ, or dropout would be the same at each rank. They are derived from rank 0's.
 local function random_of(state, rank)
   return { seed = (state.seed + rank * 2654435761) % 2 ^ 53, step = state.step, index = state.index }
 end
 
--- Rank 0 has a state, which `restore` may read from a checkpoint; now all have it. Gives what restore() gave.
+-- Rank 0 has a state, perhaps restored from a checkpoint, and broadcasts it. Returns the result of restore().
 function Ranks:begin(restore)
   if self.world == 1 then return restore() end
   self:compare()
@@ -161,7 +161,7 @@ function Ranks:begin(restore)
   return told.start
 end
 
--- update, with gradients that are averaged when backward() has ended.
+-- update with gradients that are averaged at the end of backward().
 function Ranks:averaged(update)
   if self.world == 1 then return update end
   return function(...)
@@ -173,7 +173,8 @@ function Ranks:averaged(update)
   end
 end
 
--- This rank's batch. Data sets of rille.data read no other; of other data each rank draws all and keeps its own.
+-- This rank's batch. Data sets of rille.data read only their share; of other data each rank draws all and keeps its
+-- own.
 function Ranks:next(data)
   if self.world == 1 or not self.shares then return { data:next() } end
   if type(data) == "table" and rawget(data, "_set") ~= nil then return { data:next(self.comm) } end
@@ -183,7 +184,7 @@ function Ranks:next(data)
     if batch[1] == nil then
       self:raise { kind = "state", message = ("rille.train: data:next() has no batch left for rank %d"):format(rank),
         hint = "one step takes a batch for each of the " .. self.world ..
-          " ranks: fewer steps, or data that begin anew" }
+          " ranks: use fewer steps, or data that start over" }
     end
     if rank == self.rank then mine = batch end
   end
@@ -191,7 +192,7 @@ function Ranks:next(data)
 end
 
 -- The mean of all ranks' losses, in the order of the ranks; with `saves`, whether the machine of one of them will be
--- taken away; and where the loss is not a number.
+-- preempted; and the ranks with a loss that is not finite.
 function Ranks:loss(total, parts, saves)
   if self.world == 1 then return total:item() / parts end
   local notice = saves and rille.preempting()
@@ -207,7 +208,7 @@ function Ranks:loss(total, parts, saves)
   return sum / self.world, noticed, where
 end
 
--- Running means are each rank's own: rank 0's count, in evaluations and checkpoints.
+-- Running means differ between ranks: evaluations and checkpoints use rank 0's.
 function Ranks:same_buffers()
   if self.world > 1 and #self.buffers > 0 then self.comm:broadcast(self.buffers) end
 end
@@ -216,7 +217,7 @@ function Ranks:finish()
   if self.world > 1 then self.comm:barrier() end
 end
 
--- The sum and the count of all ranks, for a mean.
+-- The sum and the count over all ranks, for a mean.
 function ranks.sum(comm, total, count)
   if comm.world == 1 then return total, count end
   local all = setmetatable({ comm = comm, device = rille.device(comm.device) }, Ranks):gather { total, count }

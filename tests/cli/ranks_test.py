@@ -197,7 +197,7 @@ results = fails("nan", """
   loss:backward() opt:step()
   return loss""")
 check("a loss that is no number at one rank ends both, and names it", all(
-    r[0] == 1 and "not a number any more at step 3 at rank 1" in r[2] for r in results), results)
+    r[0] == 1 and "the loss became NaN or infinite at step 3 at rank 1" in r[2] for r in results), results)
 results = fails("raises", """
   if rank == 1 and step == 3 then rille.error { kind = "io", message = "no more paper" } end
   local loss = model(x):mean()

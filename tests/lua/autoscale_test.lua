@@ -168,7 +168,7 @@ tap.test("what cannot be meant is refused", function()
   tap.raises("state", "cannot rent", rille.cluster, "gang", { count = 1 })
   local gang = { _members = {}, name = "gang" }
   refused("utilization is between 0 and 1", gang, { max = 2, above = 8 })
-  refused("step goes without target", gang, { max = 2, target = 0.5, step = 2 })
+  refused("step cannot be combined with target", gang, { max = 2, target = 0.5, step = 2 })
 end)
 
 tap.done()

@@ -276,7 +276,7 @@ tap.test("weights of others by their names", function()
   tap.equal(nn.gpt2(sizes)(ids { 1, 2, 3 }):totable(), model(ids { 1, 2, 3 }):totable())
   theirs["transformer.h.0.mlp.c_fc.scale"] = dev:zeros { 4 }
   rille.data.save_tensors(path, theirs)
-  tap.raises("state", "the file has 'transformer.h.0.mlp.c_fc.scale', for which the model has no place", nn.gpt2, sizes)
+  tap.raises("state", "the file has 'transformer.h.0.mlp.c_fc.scale', which the model lacks", nn.gpt2, sizes)
   sizes.layers, sizes.vocab = 2, 17
   tap.raises("state", "[16, 8] in the file and [17, 8] in the model", nn.gpt2, sizes)
   os.remove(path)

@@ -169,7 +169,7 @@ tap.test("schedules", function()
   close(optim.wsd({ lr = 1, steps = 100, decay = 16, shape = "sqrt" })(88), 0.5)
   tap.raises("invalid", "lr and steps are needed", optim.linear, { lr = 1 })
   tap.raises("invalid", "did you mean 'warmup'", optim.cosine, { lr = 1, steps = 2, warmpu = 1 })
-  tap.raises("invalid", "a warmup of 30 steps in 20", optim.cosine, { lr = 1, steps = 20, warmup = 30 })
+  tap.raises("invalid", "a warmup of 30 steps out of 20", optim.cosine, { lr = 1, steps = 20, warmup = 30 })
   tap.raises("invalid", "give one of", optim.step_decay, { lr = 1 })
 end)
 
