@@ -79,60 +79,77 @@ bool is_script_function(lua_State* L, int index) {
   return std::strncmp(ar.source, "=[rille", 7) != 0;
 }
 
+constexpr int reads_depth_max = 8;
+constexpr std::size_t places_max = 256;
+
+struct Found {
+  Reads::Place place;
+  const void* cell;  // of the upvalue; null: a global
+};
+
+// What a function and the functions that it calls read and assign.
+struct Walk {
+  lua_State* L;
+  int holders;  // a table: the function or table that holds the place of that number
+  std::vector<Found> found = {};
+  std::set<const void*> entered = {}, cells = {}, assigned = {};
+  std::set<std::string> globals = {}, assigned_globals = {};
+
+  void enter(int function, int depth) {
+    if (depth > reads_depth_max || !entered.insert(lua_topointer(L, function)).second) return;
+    luaL_checkstack(L, 12, "rille.compile");
+    const auto dump = dump_function(L, function);
+    const auto prototypes = read_prototypes(dump);
+    if (!prototypes) return;
+    const auto& own = prototypes->back().assigned;
+    for (int i = 1; const char* name = lua_getupvalue(L, function, i); ++i) {
+      const int value = lua_gettop(L);
+      const void* cell = lua_upvalueid(L, function, i);
+      if (static_cast<std::size_t>(i) <= own.size() && own[static_cast<std::size_t>(i - 1)]) assigned.insert(cell);
+      if (found.size() < places_max && cells.insert(cell).second)
+        add({name, "", i, false}, cell, function, value, depth);
+      lua_settop(L, value - 1);
+    }
+    for (const auto& p : *prototypes) {
+      assigned_globals.insert(p.writes.begin(), p.writes.end());
+      for (const auto& name : p.reads)
+        if (found.size() < places_max && globals.insert(name).second) enter_global(name, depth);
+    }
+  }
+
+  void enter_global(const std::string& name, int depth) {
+    get_registry(L, &key_core);
+    lua_getfield(L, -1, "store");
+    lua_remove(L, -2);
+    const int store = lua_gettop(L);
+    lua_pushlstring(L, name.data(), name.size());
+    lua_rawget(L, store);
+    add({name, "", 0, false}, nullptr, store, lua_gettop(L), depth);
+    lua_settop(L, store - 1);
+  }
+
+  void add(Reads::Place place, const void* cell, int holder, int value, int depth) {
+    place.function = is_script_function(L, value);
+    const bool inner = place.function;
+    found.push_back({std::move(place), cell});
+    lua_pushvalue(L, holder);
+    lua_rawseti(L, holders, static_cast<int>(found.size()));
+    if (inner) enter(value, depth + 1);
+  }
+
+  bool assigns(const Found& f) const {
+    return f.cell ? assigned.contains(f.cell) : assigned_globals.contains(f.place.name);
+  }
+};
+
 }  // namespace
 
 // Walks the functions, then drops the variables that one of them assigns.
 void Reads::find(lua_State* L, int function, int seen) {
-  struct Found {
-    Place place;
-    const void* cell;  // of the upvalue; null: a global
-  };
-  std::vector<Found> found;
-  std::set<const void*> entered, cells, assigned;
-  std::set<std::string> globals, set;
-  lua_newtable(L);  // holders, by number
+  lua_newtable(L);
   const int holders = lua_gettop(L);
-  const auto enter = [&](const auto& self, int f, int depth) -> void {
-    if (depth > depth_max || !entered.insert(lua_topointer(L, f)).second) return;
-    luaL_checkstack(L, 12, "rille.compile");
-    const auto dump = dump_function(L, f);
-    const auto prototypes = read_prototypes(dump);
-    if (!prototypes) return;
-    const auto& own = prototypes->back().assigned;
-    for (int i = 1; const char* name = lua_getupvalue(L, f, i); ++i) {
-      const int value = lua_gettop(L);
-      const void* cell = lua_upvalueid(L, f, i);
-      if (static_cast<std::size_t>(i) <= own.size() && own[static_cast<std::size_t>(i - 1)]) assigned.insert(cell);
-      if (found.size() < places_max && cells.insert(cell).second) {
-        const bool inner = is_script_function(L, value);
-        found.push_back({{name, "", i, inner}, cell});
-        lua_pushvalue(L, f);
-        lua_rawseti(L, holders, static_cast<int>(found.size()));
-        if (inner) self(self, value, depth + 1);
-      }
-      lua_settop(L, value - 1);
-    }
-    for (const auto& p : *prototypes) {
-      set.insert(p.writes.begin(), p.writes.end());
-      for (const auto& name : p.reads) {
-        if (found.size() >= places_max || !globals.insert(name).second) continue;
-        get_registry(L, &key_core);
-        lua_getfield(L, -1, "store");
-        lua_remove(L, -2);
-        const int store = lua_gettop(L);
-        lua_pushlstring(L, name.data(), name.size());
-        lua_rawget(L, store);
-        const int value = lua_gettop(L);
-        const bool inner = is_script_function(L, value);
-        found.push_back({{name, "", 0, inner}, nullptr});
-        lua_pushvalue(L, store);
-        lua_rawseti(L, holders, static_cast<int>(found.size()));
-        if (inner) self(self, value, depth + 1);
-        lua_settop(L, store - 1);
-      }
-    }
-  };
-  enter(enter, function, 0);
+  Walk walk{L, holders};
+  walk.enter(function, 0);
   for (std::size_t i = 0; i < places_.size(); ++i) {  // places of the last walk
     for (const int at : {holder_at(i), name_at(i), value_at(i)}) {
       lua_pushnil(L);
@@ -140,9 +157,9 @@ void Reads::find(lua_State* L, int function, int seen) {
     }
   }
   places_.clear();
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto& [place, cell] = found[i];
-    if (cell ? assigned.contains(cell) : set.contains(place.name)) continue;
+  for (std::size_t i = 0; i < walk.found.size(); ++i) {
+    const auto& [place, cell] = walk.found[i];
+    if (walk.assigns(walk.found[i])) continue;
     lua_rawgeti(L, holders, static_cast<int>(i + 1));
     lua_rawseti(L, seen, holder_at(places_.size()));
     if (!cell) {

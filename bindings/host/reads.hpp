@@ -27,8 +27,6 @@ class Reads {
   const std::vector<Place>& places() const { return places_; }
 
  private:
-  static constexpr int depth_max = 8;
-  static constexpr std::size_t places_max = 256;
   void find(lua_State* L, int function, int seen);
   std::vector<Place> places_;
   bool found_ = false;

@@ -15,12 +15,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TIDY = os.environ.get("CLANG_TIDY", "clang-tidy")
 # clang 14 has coroutines, but not yet the macro by which libstdc++ knows.
-FLAGS = ["-std=c++20", f"-I{ROOT}", "-isystem/usr/include/luajit-2.1", "-isystem/usr/include/editline",
-         "-D__cpp_impl_coroutine=201902L", "-DFMT_SHARED", "-DRILLE_VERSION=\"0\"", "-DRILLE_CUDA_BUILD_ID=\"0\"", "-w"]
+FLAGS = ["-w", "-std=c++20", f"-I{ROOT}", "-isystem/usr/include/luajit-2.1", "-isystem/usr/include/editline",
+         "-D__cpp_impl_coroutine=201902L", "-DFMT_SHARED", "-DRILLE_VERSION=\"0\"",
+         "-DRILLE_CUDA_BUILD_ID=\"0\""]
 
 
 def git(*arguments):
-    return subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True).stdout.split("\n")
+    told = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=True)
+    return told.stdout.split("\n")
 
 
 def changed(since):

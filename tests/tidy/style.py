@@ -65,7 +65,8 @@ def long_functions(lines):
             begin -= 1
         text = lines[begin].strip()
         indent = len(lines[begin]) - len(lines[begin].lstrip())
-        if not SIGNATURE.match(text) or NO_FUNCTION.match(text):
+        table = at + 1 < len(lines) and lines[at + 1].lstrip().startswith("return {")
+        if not SIGNATURE.match(text) or NO_FUNCTION.match(text) or table:
             continue
         end = next((n for n in range(at + 1, len(lines)) if lines[n].startswith(" " * indent + "}")), at)
         if end - begin >= FUNCTION_LINES:
