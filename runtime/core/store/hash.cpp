@@ -68,10 +68,14 @@ Fingerprint fingerprint(std::string_view bytes, bool with_sha256) {
 Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open", path, errno);
+  return fingerprint_fd(fd.get(), path, with_sha256);
+}
+
+Result<Fingerprint> fingerprint_fd(int fd, const std::string& path, bool with_sha256) {
   Hasher hasher(with_sha256);
   std::vector<char> buffer(hash_piece_bytes);
   for (;;) {
-    ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno_error("cannot read", path, errno);
     if (got == 0) return hasher.finish();

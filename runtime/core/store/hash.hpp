@@ -34,6 +34,8 @@ class Hasher {
 };
 
 Fingerprint fingerprint(std::string_view bytes, bool with_sha256 = false);
+// Of an open file from where it stands. `path` is for the message.
+Result<Fingerprint> fingerprint_fd(int fd, const std::string& path, bool with_sha256 = false);
 Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256 = false);
 
 }  // namespace rille::store

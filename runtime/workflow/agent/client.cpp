@@ -38,14 +38,19 @@ Result<CallStatus> call_status_from(const Value& value) {
   return out;
 }
 
-FileInfo file_info_from(const Value& value) {
+Result<FileInfo> file_info_from(const Value& value) {
   FileInfo out;
   out.path = value.text("path");
   out.directory = value.boolean("directory");
   out.size_bytes = value.integer("size");
   out.modified_wall_us = value.integer("modified_wall_us");
-  out.mode = static_cast<int>(value.integer("mode", 0644));
+  out.mode = static_cast<int>(value.integer("mode", 0644)) & 0777;
   out.sha256 = value.text("sha256");
+  const bool digest = out.sha256.size() == 64 && out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (out.size_bytes < 0 || out.size_bytes > file_bytes_max || (!out.sha256.empty() && !digest))
+    return make_error(ErrorKind::integrity,
+                      "the machine says of a file what no file has: " + value.to_json().substr(0, 300),
+                      "its agent is damaged or hostile: release the machine");
   return out;
 }
 

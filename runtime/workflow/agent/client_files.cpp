@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "runtime/core/loop/thread_job.hpp"
+#include "runtime/core/store/beneath.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/core/store/hash.hpp"
 #include "runtime/workflow/agent/client_state.hpp"
@@ -60,38 +61,47 @@ Result<std::string> read_chunk(const std::string& path, std::int64_t offset, std
   return out;
 }
 
-Result<> append_chunk(const std::string& part, std::int64_t offset, std::string_view bytes) {
-  store::Fd fd(open(part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return errno_error("write", part, errno);
+std::string part_suffix(const FileInfo& remote) { return ".part-" + remote.sha256.substr(0, 16); }
+
+Result<> append_chunk(const store::FileBeneath& file, const std::string& part, std::int64_t offset,
+                      std::string_view bytes) {
+  RILLE_TRY(store::Fd fd, file.open(O_WRONLY | O_CREAT, part));
   if (ftruncate(fd.get(), offset) < 0 || lseek(fd.get(), offset, SEEK_SET) < 0)
-    return errno_error("write", part, errno);
-  return store::write_all(fd.get(), bytes, part);
+    return errno_error("write", file.shown() + part, errno);
+  return store::write_all(fd.get(), bytes, file.shown() + part);
 }
 
 // The part becomes the file when it is what was promised.
-Result<> settle(const std::string& part, const std::string& path, const FileInfo& remote) {
-  RILLE_TRY(auto found, store::fingerprint_file(part, true));
+Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
+  const std::string part = part_suffix(remote);
+  RILLE_TRY(store::Fd fd, file.open(O_RDONLY, part));
+  RILLE_TRY(auto found, store::fingerprint_fd(fd.get(), file.shown() + part, true));
   if (found.sha256 != remote.sha256) {
-    unlink(part.c_str());
+    file.remove(part);
     return make_error(ErrorKind::integrity,
                       fmt::format("'{}' arrived with SHA-256 {}, not {}", remote.path, found.sha256, remote.sha256),
                       "the file changed while it was fetched, or the channel damaged it; fetch it again")
         .with_retry();
   }
-  store::Fd fd(open(part.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid() || fchmod(fd.get(), static_cast<mode_t>(remote.mode & 0777) | 0600) < 0 || fdatasync(fd.get()) < 0)
-    return errno_error("write", part, errno);
-  if (rename(part.c_str(), path.c_str()) < 0) return errno_error("get", path, errno);
-  return store::sync_directory(store::parent_path(path));
+  if (fchmod(fd.get(), static_cast<mode_t>(remote.mode) | 0600) < 0 || fdatasync(fd.get()) < 0)
+    return errno_error("write", file.shown() + part, errno);
+  return file.replace_by(part);
 }
 
-// 0 when there is nothing to go on from; -1 when the file itself is there already.
-std::int64_t reached(const std::string& path, const std::string& part, const FileInfo& remote) {
-  struct stat st {};
-  if (stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && st.st_size == remote.size_bytes)
-    if (auto found = store::fingerprint_file(path, true); found && found->sha256 == remote.sha256) return -1;
-  std::int64_t have = stat(part.c_str(), &st) == 0 ? st.st_size : 0;
-  return have <= remote.size_bytes ? have : 0;
+// How much of the part is there; -1 when the file itself is there already. io: the disk has no room for the rest.
+Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& remote) {
+  const std::string part = part_suffix(remote);
+  if (auto st = file.look(); st && st->st_size == remote.size_bytes)
+    if (auto fd = file.open(O_RDONLY); fd)
+      if (auto found = store::fingerprint_fd(fd->get(), file.shown(), true); found && found->sha256 == remote.sha256)
+        return std::int64_t{-1};
+  const auto st = file.look(part);
+  const std::int64_t have = st && st->st_size <= remote.size_bytes ? st->st_size : 0;
+  if (remote.size_bytes - have > file.free_bytes())
+    return make_error(ErrorKind::io,
+                      fmt::format("cannot get '{}': {} bytes are to come and the disk of '{}' has {} left", remote.path,
+                                  remote.size_bytes - have, file.shown(), file.free_bytes()));
+  return have;
 }
 
 void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, std::int64_t& done, std::int64_t bytes,
@@ -174,11 +184,14 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
   co_return success();
 }
 
-Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string local, Transfer& sum,
+Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
                                      TransferProgress progress, CancelToken token) {
-  RILLE_CO_CHECK(store::make_directories(store::parent_path(local)));
-  std::string part = local + ".part-" + remote.sha256.substr(0, 16);
-  auto look = [local, part, remote]() -> Result<std::int64_t> { return reached(local, part, remote); };
+  if (remote.sha256.empty())
+    co_return make_error(ErrorKind::integrity, "the machine gives no digest of '" + remote.path + "'");
+  RILLE_CO_TRY(auto opened, store::FileBeneath::at(root, path));
+  const auto file = std::make_shared<store::FileBeneath>(std::move(opened));
+  const std::string part = part_suffix(remote);
+  auto look = [file, remote] { return reached(*file, remote); };
   RILLE_CO_TRY(std::int64_t done, co_await thread_job(self->loop, std::move(look)));
   ++sum.files;
   sum.size_bytes += remote.size_bytes;
@@ -186,7 +199,7 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string loc
     if (progress) progress(remote.size_bytes, remote.size_bytes);
     co_return success();
   }
-  if (remote.size_bytes == 0) RILLE_CO_CHECK(append_chunk(part, 0, ""));
+  if (remote.size_bytes == 0) RILLE_CO_CHECK(append_chunk(*file, part, 0, ""));
   TicketWindow tickets([self](std::int64_t id) { self->forget(id); }, token);
   std::int64_t asked = done;
   while (asked < remote.size_bytes || !tickets.open.empty()) {
@@ -205,11 +218,11 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string loc
     if (size != wanted)
       co_return make_error(ErrorKind::integrity, "'" + remote.path + "' became shorter while it was fetched")
           .with_retry();
-    auto job = [part, done, bytes = std::move(reply.body)] { return append_chunk(part, done, bytes); };
+    auto job = [file, part, done, bytes = std::move(reply.body)] { return append_chunk(*file, part, done, bytes); };
     RILLE_CO_CHECK(co_await thread_job(self->loop, std::move(job)));
     add(sum, progress, remote.size_bytes, done, size, true);
   }
-  auto finish = [part, local, remote] { return settle(part, local, remote); };
+  auto finish = [file, remote] { return settle(*file, remote); };
   co_return co_await thread_job(self->loop, std::move(finish));
 }
 
@@ -248,7 +261,9 @@ Async<FileInfo> stat_there(std::shared_ptr<State> self, std::string path, bool d
   Value header;
   header.set("path", path).set("digest", digest);
   RILLE_CO_TRY(Reply reply, co_await State::request(self, "stat", std::move(header), std::string(), std::move(token)));
-  co_return file_info_from(reply.value);
+  RILLE_CO_TRY(FileInfo out, file_info_from(reply.value));
+  out.path = std::move(path);
+  co_return out;
 }
 
 template <class State>
@@ -258,7 +273,13 @@ Async<std::vector<FileInfo>> list_there(std::shared_ptr<State> self, std::string
   RILLE_CO_TRY(Reply reply, co_await State::request(self, "list", std::move(header), std::string(), std::move(token)));
   std::vector<FileInfo> out;
   if (const Value::Array* entries = reply.value["entries"].as_array())
-    for (const Value& entry : *entries) out.push_back(file_info_from(entry));
+    for (const Value& entry : *entries) {
+      RILLE_CO_TRY(FileInfo file, file_info_from(entry));
+      RILLE_CO_CHECK(store::check_relative(file.path));
+      out.push_back(std::move(file));
+      if (out.size() > listed_files_max)
+        co_return make_error(ErrorKind::integrity, "the machine lists more than 1,000,000 files in '" + path + "'");
+    }
   co_return out;
 }
 }  // namespace
@@ -276,30 +297,32 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
   auto run = [](State::Self self, std::string remote, std::string local, TransferProgress told,
                 CancelToken cancel) -> Async<Transfer> {
     RILLE_CO_TRY(FileInfo root, co_await stat_there(self, remote, true, cancel));
-    if (!root.directory && local.ends_with('/')) local += remote.substr(remote.rfind('/') + 1);  // into that folder
-    std::vector<FileInfo> files{root};
-    if (root.directory) {
-      RILLE_CO_CHECK(store::make_directories(local));
-      RILLE_CO_TRY(files, co_await list_there(self, remote, cancel));
+    Transfer sum;
+    if (!root.directory) {
+      if (local.ends_with('/')) local += remote.substr(remote.rfind('/') + 1);  // into that folder
+      std::string folder = store::parent_path(local), name = local.substr(local.rfind('/') + 1);
+      RILLE_CO_CHECK(
+          co_await State::get_file(self, std::move(root), std::move(folder), std::move(name), sum, told, cancel));
+      co_return sum;
     }
+    RILLE_CO_CHECK(store::make_directories(local));
+    RILLE_CO_TRY(std::vector<FileInfo> files, co_await list_there(self, remote, cancel));
     std::int64_t total = 0, before = 0;
     for (const FileInfo& file : files) total += file.size_bytes;
-    Transfer sum;
     for (FileInfo& file : files) {
-      std::string here = root.directory ? local + "/" + file.path : local;
+      std::string path = file.path;
       if (file.directory) {
-        RILLE_CO_CHECK(store::make_directories(here));
+        RILLE_CO_CHECK(store::make_directory_beneath(local, path));
         continue;
       }
-      if (root.directory) {
-        std::string there = remote + "/" + file.path;
-        RILLE_CO_TRY(file, co_await stat_there(self, std::move(there), true, cancel));
-      }
+      std::string there = remote + "/" + path;
+      RILLE_CO_TRY(file, co_await stat_there(self, std::move(there), true, cancel));
       std::int64_t size = file.size_bytes;
       TransferProgress part = [&](std::int64_t done, std::int64_t) {
         if (told) told(before + done, total);
       };
-      RILLE_CO_CHECK(co_await State::get_file(self, std::move(file), std::move(here), sum, std::move(part), cancel));
+      RILLE_CO_CHECK(
+          co_await State::get_file(self, std::move(file), local, std::move(path), sum, std::move(part), cancel));
       before += size;
     }
     co_return sum;

@@ -52,11 +52,14 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
 
   static Async<> put_file(Self self, std::string local, std::string remote, Transfer& sum, TransferProgress progress,
                           CancelToken token);
-  static Async<> get_file(Self self, FileInfo remote, std::string local, Transfer& sum, TransferProgress progress,
-                          CancelToken token);
+  static Async<> get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
+                          TransferProgress progress, CancelToken token);
 };
 
 Result<CallStatus> call_status_from(const Value& value);
-FileInfo file_info_from(const Value& value);
+inline constexpr std::int64_t file_bytes_max = std::int64_t{1} << 42;  // so that a million of them can be added
+inline constexpr std::size_t listed_files_max = 1'000'000;
+// What a machine says of a file, checked but for its path. integrity: no file can be so.
+Result<FileInfo> file_info_from(const Value& value);
 
 }  // namespace rille::agent

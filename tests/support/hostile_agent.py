@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""An agent that lies. usage: hostile_agent.py LIE|SEED .. (the rest is what a runner adds)
+
+Speaks the agent's protocol (runtime/workflow/agent/frame.hpp) on its standard input and output, as `rille agent
+connect` does. LIE is one of LIES; a number makes lies at random from that seed. tests/unit/agent/hostile_test.cpp
+checks that nothing is written outside of the target folder.
+"""
+
+import hashlib
+import json
+import random
+import struct
+import sys
+
+CONTENT = b"stolen"
+HELLO, REQUEST, RESPONSE = 1, 2, 3
+
+
+def read_exactly(count):
+    data = sys.stdin.buffer.read(count)
+    if len(data) < count:
+        sys.exit(0)
+    return data
+
+
+def receive():
+    length, kind, header = struct.unpack("<IBI", read_exactly(9))
+    header_text = read_exactly(header)
+    read_exactly(length - 5 - header)
+    return kind, json.loads(header_text)
+
+
+def send(kind, header, body=b""):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    sys.stdout.buffer.write(struct.pack("<IBI", 5 + len(text) + len(body), kind, len(text)) + text + body)
+    sys.stdout.buffer.flush()
+
+
+def file(path, **more):
+    return {"path": path, "size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest(), "mode": 0o644, **more}
+
+
+DIRECTORY = {"path": "loot", "directory": True, "size": 0}
+# What `list` answers; `stat` answers DIRECTORY for the root and an honest file for each name.
+LIES = {
+    "honest": [file("a"), {"path": "sub", "directory": True}, file("sub/b")],
+    "up": [file("../../escaped")],
+    "absolute": [file("/tmp/rille-escaped")],
+    "inner_up": [file("a/../../escaped")],
+    "directory_up": [{"path": "../escaped", "directory": True}],
+    "dot": [file(".")],
+    "empty": [file("")],
+    "zero": [file("a\0b")],
+    "twice": [file("a"), {"path": "a", "directory": True}],
+    "negative": [file("a", size=-1)],
+    "huge": [file("a", size=2**60)],
+    "mode": [file("a", mode=0o7777)],
+    "digest": [file("a", sha256="../../../../escaped")],
+    "no_digest": [file("a", sha256="")],
+    "long": [file("x" * 5000)],
+    "through_link": [file("link/escaped")],
+}
+STRANGE = ["..", "../..", "/", "", ".", "a//b", "a/./b", "link/x", "a\0", "\x1b]52;c;x\x07", "x" * 300, 7, None, [], {},
+           True, -1, 2**63, 1e308, "a", "sub/b", "~/x", "$HOME/x", "\ud7ff", "a/" * 200]
+
+
+def strange(rng, depth=0):
+    if depth < 3 and rng.random() < 0.3:
+        return {rng.choice(["path", "size", "mode", "sha256", "directory", "entries", "id", "state", "x"]):
+                strange(rng, depth + 1) for _ in range(rng.randrange(4))}
+    if depth < 3 and rng.random() < 0.2:
+        return [strange(rng, depth + 1) for _ in range(rng.randrange(4))]
+    return rng.choice(STRANGE)
+
+
+def answer_at_random(rng, header):
+    kind = rng.choice([RESPONSE] * 12 + [0, 1, 2, 4, 5, 6, 9, 255])
+    value = rng.choice([None, strange(rng), {"entries": [file("a") | {rng.choice(["path", "size", "mode", "sha256"]):
+                                                                      strange(rng)} for _ in range(rng.randrange(5))]}])
+    entry = file(header.get("path", ""))
+    entry[rng.choice(["path", "size", "mode", "sha256", "directory"])] = strange(rng)
+    told = {"id": rng.choice([header.get("id")] * 9 + [0, -1, 2**62, "x"]),
+            "value": rng.choice([value, entry, DIRECTORY])}
+    if rng.random() < 0.1:
+        told = {"id": header.get("id"), "error": strange(rng)}
+    body = rng.choice([b"", CONTENT, CONTENT * 1000])
+    if rng.random() < 0.05:
+        sys.stdout.buffer.write(rng.randbytes(rng.randrange(40)))
+    send(kind, told, body)
+
+
+def main():
+    lie = sys.argv[1]
+    rng = random.Random(int(lie)) if lie.isdigit() else None
+    _, hello = receive()
+    send(HELLO, {"protocol": hello.get("protocol", 1), "build": hello.get("build", ""), "id": "liar", "arch": "x86_64"})
+    while True:
+        kind, header = receive()
+        if kind != REQUEST:
+            continue
+        if rng:
+            answer_at_random(rng, header)
+            continue
+        path, name = header.get("path", ""), header.get("op")
+        if name == "stat":
+            listed = next((f for f in LIES[lie] if f.get("sha256") is not None and path == "loot/" + f["path"]), None)
+            value = DIRECTORY if path == "loot" else listed or file(path)
+            send(RESPONSE, {"id": header["id"], "value": value})
+        elif name == "list":
+            send(RESPONSE, {"id": header["id"], "value": {"entries": LIES[lie]}})
+        elif name == "get":
+            send(RESPONSE, {"id": header["id"], "value": {}}, CONTENT)
+        else:
+            send(RESPONSE, {"id": header["id"], "value": {}})
+
+
+if __name__ == "__main__":
+    main()
