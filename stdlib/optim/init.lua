@@ -29,6 +29,15 @@ local function named(verb, parameters)
   return list
 end
 
+-- The defaults of a rule: lr, weight_decay and its own settings.
+local function defaults_of(rule)
+  local defaults = native.optimizer_defaults(rule)
+  if defaults.beta1 then
+    defaults.betas, defaults.beta1, defaults.beta2 = { defaults.beta1, defaults.beta2 }, nil, nil
+  end
+  return defaults
+end
+
 -- Options of a rule with its defaults, for the native side, where betas are { beta1, beta2 }.
 local function settings(rule, verb, options, defaults, more)
   local known = {}
@@ -60,7 +69,8 @@ local function groups_of(verb, parameters, o, check)
 end
 
 -- `loss_scale` belongs to the optimizer, not to its groups.
-local function make(rule, verb, parameters, options, defaults)
+local function make(rule, verb, parameters, options)
+  local defaults = defaults_of(rule)
   if type(options) == "number" then
     invalid(("%s: expected a table of options, got %s"):format(verb, options),
       ("%s(model, { lr = %s })"):format(verb, options))
@@ -99,8 +109,7 @@ end
 ---@error invalid a parameter is not a leaf that requires grad, occurs twice, or is f64 among others; lr or weight_decay
 ---is negative
 function optim.adamw(parameters, options)
-  return make("adamw", "rille.optim.adamw", parameters, options,
-    { lr = 1e-3, weight_decay = 0.01, eps = 1e-8, betas = { 0.9, 0.999 } })
+  return make("adamw", "rille.optim.adamw", parameters, options)
 end
 
 ---Adam (Kingma and Ba 2015). Weight decay is added to the gradient; `adamw` decays the parameters instead.
@@ -109,8 +118,7 @@ end
 ---@return Optimizer
 ---@mark ephemeral
 function optim.adam(parameters, options)
-  return make("adam", "rille.optim.adam", parameters, options,
-    { lr = 1e-3, weight_decay = 0, eps = 1e-8, betas = { 0.9, 0.999 } })
+  return make("adam", "rille.optim.adam", parameters, options)
 end
 
 ---Stochastic gradient descent.
@@ -120,8 +128,7 @@ end
 ---@return Optimizer
 ---@mark ephemeral
 function optim.sgd(parameters, options)
-  return make("sgd", "rille.optim.sgd", parameters, options,
-    { lr = 1e-2, weight_decay = 0, momentum = 0, nesterov = false })
+  return make("sgd", "rille.optim.sgd", parameters, options)
 end
 
 ---Lion (Chen et al. 2023): steps of uniform size, in the direction of the sign of a momentum. Half of AdamW's state;
@@ -132,7 +139,7 @@ end
 ---@return Optimizer
 ---@mark ephemeral
 function optim.lion(parameters, options)
-  return make("lion", "rille.optim.lion", parameters, options, { lr = 1e-4, weight_decay = 0, betas = { 0.9, 0.99 } })
+  return make("lion", "rille.optim.lion", parameters, options)
 end
 
 -- Embedding tables and heads are matrices that Muon is not meant for.
@@ -168,11 +175,10 @@ end
 ---local opt = rille.optim.muon(model:parameters(), { lr = 0.02, adamw = { lr = 3e-4 } })
 function optim.muon(parameters, options)
   local verb = "rille.optim.muon"
-  local defaults = { lr = 0.02, weight_decay = 0.1, momentum = 0.95, nesterov = true, iterations = 5,
-    precision = "bf16", match_rms = false }
-  local o = settings("muon", verb, options, defaults, { "matrices", "adamw", "loss_scale" })
-  local rest = settings("adamw", verb .. "'s adamw", o.adamw or {},
-    { lr = 3e-4, weight_decay = 0, eps = 1e-8, betas = { 0.9, 0.999 } })
+  local o = settings("muon", verb, options, defaults_of("muon"), { "matrices", "adamw", "loss_scale" })
+  local others = defaults_of("adamw")
+  others.lr, others.weight_decay = 3e-4, 0
+  local rest = settings("adamw", verb .. "'s adamw", o.adamw or {}, others)
   local wanted, scale = o.matrices or hidden, o.loss_scale or nil
   o.matrices, o.adamw, o.loss_scale = nil, nil, nil
   o.parameters, rest.parameters = {}, {}

@@ -5,7 +5,7 @@
 
 #include "runtime/compute/tensor/autograd.hpp"
 #include "runtime/compute/tensor/compile.hpp"
-#include "runtime/compute/tensor/optim.hpp"
+#include "runtime/compute/tensor/optimizer.hpp"
 
 namespace rille::tensor {
 

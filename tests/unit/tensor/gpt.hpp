@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/compute/tensor/autograd.hpp"
-#include "runtime/compute/tensor/optim.hpp"
+#include "runtime/compute/tensor/optimizer.hpp"
 
 namespace rille::tensor {
 

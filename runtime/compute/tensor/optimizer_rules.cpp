@@ -1,9 +1,9 @@
-// What each rule of the optimisers records for one group.
+// Each rule of the optimisers: its name, which settings it takes, and what it records for one group.
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "runtime/compute/tensor/optim.hpp"
+#include "runtime/compute/tensor/optimizer.hpp"
 #include "runtime/compute/tensor/record.hpp"
 
 namespace rille::tensor {
@@ -23,7 +23,46 @@ kernels::Attrs attrs_of(const std::vector<Tensor>& p, std::initializer_list<doub
   return attrs;
 }
 
+Error out_of_range(std::string_view rule, std::string what) {
+  return make_error(ErrorKind::invalid, fmt::format("{}: {}", rule, what));
+}
+
+bool fraction(double b) { return b >= 0 && b < 1; }
+
+struct Check {
+  Result<void> operator()(const Adam& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2) && o.eps >= 0) return success();
+    return out_of_range(
+        o.decoupled ? "adamw" : "adam",
+        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1, o.beta2, o.eps));
+  }
+  Result<void> operator()(const Sgd& o) const {
+    if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
+    return out_of_range("sgd", fmt::format("momentum {}{}", o.momentum, o.nesterov ? " with nesterov" : ""));
+  }
+  Result<void> operator()(const Lion& o) const {
+    if (fraction(o.beta1) && fraction(o.beta2)) return success();
+    return out_of_range("lion", fmt::format("betas {} and {}: they lie in [0, 1)", o.beta1, o.beta2));
+  }
+  Result<void> operator()(const Muon& o) const {
+    if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
+    return out_of_range("muon", fmt::format("momentum {}, steps {}, precision {}: momentum lies in [0, 1), from 1 to "
+                                            "100 steps are made, in a floating type",
+                                            o.momentum, o.steps, name_of(o.precision)));
+  }
+};
+
+struct RuleName {
+  const char* operator()(const Adam& o) const { return o.decoupled ? "adamw" : "adam"; }
+  const char* operator()(const Sgd&) const { return "sgd"; }
+  const char* operator()(const Lion&) const { return "lion"; }
+  const char* operator()(const Muon&) const { return "muon"; }
+};
+
 }  // namespace
+
+Result<void> check_settings(const Update& update) { return std::visit(Check{}, update); }
+const char* rule_name(const Update& update) { return std::visit(RuleName{}, update); }
 
 Result<void> Optimizer::apply(const Group& group, const Ready& r, const Adam& how) {
   auto attrs = attrs_of(r.p, {how.beta1, how.beta2, how.eps, group.weight_decay});

@@ -1,4 +1,4 @@
-#include "runtime/compute/tensor/optim.hpp"
+#include "runtime/compute/tensor/optimizer.hpp"
 
 #include <fmt/format.h>
 
@@ -34,35 +34,6 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType fir
   return success();
 }
 
-Error out_of_range(std::string_view rule, std::string what) {
-  return make_error(ErrorKind::invalid, fmt::format("{}: {}", rule, what));
-}
-
-bool fraction(double b) { return b >= 0 && b < 1; }
-
-struct Check {
-  Result<void> operator()(const Adam& o) const {
-    if (fraction(o.beta1) && fraction(o.beta2) && o.eps >= 0) return success();
-    return out_of_range(
-        o.decoupled ? "adamw" : "adam",
-        fmt::format("betas {} and {}, eps {}: betas lie in [0, 1), eps is not negative", o.beta1, o.beta2, o.eps));
-  }
-  Result<void> operator()(const Sgd& o) const {
-    if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
-    return out_of_range("sgd", fmt::format("momentum {}{}", o.momentum, o.nesterov ? " with nesterov" : ""));
-  }
-  Result<void> operator()(const Lion& o) const {
-    if (fraction(o.beta1) && fraction(o.beta2)) return success();
-    return out_of_range("lion", fmt::format("betas {} and {}: they lie in [0, 1)", o.beta1, o.beta2));
-  }
-  Result<void> operator()(const Muon& o) const {
-    if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
-    return out_of_range("muon", fmt::format("momentum {}, steps {}, precision {}: momentum lies in [0, 1), from 1 to "
-                                            "100 steps are made, in a floating type",
-                                            o.momentum, o.steps, name_of(o.precision)));
-  }
-};
-
 Result<void> check_rate(double lr) {
   if (lr >= 0 && !std::isinf(lr)) return success();
   return make_error(ErrorKind::invalid, fmt::format("optimiser: lr = {}: want 0 or more", lr),
@@ -78,18 +49,13 @@ Result<void> need_gradients(const std::vector<Tensor>& parameters) {
                     "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
                     "holds the parameters of before: make it after that");
 }
-struct RuleName {
-  const char* operator()(const Adam& o) const { return o.decoupled ? "adamw" : "adam"; }
-  const char* operator()(const Sgd&) const { return "sgd"; }
-  const char* operator()(const Lion&) const { return "lion"; }
-  const char* operator()(const Muon&) const { return "muon"; }
-};
 
 Result<void> check_scale(const LossScaleOptions& o) {
   if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
-  return out_of_range("loss scale", fmt::format("initial {}, growth {}, backoff {}, interval {}: want a positive "
-                                                "start, growth from 1, backoff between 0 and 1, interval from 1",
-                                                o.initial, o.growth, o.backoff, o.interval));
+  return make_error(ErrorKind::invalid,
+                    fmt::format("loss scale: initial {}, growth {}, backoff {}, interval {}: want a positive "
+                                "start, growth from 1, backoff between 0 and 1, interval from 1",
+                                o.initial, o.growth, o.backoff, o.interval));
 }
 
 }  // namespace
@@ -97,7 +63,7 @@ Result<void> check_scale(const LossScaleOptions& o) {
 Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::optional<LossScaleOptions> scale) {
   const Tensor* first = nullptr;
   for (const auto& group : groups) {
-    RILLE_CHECK(std::visit(Check{}, group.update));
+    RILLE_CHECK(check_settings(group.update));
     RILLE_CHECK(check_rate(group.lr));
     if (!(group.weight_decay >= 0) || std::isinf(group.weight_decay))
       return make_error(ErrorKind::invalid,
@@ -113,7 +79,7 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
   Optimizer o;
   Graph& g = first->graph();
   NoGrad guard(g);
-  const device::OwnedBy owner(owner_here(g, fmt::format("state of {}", std::visit(RuleName{}, groups[0].update))));
+  const device::OwnedBy owner(owner_here(g, fmt::format("state of {}", rule_name(groups[0].update))));
   std::int64_t counting = 1;
   for (const auto& group : groups)
     if (std::holds_alternative<Adam>(group.update)) counting += std::int64_t(group.parameters.size());

@@ -43,10 +43,26 @@ struct Muon {
 };
 using Update = std::variant<Adam, Sgd, Lion, Muon>;
 
+// The optimizers of rille.optim, with what each begins with where a script says nothing else. Nowhere else are these
+// numbers given.
+struct OptimizerRule {
+  const char* name;
+  double lr, weight_decay;
+  Update update;
+};
+inline constexpr OptimizerRule optimizer_rules[] = {{"adamw", 1e-3, 0.01, Adam{}},
+                                                    {"adam", 1e-3, 0, Adam{.decoupled = false}},
+                                                    {"sgd", 1e-2, 0, Sgd{}},
+                                                    {"lion", 1e-4, 0, Lion{}},
+                                                    {"muon", 0.02, 0.1, Muon{}}};
+
+Result<void> check_settings(const Update& update);  // invalid: one is out of range
+const char* rule_name(const Update& update);        // "adamw"
+
 // Parameters that share settings. Names are those of the model ("blocks.1.attn.weight") and prefix the state's names.
 struct ParameterGroup {
   std::vector<std::pair<std::string, Tensor>> parameters;
-  double lr = 1e-3;
+  double lr = optimizer_rules[0].lr;
   double weight_decay = 0;
   Update update = Adam{};
 };

@@ -1,5 +1,5 @@
-// The Optimizer object behind rille.optim: glue on runtime/compute/tensor/optim.hpp.
-#include "runtime/compute/tensor/optim.hpp"
+// The Optimizer object behind rille.optim: glue on runtime/compute/tensor/optimizer.hpp.
+#include "runtime/compute/tensor/optimizer.hpp"
 
 #include "bindings/lua/compute/state.hpp"
 
@@ -14,22 +14,70 @@ struct OptimizerHandle {
   Optimizer optimizer;
 };
 
-double number_or(lua_State* L, int index, const char* key, double otherwise) {
-  return option_number(L, index, key).value_or(otherwise);
+// What a script may set of each rule.
+template <class F>
+void each_setting(tensor::Adam& how, const F& f) {
+  f("beta1", how.beta1), f("beta2", how.beta2), f("eps", how.eps);
+}
+template <class F>
+void each_setting(tensor::Sgd& how, const F& f) {
+  f("momentum", how.momentum), f("nesterov", how.nesterov);
+}
+template <class F>
+void each_setting(tensor::Lion& how, const F& f) {
+  f("beta1", how.beta1), f("beta2", how.beta2);
+}
+template <class F>
+void each_setting(tensor::Muon& how, const F& f) {
+  f("momentum", how.momentum), f("nesterov", how.nesterov), f("match_rms", how.match_rms);
+  f("iterations", how.steps), f("precision", how.precision);
+}
+template <class F>
+void each_setting(tensor::LossScaleOptions& how, const F& f) {
+  f("initial", how.initial), f("growth", how.growth), f("backoff", how.backoff), f("interval", how.interval);
 }
 
-// {rule =, and what it takes}
-tensor::Update check_update(lua_State* L, int index) {
-  const std::string rule = option_text(L, index, "rule").value_or("adamw");
-  const auto number = [&](const char* key, double otherwise) { return number_or(L, index, key, otherwise); };
-  if (rule == "sgd") return tensor::Sgd{number("momentum", 0), option_bool(L, index, "nesterov", false)};
-  if (rule == "lion") return tensor::Lion{number("beta1", 0.9), number("beta2", 0.99)};
-  if (rule == "muon") {
-    return tensor::Muon{number("momentum", 0.95), option_bool(L, index, "nesterov", true),
-                        option_bool(L, index, "match_rms", false), static_cast<int>(number("iterations", 5)),
-                        value_or_raise(L, parse_dtype(option_text(L, index, "precision").value_or("bf16")))};
+// Settings that the table at `index` has; the others stay as they are.
+struct Given {
+  lua_State* L;
+  int index;
+  template <class T>
+  void operator()(const char* key, T& value) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      value = option_bool(L, index, key, value);
+    } else if constexpr (std::is_same_v<T, DType>) {
+      if (const auto name = option_text(L, index, key)) value = value_or_raise(L, parse_dtype(*name));
+    } else {
+      if (const auto number = option_number(L, index, key)) value = static_cast<T>(*number);
+    }
   }
-  return tensor::Adam{number("beta1", 0.9), number("beta2", 0.999), number("eps", 1e-8), rule == "adamw"};
+};
+
+// Into the table on top.
+struct Told {
+  lua_State* L;
+  template <class T>
+  void operator()(const char* key, const T& value) const {
+    if constexpr (std::is_same_v<T, DType>) set_field(L, key, name_of(value));
+    else set_field(L, key, value);
+  }
+};
+
+const tensor::OptimizerRule& check_rule(lua_State* L, std::string_view name) {
+  for (const auto& rule : tensor::optimizer_rules)
+    if (name == rule.name) return rule;
+  raise_invalid(L, fmt::format("there is no optimizer {}", name));
+}
+
+// optimizer_defaults(rule) -> { lr =, weight_decay =, and what it takes }
+Result<int> optimizer_defaults(lua_State* L) {
+  const auto& rule = check_rule(L, check_text(L, 1, "optimizer_defaults"));
+  lua_newtable(L);
+  set_field(L, "lr", rule.lr);
+  set_field(L, "weight_decay", rule.weight_decay);
+  tensor::Update update = rule.update;
+  std::visit([L](auto& how) { each_setting(how, Told{L}); }, update);
+  return 1;
 }
 
 // groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =, rule =, ...}
@@ -39,9 +87,11 @@ std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
     lua_rawgeti(L, index, static_cast<int>(g));
     int group = lua_gettop(L);
     tensor::ParameterGroup out;
-    out.lr = number_or(L, group, "lr", 1e-3);
-    out.weight_decay = number_or(L, group, "weight_decay", 0);
-    out.update = check_update(L, group);
+    const auto& rule = check_rule(L, option_text(L, group, "rule").value_or(""));
+    out.lr = option_number(L, group, "lr").value_or(rule.lr);
+    out.weight_decay = option_number(L, group, "weight_decay").value_or(rule.weight_decay);
+    out.update = rule.update;
+    std::visit([&](auto& how) { each_setting(how, Given{L, group}); }, out.update);
     lua_getfield(L, group, "parameters");
     int list = lua_gettop(L);
     for (std::size_t i = 1, m = lua_objlen(L, list); i <= m; ++i) {
@@ -64,9 +114,8 @@ Result<int> optimizer(lua_State* L) {
   auto groups = check_groups(L, 2);
   std::optional<tensor::LossScaleOptions> scale;
   if (lua_istable(L, 3)) {
-    scale = tensor::LossScaleOptions{number_or(L, 3, "initial", 65536), number_or(L, 3, "growth", 2),
-                                     number_or(L, 3, "backoff", 0.5),
-                                     static_cast<std::int64_t>(number_or(L, 3, "interval", 2000))};
+    scale.emplace();
+    each_setting(*scale, Given{L, 3});
   }
   auto made = Optimizer::create(std::move(groups), scale);
   if (!made) return at_line(L, std::move(made).error());
@@ -208,6 +257,7 @@ void add_optimizer_natives(lua_State* L) {
                                                 {"load_state", bind<load>}},
                                     .metamethods = {{"__tostring", bind<optim_to_string>}}});
   set_functions(L, {{"optimizer", bind<optimizer>},
+                    {"optimizer_defaults", bind<optimizer_defaults>},
                     {"clip_grad_norm", bind<clip_grad_norm>},
                     {"clip_grad_value", bind<clip_grad_value>},
                     {"average", bind<average>}});
