@@ -155,7 +155,7 @@ print(pcall(rille.communicator, { rank = 0, world = 2, adress = "127.0.0.1:1" })
 """, 1), 60)
 said = results[0][1]
 check("mistakes are told at once", results[0][0] == 0 and "a gradient goes through it" in said
-      and "is no reduction" in said and "that is this rank itself" in said and "adress" in said, results)
+      and "is not a reduction" in said and "that is this rank itself" in said and "adress" in said, results)
 
 # Ctrl-C while a rank waits for another that is slow: it ends soon, and the other is told.
 mark = f"{root}/interrupted-"

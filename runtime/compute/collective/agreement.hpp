@@ -1,5 +1,5 @@
-// Before the numbers of an operation: each rank tells the others which one it is about to do, and they must fit.
-// Threads: the mesh's.
+// Before an operation's data is exchanged, each rank sends the others a head that describes its operation; the heads
+// must match. Threads: the mesh's.
 #pragma once
 
 #include <vector>
@@ -12,13 +12,13 @@ namespace rille::collective {
 class Agreement {
  public:
   explicit Agreement(Mesh& mesh) : mesh_(mesh), pair_numbers_(std::size_t(mesh.world())) {}
-  // Queues the head for all other ranks, and theirs; what is sent behind it may be queued then.
+  // Queues the head for all other ranks and the receipt of theirs; data may be queued behind it.
   void open(const Operation& op);
   Result<> compare_all(const Operation& op);  // waits for their heads
-  // The same with one rank: op.peer.
+  // The same with a single rank: op.peer.
   void open_pair(const Operation& op);
   Result<> compare_pair(const Operation& op);
-  // All of it, for who has no numbers to send here.
+  // Opens and compares; for operations without data on the mesh.
   Result<> agree(const Operation& op);
 
  private:
@@ -26,7 +26,7 @@ class Agreement {
 
   Mesh& mesh_;
   std::uint64_t number_ = 0;                 // of operations of all ranks
-  std::vector<std::uint64_t> pair_numbers_;  // of those with each other rank
+  std::vector<std::uint64_t> pair_numbers_;  // of operations with each single rank
   std::byte head_[head_bytes] = {};
   std::vector<std::byte> heads_;
 };

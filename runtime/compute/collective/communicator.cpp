@@ -1,4 +1,4 @@
-// The CPU's communicator: what goes to whom in each operation, and where it is folded.
+// The CPU's communicator: the sends, receives and folds of each operation.
 #include "runtime/compute/collective/communicator.hpp"
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@ namespace rille::collective {
 
 namespace {
 
-// Up to here all ranks send everything to each other and fold it all: one exchange. Beyond, each folds its share and
-// sends the result: two exchanges, and each number is folded once.
+// Up to this size all ranks send everything to each other and each folds all of it: one exchange. Above it, each rank
+// folds its share and sends the result: two exchanges, but each element is folded once.
 constexpr std::size_t direct_bytes_max = 32u << 10;
-constexpr std::size_t block_bytes = 128u << 10;       // that are folded at once
-constexpr std::size_t spread_bytes_min = 256u << 10;  // of a broadcast whose parts the ranks hand to each other
-constexpr std::int64_t share_step = 64;               // shares begin at multiples of so many elements
+constexpr std::size_t block_bytes = 128u << 10;       // folded at once
+constexpr std::size_t spread_bytes_min = 256u << 10;  // least size of a broadcast in parts that ranks pass on
+constexpr std::int64_t share_step = 64;               // shares begin at multiples of this many elements
 
 struct Span {
   std::int64_t at = 0, end = 0;  // elements
@@ -59,13 +59,13 @@ class CpuCommunicator final : public Communicator {
 
  private:
   std::size_t bytes(std::int64_t count) const { return std::size_t(count) * size_; }
-  // Share `r` of n elements: what rank r folds.
+  // Share `r` of n elements: the part that rank r folds.
   Span share(std::int64_t n, int r) const {
     const std::int64_t steps = (n + share_step - 1) / share_step;
     return {std::min(n, steps * r / world_ * share_step), std::min(n, steps * (r + 1) / world_ * share_step)};
   }
 
-  // One message out of several pieces: the copy is cheap beside the rest.
+  // Packs several pieces into one message; the copy is cheap in comparison.
   Result<> run_packed(const Operation& op, const std::vector<Piece>& pieces) {
     const auto size = size_bytes(op.dtype);
     std::size_t total = 0;
@@ -112,7 +112,7 @@ class CpuCommunicator final : public Communicator {
     return mesh_->turn_until_done();
   }
 
-  // in[0] op in[1] op .. -> out, of n elements; the one of this rank is `mine`, the others lie in `others`, `apart`
+  // out = in[0] op in[1] op .., n elements each; this rank's input is `mine`, the others' are in `others`, `apart`
   // bytes from each other in the order of the ranks.
   void fold(const Operation& op, const std::byte* mine, const std::byte* others, std::size_t apart, std::byte* out,
             std::int64_t n) {
@@ -161,8 +161,8 @@ class CpuCommunicator final : public Communicator {
     return success();
   }
 
-  // What the others send of this rank's share, block by block, each folded while the next ones come. With `spread` the
-  // others get each block of the result at once.
+  // Receives the others' data for this rank's share in blocks and folds each block while the next ones arrive. With
+  // `spread`, sends each block of the result to the others at once.
   Result<> fold_share(const Operation& op, const std::byte* in, std::byte* out, std::int64_t n, bool spread) {
     const auto block = std::int64_t(block_bytes / size_);
     staging_.resize(std::size_t(world_) * block_bytes);
@@ -200,8 +200,8 @@ class CpuCommunicator final : public Communicator {
     return mesh_->turn_until_done();
   }
 
-  // A large one in parts, one to each rank, which hands it to the others: the first rank sends it all about twice,
-  // however many ranks there are.
+  // A large tensor is sent in parts, one to each rank, which passes it on: the sender sends only about twice its size,
+  // independent of the number of ranks.
   Result<> broadcast(const Operation& op, const std::byte* in, std::byte* out) {
     const auto n = op.count;
     const bool parts = world_ > 2 && bytes(n) >= spread_bytes_min;
@@ -236,7 +236,7 @@ class CpuCommunicator final : public Communicator {
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
   int rank_, world_;
-  std::size_t size_ = 1;  // of an element of the operation under way
+  std::size_t size_ = 1;  // of an element of the present operation
   std::vector<std::byte> staging_, packed_;
   std::vector<kernels::View> views_;
 };
@@ -267,7 +267,7 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     RILLE_TRY(in.address, parse_address(o.address));
     if (o.token.empty() && !is_loopback(in.address)) {
       return make_error(ErrorKind::invalid,
-                        fmt::format("{}: others can reach this address, and there is no token", o.address),
+                        fmt::format("{}: others can reach this address, but there is no token", o.address),
                         "token = .., a secret that all ranks know");
     }
     in.token = o.token;

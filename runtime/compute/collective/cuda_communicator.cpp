@@ -1,7 +1,7 @@
 // A CUDA device's communicator. Ranks agree through the mesh, on the lane, as those of the CPU do; then NCCL moves the
-// numbers on the device's stream. What happens later, while the device works, a thread watches: a rank that is gone, or
-// says that something is wrong, and NCCL's own errors end what waits on the device. Values that were on their way are
-// lost then, and the device says so to whoever reads.
+// data on the device's stream. A thread watches for later failures while the device works: a lost rank, an error
+// reported by a rank, and NCCL's own errors end the work that waits on the device. Its results are lost then, and the
+// next read reports the error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +26,9 @@ using device::CudaRanks;
 using device::cuda::Collective;
 
 constexpr std::chrono::milliseconds look_every{50};
-constexpr int looks_at_once = 1000;  // NCCL is mostly done within microseconds: then it is not slept
+constexpr int looks_at_once = 1000;  // NCCL usually finishes within microseconds: poll without sleeping
 
-// Until `done`, as long as the other ranks are there and it is not called off. timeout: with an empty message.
+// Waits until `done`, while the other ranks exist and no Stop came. timeout: with an empty message.
 Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const Limit& limit) {
   for (int looks = 0;; ++looks) {
     RILLE_TRY(const bool yes, done());
@@ -46,7 +46,7 @@ Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const
 Error while_nccl(Error e, const std::string& what, std::int64_t timeout_ms) {
   if (e.kind != ErrorKind::timeout || !e.message.empty()) return e;
   return make_error(ErrorKind::timeout, fmt::format("NCCL waited {} for {}", format_duration_ms(timeout_ms), what),
-                    "NCCL_DEBUG=INFO in the environment tells how it reaches the other ranks; timeout = .. makes it "
+                    "NCCL_DEBUG=INFO in the environment shows how it reaches the other ranks; timeout = .. makes it "
                     "longer");
 }
 
@@ -122,7 +122,7 @@ class CudaCommunicator final : public Communicator {
     return success();
   }
 
-  // Whether the device has done all calls. One that was not given to it as a whole never is.
+  // Whether the device has finished all calls. False for a call that was only partly submitted.
   Result<bool> rested() {
     if (given_ == Given::nothing) return true;
     if (given_ == Given::not_yet) return false;
@@ -131,7 +131,7 @@ class CudaCommunicator final : public Communicator {
     return done;
   }
 
-  // The first error. What the device has not done by then it never does.
+  // Stores the first error. Work that the device has not finished by then is abandoned.
   Error lose(Error e) {
     Error why = mesh_->fail(std::move(e));
     give_up(why.message);
@@ -145,7 +145,7 @@ class CudaCommunicator final : public Communicator {
     ranks_->give_up(done && *done ? "" : why);
   }
 
-  // Before this rank goes its calls are done, for the others need its part of them; a rank that is gone ends that.
+  // Waits for this rank's calls before it leaves, since the others need its part; a lost rank ends the wait.
   void rest() {
     const std::lock_guard lock(mutex_);
     if (lost_) return;
@@ -174,7 +174,7 @@ class CudaCommunicator final : public Communicator {
     }
   }
 
-  // While the lane is in run(), it looks itself.
+  // Skipped while the lane is in run(), which checks itself.
   void look() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || mesh_->broken()) return;
@@ -188,19 +188,19 @@ class CudaCommunicator final : public Communicator {
   std::unique_ptr<CudaRanks> ranks_;
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
-  std::shared_ptr<device::Event> last_;  // behind the last call that was given
+  std::shared_ptr<device::Event> last_;  // after the last call that was submitted
   enum class Given { nothing, not_yet, yes } given_ = Given::nothing;
   bool lost_ = false, left_ = false;
   std::int64_t timeout_ms_;
-  std::atomic<std::int64_t> hurry_ms_{0};  // 0: nobody hurries
-  std::mutex mutex_;                       // of the mesh, the agreement and what was given
+  std::atomic<std::int64_t> hurry_ms_{0};  // 0: none
+  std::mutex mutex_;                       // guards the mesh, the agreement and the submitted calls
   std::mutex end_mutex_;
   std::condition_variable ended_;
   bool end_ = false;
   std::thread watch_;
 };
 
-// Until all have joined.
+// Returns when all ranks have joined.
 Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>& device, const std::string& id,
                                               const Options& o, Mesh& mesh, const Stop& stop) {
   RILLE_TRY(auto ranks, CudaRanks::join(device, id, o.rank, o.world));
@@ -216,7 +216,7 @@ Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>&
 Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<CudaDevice> device, const Options& o,
                                                               std::shared_ptr<Stop> stop) {
   std::string id;
-  if (o.world > 1) {  // at all ranks: one without NCCL says so before it meets others
+  if (o.world > 1) {  // at all ranks, so that a rank without NCCL fails before it connects
     RILLE_TRY(id, CudaRanks::new_id());
   }
   std::string hex;
@@ -229,7 +229,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<Cu
     id.clear();
     for (std::size_t i = 0; i + 1 < hex.size(); i += 2) id += char(std::stoi(hex.substr(i, 2), nullptr, 16));
     auto joined = join_ranks(device, id, o, *mesh, *stop);
-    if (!joined) return mesh->fail(std::move(joined).error());  // the others need not wait for it
+    if (!joined) return mesh->fail(std::move(joined).error());  // tells the others not to wait for it
     ranks = std::move(*joined);
   }
   return std::shared_ptr<Communicator>(std::make_shared<CudaCommunicator>(

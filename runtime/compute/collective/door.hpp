@@ -1,5 +1,5 @@
-// Who comes to a listening socket, and what each of them says: one event at a time. Strangers that say nothing, or
-// nonsense, cost a descriptor until the door closes, and at most guests_max of them.
+// Accepts connections at a listening socket and reads their messages, one event at a time. Unknown clients cost a
+// descriptor until the door closes, at most guests_max of them.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@ namespace rille::collective {
 struct Guest {
   Fd fd;
   MessageParser parser;
-  std::string nonce;  // that it must answer to
-  int rank = -1;      // when it has told
+  std::string nonce;  // the challenge that its proof must answer
+  int rank = -1;      // -1 until it is known
   Value told;
 };
 
@@ -24,10 +24,10 @@ class Door {
   enum class What { came, said, left };
   struct Event {
     What what = What::came;
-    Guest* guest = nullptr;  // stays until it is shown out
+    Guest* guest = nullptr;  // valid until show_out()
     Value message;
   };
-  // timeout, with an empty message; or why it was called off.
+  // timeout: with an empty message; or the reason of the Stop.
   Result<Event> next(const Limit& limit);
   void show_out(Guest* guest);
   std::vector<std::unique_ptr<Guest>>& guests() { return guests_; }

@@ -1,6 +1,6 @@
-// Rings in shared memory. Each has one writer and one reader: `written` and `read` count bytes for ever, and each side
-// changes one of them. The memory has no name in the file system: it goes with the last of the two processes, however
-// they end.
+// Rings in shared memory. Each has one writer and one reader: `written` and `read` count bytes and never wrap; each is
+// changed by one side only. The memory has no name in the file system: the kernel frees it when both processes have
+// ended.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ struct alignas(64) RingState {
   alignas(64) std::atomic<std::uint32_t> writer_sleeps{0};
 };
 
-// Of one pair: the lower rank writes ring 0 and reads ring 1.
+// For one pair: the lower rank writes ring 0 and reads ring 1.
 struct Shared {
   char nonce[64];
   RingState state[2];
@@ -93,15 +93,15 @@ class SharedLink final : public Link {
     return n;
   }
 
-  // Sequentially consistent, as the stores above: either the other side sees the sleeper, or the sleeper sees what the
-  // other side has done when it looks once more.
+  // Sequentially consistent, as the stores above: either the other side sees the sleep flag, or this side sees the
+  // other's progress in its final check.
   void sleeps(bool on) override {
     memory_.get()->state[1 - mine_].reader_sleeps.store(on, std::memory_order_seq_cst);
     memory_.get()->state[mine_].writer_sleeps.store(on, std::memory_order_seq_cst);
   }
 
  private:
-  static Error nonsense() { return make_error(ErrorKind::integrity, "the memory that it shares holds nonsense"); }
+  static Error nonsense() { return make_error(ErrorKind::integrity, "its shared memory holds invalid data"); }
 
   void ring_for(std::atomic<std::uint32_t>& sleeps) {
     if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst)) [[maybe_unused]]
@@ -153,13 +153,13 @@ template <class T>
 Result<T> with(std::size_t rank, Result<T> said) {
   if (said) return said;
   Error e = std::move(said).error();
-  e.message = fmt::format("rank {} was lost at the beginning{}{}", rank, e.message.empty() ? "" : ": ", e.message);
+  e.message = fmt::format("rank {} was lost at the start{}{}", rank, e.message.empty() ? "" : ": ", e.message);
   return e;
 }
 
 }  // namespace
 
-// Lower ranks make offers, higher ones take them; nobody waits before all of its own offers are sent.
+// Lower ranks make offers, higher ones accept them; each rank sends all of its offers before it waits.
 Result<std::vector<std::unique_ptr<Link>>> share_memory(Meeting& meeting, int rank, const Limit& limit) {
   std::vector<std::unique_ptr<Link>> links(meeting.peers.size());
   std::vector<Offer> offers(meeting.peers.size());

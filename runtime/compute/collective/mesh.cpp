@@ -15,8 +15,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// A rank on this machine usually answers at once: looking again is quicker than sleeping, where it has a core of its
-// own to answer on. Not for long: where others work on that core it comes only when this one lets go of its own.
+// A rank on this machine usually answers at once: spinning is faster than sleeping if it has a core of its own. Spin
+// only briefly, in case it needs this core.
 constexpr int spins_max = 1000;
 
 void pause_a_little() {
@@ -60,7 +60,7 @@ void Mesh::leave() {
   broken_ = make_error(ErrorKind::state, "the communicator is closed");
 }
 
-// As much as the socket takes at once: it is empty but for some bells.
+// Writes what the socket accepts at once; its buffer is empty except for bells.
 void Mesh::say(std::size_t r, const Value& words) {
   if (!peers_[r].control.valid()) return;
   const Stop never;
@@ -145,7 +145,7 @@ Result<bool> Mesh::turn(std::size_t r) {
   return moved;
 }
 
-// Nothing moves. The others are told that they must ring, and everything is looked at once more before.
+// Nothing to do: tells the others to ring, checks all connections once more, then sleeps.
 Result<> Mesh::sleep(Instant since) {
   for (auto& p : peers_)
     if (p.link) p.link->sleeps(true);
@@ -178,7 +178,7 @@ Result<> Mesh::poll_all(Instant since) {
   if (const auto hurry = hurry_ns_.load()) end = std::min(end, Instant(std::chrono::nanoseconds(hurry)));
   Limit limit(0, *stop_);
   limit.end = end;
-  // Not for long at once: hurry() does not wake.
+  // Short waits, since hurry() does not wake this thread.
   const int n = ::poll(set.data(), set.size(), std::min(limit.left_ms(), 1000));
   if (n < 0 && errno != EINTR) return errno_error("poll", "the sockets of ranks", errno);
   if (stop_->asked()) return stop_->why();
@@ -188,7 +188,7 @@ Result<> Mesh::poll_all(Instant since) {
   return success();
 }
 
-// What has come on the control connection: bells, and what another rank has found wrong.
+// Reads the control connection: bells, and errors reported by the other rank.
 Result<> Mesh::listen_to(std::size_t r) {
   Peer& peer = peers_[r];
   for (;;) {
@@ -208,21 +208,21 @@ Result<> Mesh::listen_to(std::size_t r) {
     }
     if (!words["failed"].is_null()) {
       Error e = error_from_value(words["failed"]);
-      e.resource = fmt::format("rank {}", r);                           // that found it
-      if (e.kind == ErrorKind::cancelled) e.kind = ErrorKind::network;  // nobody has cancelled this one
+      e.resource = fmt::format("rank {}", r);                           // the rank that reported it
+      if (e.kind == ErrorKind::cancelled) e.kind = ErrorKind::network;  // this rank was not cancelled
       return e;
     }
   }
 }
 
 Result<> Mesh::look() {
-  what_ = "what it does";
+  what_ = "its work";
   for (std::size_t r = 0; r < peers_.size(); ++r)
     if (peers_[r].link && peers_[r].gone.empty()) RILLE_CHECK(listen_to(r));
   return look_for_gone();
 }
 
-// A rank that is gone ends the operation, unless it has left with all that this operation wants of it done.
+// A lost rank ends the operation, unless it left after sending and receiving everything for it.
 Result<> Mesh::look_for_gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& p = peers_[r];
@@ -231,7 +231,7 @@ Result<> Mesh::look_for_gone() const {
   return success();
 }
 
-// Who closes its connections may have said why.
+// A rank may have reported its reason before it closed its connection.
 Error Mesh::closed(std::size_t r, const std::string& why) {
   if (auto told = listen_to(r); !told) return std::move(told).error();
   return lost(r, why);
@@ -239,7 +239,7 @@ Error Mesh::closed(std::size_t r, const std::string& why) {
 
 Error Mesh::lost(std::size_t r, const std::string& why) const {
   return make_error(ErrorKind::network, fmt::format("rank {} is gone during {} of rank {}: {}", r, what_, rank_, why),
-                    "look at what that rank printed last; then start all ranks again");
+                    "check the last output of that rank; then start all ranks again");
 }
 
 Error Mesh::late() const {
@@ -261,7 +261,7 @@ Error Mesh::late() const {
 
 Error Mesh::fail(Error why) {
   if (broken_) return *broken_;
-  if (why.resource.empty()) {  // it is not known by the others yet
+  if (why.resource.empty()) {  // not yet known to the other ranks
     const Value words = Value().set("failed", error_to_value(why));
     for (std::size_t r = 0; r < peers_.size(); ++r) say(r, words);
   }

@@ -1,9 +1,9 @@
-// Mesh: every rank's connections to all others, and what is on its way through them. An operation queues what it sends
-// and where it wants what it receives, then turns until that is done; all connections move meanwhile, so no order of
-// sending and receiving can lock up.
+// Mesh: every rank's connections to all others, and the data in transit. An operation queues its sends and receives,
+// then turns until they are done; all connections make progress meanwhile, so no order of sends and receives can
+// deadlock.
 //
-// The first error ends the mesh: it is told to all other ranks and kept, and every later call fails with it. Threads:
-// one at a time; hurry() and the Stop from any.
+// The first error breaks the mesh: it is sent to all other ranks and stored, and every later call fails with it.
+// Threads: one at a time; hurry() and the Stop from any.
 #pragma once
 
 #include <atomic>
@@ -15,30 +15,30 @@ namespace rille::collective {
 
 class Mesh {
  public:
-  // Blocks until all ranks have done the same.
+  // Blocks until all ranks have called it.
   static Result<std::unique_ptr<Mesh>> create(Meeting meeting, int rank, bool shared_memory, std::int64_t timeout_ms,
                                               std::shared_ptr<Stop> stop);
-  ~Mesh();  // leaves
+  ~Mesh();  // calls leave()
 
   int rank() const { return rank_; }
   int world() const { return int(peers_.size()); }
   int shared_links() const { return shared_links_; }
-  const std::string& host() const { return host_; }  // where rank 0 has seen this rank; empty at rank 0
+  const std::string& host() const { return host_; }  // the host name under which rank 0 saw this rank; empty at rank 0
   const std::optional<Error>& broken() const { return broken_; }
 
-  // Between begin() and end() of an operation. Memory stays until it has ended.
-  Result<> begin(std::string what);  // or why no operation can begin any more
+  // Between begin() and end() of an operation. The memory must stay valid until it has ended.
+  Result<> begin(std::string what);  // or the error that broke the mesh
   void send(int to, const void* from, std::size_t bytes);
   void receive(int from, void* to, std::size_t bytes);
-  // Until all that was to be received is there; until all has been sent, too.
+  // Until everything has been received; until everything has also been sent.
   Result<> turn_until_received();
   Result<> turn_until_done();
-  // Between operations: whether another rank is gone without a word, or said that something went wrong.
+  // Between operations: checks whether another rank is lost or has reported an error.
   Result<> look();
-  // After an error: everything that was queued is forgotten.
+  // After an error: drops everything that was queued.
   Error fail(Error why);
-  void leave();  // tells the others; no operation can begin any more
-  // From now on whatever waits has `ms` left. Any thread.
+  void leave();  // tells the others; no operation can begin afterwards
+  // From now on every wait has at most `ms` left. Any thread.
   void hurry(std::int64_t ms);
 
  private:
@@ -56,8 +56,8 @@ class Mesh {
     std::unique_ptr<Link> link;
     std::deque<Out> outs;
     std::deque<In> ins;
-    std::string gone;   // why it is not there any more
-    bool left = false;  // it said so
+    std::string gone;   // why it is gone
+    bool left = false;  // it has closed its communicator
   };
   Mesh(int rank, std::int64_t timeout_ms, std::shared_ptr<Stop> stop)
       : rank_(rank), timeout_ms_(timeout_ms), stop_(std::move(stop)) {}

@@ -31,7 +31,7 @@ Result<std::optional<Value>> MessageParser::next() {
   const std::size_t n = length();
   if (n > message_bytes_max) {
     return make_error(ErrorKind::integrity,
-                      fmt::format("a message of {} bytes; at most {} is one", n, message_bytes_max));
+                      fmt::format("a message of {} bytes; at most {} are allowed", n, message_bytes_max));
   }
   if (buffer_.size() < 4 + n) return std::optional<Value>();
   if (n == 0) {
@@ -39,7 +39,7 @@ Result<std::optional<Value>> MessageParser::next() {
     return std::optional<Value>(Value());
   }
   auto value = Value::from_json(std::string_view(buffer_).substr(4, n));
-  if (!value || !value->as_object()) return make_error(ErrorKind::integrity, "a message that is no JSON object");
+  if (!value || !value->as_object()) return make_error(ErrorKind::integrity, "a message that is not a JSON object");
   buffer_.clear();
   return std::optional<Value>(std::move(*value));
 }
@@ -83,7 +83,7 @@ Result<Head> decode_head(const std::byte* from) {
   std::memcpy(&w, from, sizeof w);
   if (w.magic != magic || w.kind > std::uint8_t(Kind::receive) || w.dtype > std::uint8_t(DType::f64) ||
       w.reduce > std::uint8_t(Reduce::product) || w.rank > kernels::max_rank || w.count < 0 || w.tensors < 0 || w.spare)
-    return make_error(ErrorKind::integrity, "bytes that begin no operation");
+    return make_error(ErrorKind::integrity, "an invalid head of an operation");
   Head head;
   head.number = w.number;
   auto& op = head.operation;

@@ -1,8 +1,8 @@
-// What ranks say to each other besides their numbers. While they meet, and when something is wrong: messages, a length
-// (u32, little endian) and so much JSON, an object. Length 0 is a bell: look at the memory that we share. Before the
-// numbers of an operation: a head, which says what operation it is and that all are at the same one.
+// Messages between ranks besides tensor data. At the rendezvous and on errors: a length (u32, little endian) and a JSON
+// object of that length. Length 0 is a bell: check the shared memory. Before an operation's data: a head, which
+// describes the operation, so that ranks can compare it.
 //
-// Everything that arrives is checked here; a stream with one bad message cannot be trusted any more.
+// Everything received is validated here; after one bad message the stream cannot be trusted.
 #pragma once
 
 #include <cstddef>
@@ -24,11 +24,11 @@ inline constexpr std::string_view bell{"\0\0\0\0", 4};
 
 class MessageParser {
  public:
-  // So many bytes are missing for the next step; never more than belong to one message.
+  // Bytes missing for the next step; never more than belong to one message.
   std::size_t wanted() const { return (buffer_.size() < 4 ? 4 : 4 + length()) - buffer_.size(); }
-  // Up to wanted() bytes.
+  // At most wanted() bytes.
   void feed(std::string_view bytes) { buffer_.append(bytes); }
-  // A whole message, if there is one; null: a bell. integrity: too long, or no JSON object.
+  // A complete message, if there is one; null: a bell. integrity: too long, or not a JSON object.
   Result<std::optional<Value>> next();
 
  private:
@@ -36,14 +36,14 @@ class MessageParser {
   std::string buffer_;
 };
 
-// At the beginning of each operation's bytes, each way.
+// Precedes each operation's data, in each direction.
 inline constexpr std::size_t head_bytes = 112;
 void encode_head(const Operation& op, std::uint64_t number, std::byte* to);
 struct Head {
   Operation operation;
-  std::uint64_t number = 0;  // operations of this kind between the two before it
+  std::uint64_t number = 0;  // earlier operations of this kind between the two ranks
 };
-// integrity: these bytes are none.
+// integrity: not a valid head.
 Result<Head> decode_head(const std::byte* from);
 
 }  // namespace rille::collective

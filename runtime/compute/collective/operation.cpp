@@ -27,7 +27,7 @@ Result<Reduce> parse_reduce(std::string_view name) {
   for (std::size_t i = 0; i < std::size(reduces); ++i)
     if (name == reduces[i]) return Reduce(i);
   if (name == "avg") return Reduce::mean;
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is no reduction", name), "sum, mean, max, min, prod");
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a reduction", name), "sum, mean, max, min, prod");
 }
 
 std::string describe(const Operation& op) {
@@ -55,7 +55,7 @@ Result<> check(const Operation& op, int rank, int world) {
   }
   if (folds(op) && !kernels::folds(op.dtype, op.reduce)) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("{}: {} are not reduced so", describe(op), rille::name_of(op.dtype)),
+                      fmt::format("{}: {} cannot be reduced this way", describe(op), rille::name_of(op.dtype)),
                       is_integer(op.dtype) || op.dtype == DType::boolean
                           ? "f16, bf16, f32, f64, i32 and i64 are; whole numbers have no mean: cast them"
                           : "");

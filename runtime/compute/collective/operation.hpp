@@ -1,5 +1,5 @@
-// What the ranks of a communicator do together, as a value: each rank tells the others which one it is about to do, and
-// they must agree. Ranks count from 0.
+// A collective operation as a value: each rank sends it to the others before it starts, and they must match. Ranks
+// count from 0.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,22 @@ Result<Reduce> parse_reduce(std::string_view name);
 
 enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
 
-const char* name_of(Kind kind);  // "all_reduce", as scripts call it
+const char* name_of(Kind kind);  // "all_reduce", the name in scripts
 
 struct Operation {
   Kind kind = Kind::barrier;
   DType dtype = DType::f32;
   Reduce reduce = Reduce::sum;
-  int peer = 0;              // of broadcast: whose values; of send and receive: the other side
-  int tensors = 1;           // that go together; then shape is empty
-  kernels::Dims shape;       // of what each rank gives
-  std::int64_t count = 0;    // elements that each rank gives (reduce_scatter: gets), of all tensors
-  std::uint64_t shapes = 0;  // of several: a digest of their shapes
+  int peer = 0;              // broadcast: the rank with the values; send and receive: the other rank
+  int tensors = 1;           // in one message; with several, shape is empty
+  kernels::Dims shape;       // of each rank's input
+  std::int64_t count = 0;    // elements of each rank's input (reduce_scatter: of its output), over all tensors
+  std::uint64_t shapes = 0;  // of several tensors: a digest of their shapes
   bool operator==(const Operation&) const = default;
 };
 
-// Memory of one tensor. all_gather writes world * count elements, reduce_scatter reads as many. `in` may be `out` where
-// both have the same length.
+// The memory of one tensor. all_gather writes world * count elements, reduce_scatter reads as many. `in` may equal
+// `out` if both have the same length.
 struct Piece {
   const void* in = nullptr;
   void* out = nullptr;
@@ -41,9 +41,9 @@ struct Piece {
 
 // "all_reduce sum of f32[2, 3]", "broadcast from rank 0 of 12 tensors, f32, 4096 elements"
 std::string describe(const Operation& op);
-// Before anything is sent. invalid: a type that cannot be folded, no such rank, oneself.
+// Checked before anything is sent. invalid: a type that cannot be reduced, no such rank, this rank itself.
 Result<> check(const Operation& op, int rank, int world);
-// Whether what rank `rank` does fits to what rank `other` does.
+// Whether the operation of rank `rank` matches that of rank `other`.
 bool fits(const Operation& mine, int rank, const Operation& theirs, int other);
 
 }  // namespace rille::collective

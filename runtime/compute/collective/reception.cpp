@@ -12,7 +12,7 @@ namespace rille::collective {
 
 namespace {
 
-// Ranks are started one after the other: what is wrong is told to those that come so much later, too.
+// Ranks are started one after the other: an error is also sent to ranks that connect within this time.
 constexpr std::int64_t stragglers_ms = 3000;
 
 class Reception {
@@ -55,7 +55,7 @@ class Reception {
     return success();
   }
 
-  // Also those that have not said yet who they are, and those that come a little later.
+  // Also to connections that have not identified themselves yet, and to those that come a little later.
   void tell_all(const Error& why) {
     for (auto& g : door_.guests()) refuse(*g, why);
     int left = in_.world - 1 - int(door_.guests().size());
@@ -76,7 +76,7 @@ class Reception {
     if (!send_message(guest.fd.get(), Value().set("nonce", guest.nonce), limit_)) door_.show_out(&guest);
   }
 
-  // Does it know the token? One that does not is sent away, and the others are waited for all the same.
+  // Checks the token. A client with a wrong token is refused, and rank 0 keeps waiting for the others.
   bool admit(Guest& guest, Value& hello) {
     if (hello["rank"].is_null() || hello["nonce"].is_null()) return false;
     if (proves(in_.token, "hello", guest.nonce, hello)) return true;
@@ -101,7 +101,7 @@ class Reception {
       const bool twice = rank >= 0 && rank < in_.world;
       return make_error(
           ErrorKind::invalid,
-          fmt::format("rank {} of {} {}", rank, in_.world, twice ? "is there twice" : "came: there is no such rank"),
+          fmt::format("rank {} of {} {}", rank, in_.world, twice ? "occurs twice" : "connected: there is no such rank"),
           "each process has a rank of its own, from 0 to world - 1");
     }
     if (hello.text("build") != in_.build) {

@@ -32,7 +32,7 @@ bool proves(const std::string& token, std::string_view what, std::string_view no
   said.as_object()->erase("proof");
   const std::string right = proof_of(token, what, nonce, said);
   unsigned differs = shown.size() != right.size();
-  for (std::size_t i = 0; i < shown.size() && i < right.size(); ++i)  // always as long: tells nothing by its time
+  for (std::size_t i = 0; i < shown.size() && i < right.size(); ++i)  // constant time, so that timing reveals nothing
     differs |= unsigned(shown[i]) ^ unsigned(right[i]);
   return differs == 0;
 }
@@ -46,14 +46,14 @@ Result<Roll> roll_from(const Value& welcome, int world) {
     for (const auto& r : *ranks) roll.ranks.push_back({r.text("host"), {r.text("address"), int(r.integer("port"))}});
   }
   if (roll.ranks.size() != std::size_t(world) || roll.session.empty()) {
-    return make_error(ErrorKind::integrity, "rank 0 welcomes with words that make no sense");
+    return make_error(ErrorKind::integrity, "rank 0 sent an invalid welcome");
   }
   return roll;
 }
 
 namespace {
 
-// The same words, with the place where it happened: a wait that is over says nothing by itself.
+// Adds the place to a timeout, which has no message of its own.
 Error during(Error e, const std::string& what, std::int64_t timeout_ms) {
   if (e.kind == ErrorKind::timeout)
     e.message =
@@ -84,7 +84,7 @@ Result<Roll> come(const Invitation& in, const Stop& stop, Fd& listener) {
                   fmt::format("rank {} did not reach rank 0 at {}", in.rank, to_string(in.address)), in.timeout_ms);
   }
   const int fd = connected->get();
-  // The verdict is rank 0's: it waits as long, and may have begun later.
+  // Rank 0 decides: it waits for as long, and may have started later.
   const Limit limit(in.timeout_ms + 5000, stop);
   MessageParser parser;
   RILLE_TRY(const auto greeting, answer_of(in, fd, parser, limit, stop));
@@ -96,7 +96,7 @@ Result<Roll> come(const Invitation& in, const Stop& stop, Fd& listener) {
   hello.set("rank", in.rank).set("world", in.world).set("build", in.build).set("terms", in.terms);
   hello.set("host", host_id()).set("port", local_address(listener.get()).port).set("nonce", nonce);
   hello.set("proof", proof_of(in.token, "hello", greeting.text("nonce"), hello));
-  send_message(fd, hello, limit).ok();  // it may have said already what is wrong, and closed
+  send_message(fd, hello, limit).ok();  // rank 0 may already have refused and closed
   RILLE_TRY(auto welcome, answer_of(in, fd, parser, limit, stop));
   if (!proves(in.token, "welcome", nonce, welcome)) {
     return make_error(
@@ -111,7 +111,7 @@ namespace {
 
 constexpr const char* links[] = {"control", "data"};
 
-// Rank 0 may listen at all of its addresses: it is where it was reached.
+// Rank 0 may listen at all of its addresses: use the one that worked.
 const Address& place_of(const Invitation& in, const Roll& roll, int rank) {
   return rank == 0 ? in.address : roll.ranks[std::size_t(rank)].at;
 }
@@ -129,7 +129,7 @@ Result<> introduce(const Invitation& in, const Roll& roll, int to, Meeting& meet
   return success();
 }
 
-// A link of a higher rank. false: nobody of ours.
+// Stores a connection from a higher rank. false: not one of our ranks.
 bool place(const Invitation& in, const Roll& roll, Guest& guest, Value said, Meeting& meeting) {
   if (!proves(in.token, "link", roll.session, said)) return false;
   const auto rank = said.integer("rank");

@@ -51,7 +51,7 @@ Result<> Limit::wait(int fd, short events) const {
 Result<> Limit::pause(int ms) const {
   Limit shorter = *this;
   shorter.end = std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(ms));
-  const auto waited = shorter.wait(-1, 0);  // poll passes over a negative descriptor
+  const auto waited = shorter.wait(-1, 0);  // poll ignores a negative descriptor
   if (!waited && waited.error().kind != ErrorKind::timeout) return waited;
   if (stop->asked()) return stop->why();
   return success();
@@ -72,7 +72,7 @@ Result<Address> parse_address(std::string_view text) {
       return a;
     }
   }
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is no address of rank 0", text),
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not an address of rank 0", text),
                     "host and port: \"10.0.0.1:29500\", \"node1:29500\", \"[::1]:29500\"");
 }
 
@@ -119,7 +119,7 @@ Address address_of(const sockaddr_storage& s) {
   return {text, ntohs(in.sin_port)};
 }
 
-// 0: connected; else an errno.
+// 0: connected; else an errno value.
 Result<int> try_connect(const addrinfo& to, Fd& fd, const Limit& limit) {
   fd = new_socket(to.ai_family);
   if (!fd.valid()) return errno;
@@ -147,7 +147,7 @@ Result<Fd> listen_at(const Address& address) {
   }
   Error e = errno_error("listen", to_string(address), failed);
   e.kind = ErrorKind::network;
-  return std::move(e).with_hint(failed == EADDRINUSE ? "take another port; or an earlier rank 0 still runs"
+  return std::move(e).with_hint(failed == EADDRINUSE ? "use another port; or an earlier rank 0 is still running"
                                                      : "rank 0 listens there: it must be an address of its machine");
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
   }
   SECTION("one rank twice") {
     o[2].rank = 1;
-    none_met(o, ErrorKind::invalid, "rank 1 of 3 is there twice");
+    none_met(o, ErrorKind::invalid, "rank 1 of 3 occurs twice");
   }
   SECTION("another build") {
     o[1].build = "another";
@@ -225,7 +225,7 @@ TEST_CASE("what is no rank 0 is told", "[collective]") {
   CHECK(hung.error().kind == ErrorKind::network);
   const auto taken = Communicator::create(options_of(0, 2, address), std::make_shared<Stop>());
   REQUIRE(!taken);
-  CHECK(taken.error().hint == "take another port; or an earlier rank 0 still runs");
+  CHECK(taken.error().hint == "use another port; or an earlier rank 0 is still running");
 }
 
 TEST_CASE("options that cannot be", "[collective]") {

@@ -183,7 +183,7 @@ TEST_CASE("what cannot be is refused before anything is sent", "[collective]") {
   std::vector<std::int32_t> v{1};
   const auto bad = all_reduce(*ranks[0], v, Reduce::mean);
   CHECK((!bad && bad.error().kind == ErrorKind::invalid));
-  CHECK(bad.error().message == "all_reduce mean of i32[1]: i32 are not reduced so");
+  CHECK(bad.error().message == "all_reduce mean of i32[1]: i32 cannot be reduced this way");
   CHECK(!ranks[0]->run(operation<float>(Kind::broadcast, 1, {}, 1), {}));
   CHECK(!ranks[0]->run(operation<float>(Kind::send, 1, {}, 0), {}));
   CHECK(all_reduce(*ranks[0], v));
