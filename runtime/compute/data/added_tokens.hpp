@@ -1,5 +1,5 @@
-// Tokens that are found in a text before it is cut into words, such as "<|endoftext|>" or "<tool>". Where several begin
-// at one place the longest counts. Inside runtime/data.
+// Tokens that are matched in a text before it is split into words, such as "<|endoftext|>" or "<tool>". Of several
+// matches at one place the longest wins. Private to runtime/compute/data.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ class AddedTokens {
   struct Token {
     std::string text;
     std::int32_t id = -1;
-    bool special = false;                          // counts only when it is asked for
-    bool single_word = false;                      // not as a part of a word
-    bool left_strip = false, right_strip = false;  // takes the white space there with it
+    bool special = false;                          // matched only on request
+    bool single_word = false;                      // not inside a word
+    bool left_strip = false, right_strip = false;  // also consumes the white space there
   };
 
   Result<> add(Token token);
 
-  // Calls rest(text) -> Result<> and token(id) in the text's order.
+  // Calls rest(text) -> Result<> and token(id) in the order of the text.
   template <class F, class G>
   Result<> split(std::string_view text, bool special, const F& rest, const G& token) const {
     std::size_t from = 0;
@@ -41,12 +41,12 @@ class AddedTokens {
   }
 
  private:
-  // The first one from `at` on, which moves to its place.
+  // Finds the first match from `at` on and moves `at` to its start.
   const Token* find(std::string_view text, bool special, std::size_t& at) const;
-  // Whether it counts there, and what it takes in: not more than what begins at `from`.
+  // Whether the match is allowed there, extending it over stripped white space, but not before `from`.
   bool fits(const Token& token, std::string_view text, std::size_t from, std::size_t& begin, std::size_t& end) const;
 
-  std::array<std::vector<Token>, 256> by_first_;  // byte; the longest first
+  std::array<std::vector<Token>, 256> by_first_;  // by first byte; the longest first
   bool any_ = false;
   std::optional<TextPattern> in_word_;
 };

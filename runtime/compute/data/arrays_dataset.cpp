@@ -21,7 +21,7 @@ Error bad(std::string message, std::string hint = {}) {
 
 std::string describe(const Array& a) { return fmt::format("'{}' [{}]", a.name, fmt::join(a.shape, ", ")); }
 
-// Some rows of it, spread over the whole.
+// Hashes some rows, spread over the whole array.
 void add_to(store::Hasher& hasher, const Array& a) {
   constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
   hasher.update(fmt::format("{}:{}:{};", a.name, name_of(a.dtype), fmt::join(a.shape, ",")));
@@ -32,14 +32,14 @@ void add_to(store::Hasher& hasher, const Array& a) {
 
 Result<void> check_images(const Array& a, ArraysOptions& o) {
   if (a.shape.size() != 4)
-    return bad(fmt::format("{} are no images: flip, crop and padding want [n, channels, height, width]", describe(a)));
+    return bad(fmt::format("{} is not images: flip, crop and padding need [n, channels, height, width]", describe(a)));
   if (o.padding < 0 || o.crop_height < 0 || o.crop_width < 0) return bad("a negative crop or padding");
   const std::int64_t height = a.shape[2] + 2 * o.padding, width = a.shape[3] + 2 * o.padding;
   if (!o.crop_height) o.crop_height = a.shape[2];
   if (!o.crop_width) o.crop_width = a.shape[3];
   if (o.crop_height > height || o.crop_width > width) {
-    return bad(fmt::format("{} with a padding of {} cannot be cut to {} x {}", describe(a), o.padding, o.crop_height,
-                           o.crop_width));
+    return bad(fmt::format("{} with a padding of {} cannot be cropped to {} x {}", describe(a), o.padding,
+                           o.crop_height, o.crop_width));
   }
   return success();
 }
@@ -51,7 +51,7 @@ Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const Arr
   set.options_ = options;
   if (arrays.empty()) return bad("none is given");
   if (!(options.validation >= 0 && options.validation < 1))
-    return bad(fmt::format("split is a share from 0 to below 1, not {}", options.validation));
+    return bad(fmt::format("split must be from 0 to below 1, not {}", options.validation));
   store::Hasher hasher;
   for (const Array& a : arrays) {
     if (a.shape.empty() || a.shape[0] < 1) return bad(describe(a) + " has no rows");
@@ -77,7 +77,7 @@ std::vector<std::int64_t> ArraysDataset::row_shape(std::size_t array) const {
 ArraysDataset::Change ArraysDataset::change_of(std::uint64_t position) const {
   if (!changes()) return {};
   const auto& shape = arrays_[0].shape;
-  // Of another sequence than the order.
+  // A random sequence independent of the order's.
   const std::uint64_t drawn = mixed(mixed(options_.seed ^ 0x6368616e67657321) ^ position);
   const auto place = [](std::uint64_t number, std::int64_t room) {
     return static_cast<std::int64_t>(number % static_cast<std::uint64_t>(room + 1));

@@ -24,17 +24,17 @@ bool Vocabulary::join(std::int32_t a, std::int32_t b, Merge& out) const {
 namespace {
 
 struct BpePart {
-  std::int32_t id, before, after;  // neighbours by place; -1: none. id -1: joined to the one before
+  std::int32_t id, before, after;  // neighbours by position; -1: none. id -1: merged into the part before
 };
 
-// A join that was possible when it was put in; the ids tell whether it still is.
+// A merge that was possible when it was queued; the ids tell whether it still is.
 struct Candidate {
   std::int32_t rank, place, left, right, id;
   bool operator<(const Candidate& o) const { return std::tie(rank, place) > std::tie(o.rank, o.place); }
 };
 
-// The ids that a word's characters begin as. An unknown one waits for what comes behind it, as in Hugging Face's
-// tokenizers: also while characters become bytes.
+// The ids of a word's characters. An unknown token is held back until a later character shows whether to fuse it, as in
+// Hugging Face's tokenizers, even while characters become bytes.
 void letters_of(const Vocabulary& v, std::string_view word, std::vector<std::int32_t>& out) {
   std::int32_t waiting = -1;
   const auto flush = [&] {

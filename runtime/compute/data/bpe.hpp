@@ -1,4 +1,4 @@
-// The merging of byte-pair encoding, for one word. Inside runtime/data.
+// Byte-pair merging of one word. Private to runtime/compute/data.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ struct TextHash {
   std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
 };
 
-// The tokens' bytes, and which pairs join: by a list of merges in their order, or, without one, any pair whose bytes
-// together are a token, ranked by that token's id.
+// The tokens' bytes, and the merges: a list in order of rank, or, without one, any pair whose joined bytes are a token,
+// ranked by that token's id.
 struct Vocabulary {
   struct Merge {
     std::int32_t rank, id;
   };
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> ids;
   std::vector<std::string> bytes;                   // by id
-  std::vector<bool> known;                          // by id: holes are not tokens
+  std::vector<bool> known;                          // by id: unused ids are not tokens
   std::unordered_map<std::uint64_t, Merge> merges;  // by pair of ids
   bool by_rank = false;
-  // Words begin as their bytes; or, where `of_characters`, as their characters, and one that is no token as its bytes
-  // (byte_fallback), else as the unknown token, else it is left out. of_byte: -1 where there is none.
+  // Words start as their bytes; with `of_characters` as their characters. A character that is not a token becomes its
+  // bytes (byte_fallback), else the unknown token, else it is dropped. of_byte: -1 if there is no such token.
   std::int32_t of_byte[256] = {};
   bool of_characters = false, byte_fallback = false, fuse_unknown = false;
   std::int32_t unknown = -1, of_ascii[128] = {};
@@ -34,11 +34,11 @@ struct Vocabulary {
   static std::uint64_t pair(std::int32_t a, std::int32_t b) {
     return std::uint64_t(std::uint32_t(a)) << 32 | std::uint32_t(b);
   }
-  // False: they do not join.
+  // False: the pair has no merge.
   bool join(std::int32_t a, std::int32_t b, Merge& out) const;
 };
 
-// Appends the word's ids. Takes time n log n, so that no text can be made that takes for ever.
+// Appends the word's ids. Takes O(n log n), so that no text can take excessively long.
 void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out);
 
 }  // namespace rille::data

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t directory_bytes_max = std::int64_t{4} << 30;
-constexpr std::uint64_t validation_key = 0x76616c6964617465;  // any constant: the order is to be the same in every run
+constexpr std::uint64_t validation_key = 0x76616c6964617465;  // a constant: the order is the same in every run
 
 Error too_short(const std::string& path, std::string_view part, std::uint64_t size, std::int64_t context,
                 const char* unit) {
@@ -40,14 +40,14 @@ Result<std::string> read_directory(const std::string& path) {
     if (static_cast<std::int64_t>(out.size() + map.size()) > directory_bytes_max)
       return make_error(
           ErrorKind::invalid,
-          fmt::format("the files of '{}' pass the limit of {}", path, format_size_bytes(directory_bytes_max)),
+          fmt::format("the files of '{}' exceed the limit of {}", path, format_size_bytes(directory_bytes_max)),
           "join them into one file, which is mapped and not read into memory");
     out += map.view();
   }
   return out;
 }
 
-// All bytes up to a size that costs little; above it, pieces spread over the whole.
+// Hashes all bytes up to a size that is cheap to read; above it, pieces spread over the whole.
 std::string digest_of(std::string_view bytes) {
   constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
   store::Hasher hasher;
@@ -61,23 +61,22 @@ std::string digest_of(std::string_view bytes) {
   return hasher.finish().xxh3;
 }
 
-// Elements that lie one after another in memory.
+// A contiguous range of elements in memory.
 struct Segment {
   const char* data;
   int width;                 // bytes of an element: 1, 2 or 4
-  std::uint64_t first, end;  // places of its elements in the whole
+  std::uint64_t first, end;  // positions of its elements in the whole
 };
 
-// A part of the whole and the windows in it.
+// A part of the whole, and its windows.
 struct Section {
   std::uint64_t first = 0, elements = 0;
   std::uint64_t windows = 0;
-  std::uint64_t phases = 1;  // places where the first window may begin
+  std::uint64_t phases = 1;  // possible positions of the first window
 
   Section(std::uint64_t begin, std::uint64_t size, std::uint64_t context) : first(begin), elements(size) {
     if (size <= context) return;
-    // One window fewer than would fit, when there are several, leaves room to move the cuts by up to a
-    // window.
+    // With several windows, one fewer than fit leaves room to shift the cuts by up to a window.
     windows = std::max<std::uint64_t>(1, (size - context) / context);
     phases = std::min<std::uint64_t>(context, size - windows * context);
   }
@@ -101,7 +100,7 @@ Result<> check_options(const BytesOptions& options) {
     return make_error(ErrorKind::invalid, fmt::format("context must be at least 1, not {}", options.context));
   if (!(options.validation >= 0 && options.validation < 1))
     return make_error(ErrorKind::invalid,
-                      fmt::format("validation is a share from 0 to below 1, not {}", options.validation));
+                      fmt::format("validation must be from 0 to below 1, not {}", options.validation));
   return success();
 }
 
@@ -113,7 +112,7 @@ std::uint64_t held_back(std::uint64_t all, double share) {
 
 struct BytesDataset::Data {
   BytesOptions options;
-  store::MappedFile map;  // one of these three holds the elements
+  store::MappedFile map;  // exactly one of these three holds the elements
   std::string text;
   std::vector<TokenFile> files;
   std::vector<Segment> segments;
@@ -254,7 +253,7 @@ template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t
 template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
 template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
 
-// What decides the sequence of samples, as it appears in a state.
+// The values that determine the sequence of samples, for a state.
 static Value identity(const BytesOptions& options, const std::string& digest) {
   Value v;
   v.set("digest", digest).set("context", options.context).set("validation", options.validation);

@@ -1,12 +1,12 @@
 // BytesDataset: text as a sequence of bytes, or files of token ids, cut into windows for next-byte (next-token)
 // prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in sorted
-// order (read into memory); ids are in memory-mapped files (token_files.hpp), one after the other, however many. A
-// window counts elements: bytes or ids. The first part is for training, the rest for validation. A sample is a window
-// of `context` bytes and the same window moved one byte on. One epoch covers the training part once (but for less than
+// order (read into memory); ids are in any number of memory-mapped files (token_files.hpp), concatenated. A window
+// counts elements: bytes or ids. The first part is for training, the rest for validation. A sample is a window of
+// `context` elements and the same window shifted by one. One epoch covers the training part once (except for less than
 // two windows); with shuffle every epoch cuts it at another phase and takes the windows in another order. The order is
 // a counter-based permutation keyed by (seed, epoch), so that the position is one number, the global sample cursor: it
-// depends neither on the batch size nor on the number of workers, and sample i is the same everywhere. Reading is const
-// and any thread may do it; next_batch moves the cursor and belongs to one thread. Errors: io (missing or unreadable),
+// is independent of the batch size and the number of workers, and sample i is the same everywhere. Reading is const and
+// any thread may do it; next_batch moves the cursor and belongs to one thread. Errors: io (missing or unreadable),
 // invalid (too short, empty directory, bad option), state (restored for other data).
 #pragma once
 
@@ -25,7 +25,7 @@ namespace rille::data {
 struct BytesOptions {
   std::int64_t context = 128;
   std::uint64_t seed = 0;
-  double validation = 0.1;  // share of the bytes at the end; 0: none
+  double validation = 0.1;  // fraction of the bytes, at the end; 0: none
   bool shuffle = true;
 };
 
@@ -36,7 +36,7 @@ class TokenFile;
 class BytesDataset {
  public:
   static Result<BytesDataset> open(const std::string& path, const BytesOptions& options);
-  // Token files, in this order. With files of their own for validation, options.validation is not looked at.
+  // Token files, in this order. With separate files for validation, options.validation is ignored.
   static Result<BytesDataset> open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
                                           const BytesOptions& options);
   BytesDataset(BytesDataset&&) noexcept;
@@ -44,14 +44,14 @@ class BytesDataset {
   ~BytesDataset();
 
   const BytesOptions& options() const;
-  std::string_view bytes(Split split) const;  // live as long as this object; of tokens: empty
+  std::string_view bytes(Split split) const;  // valid as long as this object; empty for tokens
   std::uint64_t elements(Split split) const;  // bytes or ids in that part
   bool is_tokens() const;
-  std::uint64_t windows(Split split) const;  // samples in one epoch; 0: that part is too short
-  const std::string& digest() const;         // tells data sets apart: XXH3 of size and bytes (sampled above 256 MiB)
+  std::uint64_t windows(Split split) const;  // samples in one epoch; 0: the part is too short
+  const std::string& digest() const;         // identifies the data: XXH3 of size and bytes (sampled above 256 MiB)
 
-  // Sample i of the endless sequence: x and y are `context` bytes each. Validation samples come in one fixed
-  // shuffled order, so that the first few already stand for the whole. The part must have windows. Bytes only.
+  // Sample i of the endless sequence: x and y have `context` bytes each. Validation samples come in one fixed shuffled
+  // order, so that the first few already represent the whole. The part must have windows. Bytes only.
   struct Sample {
     const std::uint8_t* x;
     const std::uint8_t* y;
@@ -59,8 +59,8 @@ class BytesDataset {
   };
   Sample sample(Split split, std::uint64_t i) const;
 
-  // The next `batch` training samples of this rank into caller memory, batch * context elements each, as
-  // uint8 (bytes only) or int32. Global sample = cursor + rank * batch + row; the cursor moves by world * batch.
+  // Copies the next `batch` training samples of this rank into caller memory, batch * context elements each, as uint8
+  // (bytes only) or int32. Global sample = cursor + rank * batch + row; the cursor advances by world * batch.
   template <class T>
   void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
   // Validation samples [first, first + batch), wrapping around.
@@ -69,9 +69,9 @@ class BytesDataset {
 
   std::uint64_t cursor() const;
   void seek(std::uint64_t cursor);
-  std::uint64_t epoch() const;  // whole passes over the training windows at the cursor
+  std::uint64_t epoch() const;  // complete passes over the training windows at the cursor
 
-  // For checkpoints. restore refuses (state) another digest, context, seed, split or shuffle, naming which.
+  // For checkpoints. restore fails (state) for another digest, context, seed, split or shuffle, and names it.
   Value state() const;
   Result<> restore(const Value& state);
 
@@ -89,9 +89,8 @@ extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::
 extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
 extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
 
-// The baseline that a byte model has to beat: the mean of -log p(next byte | byte) over `validation`, in nats
-// per byte, with p counted on `training` and smoothed by adding `add` to each count. invalid: fewer than two
-// bytes in either.
+// A baseline for byte models: the mean of -log p(next byte | byte) over `validation`, in nats per byte, with p counted
+// on `training` and smoothed by adding `add` to each count. invalid: fewer than two bytes in either.
 Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
 
 }  // namespace rille::data

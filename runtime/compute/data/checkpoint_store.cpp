@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t manifest_bytes_max = 64 << 20;
 constexpr std::string_view hidden_prefix = ".tmp-";
 
-// The names in a directory; none when there is no such directory.
+// The names in a directory; empty if the directory does not exist.
 Result<std::vector<std::string>> names_in(const std::string& path) {
   std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
   std::vector<std::string> names;
@@ -46,7 +46,7 @@ Error fault(const std::string& directory, const std::string& why) {
   return make_error(ErrorKind::integrity, fmt::format("checkpoint '{}' is damaged: {}", directory, why));
 }
 
-// Looks at manifest and sizes only.
+// Checks the manifest and sizes only.
 Result<Checkpoint> look_at(const std::string& directory, std::int64_t step) {
   auto text = store::read_file(directory + "/manifest.json", manifest_bytes_max);
   if (!text) return fault(directory, text.error().code == "errno 2" ? "it has no manifest.json" : text.error().message);
@@ -101,7 +101,7 @@ Result<Scan> scan(const std::string& root) {
   return out;
 }
 
-// Adds to the error which good checkpoint among [begin, end) to go back to; the last good one.
+// Adds a hint to the error: the last good checkpoint among [begin, end).
 Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::size_t before) {
   for (std::size_t i = before; i-- > 0;)
     if (verify(complete[i])) {
@@ -114,7 +114,7 @@ Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::s
   return error;
 }
 
-// The directory, locked, if it is still there under that name and nobody else holds it.
+// The locked directory, if it still exists under that name and is not locked by another process.
 store::Fd lock_directory(const std::string& path) {
   store::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -154,7 +154,7 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
   for (const std::string& name : names) {
     if (!name.starts_with(hidden_prefix)) continue;
     std::string left = root_ + "/" + name;
-    // A writer at work, here or elsewhere, holds the lock.
+    // An active writer holds the lock, in this or another process.
     const store::Fd lock = lock_directory(left);
     if (lock.valid()) RILLE_CHECK(store::remove_tree(left));
   }
@@ -162,7 +162,7 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
   for (int tries = 0; tries < 20; ++tries) {
     temporary = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
     if (::mkdir(temporary.c_str(), 0755) != 0) return errno_error("cannot make directory", temporary, errno);
-    // Who clears away may have seen it before it was locked; then it is gone.
+    // Another process may have removed it as a leftover before it was locked.
     if (store::Fd lock = lock_directory(temporary); lock.valid())
       return CheckpointWriter(root_, std::move(temporary), step, std::move(lock));
   }
@@ -226,7 +226,7 @@ Result<Checkpoint> CheckpointStore::load_latest(bool strict, std::vector<Error>*
   Error none = make_error(ErrorKind::state, fmt::format("there is no good checkpoint in '{}'", root_));
   if (!first) return none;
   none.kind = ErrorKind::integrity;
-  none.hint = "put a copy back; or move the folder away, to begin anew";
+  none.hint = "restore a backup; or move the folder away, to start over";
   none.cause = std::make_shared<const Error>(std::move(*first));
   return none;
 }
@@ -238,10 +238,10 @@ Result<std::vector<std::int64_t>> CheckpointStore::retain(const Retention& rule)
   for (std::size_t i = 0; i + keep < complete.size(); ++i) {
     std::int64_t step = complete[i].manifest.step;
     if (rule.every > 0 && step % rule.every == 0) continue;
-    // First out of sight, so that a half-removed one never looks torn.
+    // Hide it first, so that a partly removed checkpoint never looks damaged.
     std::string hidden = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
     if (::rename(complete[i].directory.c_str(), hidden.c_str()) != 0) {
-      if (errno == ENOENT) continue;  // another has done it
+      if (errno == ENOENT) continue;  // another process has removed it
       return errno_error("cannot remove", complete[i].directory, errno);
     }
     RILLE_CHECK(store::remove_tree(hidden));

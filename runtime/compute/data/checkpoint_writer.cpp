@@ -18,7 +18,7 @@ namespace {
 Result<> move_into_place(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return success();
   if (errno != EEXIST && errno != ENOTEMPTY) return errno_error("cannot rename into place", to, errno);
-  // A checkpoint of that step is there: trade places, so that one of the two is there at every instant.
+  // A checkpoint of that step exists: exchange the two, so that one of them exists at every instant.
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return store::remove_tree(from);
   if (errno != EINVAL && errno != ENOSYS) return errno_error("cannot rename into place", to, errno);
   std::string old = from + "-old";
@@ -34,7 +34,7 @@ CheckpointWriter::CheckpointWriter(CheckpointWriter&& o) noexcept
       files_(std::move(o.files_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
-  // Should this fail, the next begin() clears it away.
+  // If this fails, the next begin() removes it.
   if (!temporary_.empty()) (void)store::remove_tree(temporary_);
 }
 
@@ -62,7 +62,7 @@ Result<> CheckpointWriter::add(CheckpointFile file) {
   std::string path = temporary_ + "/" + file.name;
   if (::stat(path.c_str(), &info) != 0) return errno_error("cannot look at", path, errno);
   if (info.st_size != file.fingerprint.size_bytes)
-    return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes where {} were written", path, info.st_size,
+    return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes, but {} were written", path, info.st_size,
                                                         file.fingerprint.size_bytes));
   files_.push_back(std::move(file));
   return success();
@@ -75,7 +75,7 @@ Result<Checkpoint> CheckpointWriter::publish(Manifest manifest) {
   if (!manifest.created_us) manifest.created_us = system_clock().wall_us();
   RILLE_CHECK(store::write_file_atomic(temporary_ + "/manifest.json", manifest.to_json()));
 
-  // Compare and publish under one lock, so that two machines on a shared disk cannot pass each other.
+  // Compare and publish under one lock, so that two machines on a shared disk cannot race.
   store::Fd lock(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return errno_error("cannot open directory", root_, errno);
   if (::flock(lock.get(), LOCK_EX) != 0) return errno_error("cannot lock directory", root_, errno);

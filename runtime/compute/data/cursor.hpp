@@ -1,4 +1,4 @@
-// What a data set's state is: which one it is, and how far it has come. Pure functions; any thread.
+// The state of a data set: its identity and its position. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace rille::data {
 
-// As text: a double has only 53 bits.
+// The cursor is stored as text: a double has only 53 bits.
 Value state_of(Value identity, std::uint64_t cursor);
 
-// The cursor of a state of the same data set. state: another data set's, with the first field that differs.
+// The cursor from a state of the same data set. state: of another data set; names the first field that differs.
 Result<std::uint64_t> cursor_of(const Value& identity, const Value& state);
 
 }  // namespace rille::data

@@ -1,4 +1,4 @@
-// The manifest as text.
+// The manifest's JSON.
 #include <fmt/format.h>
 
 #include "runtime/compute/data/checkpoint.hpp"
@@ -12,7 +12,7 @@ constexpr int format_version = 1;
 constexpr std::string_view suffix = ".safetensors";
 
 Error unsound(std::string_view shown, std::string_view why) {
-  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a sound checkpoint manifest: {}", shown, why));
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a valid checkpoint manifest: {}", shown, why));
 }
 
 bool is_hex(const std::string& text, std::size_t size) {
@@ -72,9 +72,9 @@ Result<Manifest> Manifest::from_json(std::string_view text, std::string_view sho
   m.epoch = v.integer("epoch");
   m.created_us = v.integer("created_us");
   m.cursor = v["cursor"], m.rng = v["rng"], m.schedule = v["schedule"], m.metadata = v["metadata"];
-  if (m.step < 0) return unsound(shown, "it names no step");
+  if (m.step < 0) return unsound(shown, "it has no step");
   const Value::Array* files = v["files"].as_array();
-  if (!files) return unsound(shown, "it lists no files");
+  if (!files) return unsound(shown, "it has no list of files");
   for (const Value& entry : *files) {
     RILLE_TRY(CheckpointFile file, file_from(entry, shown));
     m.files.push_back(std::move(file));

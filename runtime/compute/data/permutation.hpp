@@ -5,7 +5,7 @@
 
 namespace rille::data {
 
-// Spreads a number over 64 bits: SplitMix64's finaliser (Steele, Lea and Flood, 2014).
+// Mixes the bits of a number: SplitMix64's finaliser (Steele, Lea and Flood, 2014).
 std::uint64_t mixed(std::uint64_t x);
 // The key of one epoch's order.
 inline std::uint64_t order_key(std::uint64_t seed, std::uint64_t epoch) { return mixed(mixed(seed) ^ epoch); }

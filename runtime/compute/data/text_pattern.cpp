@@ -17,10 +17,10 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
     pcre2_get_error_message(code, message, sizeof message);
     return make_error(
         ErrorKind::invalid,
-        fmt::format("the tokenizer's pattern: {} at its place {}", reinterpret_cast<const char*>(message), at),
+        fmt::format("the tokenizer's pattern: {} at position {}", reinterpret_cast<const char*>(message), at),
         "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
   }
-  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
+  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // without JIT, matching is slower
   p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
   return p;
 }
@@ -49,7 +49,7 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
     begin = std::max<std::size_t>(place[0], at);
     end = std::max<std::size_t>(place[1], begin);
     if (end > begin) return true;
-    from = end + 1;  // an empty match: go on behind it
+    from = end + 1;  // skip an empty match
   }
   return false;
 }

@@ -1,5 +1,5 @@
-// A pattern in texts, a regular expression (PCRE2) or a text of its own, and cutting or changing a text by its matches.
-// Inside runtime/data. One thread at a time.
+// A pattern, a regular expression (PCRE2) or a literal text, and splitting or replacing a text by its matches. Private
+// to runtime/compute/data. One thread at a time.
 #pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -13,21 +13,21 @@
 
 namespace rille::data {
 
-// What becomes of the matches when a text is cut by them, as Hugging Face's tokenizers name it: words of their own
-// (isolated), gone (removed), the end of the word before (with_previous), the begin of the next one (with_next), or
-// words of their own, those side by side as one (contiguous). only: what lies between them is gone.
+// How matches split a text, named as in Hugging Face's tokenizers: a match is a word of its own (isolated), dropped
+// (removed), the end of the previous word (with_previous), the start of the next word (with_next), or, with adjacent
+// matches merged, a word of its own (contiguous). only: keeps the matches and drops the text between them.
 enum class Cut { isolated, removed, with_previous, with_next, contiguous, only };
 
 class TextPattern {
  public:
-  static Result<TextPattern> regex(const std::string& text);  // invalid: what PCRE2 says of it
-  static TextPattern literal(std::string text);               // of at least one byte
+  static Result<TextPattern> regex(const std::string& text);  // invalid: with PCRE2's message
+  static TextPattern literal(std::string text);               // at least one byte
 
-  // Calls word(text) -> Result<> for each word in order; none is empty. invalid: the pattern gives up.
+  // Calls word(text) -> Result<> for each word in order, never with an empty word. invalid: PCRE2 reached a limit.
   template <class F>
   Result<> split(std::string_view text, Cut cut, const F& word) const;
   Result<std::string> replaced(std::string_view text, std::string_view with) const;
-  bool matches(std::string_view text) const;  // somewhere
+  bool matches(std::string_view text) const;  // anywhere in the text
   const std::string* as_literal() const { return code_ ? nullptr : &literal_; }
 
  private:
@@ -35,7 +35,7 @@ class TextPattern {
     void operator()(pcre2_code* p) const { pcre2_code_free(p); }
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
   };
-  // The first match from `at` on that is not empty; false: there is none.
+  // The first nonempty match from `at` on; false: there is none.
   Result<bool> next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end) const;
 
   std::string literal_;
@@ -49,7 +49,7 @@ Result<> TextPattern::split(std::string_view text, Cut cut, const F& word) const
     if (begin < end) return word(text.substr(begin, end - begin));
     return {};
   };
-  // From `held` on nothing was handed out yet; before `at` all was looked at.
+  // Text from `held` on has not been passed to word() yet; text before `at` has been searched.
   for (std::size_t held = 0, at = 0, begin = 0, end = 0;;) {
     RILLE_TRY(const bool found, next(text, at, begin, end));
     if (!found) begin = end = text.size();

@@ -10,7 +10,7 @@ const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 
 namespace {
 
-constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581, a low block: what stands for a blank
+constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: represents a blank
 
 Error unknown(const std::string& shown, const char* role, const std::string& what, const char* known) {
   return make_error(ErrorKind::invalid, fmt::format("{}: a {} of type {}", shown, role, what),
@@ -40,7 +40,7 @@ Result<> each(const Value& step, const char* parts, const std::string& shown, co
   return {};
 }
 
-// Whether what Metaspace puts in front is "always", "first" or "never"; of old files by their add_prefix_space.
+// Whether Metaspace adds its mark "always", "first" or "never"; older files use add_prefix_space.
 std::string scheme_of(const Value& step) {
   const bool* old = step["add_prefix_space"].as_bool();
   return old && !*old ? "never" : step.text("prepend_scheme", "always");

@@ -1,7 +1,7 @@
-// What a tokenizer.json does to texts around its vocabulary: normalizers before added tokens are looked for, the
-// pre-tokenizer that cuts words, the decoder that makes text of tokens again. Steps that are not known are refused when
-// the file is read, since leaving one out would give other ids. After github.com/huggingface/tokenizers. Inside
-// runtime/data.
+// The steps of a tokenizer.json around its vocabulary: normalizers run before added tokens are matched, the
+// pre-tokenizer splits words, the decoder turns tokens into text. Unknown steps are refused when the file is read,
+// since skipping one would give different ids. After github.com/huggingface/tokenizers. Private to
+// runtime/compute/data.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@
 
 namespace rille::data {
 
-extern const char* const gpt2_pattern;  // how GPT-2 cuts words
+extern const char* const gpt2_pattern;  // how GPT-2 splits words
 
-// Where a piece of text stands: at the begin of the whole text, behind an added token, or behind a piece of the same
-// text that was encoded before.
+// Position of a piece of text: at the start of the text, after an added token, or after a piece of the same text that
+// was encoded before.
 enum class Start { text, token, continued };
 
 class Normalizer {
  public:
-  // Sequence, Prepend, Replace; NFC counts for nothing: texts are taken to be composed already.
+  // Sequence, Prepend, Replace; NFC is ignored: texts are assumed to be composed.
   static Result<Normalizer> from_json(const Value& json, const std::string& shown);
   bool changes() const { return !steps_.empty(); }
   Result<std::string> apply(std::string_view text, Start start) const;
-  // Whether a text may be cut behind a line's end and its pieces be changed by themselves.
+  // Whether a text may be cut after a line end and its pieces normalized separately.
   bool lines_apart() const;
 
  private:
@@ -53,7 +53,8 @@ class PreTokenizer {
   }
 
  private:
-  // A mark: spaces become it, and it is put in front; or a blank in front (mark == " "); or a cut by a pattern.
+  // Replaces spaces by a mark and puts the mark in front; or puts a blank in front (mark == " "); or splits by a
+  // pattern.
   struct Step {
     enum class Front { never, first, always } front = Front::never;
     std::string mark;
@@ -85,9 +86,9 @@ class PreTokenizer {
 
 class Decoder {
  public:
-  // Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace; null: tokens with a blank between them.
+  // Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace; null: tokens joined by blanks.
   static Result<Decoder> from_json(const Value& json, const std::string& shown);
-  // continued: tokens came before these, so nothing is taken off in front. Bytes that are no character stay bytes.
+  // continued: these tokens follow others, so nothing is stripped in front. Bytes that are not a character stay bytes.
   Result<std::string> text(std::vector<std::string> tokens, bool continued) const;
 
  private:
@@ -95,8 +96,8 @@ class Decoder {
   struct Step {
     Kind kind;
     TextPattern pattern;
-    std::string text;                  // put in place of it, or taken off
-    std::int64_t front = 0, back = 0;  // how often it is taken off; metaspace: front is 1 where it was put
+    std::string text;                  // the replacement, or the text to strip
+    std::int64_t front = 0, back = 0;  // how often to strip; metaspace: front is 1 if a mark was added
   };
   Result<> add(const Value& json, const std::string& shown);
   std::vector<Step> steps_;

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t header_bytes = 1024;
 constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
-constexpr std::size_t piece_bytes = 1 << 20;  // of text encoded at a time
+constexpr std::size_t piece_bytes = 1 << 20;  // of text, encoded at a time
 
 std::int32_t word(std::string_view bytes, std::size_t i) {
   std::int32_t w;
@@ -26,8 +26,8 @@ std::int32_t word(std::string_view bytes, std::size_t i) {
   return w;
 }
 
-// Texts may be cut behind a line's end between two characters that are no space: there the known patterns begin a new
-// word in any case (Tokenizer::lines_apart).
+// Texts may be cut after a line end between two characters that are not spaces: there the known patterns always start a
+// new word (Tokenizer::lines_apart).
 std::size_t piece_end(std::string_view text, std::size_t from) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   for (std::size_t at = from + piece_bytes; at + 1 < text.size(); ++at)
@@ -35,7 +35,7 @@ std::size_t piece_end(std::string_view text, std::size_t from) {
   return text.size();
 }
 
-// Appends to the file as ids of the width.
+// Appends ids of the given width to the file.
 class IdWriter {
  public:
   IdWriter(store::FileWriter& file, int width) : file_(file), width_(width) {}
@@ -56,7 +56,7 @@ std::string made_path(const std::string& directory, const std::string& key, int 
   return fmt::format("{}/{}.u{}", directory, key, width * 8);
 }
 
-// What the ids depend on: the texts, and the vocabulary.
+// A hash of everything that the ids depend on: the texts and the vocabulary.
 Result<std::string> key_of(const std::vector<std::string>& files, const std::string& tokenizer,
                            const std::string& pattern) {
   store::Hasher hasher;
@@ -68,7 +68,7 @@ Result<std::string> key_of(const std::vector<std::string>& files, const std::str
     }
     hasher.update("|");
   }
-  hasher.update(pattern + "|2");  // 2: "$$" of a vocabulary was read as "$" before
+  hasher.update(pattern + "|2");  // 2: a vocabulary's "$$" was formerly read as "$"
   return hasher.finish().xxh3;
 }
 
@@ -88,14 +88,14 @@ Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
       return make_error(ErrorKind::integrity, fmt::format("'{}' is a token file of version {}", path, version));
     if (count < 0 || static_cast<std::uint64_t>(count) != file.count())
       return make_error(ErrorKind::integrity,
-                        fmt::format("'{}' should hold {} ids and holds {}", path, count, file.count()),
-                        "fetch it again: it is cut short, or has been changed");
+                        fmt::format("'{}' should contain {} ids, but contains {}", path, count, file.count()),
+                        "fetch it again: it is truncated or was changed");
   }
   if (file.ids().size() % static_cast<std::size_t>(file.width_) != 0)
     return make_error(
         ErrorKind::invalid,
         fmt::format("'{}' has {} bytes: not a whole number of ids of {} bytes", path, all.size(), file.width_),
-        "dtype = \"u16\" or \"u32\" says how it was written");
+        "dtype = \"u16\" or \"u32\" tells how it was written");
   return file;
 }
 

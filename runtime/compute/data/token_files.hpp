@@ -1,8 +1,8 @@
-// Files of token ids, as others write them: raw u16 or u32 (nanoGPT's .bin), or with llm.c's header of 1024 bytes
-// (magic 20240520, version 1: u16; magic 20240801, version 7: u32), which says how many there are. They are mapped, not
-// read. And making one from texts: tokenize().
+// Files of token ids in common formats: raw u16 or u32 (nanoGPT's .bin), or with llm.c's header of 1024 bytes (magic
+// 20240520, version 1: u16; magic 20240801, version 7: u32), which contains the number of ids. They are mapped, not
+// read into memory. tokenize() makes such a file from texts.
 //
-// Errors: io (missing, unreadable), integrity (a header that does not fit the file), invalid (odd sizes).
+// Errors: io (missing, unreadable), integrity (the header does not match the file), invalid (odd sizes).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace rille::data {
 
 class TokenFile {
  public:
-  // width_bytes: of an id in a file without header: 2 or 4; 0: 4 when its name ends in .u32, else 2.
+  // width_bytes: of an id in a file without a header: 2 or 4; 0: 4 if the name ends in .u32, else 2.
   static Result<TokenFile> open(const std::string& path, int width_bytes = 0);
 
   const std::string& path() const { return path_; }
@@ -32,12 +32,14 @@ class TokenFile {
   int width_ = 2;
 };
 
-// The visible files of a folder in sorted order, at any depth; a file itself. invalid: a folder without files.
+// The visible files of a folder in sorted order, at any depth; for a file the file itself. invalid: a folder without
+// files.
 Result<std::vector<std::string>> files_of(const std::string& path);
 
-// The ids of a text file or of a folder's files, by the vocabulary at `tokenizer` (a path; `pattern` as for
-// Tokenizer::open), in a raw file of `directory` that is named by the contents: made when it is not there, whole or not
-// at all. Each file of a folder is preceded by <|endoftext|>, if the vocabulary has it. Blocks; any thread.
+// Encodes a text file or a folder's files with the tokenizer at `tokenizer` (a path; `pattern` as for Tokenizer::open)
+// into a raw file in `directory`, named by a hash of the inputs, and returns its path. An existing file is reused; a
+// new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the vocabulary has it. Blocks;
+// any thread.
 Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
                              const std::string& directory);
 

@@ -1,4 +1,4 @@
-// Tokenizers from files: GPT-2's and tiktoken's, and which one a path is. tokenizer_json.cpp has Hugging Face's.
+// Tokenizers of GPT-2 and tiktoken, and the choice by path. tokenizer_json.cpp has Hugging Face's.
 #include <charconv>
 #include <filesystem>
 
@@ -11,7 +11,7 @@ namespace rille::data {
 
 namespace {
 
-// How tiktoken's cl100k_base and Llama 3 cut words.
+// How tiktoken's cl100k_base and Llama 3 split words.
 constexpr const char* cl100k_pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
                                        R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
@@ -39,8 +39,7 @@ Result<Tokenizer> Tokenizer::from_gpt2(std::string_view vocab_json, std::string_
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (line.empty() || line.starts_with("#version")) continue;
     const std::size_t gap = line.find(' ');
-    if (gap == line.npos)
-      return broken_tokenizer(state->shown, fmt::format("a line that is not two tokens: '{}'", line));
+    if (gap == line.npos) return broken_tokenizer(state->shown, fmt::format("a line without two tokens: '{}'", line));
     RILLE_CHECK(state->add_merge(line.substr(0, gap), line.substr(gap + 1)));
   }
   if (const auto end = state->vocabulary.ids.find("<|endoftext|>"); end != state->vocabulary.ids.end())
@@ -70,7 +69,7 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view text, const std::str
   }
   RILLE_CHECK(state->finish_bytes());
   if (pattern.empty())
-    return make_error(ErrorKind::invalid, fmt::format("{}: nothing says how its words are cut", shown),
+    return make_error(ErrorKind::invalid, fmt::format("{}: it has no pattern for splitting words", shown),
                       "pass pattern = \"gpt2\", \"cl100k\", \"llama3\", or a regular expression");
   RILLE_TRY(state->cutter, PreTokenizer::from_pattern(tokenizer_pattern(pattern)));
   return Tokenizer(std::move(state));
@@ -86,7 +85,7 @@ Result<Tokenizer> Tokenizer::open(const std::string& path, const std::string& pa
   if (std::filesystem::exists(path + "/tokenizer.json", ec)) return open(path + "/tokenizer.json", pattern);
   if (!std::filesystem::exists(path + "/vocab.json", ec) || !std::filesystem::exists(path + "/merges.txt", ec))
     return make_error(ErrorKind::io, fmt::format("{} has neither tokenizer.json nor vocab.json and merges.txt", path),
-                      "those are the files that models on Hugging Face come with");
+                      "models on Hugging Face ship with these files");
   RILLE_TRY(const std::string vocab, store::read_file(path + "/vocab.json"));
   RILLE_TRY(const std::string merges, store::read_file(path + "/merges.txt"));
   return from_gpt2(vocab, merges, path, pattern);

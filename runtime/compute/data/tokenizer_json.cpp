@@ -1,5 +1,5 @@
 // Hugging Face's tokenizer.json: a byte-pair model with its normalizer, pre-tokenizer, decoder, template and added
-// tokens. What would change ids and is not known is refused.
+// tokens. Unknown entries that could change ids are refused.
 #include "runtime/compute/data/tokenizer_state.hpp"
 #include "runtime/core/base/plain_json.hpp"
 
@@ -9,7 +9,7 @@ namespace {
 
 Error refused(const std::string& shown, const std::string& what) {
   return make_error(ErrorKind::invalid, fmt::format("{}: {}", shown, what),
-                    "byte-pair encoding of bytes (GPT-2, Llama 3) or of characters (Llama 2, Mistral) can be read");
+                    "byte-pair encoding of bytes (GPT-2, Llama 3) or of characters (Llama 2, Mistral) is supported");
 }
 
 Result<> check_model(const Value& model, const std::string& shown) {
@@ -17,13 +17,13 @@ Result<> check_model(const Value& model, const std::string& shown) {
     return refused(shown, "a tokenizer of type " + type);
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (!model.text(name).empty()) return refused(shown, fmt::format("a model with {} '{}'", name, model.text(name)));
-  if (model.number("dropout") != 0) return refused(shown, "a model with dropout, whose ids are drawn");
+  if (model.number("dropout") != 0) return refused(shown, "a model with dropout, which gives random ids");
   if (!model["vocab"].as_object() || !model["merges"].as_array())
     return broken_tokenizer(shown, "model.vocab or model.merges is missing");
   return {};
 }
 
-// Two tokens in a list, or in a line with a blank between them.
+// A merge is two tokens in a list, or in a text separated by a blank.
 template <class F>
 Result<> each_merge(const Value& merges, const std::string& shown, const F& add) {
   for (const Value& merge : *merges.as_array()) {
@@ -34,24 +34,23 @@ Result<> each_merge(const Value& merges, const std::string& shown, const F& add)
     }
     const std::string* line = merge.as_string();
     const std::size_t gap = line ? line->find(' ') : std::string::npos;
-    if (gap == std::string::npos)
-      return broken_tokenizer(shown, "a merge that is not of two tokens: " + merge.to_json());
+    if (gap == std::string::npos) return broken_tokenizer(shown, "a merge without two tokens: " + merge.to_json());
     RILLE_CHECK(add(line->substr(0, gap), line->substr(gap + 1)));
   }
   return {};
 }
 
-// -1 for what is none.
+// -1 for a value that is not an id.
 std::int32_t id_in(const Value& v) {
   const double* n = v.as_number();
   return n && *n >= 0 && *n < 2147483647.0 ? std::int32_t(*n) : -1;
 }
 
-// The ids before and behind a text ("A") by a post_processor.
+// The ids before and after a text ("A") in a post_processor.
 Result<> read_template(const Value& step, const std::string& shown, std::vector<std::int32_t>& before,
                        std::vector<std::int32_t>& behind) {
   const std::string type = step.text("type");
-  const auto wrong = [&] { return broken_tokenizer(shown, "a post_processor that is not whole: " + step.to_json()); };
+  const auto wrong = [&] { return broken_tokenizer(shown, "an incomplete post_processor: " + step.to_json()); };
   if (step.is_null() || type == "ByteLevel") return {};
   if (type == "Sequence") {
     if (!step["processors"].as_array()) return wrong();
@@ -104,7 +103,7 @@ Result<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view text, const st
   vocabulary.of_characters = !state->cutter.of_bytes();
   if (vocabulary.of_characters) {
     RILLE_TRY(state->decoder, Decoder::from_json((*file)["decoder"], shown));
-    if (!pattern.empty()) return refused(shown, "it has its own way to cut words, and a pattern was given");
+    if (!pattern.empty()) return refused(shown, "it has its own pattern, but `pattern` was given");
   } else if (!pattern.empty()) {
     RILLE_TRY(state->cutter, PreTokenizer::from_pattern(tokenizer_pattern(pattern)));
   }
@@ -136,7 +135,7 @@ Result<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view text, const st
   for (const auto* ids : {&state->before, &state->behind})
     for (const std::int32_t id : *ids)
       if (id < 0 || std::size_t(id) >= vocabulary.known.size() || !vocabulary.known[std::size_t(id)])
-        return broken_tokenizer(shown, fmt::format("its template has the id {}, which is no token", id));
+        return broken_tokenizer(shown, fmt::format("its template has the id {}, which is not a token", id));
   return Tokenizer(std::move(state));
 }
 

@@ -7,9 +7,9 @@ namespace rille::data {
 
 namespace {
 
-constexpr std::int64_t ids_max = 1 << 24;  // more is a damaged file
+constexpr std::int64_t ids_max = 1 << 24;  // more means a damaged file
 constexpr std::size_t words_kept = 1 << 16, kept_bytes_max = 32;
-constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: what stands for a blank
+constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: represents a blank
 
 // GPT-2's vocabulary files write bytes as characters: printable ones as themselves, the others from U+0100 on.
 struct Letters {
@@ -24,7 +24,7 @@ struct Letters {
   }
 };
 
-// Nothing where it has a character that stands for no byte.
+// Empty if a character represents no byte.
 std::optional<std::string> bytes_of_letters(std::string_view text) {
   static const Letters letters;
   std::string out;
@@ -76,7 +76,7 @@ Result<> Tokenizer::State::add_merge(std::string_view left, std::string_view rig
   const auto x = vocabulary.ids.find(*a), y = vocabulary.ids.find(*b), z = vocabulary.ids.find(*a + *b);
   const auto end = vocabulary.ids.end();
   if (x == end || y == end || z == end)
-    return broken_tokenizer(shown, fmt::format("the merge '{} {}' is of tokens that are not there", left, right));
+    return broken_tokenizer(shown, fmt::format("the merge '{} {}' has unknown tokens", left, right));
   const auto rank = std::int32_t(vocabulary.merges.size());
   vocabulary.merges.try_emplace(Vocabulary::pair(x->second, y->second), Vocabulary::Merge{rank, z->second});
   return {};
@@ -87,7 +87,7 @@ Result<> Tokenizer::State::add_added(AddedTokens::Token token, bool normalized) 
   if (known == vocabulary.ids.end() || known->second != token.id) {
     const auto at = std::size_t(token.id);
     const bool taken = token.id >= 0 && at < vocabulary.known.size() && vocabulary.known[at];
-    if (taken) vocabulary.bytes[at] = token.text;  // spelt in letters that are no bytes
+    if (taken) vocabulary.bytes[at] = token.text;  // its spelling does not decode to bytes
     else RILLE_CHECK(add_token(token.text, token.id));
   }
   added.push_back(token);
@@ -119,7 +119,7 @@ void Tokenizer::State::finish_characters() {
     whole = whole && vocabulary.of_byte[b] >= 0;
     if (b < 128) vocabulary.of_ascii[b] = id_of(std::string(1, char(b)));
   }
-  // An unknown character waits for what comes behind it, unless that is a token.
+  // An unknown token is held back until the next character, unless that is a token.
   const bool waits = vocabulary.unknown >= 0 && !whole;
   const std::int32_t line = vocabulary.of_ascii[int{'\n'}], line_byte = vocabulary.of_byte[int{'\n'}];
   marks_apart = !waits || id_of(mark) >= 0;
@@ -163,7 +163,7 @@ void Tokenizer::State::encode_word(std::string_view word, std::vector<std::int32
     }
   }
   if (!marks_apart) return merge(word, out);
-  // A text without a pre-tokenizer is one word; where no merge reaches over a mark its parts can be remembered.
+  // A text without a pre-tokenizer is one word; if no merge crosses a mark, its parts can be cached.
   for (std::size_t from = 0, at = 0; from < word.size(); from = at) {
     at = from;
     while (word.substr(at).starts_with(mark)) at += mark.size();

@@ -1,4 +1,4 @@
-// What a Tokenizer holds, and how a file's entries get into it. Inside runtime/data.
+// The state of a Tokenizer, and how a file's entries are added to it. Private to runtime/compute/data.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,11 +22,11 @@ inline Error broken_tokenizer(const std::string& shown, const std::string& what)
 struct Tokenizer::State {
   std::string shown;
   Vocabulary vocabulary;
-  bool ignore_merges = false;  // a word that is a token is not taken apart
-  bool marks_apart = false;    // no merge reaches from a letter over to a mark for a blank behind it
+  bool ignore_merges = false;  // a word that is a token is not split
+  bool marks_apart = false;    // no merge joins a letter with a following mark for a blank
   bool lines_apart = true;
   std::vector<AddedTokens::Token> added;  // as in the file
-  AddedTokens in_raw, in_normal;          // looked for before and behind the normalizer
+  AddedTokens in_raw, in_normal;          // matched before and after the normalizer
   Normalizer normalizer;
   PreTokenizer cutter;
   Decoder decoder;
@@ -34,12 +34,12 @@ struct Tokenizer::State {
   std::unordered_map<std::string, std::vector<std::int32_t>, TextHash, std::equal_to<>> seen;
 
   Result<> add_token(std::string bytes, std::int64_t id);
-  // In the file's own spelling; one that is no bytes is a special one, and stands for its own text.
+  // In the file's own spelling; one that does not decode to bytes is a special token, whose text is its spelling.
   Result<> add_spelt(const std::string& token, const Value& id);
   Result<> add_merge(std::string_view left, std::string_view right);
-  // normalized: looked for behind the normalizer, by its text as that leaves it.
+  // normalized: matched after the normalizer, by its normalized text.
   Result<> add_added(AddedTokens::Token token, bool normalized);
-  // Every byte must have a token then.
+  // Requires a token for every byte.
   Result<> finish_bytes();
   void finish_characters();
 

@@ -121,8 +121,8 @@ TEST_CASE("arrays that do not fit together") {
   auto two = images(3);
   two[1] = images(4)[1];
   CHECK(wrong(two, {}) == "arrays: 'images' [3, 1, 3, 4] and 'labels' [4] have different numbers of rows");
-  CHECK(wrong({images(3)[1]}, {.flip = true}).find("are no images") != std::string::npos);
-  CHECK(wrong(images(3), {.crop_height = 5}).find("cannot be cut to 5 x 4") != std::string::npos);
+  CHECK(wrong({images(3)[1]}, {.flip = true}).find("is not images") != std::string::npos);
+  CHECK(wrong(images(3), {.crop_height = 5}).find("cannot be cropped to 5 x 4") != std::string::npos);
   CHECK(wrong({}, {}) == "arrays: none is given");
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("steps that are not known are refused by name", "[unit][data]") {
   CHECK(error({.normalizer = json(R"({"type":"Replace","pattern":{"String":""}})")}).find("not a whole step") == 8);
   auto pattern = Tokenizer::from_tokenizer_json(file({}), "t.json", "gpt2");
   REQUIRE_FALSE(pattern.ok());
-  CHECK(pattern.error().message == "t.json: it has its own way to cut words, and a pattern was given");
+  CHECK(pattern.error().message == "t.json: it has its own pattern, but `pattern` was given");
 }
 
 TEST_CASE("tokens that begin with '$' are themselves", "[unit][data]") {

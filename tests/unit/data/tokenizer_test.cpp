@@ -139,7 +139,7 @@ TEST_CASE("what is damaged or of another kind is named", "[unit][data]") {
   CHECK(error(Tokenizer::from_gpt2("{\"a\": 0}", "", "here")).find("there is no token for the byte 0") !=
         std::string::npos);
   CHECK(error(Tokenizer::from_gpt2(plain_json(vocabulary(merges)), "q q\n", "here")) ==
-        "here/merges.txt: the merge 'q q' is of tokens that are not there");
+        "here/merges.txt: the merge 'q q' has unknown tokens");
   CHECK(error(Tokenizer::open("/nowhere/tokenizer.json")).find("/nowhere") != std::string::npos);
   CHECK(error(Tokenizer::open("/")).find("neither tokenizer.json") != std::string::npos);
 }
