@@ -1,13 +1,13 @@
 -- Which GPU trains a model for the least money? Rents one machine after the other, trains the same GPT for some steps
--- on each, releases it, and ranks what there is to rent by tokens per dollar. What was measured stays in the home, so
--- that `rille offers --workload bench` goes by it from then on.
+-- on each, releases it, and ranks all offers by tokens per dollar. The measurements are stored in the home, so that
+-- `rille offers --workload bench` uses them from then on.
 --
 --   rille run workflows/bench.lua --gpus T4,L4,A100 --budget 3         three machines, three dollars at most
---   rille run workflows/bench.lua --gpus A100,H100 --spot              on machines that may be taken back
---   rille run workflows/bench.lua --gpus cpu --layers 1 --width 32 --heads 1 --context 32     here, to try it
+--   rille run workflows/bench.lua --gpus A100,H100 --spot              on machines that may be preempted
+--   rille run workflows/bench.lua --gpus cpu --layers 1 --width 32 --heads 1 --context 32     a trial on this machine
 --
--- For your own model, put its training in the place of `train` below, or give it a name where it stands:
--- rille.train { workload = "NAME" } measures itself on every machine that it is called on.
+-- For your own model, replace `train` below by its training, or give it a name in its own script: rille.train {
+-- workload = "NAME" } measures itself on every machine.
 local rille = require "rille"
 
 local args = rille.args {
@@ -19,7 +19,7 @@ rille.budget { limit = args.budget, alert = 0.8 }
 
 local function train(args)
   local dev = rille.device()
-  local file = assert(io.open("noise", "wb"))                                -- what it learns does not matter here
+  local file = assert(io.open("noise", "wb"))                                -- the speed does not depend on the data
   local number = 1
   for _ = 1, 64 do
     local bytes = {}
@@ -46,7 +46,7 @@ local function train(args)
   return true
 end
 
--- One machine, which is released whatever happens on it. Gives why nothing was measured.
+-- Rents one machine and releases it in any case. Returns the reason if nothing was measured.
 local function try(gpu)
   local ok, err = pcall(rille.scope, "bench " .. gpu, function()
     local box = rille.rent(gpu, { gpu = gpu, spot = args.spot, ttl = args.ttl, min_ttl = "5m",
@@ -66,7 +66,7 @@ for gpu in args.gpus:gmatch("[^,%s]+") do
   tried[#tried + 1], failed[gpu] = gpu, try(gpu)
 end
 
--- What to rent for it. GPUs that were not tried count by their TFLOPs, marked as estimated.
+-- Ranks the offers. GPUs that were not tried are estimated by their TFLOPs, and marked.
 local ok, offers = pcall(rille.offers, { gpu = "any", rank = "tokens_per_dollar", workload = args.name,
   estimated = true })
 if ok then

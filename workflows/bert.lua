@@ -1,13 +1,13 @@
--- BERT's masked words: rent an instance, stage a text, train an encoder to fill in what is hidden, fetch the weights,
+-- BERT's masked words: rent an instance, stage a text, train an encoder to predict masked words, fetch the weights,
 -- release.
 --
 --   rille run workflows/bert.lua --data wiki.txt --tokenizer bert-tokens/tokenizer.json --gpu H100:1 --hours 24
 --   rille run workflows/bert.lua --data wiki.txt --tokenizer .. --weights bert-base/model.safetensors --lr 5e-5
 --   rille run workflows/bert.lua --layers 2 --heads 2 --width 64 --context 32 --batch 16 --steps 300 --dtype f32
 --
--- --data: texts, taken by --tokenizer (a byte-level one) or byte by byte, or with --ids files of token ids; without it,
--- Rille's own documentation. As in the paper, 15 % of the places are asked for; of those 80 % are hidden, 10 % show a
--- random token, and 10 % are left as they are.
+-- --data: texts, encoded by --tokenizer (a byte-level one) or as bytes, or with --ids files of token ids; without it,
+-- Rille's own documentation. As in the paper, 15 % of the positions are predicted; of those 80 % are masked, 10 % show
+-- a random token, and 10 % are unchanged.
 local rille = require "rille"
 
 local args = rille.args {
@@ -40,7 +40,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
   local opt = rille.optim.adamw(rille.optim.groups(model, { weight_decay = 0.01 }), { lr = args.lr })
   print(tostring(model))
 
-  -- What the model sees, and what it is asked: the token at the chosen places, -100 (which does not count) elsewhere.
+  -- The model's input, and its targets: the token at the chosen positions, -100 (ignored) elsewhere.
   local function ask(x)
     local ids = x:to("i64")
     local chosen, fate = dev:rand(ids:shape()):lt(0.15), dev:rand(ids:shape())
@@ -56,7 +56,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     opt:step()
     return loss
   end)
-  -- How many of the hidden ones are found.
+  -- The share of masked tokens that is predicted.
   local found = rille.compile(function(x)
     local seen, asked = ask(x)
     local right = rille.autocast(args.dtype, model, seen):argmax(-1):eq(asked):to("f32"):sum()

@@ -1,11 +1,11 @@
 -- One model on several machines: a cluster is rented, each of its instances is a rank of one communicator, and together
--- they train a small GPT on a text. Rank 0 writes the checkpoints. When a rank is lost, all begin again from the last.
+-- they train a small GPT on a text. Rank 0 writes the checkpoints. When a rank is lost, all restart from the last one.
 --
---   rille run workflows/data_parallel.lua                                    two instances, here on this machine
+--   rille run workflows/data_parallel.lua                                    two instances on this machine
 --   rille run workflows/data_parallel.lua --count 4 --gpu H100 --provider aws --budget 40
 --
--- On several machines the ranks must reach each other: by a private network, at --port and the ports that the system
--- gives out. Numbers are not encrypted on their way; who does not know the token of the run is sent away.
+-- On several machines the ranks must reach each other: over a private network, at --port and at ports chosen by the
+-- system. Data is not encrypted; connections without the run's token are refused.
 local rille = require "rille"
 
 local args = rille.args {
@@ -20,7 +20,7 @@ local gang = rille.cluster("gang", { count = args.count, gpu = args.gpu, provide
   setup = function(box) box:stage(text, "corpus") end })
 local boxes = gang:boxes()
 
--- Where the others find rank 0; and what they show it, drawn once for the run.
+-- The address of rank 0, and the token that ranks must prove, drawn once per run.
 local host = boxes[1].provider == "local" and "127.0.0.1" or boxes[1]:call("address", function()
   return io.popen("hostname -I"):read("*a"):match "%S+"
 end)
@@ -40,19 +40,19 @@ local function train(o)
   local opt = rille.optim.adamw(model:parameters(), { lr = o.lr })
   local update = rille.compile(function(x, y)
     local loss = model(x):cross_entropy(y)
-    loss:backward()                                                        -- gradients are those of all ranks behind it
+    loss:backward()                                                     -- then gradients are averaged over the ranks
     rille.optim.clip_grad_norm(model:parameters(), 1.0)
     opt:step()
     return loss
   end)
   local result = rille.train { update = update, data = data, steps = o.steps, communicator = comm,
-    checkpoint = { every = o.every, state = { model, opt, data } } }       -- goes on from what it finds
+    checkpoint = { every = o.every, state = { model, opt, data } } }       -- continues from an existing checkpoint
   local validation = rille.train.validation(model, data, { batches = 20, communicator = comm })
   comm:close()
   return { loss = result.loss, validation = validation, device = dev.name }
 end
 
--- A rank that is lost ends the others, too: then all begin again, at another port. What a script did wrong stays wrong.
+-- A lost rank ends the others, too: then all restart, at another port. Errors of the script are not retried.
 local final = { invalid = true, config = true, state = true, cancelled = true, divergence = true, budget = true }
 
 local function attempt(n)

@@ -5,8 +5,8 @@
 --   rille run workflows/gpt2.lua --data corpus.txt --tokenizer gpt2/tokenizer.json --weights gpt2/model.safetensors
 --   rille run workflows/gpt2.lua --layers 2 --heads 2 --width 64 --context 64 --batch 8 --steps 200 --dtype f32
 --
--- --data: texts, taken by --tokenizer or byte by byte, or with --ids files of token ids as nanoGPT and llm.c write
--- them; without it, Rille's own documentation. The defaults are llm.c's for 124M: half a million tokens in a step.
+-- --data: texts, encoded by --tokenizer or as bytes, or with --ids files of token ids as written by nanoGPT and llm.c;
+-- without it, Rille's own documentation. The defaults are llm.c's for 124M: half a million tokens per step.
 local rille = require "rille"
 
 local args = rille.args {

@@ -1,5 +1,5 @@
--- Heat on a periodic plate, solved exactly in Fourier space: each wave fades at its own rate. Compared with what the
--- formula says for one wave, and with the heat that must be kept.
+-- Heat on a periodic plate, solved exactly in Fourier space: each wave decays at its own rate. Checked against the
+-- formula for one wave, and against the conservation of heat.
 --
 --   rille run workflows/heat_fft.lua [--size 128] [--time 0.01] [--waves 3]
 local rille = require "rille"
@@ -17,7 +17,7 @@ local result = box:call("solve", { args = args }, function(args)
   local spot = ((x - math.pi):pow(2) * -8):exp()
   local warm = wave:unsqueeze(1) * wave:unsqueeze(2) + spot:unsqueeze(1) * spot:unsqueeze(2) * 5 + 1
 
-  -- Whole wave numbers as the transform orders them: 0, 1, .., -2, -1; only half of the last dimension.
+  -- Wave numbers in the order of the transform: 0, 1, .., -2, -1; only half of the last dimension.
   local k = dev:arange { n, dtype = "f32" }
   k = k - k:ge(n / 2):to("f32") * n
   local half = dev:arange { n / 2 + 1, dtype = "f32" }
@@ -25,7 +25,7 @@ local result = box:call("solve", { args = args }, function(args)
   local function after(field) return (field:rfft2() * fade:unsqueeze(-1)):irfft2(n) end
 
   local later = after(warm)
-  local hottest, began = later:max():item(), dev:record()  -- the first one made plans; the second one is timed
+  local hottest, began = later:max():item(), dev:record()  -- the first call made plans; time the second one
   after(warm):max():item()
   local seconds = began:elapsed(dev:record())
   local alone = after(wave:unsqueeze(1) * wave:unsqueeze(2))

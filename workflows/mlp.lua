@@ -1,5 +1,5 @@
--- The smallest training there is: a two-layer network learns to read digits. The digits are drawn here, seven segments
--- each, shifted, faded and with noise, so that nothing has to be fetched.
+-- The smallest training: a two-layer network learns to read digits. The digits are drawn here, seven segments each,
+-- shifted, faded and with noise, so that nothing has to be downloaded.
 --
 --   rille run workflows/mlp.lua [--steps 400] [--batch 64] [--noise 0.3] [--seed 1]
 local rille = require "rille"
@@ -13,7 +13,7 @@ local box = rille.rent("trainer", { gpu = args.gpu, ttl = "1h" })
 local result = box:call("train", { args = args }, function(args)
   local dev = rille.device()
   dev:seed(args.seed)
-  -- Segments a to g of a 28 x 28 picture, as { row, column, height, width }; and which of them each digit lights.
+  -- Segments a to g of a 28 x 28 picture, as { row, column, height, width }; and the segments of each digit.
   local segments = { { 6, 9, 2, 10 }, { 6, 18, 8, 2 }, { 14, 18, 8, 2 }, { 21, 9, 2, 10 }, { 14, 9, 8, 2 },
     { 6, 9, 8, 2 }, { 13, 9, 2, 10 } }
   local lit = { "abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcdefg", "abcdfg" }
@@ -25,7 +25,7 @@ local result = box:call("train", { args = args }, function(args)
     end
   end
 
-  -- Digits of a batch: each moved by up to three pixels either way, its ink faded, under noise.
+  -- A batch of digits: each shifted by up to three pixels either way, faded, and with noise.
   local function batch(n)
     local labels = dev:randint { n, high = 10 }
     local down, right = dev:randint { n, 1, 1, high = 7 } - 3, dev:randint { n, 1, 1, high = 7 } - 3
@@ -45,7 +45,7 @@ local result = box:call("train", { args = args }, function(args)
     return loss
   end)
   local loss, began
-  local unmeasured = math.floor(args.steps / 4)            -- they compile
+  local unmeasured = math.floor(args.steps / 4)            -- these compile
   for step = 1, args.steps do
     loss = update(batch(args.batch))
     if step == unmeasured then began = dev:record() end

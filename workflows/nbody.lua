@@ -1,5 +1,5 @@
--- Gravity among many bodies: a kernel of one's own in CUDA C++, with tiles in shared memory, stepped by leapfrog on a
--- rented GPU, or on its CPU. Tells how well the total energy is kept.
+-- Gravity among many bodies: a user kernel in CUDA C++, with tiles in shared memory, stepped by leapfrog on a rented
+-- GPU, or on its CPU. Reports how well the total energy is conserved.
 --
 --   rille run workflows/nbody.lua [--bodies 1024] [--steps 50] [--dt 0.002] [--seed 1]
 local rille = require "rille"
@@ -11,7 +11,7 @@ local box = rille.rent("simulator", { gpu = args.gpu, ttl = "2h" })
 
 local result = box:call("simulate", { args = args }, function(args)
   local dev, n = rille.device(), args.bodies
-  -- One thread a body; a block loads TILE bodies at a time into shared memory, and all its threads read them there.
+  -- One thread per body; a block loads TILE bodies at a time into shared memory, where all its threads read them.
   local accelerate = dev:kernel([[
     __global__ void accelerate(int n, float soft2, const float4* body, float4* velocity, float4* out, float dt) {
       __shared__ float4 tile[TILE];
@@ -42,7 +42,7 @@ local result = box:call("simulate", { args = args }, function(args)
 
   dev:seed(args.seed)
   local here = dev:randn { n, 4 }
-  here:narrow(2, 4, 1):fill_(1 / n)                        -- masses: one in all
+  here:narrow(2, 4, 1):fill_(1 / n)                        -- masses: the total is one
   local there, velocity = here:clone(), dev:zeros { n, 4 }
   local go = accelerate:bind { grid = math.ceil(n / 128), block = 128 }
   local function step()

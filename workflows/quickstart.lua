@@ -3,8 +3,8 @@
 --
 --   rille run workflows/quickstart.lua [--data FILE|FOLDER|URL] [--steps 1000] [--seed 1] [--out out/]
 --
--- Without --data the text is Rille's own documentation. On one machine the same seed gives the same losses, bit for
--- bit, also when the run is killed and resumed on the way. docs/manual/quickstart.md explains every step.
+-- Without --data the text is Rille's own documentation. On one machine the same seed gives bit-equal losses, even if
+-- the run is killed and resumed in between. docs/manual/quickstart.md explains every step.
 local rille = require "rille"
 
 local args = rille.args {

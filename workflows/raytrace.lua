@@ -1,5 +1,5 @@
--- A picture by ray tracing: a kernel of one's own shoots rays at spheres over a chequered floor, with shadows and
--- reflections; the picture comes home as a PNG.
+-- A picture by ray tracing: a user kernel shoots rays at spheres over a chequered floor, with shadows and reflections;
+-- the picture is fetched as a PNG.
 --
 --   rille run workflows/raytrace.lua [--width 320] [--height 200] [--samples 2] [--out picture.png]
 local rille = require "rille"
@@ -94,7 +94,7 @@ local result = box:call("render", { args = args }, function(args)
   local began = draw(1, 1)                                  -- a corner: it loads the kernel
   local seconds = began:elapsed(draw(math.ceil(w / 16), math.ceil(h / 16)))
 
-  -- A PNG whose data are stored, not compressed (RFC 1950, 1951; PNG 1.2).
+  -- A PNG with stored, uncompressed data (RFC 1950, 1951; PNG 1.2).
   local crcs = {}
   for i = 0, 255 do
     local c = i

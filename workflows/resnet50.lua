@@ -4,9 +4,9 @@
 --   rille run workflows/resnet50.lua --depth 18 --width 8 --classes 4 --crop 24 --batch 16 --steps 60 --dtype f32
 --
 -- --data: a safetensors file with `images`, u8 [n, 3, height, width], at least as large as --crop, and `labels`, whole
--- numbers from 0 [n]; it is mapped, not read into memory. Without it, patterns are drawn: stripes of four directions.
--- The recipe is the usual one: SGD with Nesterov's momentum, no decay of norms, label smoothing, a warmup and a cosine,
--- an average of the weights for evaluation.
+-- numbers from 0 [n]; it is mapped, not read into memory. Without it, patterns are drawn: stripes in four directions.
+-- The recipe is the usual one: SGD with Nesterov's momentum, no weight decay of norms, label smoothing, a warmup and a
+-- cosine schedule, an average of the weights for evaluation.
 local rille = require "rille"
 
 local args = rille.args {
@@ -30,7 +30,7 @@ local result = box:call("train", { args = args, checkpoint = rille.home,
     set.names = { "images", "labels" }
     data = rille.data.arrays("images.safetensors", set)
   else
-    -- Stripes across, down, and along both diagonals, under noise, each a little moved.
+    -- Stripes across, down, and along both diagonals, with noise, each slightly shifted.
     local n, size = 512, args.crop + 4
     local labels = dev:randint { n, high = math.min(4, args.classes) }
     local row = dev:arange { size }:to("f32"):reshape(1, size, 1)

@@ -1,11 +1,11 @@
--- Training on spot machines, which may be taken away at any time: rent the cheapest that fits and train. A machine that
--- is announced to be taken away, or is lost, is replaced by itself, and the training goes on from its last checkpoint.
+-- Training on spot machines, which may be preempted at any time: rent the cheapest that fits and train. A machine with
+-- a preemption notice, or a lost one, is replaced automatically, and the training continues from its last checkpoint.
 --
---   rille simulate workflows/spot_training.lua --runs 1000 --deadline 12h     what it will cost, and how surely
+--   rille simulate workflows/spot_training.lua --runs 1000 --deadline 12h     the expected cost, and how certain it is
 --   rille plan workflows/spot_training.lua                                    what would be rented now
---   rille run workflows/spot_training.lua --gpu any --steps 200               for real, here on this machine
+--   rille run workflows/spot_training.lua --gpu any --steps 200               a real run on this machine
 --
--- The `sim` beside a call says what a simulated machine makes of it; a real one does not look at it.
+-- The `sim` of a call describes it on a simulated machine; real runs ignore it.
 local rille = require "rille"
 
 local args = rille.args {
@@ -28,7 +28,7 @@ local function train(args)
   end)
   local result = rille.train {
     update = update, data = data, steps = args.steps,
-    checkpoint = { every = 50, state = { model, opt, data } },               -- goes on from what it finds
+    checkpoint = { every = 50, state = { model, opt, data } },               -- continues from an existing checkpoint
   }
   return { loss = result.loss }
 end
