@@ -1,7 +1,6 @@
-// libcublasLt.so.13 for tests: plain loops in the library's own words (column-major, leading dimensions, strided
-// batches, a bias along D's rows, and activations of the sum before it is rounded), given to the stand-in driver's
-// stream. So what the plug-in says about its matrices is checked by their products. TF32 rounds what it reads, as the
-// hardware does.
+// libcublasLt.so.13 for tests: plain loops with the library's conventions (column-major, leading dimensions, strided
+// batches, a bias along D's rows, activations of the sum before it is rounded), run on the stand-in driver's stream.
+// The products verify how the plug-in describes its matrices. TF32 rounds its inputs, as the hardware does.
 #include <algorithm>
 #include <cmath>
 
@@ -54,7 +53,7 @@ void multiply(const Desc& o, const Layout& la, const Layout& lb, const Layout& l
   }
 }
 
-// Of the bytes at an address, as an algorithm was chosen for it.
+// The alignment of an address, as algorithms are chosen for it.
 std::uint64_t aligned(const void* p) {
   const auto at = reinterpret_cast<std::uintptr_t>(p);
   return at & (~at + 1);
@@ -134,7 +133,7 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
   const auto columns = o.transpose_b ? lb.rows : lb.columns, inner_b = o.transpose_b ? lb.columns : lb.rows;
   if (rows != ld.rows || columns != ld.columns || inner != inner_b || c != d) return 7;
   if (o.ld_before % 8 || (o.epilogue & 128 ? o.ld_before < ld.rows : o.ld_before != 0)) return 7;
-  // The header: the pointer's value determines the alignment that is expected when the heuristic runs.
+  // From the library's header: the pointer's value determines the alignment that the heuristic assumes.
   if ((o.epilogue & 4 && !o.bias) || (o.epilogue & 128 && !o.before)) return 7;
   *found = serves(la.type) && ld.type == la.type && lb.type == la.type && o.scale == (la.type == f64 ? f64 : f32);
   *result = {};
@@ -155,7 +154,7 @@ API cublasLtMatmul(void*, void* desc, const void*, const void* a, void* layout_a
                ld = *static_cast<Layout*>(layout_d);
   const double scale = o.scale == f64 ? *static_cast<const double*>(beta) : double(*static_cast<const float*>(beta));
   const std::function<void()> run = [=] {
-    std::memset(scratch, 0xff, bytes);  // as the library may: it is the product's own
+    std::memset(scratch, 0xff, bytes);  // as the library may: the workspace belongs to the product
     const auto as = [&](auto type) {
       typedef decltype(type) T;
       multiply(o, la, lb, ld, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(d), scale);

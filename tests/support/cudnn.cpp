@@ -1,6 +1,6 @@
-// libcudnn.so.9 for tests: convolutions as they are defined, given to the stand-in driver's stream. Its heuristic also
-// offers what must not be taken: an algorithm that gives other bits each time, one that rounds to half, one that wants
-// too much memory; to run one of these fails. Half types are added up in f32, by tensor cores or not at all.
+// libcudnn.so.9 for tests: convolutions by definition, run on the stand-in driver's stream. Its heuristic also offers
+// unacceptable algorithms: one with nondeterministic results, one that rounds to half, one that needs too much memory;
+// running one of these fails. Half types are summed in f32, on tensor cores or not at all.
 #include <array>
 #include <vector>
 
@@ -38,7 +38,7 @@ D& of(void* d) {
   return *static_cast<D*>(d);
 }
 
-// each(index of x, of w, of y) for all that meet.
+// Calls each(index of x, of w, of y) for all index triples of the convolution.
 template <class F>
 void meet(const Geometry& g, const F& each) {
   const auto& w = g.w.size;
@@ -64,7 +64,7 @@ void meet(const Geometry& g, const F& each) {
               }
 }
 
-// The library reads the layout from the steps, and of a dimension of one element it wants that of a packed tensor.
+// The library reads the layout from the strides, and for dimensions of size one expects the strides of a packed tensor.
 bool packed_ones(const Tensor& t) {
   for (const auto& order : {std::array{3, 2, 1, 0}, std::array{1, 3, 2, 0}}) {
     int step = 1;
@@ -97,7 +97,7 @@ int offer(void* x, void* w, void* how, void* y, int wanted, int* found, Choice* 
   Geometry g;
   if (const int no = geometry(x, w, how, y, g); no) return no;
   const int math = g.how.math;
-  const char* const large = std::getenv("RILLE_TEST_LARGE_SCRATCH");  // of one that is as good, and comes first
+  const char* const large = std::getenv("RILLE_TEST_LARGE_SCRATCH");  // of another good algorithm, offered first
   const Choice choices[] = {{large_algorithm, large ? 0 : 3000, -1, large ? large_bytes : 0, deterministic, math, {}},
                             {1, 3000, -1, 0, deterministic, math, {}},
                             {0, 0, -1, 0, 0, math, {}},
@@ -108,7 +108,7 @@ int offer(void* x, void* w, void* how, void* y, int wanted, int* found, Choice* 
   return 0;
 }
 
-// Index of the written operand among x, w, y; the other two are read. Sums in double, in the order of the loops.
+// `written`: the written operand among x, w, y; the other two are read. Sums in double, in the order of the loops.
 template <class T>
 void convolve(const Geometry& g, int written, const void* const (&operand)[3], void* to) {
   const bool rounds = g.x.type == real_f32 && g.how.math == math_default;
@@ -142,7 +142,7 @@ void convolve(const Geometry& g, int written, const void* const (&operand)[3], v
     if (inside[i]) static_cast<T*>(to)[i] = T(sums[i]);
 }
 
-// f(a number of that type)
+// Calls f(a number of that type).
 template <class F>
 void typed(int type, const F& f) {
   switch (type) {
@@ -246,7 +246,7 @@ API cudnnConvolutionBackwardFilter(void* handle, const void*, void* xd, const vo
   if (const int no = geometry(xd, dwd, how, dyd, g); no) return no;
   return run(handle, g, 1, {x, nullptr, dy}, dw, algorithm, scratch, bytes);
 }
-// A row of channels onto each pixel.
+// Adds a row of channels to each pixel.
 API cudnnAddTensor(void* handle, const void*, void* ad, const void* a, const void*, void* cd, void* c) {
   const Tensor bias = of<Tensor>(ad), to = of<Tensor>(cd);
   if (bias.size[1] != to.size[1] || bias.size[0] * bias.size[2] * bias.size[3] != 1) return bad;

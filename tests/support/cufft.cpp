@@ -1,5 +1,5 @@
-// libcufft.so.12 for tests: sums as they are defined, in double, given to the stand-in driver's stream. Layouts are the
-// library's: element i of transform b lies at b * distance + i * stride.
+// libcufft.so.12 for tests: sums by definition, in double, run on the stand-in driver's stream. Layouts are the
+// library's: element i of transform b is at b * distance + i * stride.
 #include <atomic>
 #include <cmath>
 #include <complex>
@@ -20,7 +20,7 @@ struct Plan {
   std::size_t work_bytes = 0;
 };
 
-// Outlives the exit handlers; a call behind them is the caller's fault, which the library itself would not survive.
+// Outlives the exit handlers; a later call is the caller's fault and would crash the real library.
 struct Plans {
   std::mutex mutex;
   std::map<int, Plan> all;
@@ -48,7 +48,7 @@ int execute(int handle, void* in, void* out, int direction, int type) {
   const Plan p = found->second;
   lock.unlock();
   const std::function<void()> run = [p, out, direction] {
-    std::memset(p.work, 0xff, p.work_bytes);  // as the library may: it is the operation's own
+    std::memset(p.work, 0xff, p.work_bytes);  // as the library may: the workspace belongs to the operation
     auto* const data = static_cast<std::complex<T>*>(out);
     std::vector<std::complex<double>> row(std::size_t(p.n)), sums(std::size_t(p.n));
     for (long long b = 0; b < p.batch; ++b) {

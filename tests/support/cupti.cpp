@@ -1,6 +1,6 @@
-// libcupti.so.13 for tests: what the stand-in driver is asked for and has run, as CUPTI's records, in buffers that the
-// plug-in gives. As with the library, a call's external number comes in a record of its own, only for calls that are
-// made while it is pushed on that thread, and only where records of calls are enabled too.
+// libcupti.so.13 for tests: reports the stand-in driver's requests and work as CUPTI records, in buffers of the
+// plug-in. As with the library, a call's external id has a record of its own, only for calls made while the id is
+// pushed on that thread, and only if records of calls are enabled too.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -21,7 +21,7 @@ using rille::test::standin::Activity;
 struct State {
   std::mutex mutex;
   std::set<int> enabled;
-  std::vector<std::vector<std::uint8_t>> records;  // each as long as CUPTI's own
+  std::vector<std::vector<std::uint8_t>> records;  // each of CUPTI's size
   Request request = nullptr;
   Complete complete = nullptr;
 } state;
@@ -97,7 +97,7 @@ API cuptiActivityDisable(int kind) {
   if (state.enabled.empty()) attach(false);
   return 0;
 }
-// Several buffers, each with a few records.
+// Returns several buffers, each with a few records.
 API cuptiActivityFlushAll(std::uint32_t) {
   std::vector<std::vector<std::uint8_t>> records;
   {

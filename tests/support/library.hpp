@@ -1,4 +1,4 @@
-// What the stand-ins of NVIDIA's libraries share: work for the stand-in driver's stream, the types of numbers and their
+// Shared by the stand-ins of NVIDIA's libraries: work on the stand-in driver's stream, the number types and their
 // rounding.
 #pragma once
 
@@ -13,14 +13,14 @@ namespace rille::test {
 
 using LibraryCall = int (*)(void* stream, const std::function<void()>* run);
 
-// null: another driver is here.
+// null: another driver is loaded.
 inline LibraryCall library_call() {
   const char* named = std::getenv("RILLE_CUDA_DRIVER");
   void* library = named ? ::dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD) : nullptr;
   return library ? reinterpret_cast<LibraryCall>(::dlsym(library, "standin_call")) : nullptr;
 }
 
-// The stream goes on when it holds; others' work makes it hold.
+// The stream continues once the condition holds; another rank's work makes it hold.
 using LibraryGate = int (*)(void* stream, const std::function<bool()>* holds);
 
 inline LibraryGate library_gate() {
@@ -29,7 +29,7 @@ inline LibraryGate library_gate() {
   return library ? reinterpret_cast<LibraryGate>(::dlsym(library, "standin_gate")) : nullptr;
 }
 
-// Ten bits of mantissa, to the nearest, ties away from zero.
+// Rounds to ten bits of mantissa, to nearest, ties away from zero.
 inline double to_tf32(double x) {
   float f = float(x);
   std::uint32_t bits;
@@ -39,7 +39,7 @@ inline double to_tf32(double x) {
   return double(f);
 }
 
-// Half types, made of what an f32 sum is rounded to: to nearest, ties to even.
+// Half types, rounded from f32 sums: to nearest, ties to even.
 struct Half {
   _Float16 value = 0;
   Half() = default;
@@ -63,7 +63,7 @@ struct Brain {
   }
 };
 
-// The libraries may decline what they do not have: a test that sets RILLE_TEST_NO_HALF has them decline half types.
+// The libraries may decline unsupported types: RILLE_TEST_NO_HALF makes them decline half types.
 inline bool declines_half() { return std::getenv("RILLE_TEST_NO_HALF") != nullptr; }
 
 }  // namespace rille::test

@@ -1,9 +1,9 @@
-// libnccl.so.2 for tests: ranks in one process, each on a card of the stand-in driver. A call reads what it is given
-// when its stream comes to it, and its stream goes on when those of all ranks have come; then it writes. Reductions are
-// of f32 and of i32, in the order of the ranks; other types are moved.
+// libnccl.so.2 for tests: ranks in one process, each on a GPU of the stand-in driver. A call reads its input when its
+// stream reaches it; the stream continues once the streams of all ranks have reached the call, and then it writes.
+// Reductions support f32 and i32, in the order of the ranks; other types are only moved.
 //
-// As with NCCL's `blocking` = 0 nothing waits: a group of calls is given to its streams when somebody asks the second
-// time how it goes, and whoever asks for more before has misused it.
+// As with NCCL's `blocking` = 0 nothing waits: a group of calls is submitted to its streams at the second query of
+// its state; further calls before that are misuse.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -29,13 +29,13 @@ std::size_t size_of(int type) {
   return sizes[type];
 }
 
-// One call of all ranks, or of two. What is given, and who has come, belong to the driver's lock.
+// One call of all ranks, or of two. The inputs and the arrived ranks are guarded by the driver's lock.
 struct Meeting {
   Meeting(int world, int ranks) : given(std::size_t(world)), wanted(ranks) {}
   std::vector<std::string> given;  // by rank
   int come = 0;
   const int wanted;
-  std::atomic<bool> ended{false};  // somebody aborted
+  std::atomic<bool> ended{false};  // a rank aborted
 };
 
 struct Group {
@@ -120,7 +120,7 @@ int give(Comm& comm, const Call& c, void* stream) {
     if (g.ended) m->ended = true;
   }
   const std::size_t length = c.count * size_of(c.type) * std::size_t(c.kind == 3 ? world : 1);
-  // All of it happens under the driver's lock.
+  // Runs under the driver's lock.
   const std::function<void()> contribute = [m, c, rank, length] {
     if (c.in) m->given[std::size_t(rank)].assign(static_cast<const char*>(c.in), length);
     ++m->come;
@@ -196,7 +196,7 @@ API ncclCommFinalize(void* comm) {
   return in_progress;
 }
 API ncclCommDestroy(void* comm) {
-  if (!static_cast<Comm*>(comm)->finalized) return invalid_usage;  // NCCL's may wait for ever
+  if (!static_cast<Comm*>(comm)->finalized) return invalid_usage;  // the real NCCL may wait for ever
   delete static_cast<Comm*>(comm);
   ++destroyed;
   return 0;

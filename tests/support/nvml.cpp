@@ -1,6 +1,6 @@
-// A library that plays NVML for tests: two cards, of which the second does not tell much. RILLE_STANDIN_NVML has words:
-// "lost" (the second has fallen off its bus), "gone" (the first has, before anybody looked), "xid" (the first had a
-// critical error), "mig" (it is divided), "nodriver" (there is nothing to talk to).
+// A stand-in for NVML: two GPUs, of which the second reports little. RILLE_STANDIN_NVML may contain: "lost" (the second
+// has fallen off the bus), "gone" (the first has, before the first query), "xid" (the first had a critical error),
+// "mig" (it is partitioned), "nodriver" (there is no driver).
 #include "runtime/core/telemetry/nvml.hpp"
 
 #include <cstdio>
@@ -24,7 +24,7 @@ bool asked(const char* word) {
   return all && std::strstr(all, word);
 }
 Return copy(const char* text, char* to, Count size) { return std::snprintf(to, size, "%s", text), success; }
-// The second card knows its name and its temperature only.
+// The second GPU reports only its name and its temperature.
 Return told(Device d, bool basic = false) {
   if (d == &cards[1] && asked("lost")) return gpu_is_lost;
   return d == &cards[1] && !basic ? not_supported : success;
@@ -90,7 +90,7 @@ Return nvmlDeviceGetPcieThroughput(Device d, Count which, Count* kb) { return gi
 Return nvmlDeviceGetTotalEccErrors(Device d, Count type, Count, Large* n) { return give(d, n, Large(type ? 0 : 7)); }
 Return nvmlDeviceGetComputeRunningProcesses_v3(Device d, Count* n, ProcessInfo* list) {
   if (told(d) != success) return not_supported;
-  const Count have = 70;  // more than fit at first
+  const Count have = 70;  // more than fit into the first buffer
   if (*n < have) return *n = have, insufficient_size;
   *n = have;
   for (Count i = 0; i < have; ++i) list[i] = {100 + i, i ? Large(1) << 20 : ~Large(0), 0, 0};

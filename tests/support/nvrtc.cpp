@@ -1,6 +1,6 @@
-// libnvrtc.so.13 for tests: compiles a kernel for the CPU, through the shim, and gives as its cubin a text that names
-// the kernel and the library. The stand-in driver loads that. Of Rille's own sources nothing is compiled: their cubin
-// means the shim's kernels. The functions are those of runtime/compute/device/nvrtc_library.hpp.
+// libnvrtc.so.13 for tests: compiles a kernel for the CPU, through the shim; its cubin is a text that names the kernel
+// and the library, which the stand-in driver loads. Rille's own sources are not compiled: their cubin stands for the
+// shim's kernels. The functions are those of runtime/compute/device/nvrtc_library.hpp.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -22,14 +22,14 @@ using namespace rille::device;
 struct Program {
   std::string text, lowered, log, image;
   bool own = false;                // a file of kernels/cuda
-  std::vector<std::string> names;  // the kernel's, then the questions of kernel_typeof.hpp
+  std::vector<std::string> names;  // the kernel's, then the queries of kernel_typeof.hpp
   std::vector<std::string> lowered_names;
 };
 Program& of(void* p) { return *static_cast<Program*>(p); }
 constexpr int compilation = 6;
 
-// The __constant__ variables outside of all brackets, each of `__constant__ float a, b[2];`: the shim lists the
-// addresses of those that are named.
+// The __constant__ variables at top level, each of `__constant__ float a, b[2];`: the shim lists the addresses of the
+// named ones.
 std::vector<KernelConstant> constants_of(const std::string& text) {
   std::vector<KernelConstant> out;
   const auto tokens = tokens_of(text);
@@ -52,7 +52,7 @@ std::vector<KernelConstant> constants_of(const std::string& text) {
   return out;
 }
 
-// A mangled name from inside of another one, where one more name stands before it: "S1_" is "S0_" outside.
+// A mangled name from inside another one, which has one more name before it: "S1_" is "S0_" outside.
 std::string from_inside(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -63,14 +63,14 @@ std::string from_inside(const std::string& text) {
     std::string digits;
     for (bool more = number-- > 0; more; more = (number /= 36) > 0)
       digits.insert(digits.begin(), "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[number % 36]);
-    out += digits;  // none where "S_" is meant
+    out += digits;  // empty if "S_" is meant
     i = end - 1;
   }
   return out;
 }
 
-// A template's instance has its mangled name, as the real one gives it: that stands in the name of the runner that the
-// shim makes of it, which the library's table of symbols has. "": it does not.
+// An instance of a template has its mangled name, as with the real NVRTC: found in the name of the shim's runner in the
+// library's symbol table. "": not found.
 std::string lowered_name(const std::string& name, const std::string& library) {
   if (name.find('<') == name.npos) return name;
   std::string out;
@@ -94,7 +94,7 @@ std::string type_code(const rille_abi::Parameter& p) {
   return std::string(p.pointer ? "P" : "") + (p.pointer && p.constant ? "K" : "") + one;
 }
 
-// The answers to kernel_typeof.hpp's questions, from what the shim knows. A constant is an array of its numbers.
+// The answers to kernel_typeof.hpp's queries, from the shim's data. A constant is an array of its numbers.
 std::vector<std::string> answers(const std::vector<std::string>& questions, const std::string& library) {
   std::vector<std::string> out;
   void* const loaded = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -146,7 +146,7 @@ API int nvrtcAddNameExpression(void* p, const char* name) {
 }
 API int nvrtcCompileProgram(void* handle, int n, const char* const* option) {
   Program& p = of(handle);
-  if (std::getenv("RILLE_STANDIN_OLD_NVRTC")) {  // it knows no GPU of today
+  if (std::getenv("RILLE_STANDIN_OLD_NVRTC")) {  // it supports no current GPU
     p.log = "nvrtc: error: invalid value for --gpu-architecture (-arch)\n";
     return 5;
   }

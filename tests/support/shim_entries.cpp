@@ -1,4 +1,4 @@
-// The kernels of a shim library by name: each tells itself here when the library is loaded (kernels/cuda/device.h).
+// The kernels of a shim library by name: each registers itself here when the library is loaded (kernels/cuda/device.h).
 #include <string.h>
 
 #include "kernels/shim/abi.h"

@@ -14,7 +14,7 @@ namespace {
 
 using Find = const rille_abi::Kernel* (*)(const char*);
 
-// The one library, or the checked twins: one for each source.
+// The single library, or the checked variants, one per source.
 const std::vector<Find>& libraries() {
   static const std::vector<Find> all = [] {
     std::vector<Find> found;
@@ -89,7 +89,7 @@ std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const u
   if (shim_checked()) {
     check.arguments = memory;
     rille_abi::Worker nobody{};
-    run.kernel->locals(&nobody);  // makes this thread's part
+    run.kernel->locals(&nobody);  // creates this thread's part
     device::find_module(run.kernel, check);
     run.check = &check;
   }

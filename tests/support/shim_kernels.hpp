@@ -2,7 +2,7 @@
 // and run by the runner of user kernels. For unit tests of the kernels and for the stand-in driver.
 //
 // A target that uses it takes $<TARGET_OBJECTS:rille_shim_support>, depends on rille_shim_kernels and links
-// rille_static (which has run_kernel). Threads: shim_kernel() from any; ShimLauncher by one at a time.
+// rille_static (for run_kernel). Threads: shim_kernel() from any; ShimLauncher by one at a time.
 #pragma once
 
 #include <cstring>
@@ -17,19 +17,20 @@
 
 namespace rille::test {
 
-// nullptr: there is no kernel of that name.
+// nullptr: unknown kernel.
 const rille_abi::Kernel* shim_kernel(const char* name);
 
-// Is RILLE_SHIM_CHECKED set: the kernels' twins run, which tell each access to a MemoryCheck.
+// Whether RILLE_SHIM_CHECKED is set: the checked variants of the kernels run, which report each access to a
+// MemoryCheck.
 bool shim_checked();
 
-// Runs one kernel as cuLaunchKernel would. "" or what went wrong: no such kernel, a deadlock, a failed assert; of the
-// checked twins also an access outside of `memory`, and threads that meet in shared memory without a barrier.
+// Runs one kernel as cuLaunchKernel would. Returns "" or the fault: an unknown kernel, a deadlock, a failed assert; in
+// checked mode also an access outside of `memory`, or a data race in shared memory.
 std::string run_shim_kernel(const char* name, const unsigned (&grid)[3], const unsigned (&block)[3],
                             unsigned shared_bytes, void** arguments,
                             const std::vector<device::CheckedArgument>& memory = {});
 
-// A Launcher whose device memory is this process's, and whose launches have ended when they return.
+// A Launcher with device memory in this process; launches are synchronous.
 class ShimLauncher final : public kernels::cuda::Launcher {
  public:
   explicit ShimLauncher(int architecture = 75) : architecture_(architecture) {}
@@ -38,7 +39,7 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   void launch_loaded(void*, kernels::cuda::Grid, kernels::cuda::Grid, void**) override { error_ = "nothing is loaded"; }
   void fill(void* to, unsigned char byte, std::size_t bytes) override { std::memset(to, byte, bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { std::memmove(to, from, bytes); }
-  void* scratch(std::size_t bytes) override;  // filled with bytes that are no number
+  void* scratch(std::size_t bytes) override;  // filled with NaN bytes
   kernels::cuda::Fault* fault() override { return &fault_; }
   const kernels::cuda::StepKey* step_key() override { return &key_; }
   int multiprocessors() const override { return 2; }  // few, so that threads take several steps
@@ -46,19 +47,19 @@ class ShimLauncher final : public kernels::cuda::Launcher {
   bool product(const Product&) override { return false; }
 
   void set_key(std::uint64_t seed, std::uint64_t step) { key_ = {seed, step}; }
-  // What the launches since the last call reported: the fault's words, or an error of the runner.
+  // Faults and errors of the launches since the last call.
   std::string take_error();
-  // Memory that the next operation's kernels may read, and write unless `read_only`. Of use in checked mode only.
+  // Allows the next operation's kernels to read this memory, and to write it unless `read_only`. For checked mode only.
   void allow(const void* begin, std::size_t bytes, bool read_only) {
     memory_.push_back({static_cast<const std::byte*>(begin), bytes, 0, read_only});
   }
-  // Lets go of the scratch memory.
+  // Frees the scratch memory.
   void end_operation() {
     scratch_.clear();
     memory_.clear();
   }
   int launches = 0;
-  std::set<std::string> kernels;  // those that were launched
+  std::set<std::string> kernels;  // the launched ones
 
  private:
   int architecture_;

@@ -1,5 +1,5 @@
-// libcuda.so.1 for tests: the functions of device/cuda/driver.hpp, with device memory in this process and
-// kernels run through the shim (tests/support/shim_kernels.hpp).
+// libcuda.so.1 for tests: the functions of device/cuda/driver.hpp, with device memory in this process and kernels run
+// through the shim (tests/support/shim_kernels.hpp).
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -18,31 +18,31 @@ using namespace device::cuda;
 
 namespace {
 
-thread_local std::vector<int> contexts;              // cards, the current one last
+thread_local std::vector<int> contexts;              // GPUs, the current one last
 
 constexpr unsigned multiprocessors = 2;              // of an sm_90
 
 struct Module {
   void* library = nullptr;
   std::string kernel;                                // its lowered name
-  std::vector<std::uintptr_t> variables;             // device memory as long as it is loaded
+  std::vector<std::uintptr_t> variables;             // device memory while it is loaded
   std::shared_ptr<int> pending = std::make_shared<int>(0);   // launches that have not run
 };
 struct Callable {
   std::string name;
   const rille_abi::Kernel* kernel;
   std::shared_ptr<int> pending;
-  unsigned own_shared = 0, dynamic_shared = 48u << 10;   // of a block; dynamic: at most, until more is asked for
+  unsigned own_shared = 0, dynamic_shared = 48u << 10;   // of a block; dynamic: the present maximum
 };
 constexpr unsigned shared_most = 227u << 10;
 
-// RILLE_STANDIN_SHARED: bytes of the __shared__ arrays that users' kernels have.
+// RILLE_STANDIN_SHARED: bytes of the __shared__ arrays of user kernels.
 unsigned shared_of_users() {
   const char* const bytes = std::getenv("RILLE_STANDIN_SHARED");
   return bytes ? unsigned(std::atoi(bytes)) : 0;
 }
 
-// RILLE_STANDIN_THREADS: how many a block of a kernel may have at most, as its registers would say.
+// RILLE_STANDIN_THREADS: the most threads per block of a kernel, as its registers would allow.
 int threads_of_users() {
   const char* const most = std::getenv("RILLE_STANDIN_THREADS");
   return most ? std::atoi(most) : 1024;
@@ -53,7 +53,7 @@ Event& of(CUevent e) { return *reinterpret_cast<Event*>(e); }
 int card_of(CUcontext c) { return int(reinterpret_cast<std::uintptr_t>(c)) - 1; }
 char* at(CUdeviceptr p) { return reinterpret_cast<char*>(p); }
 
-// What every function begins with: the lock, a loss, a failure that the test asked for, the context.
+// The beginning of every function: the lock, a lost GPU, a failure requested by the test, the context.
 struct Entered {
   std::lock_guard<std::recursive_mutex> lock{world().mutex};
   CUresult result = cu::success;
@@ -83,7 +83,7 @@ struct Entered {
   if (entered.result != cu::success) return entered.result; \
   [[maybe_unused]] World& w = world()
 
-// A copy that runs later: is what it names still memory by then?
+// A copy that runs later: checks that its operands are still memory by then.
 void move(char* to, const char* from, std::size_t bytes, bool to_device, bool from_device) {
   World& w = world();
   if ((to_device && !w.inside(std::uintptr_t(to), bytes)) || (from_device && !w.inside(std::uintptr_t(from), bytes))) {
@@ -94,7 +94,7 @@ void move(char* to, const char* from, std::size_t bytes, bool to_device, bool fr
   std::memmove(to, from, bytes);
 }
 
-// Onto the stream; whoever watches hears of it now and when it has run.
+// Queues a task on the stream; the watcher is notified now and when it has run.
 CUresult add(CUstream s, Activity what, std::function<void()> run) {
   World& w = world();
   const auto watcher = w.watcher.load();
@@ -112,14 +112,14 @@ CUresult add(CUstream s, Activity what, std::function<void()> run) {
   });
 }
 
-// Nothing of the kind may be asked for by the thread that captures; others may.
+// The capturing thread may not call this; other threads may.
 bool captures() {
   for (auto* s : world().streams)
     if (s->capturing && s->by == std::this_thread::get_id()) return s->broken = true;
   return false;
 }
 
-// A copy: the loader would hand out the same library twice, and with it the same variables.
+// A copy, since the loader would return the same library twice, with the same variables.
 void* load_copy(const std::string& path) {
   static int count = 0;
   const std::string copy = path + "-standin-" + std::to_string(::getpid()) + "-" + std::to_string(count++);
@@ -139,7 +139,7 @@ bool is_possible(const unsigned (&grid)[3], const unsigned (&block)[3]) {
   return grid[1] <= 65535 && grid[2] <= 65535 && block[0] * block[1] * block[2] <= 1024;
 }
 
-// Whether the multiprocessors hold all blocks at once.
+// Whether all blocks fit on the multiprocessors at once.
 bool is_resident(const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared) {
   const unsigned warps = (block[0] * block[1] * block[2] + 31) / 32, by_shared = (228u << 10) / (shared + 1024);
   return std::uint64_t(grid[0]) * grid[1] * grid[2] <= multiprocessors * std::min({32u, 64 / warps, by_shared});
@@ -150,7 +150,7 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
   const auto& callable = *reinterpret_cast<Callable*>(f);
   if (shared > callable.dynamic_shared) return cu::invalid_value;
   ++world().report.launches;
-  // The values as they are now: what changes later does not count.
+  // Copies the present values: later changes have no effect.
   std::vector<std::vector<std::max_align_t>> values;
   for (unsigned i = 0; i < callable.kernel->parameters; ++i) {
     const auto& p = callable.kernel->parameter[i];
@@ -164,7 +164,7 @@ CUresult launch(CUfunction f, const unsigned (&grid)[3], const unsigned (&block)
   std::copy(block, block + 3, run.block);
   run.shared_bytes = shared;
   run.cooperative = cooperative;
-  const bool captured = of(stream).capturing;        // the graph's business
+  const bool captured = of(stream).capturing;        // done by the graph
   *callable.pending += !captured;
   return add(stream, {.kind = 10, .name = callable.name.c_str()},
              [run, values, name = callable.name, pending = callable.pending, captured]() mutable {
@@ -188,7 +188,7 @@ extern "C" {
 #define API __attribute__((visibility("default"))) CUresult
 
 __attribute__((visibility("default"))) void standin_reset(const Options* o) { world().reset(*o); }
-// What a library does on a stream (cublaslt.cpp).
+// Work of a library on a stream (cublaslt.cpp).
 API standin_call(CUstream s, const std::function<void()>* run) {
   const std::lock_guard lock(world().mutex);
   ++world().report.library_calls;
@@ -308,7 +308,7 @@ API cuMemFreeHost(void* p) {
   return cu::success;
 }
 
-// Pinned memory is read when the copy's turn comes; other memory now, as the driver does.
+// Pinned memory is read when the copy runs; other memory at once, as the driver does.
 API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream s) {
   ENTER();
   ++w.report.uploads;
@@ -408,18 +408,18 @@ API cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
   *e = reinterpret_cast<CUgraphExec>(new std::shared_ptr<Graph>(new Graph(*reinterpret_cast<Graph*>(g))));
   return cu::success;
 }
-API cuGraphDestroy(CUgraph g) { delete reinterpret_cast<Graph*>(g); ENTER(); return cu::success; }  // lost or not
+API cuGraphDestroy(CUgraph g) { delete reinterpret_cast<Graph*>(g); ENTER(); return cu::success; }  // also if it is lost
 API cuGraphLaunch(CUgraphExec e, CUstream s) {
   ENTER();
   ++w.report.graph_launches;
   return w.add(of(s), [graph = *reinterpret_cast<std::shared_ptr<Graph>*>(e)] {
-    for (auto call : graph->calls) {              // a copy each time: a call must not change what the next one sees
+    for (auto call : graph->calls) {              // a copy each time, since a call must not affect the next one
       world().spoil_freed();
       call();
     }
   });
 }
-// What a lost device held goes with the process. Here it goes at once, so that a leak is one of the plug-in's.
+// A lost device's memory is freed with the process. Here it is freed at once, so that any leak is the plug-in's.
 API cuGraphExecDestroy(CUgraphExec e) {
   const Entered entered(__func__);
   if (entered.result == cu::success || entered.lost) delete reinterpret_cast<std::shared_ptr<Graph>*>(e);
@@ -453,7 +453,7 @@ API cuEventRecord(CUevent e, CUstream s) {
     mark->at = world().ran;
   }, true);
 }
-// Time goes on while somebody asks.
+// Time advances with each query.
 API cuEventQuery(CUevent e) {
   ENTER();
   if (captures()) return cu::capture_unsupported;
@@ -478,7 +478,7 @@ API cuEventElapsedTime(float* ms, CUevent from, CUevent to) {
   return cu::success;
 }
 
-// What nvrtc.cpp makes: a user's kernel, compiled for the CPU. Anything else: the build's own kernels.
+// A file made by nvrtc.cpp: a user kernel, compiled for the CPU. Otherwise the build's own kernels.
 API cuModuleLoadData(CUmodule* m, const void* image) {
   ENTER();
   if (captures()) return cu::capture_unsupported;

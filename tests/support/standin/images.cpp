@@ -1,6 +1,7 @@
-// One image without device code: the stand-in driver finds kernels by name in the shim's library. The environment plays
-// other builds, as the plug-in is loaded: RILLE_STANDIN_TOOLKIT=13000 is one by that nvcc, RILLE_STANDIN_IMAGES=80,86
-// has images for these architectures and no PTX, RILLE_STANDIN_IMAGES=none has none.
+// An image without device code: the stand-in driver finds kernels by name in the shim's library. Environment variables
+// simulate other builds when the plug-in is loaded: RILLE_STANDIN_TOOLKIT=13000 sets the nvcc version,
+// RILLE_STANDIN_IMAGES=80,86 provides images for these architectures and no PTX, RILLE_STANDIN_IMAGES=none provides
+// none.
 #include "kernels/cuda/images.hpp"
 
 #include <cstdlib>

@@ -18,7 +18,7 @@ World& world() {
     auto* const made = new World;
     Options& o = made->options;
     if (const char* cards = std::getenv("RILLE_STANDIN_CARDS")) o.cards = std::atoi(cards);
-    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {  // as many as it names, whichever they are
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) {  // as many GPUs as it names, whichever they are
       const std::string words = visible;
       o.cards = words.empty() ? 0 : std::min(o.cards, 1 + int(std::count(words.begin(), words.end(), ',')));
     }
@@ -140,7 +140,7 @@ bool World::run_until(const std::function<bool()>& done) {
   while (!done()) {
     bool gated = false;
     if (step(&gated)) continue;
-    // Another thread has yet to ask for the other ranks' work.
+    // Another thread has yet to submit the other ranks' work.
     if (gated && std::chrono::steady_clock::now() < patience) {
       mutex.unlock();
       std::this_thread::yield();

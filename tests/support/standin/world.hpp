@@ -1,9 +1,9 @@
-// The stand-in driver's world: memory, streams and what waits in them. Nothing runs until somebody waits for something
-// (to ask whether it is done is to wait for a moment); then tasks run, each time of a stream drawn by the seed among
-// those that could go on, until what was waited for has come. The seed also draws how much one stream runs ahead of the
-// others. So every order that the waits allow can be seen, and a missing wait shows as wrong values.
+// The stand-in driver's simulation: memory, streams and their tasks. Nothing runs until a thread waits (a query also
+// waits for a moment); then tasks run, each from a stream drawn by the seed among the runnable ones, until the wait is
+// over. The seed also determines how far one stream runs ahead of the others. So every order that the waits allow can
+// occur, and a missing wait shows as wrong values.
 //
-// One lock for all; a kernel runs under it, on the thread that waits.
+// A single lock; kernels run under it, on the waiting thread.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ struct Mark {  // one recording of an event
 struct Task {
   std::function<void()> run;  // empty: waits
   std::shared_ptr<Mark> waits_for;
-  bool always = false;          // on a lost card too: who waits for it, waits no more
-  std::function<bool()> holds;  // not empty: waits for that; of a library, whose other ranks make it so
+  bool always = false;          // also on a lost GPU, so that its waiters continue
+  std::function<bool()> holds;  // not empty: waits until it holds; for a library's ranks
 };
 
 struct Stream {
@@ -44,7 +44,7 @@ struct Stream {
   int card = 0;
   unsigned weight = 1;  // of its tasks in the draw
   bool capturing = false, broken = false;
-  std::thread::id by;  // who captures
+  std::thread::id by;  // the capturing thread
   std::vector<std::function<void()>> captured;
 };
 struct Event {
@@ -67,8 +67,8 @@ class World {
   std::recursive_mutex mutex;
   Options options;
   Report report;
-  std::map<int, CUresult> losses;  // by card
-  int running = 0;                 // the card whose task runs
+  std::map<int, CUresult> losses;  // by GPU
+  int running = 0;                 // the GPU whose task runs
   std::mt19937_64 random{1};
   std::vector<Stream*> streams;
   std::set<Event*> events;
@@ -83,19 +83,19 @@ class World {
   void reset(const Options& o);
   void wrong(const std::string& what);
 
-  char* allocate(std::size_t bytes, int card);  // filled with bytes that are no number
+  char* allocate(std::size_t bytes, int card);  // filled with NaN bytes
   bool free(std::uintptr_t at);                 // poisoned, and never given out again
-  void spoil_freed();                           // as others would, who were given it since
+  void spoil_freed();                           // overwrites freed memory, as a new owner would
   bool inside(std::uintptr_t at, std::size_t bytes) const;
-  int card_of(std::uintptr_t at) const;  // whose memory it is; -1: nobody's
+  int card_of(std::uintptr_t at) const;  // the GPU that owns it; -1: none
   bool is_pinned(const void* at, std::size_t bytes) const;
 
-  // Behind what the stream has; or into what it captures.
+  // Appends to the stream, or to the graph that it captures.
   CUresult add(Stream& stream, std::function<void()> run, bool always = false);
-  CUresult lost(int card) const;  // success: it is not
-  // One task. false: nobody can go on. gated: somebody waits for work that was not asked for yet.
+  CUresult lost(int card) const;  // success: not lost
+  // Runs one task. false: nothing is runnable. gated: a stream waits for work that was not submitted yet.
   bool step(bool* gated = nullptr);
-  // Runs until `done`. false: nobody can go on.
+  // Runs until `done`. false: nothing is runnable.
   bool run_until(const std::function<bool()>& done);
 };
 
