@@ -1,4 +1,4 @@
-// What goes wrong is an error at every rank, names who it was, and comes within the limit.
+// Failures are errors at every rank, name the responsible rank, and are raised within the limit.
 #include <future>
 
 #include "ranks.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("ranks that differ are told so, all of them", "[collective]") {
                     }),
                ErrorKind::invalid, "send to rank");
   }
-  // Nothing goes any more, and the first error is told again.
+  // The communicator is unusable, and repeats the first error.
   all_failed(each({ranks[0], ranks[1]}, [](Communicator& c) { return c.run({}, {}); }), ErrorKind::invalid, "differ");
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a rank that does not come is named, within the limit", "[collective]"
   all_failed(failed, ErrorKind::timeout, "waited 2.0s for rank 1");
 }
 
-// A rank that had said what it does before it failed may let another through once; then it is told.
+// A rank that sent its head before it failed may let another rank finish once; the next call reports the error.
 Error told(Communicator& c) {
   for (int i = 0; i < 3; ++i)
     if (auto ran = c.run({}, {}); !ran) return std::move(ran).error();
@@ -214,7 +214,7 @@ TEST_CASE("what is no rank 0 is told", "[collective]") {
   REQUIRE(!nobody);
   CHECK(nobody.error().kind == ErrorKind::timeout);
   CHECK(nobody.error().message.starts_with("rank 1 did not reach rank 0 at " + address + " within 200ms"));
-  // Something else listens there, and hangs up.
+  // Another program listens there and hangs up.
   const Fd other = get(listen_at(get(parse_address(address))));
   auto came = std::async([&] { return Communicator::create(one, std::make_shared<Stop>()); });
   const Stop stop;
@@ -237,7 +237,7 @@ TEST_CASE("options that cannot be", "[collective]") {
     CHECK(Communicator::create(options_of(0, 2, bad), stop).error().kind == ErrorKind::invalid);
   CHECK(Communicator::create(options_of(0, 2, "10.1.2.3:5"), stop).error().hint.starts_with("token = .."));
   CHECK(to_string(get(parse_address("[::1]:29500"))) == "[::1]:29500");
-  // Called off before it has begun to wait.
+  // Stopped before the wait began.
   stop->now(make_error(ErrorKind::cancelled, "enough"));
   CHECK(Communicator::create(options_of(0, 2, free_address()), stop).error().message == "enough");
   CHECK(Communicator::create(options_of(1, 2, free_address()), stop).error().message == "enough");

@@ -1,4 +1,4 @@
-// What each operation gives, by shared memory and by TCP, small and large.
+// The results of each operation, by shared memory and by TCP, small and large.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -33,7 +33,7 @@ std::uint16_t to_brain(float f) {
   return std::uint16_t((u + 0x7fff + ((u >> 16) & 1)) >> 16);
 }
 
-// In the order of the ranks.
+// Folds in the order of the ranks.
 template <class T>
 std::vector<T> folded(const std::vector<std::vector<T>>& given, Reduce how) {
   const auto join = [how](auto a, auto b) {

@@ -1,4 +1,4 @@
-// Ranks as threads of the test: each makes its communicator and does what it is told.
+// Ranks as threads of the test: each makes its communicator and runs a function.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ inline void get(Result<void> r) {
   if (!r) FAIL(r.error().summary());
 }
 
-// Free when it was asked for.
+// A port that was free when asked for.
 inline std::string free_address() {
   const Fd fd = get(listen_at({"127.0.0.1", 0}));
   return to_string(local_address(fd.get()));
@@ -36,7 +36,7 @@ inline Options options_of(int rank, int world, const std::string& address, bool 
   return o;
 }
 
-// What each rank's create() gave, in the order of the ranks.
+// The results of each rank's create(), in the order of the ranks.
 inline std::vector<Result<Ranks>> meet_all(const std::vector<Options>& options) {
   std::vector<std::optional<Result<Ranks>>> made(options.size());
   std::vector<std::thread> threads;
@@ -60,7 +60,7 @@ inline std::vector<Ranks> ranks_of(int world, bool shared_memory = true, std::in
   return out;
 }
 
-// body(rank) at all ranks at once.
+// Runs body(rank) at all ranks at once.
 inline std::vector<Result<>> each(const std::vector<Ranks>& ranks, const std::function<Result<>(Communicator&)>& body) {
   std::vector<Result<>> out(ranks.size());
   std::vector<std::thread> threads;

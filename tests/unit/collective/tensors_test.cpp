@@ -1,4 +1,4 @@
-// Operations of a communicator as nodes of a graph: what fails stays with the tensors that it was to write.
+// A communicator's operations as nodes of a graph: a failure affects only the tensors that it was to write.
 #include "../tensor/fixture.hpp"
 #include "ranks.hpp"
 #include "runtime/compute/tensor/collective.hpp"
@@ -17,7 +17,7 @@ void fails_each_time(const Tensor& t) {
   }
 }
 
-// Rank 0 has a graph; the other makes these calls, each of so many numbers.
+// Rank 0 has a graph; the other rank makes these calls, each of so many numbers.
 struct Two {
   explicit Two(const std::vector<std::size_t>& counts) {
     other = std::thread([this, counts] {
@@ -41,7 +41,7 @@ TEST_CASE("tensors that a failed collective was to write have no value", "[colle
   const Tensor z = get(add(x, y));
   fails_each_time(x);
   fails_each_time(z);
-  CHECK(numbers(y) == std::vector<double>(8, 2));  // the rest goes on
+  CHECK(numbers(y) == std::vector<double>(8, 2));  // the rest still works
   Tensor w = two.whole(3);
   get(add_(w, x));
   CHECK(numbers(w) == std::vector<double>(8, 3));
@@ -65,7 +65,7 @@ TEST_CASE("so it is where a compiled function replays", "[collective]") {
   fails_each_time(failed);
   fails_each_time(given);
   CHECK(numbers(kept) == std::vector<double>(8, 2));
-  CHECK(numbers(outside) == std::vector<double>(8, 3));  // its call was done
+  CHECK(numbers(outside) == std::vector<double>(8, 3));  // its call had finished
 }
 
 TEST_CASE("a tensor made outside of it, too", "[collective]") {

@@ -1,4 +1,4 @@
-// Rows in an order that is computed, images cut and mirrored, and a position that goes on.
+// Row order computed from a key, cropped and mirrored images, and a position that can be restored.
 #include "runtime/compute/data/arrays_dataset.hpp"
 
 #include <catch2/catch.hpp>

@@ -72,7 +72,7 @@ TEST_CASE_METHOD(Fixture, "samples are windows of the training part, each once i
     CHECK(epoch.size() == n);
     CHECK(*epoch.rbegin() - *epoch.begin() == static_cast<std::ptrdiff_t>((n - 1) * 64));
   }
-  CHECK(*starts[0].begin() != *starts[1].begin());  // cut at another phase
+  CHECK(*starts[0].begin() != *starts[1].begin());  // each epoch is cut at another phase
   CHECK(n * 64 > 7500 - 128);
 }
 
@@ -80,7 +80,7 @@ TEST_CASE_METHOD(Fixture, "the order follows from seed and cursor alone") {
   auto a = open({.context = 32, .seed = 5}), b = open({.context = 32, .seed = 5}), c = open({.context = 32, .seed = 6});
   Batch ax(8 * 32), ay(ax), bx(ax), by(ax), cx(ax), cy(ax);
   a.next_batch(8, ax.data(), ay.data());
-  for (int i = 0; i < 4; ++i) b.next_batch(2, bx.data() + i * 64, by.data() + i * 64);  // other batch size
+  for (int i = 0; i < 4; ++i) b.next_batch(2, bx.data() + i * 64, by.data() + i * 64);  // another batch size
   c.next_batch(8, cx.data(), cy.data());
   CHECK(ax == bx);
   CHECK(ay == by);
@@ -189,7 +189,7 @@ TEST_CASE("what cannot be a data set is named") {
 }
 
 TEST_CASE("the bigram baseline") {
-  // Nothing to count: p = (1 + add) / (1 + 256 add) for the pair that was seen, add / (256 add) for others.
+  // The only counted pair has p = (1 + add) / (1 + 256 add), all others add / (256 add).
   CHECK(bigram_nats_per_byte("ab", "ab", 1).value() == Approx(-std::log(2.0 / 257)));
   CHECK(bigram_nats_per_byte("ab", "ba", 1).value() == Approx(std::log(256.0)));
   std::string text;

@@ -1,4 +1,4 @@
-// Byte-pair encoding of characters, as Llama 2 and Mistral have it, by small vocabularies; tests/golden/tokenizers and
+// Byte-pair encoding of characters, as in Llama 2 and Mistral, with small vocabularies; tests/golden/tokenizers and
 // tests/peer/tokenizers compare with Hugging Face's tokenizers on larger ones.
 #include <fmt/format.h>
 
@@ -71,7 +71,7 @@ TEST_CASE("Llama 2's shape: a blank in front, blanks as marks, other characters 
   CHECK(*t.encode("ab ab") == Ids{264, 264});
   CHECK(*t.encode("  ab") == Ids{259, 259, 264});
   CHECK(*t.encode("a\xc3\xa9\n") == Ids{259, 260, 0xc3 + 3, 0xa9 + 3, '\n' + 3});
-  CHECK(*t.encode(std::string("\xff\x00", 2)) == Ids{259, 0xff + 3, 3});  // bytes that are no character
+  CHECK(*t.encode(std::string("\xff\x00", 2)) == Ids{259, 0xff + 3, 3});  // bytes that are not a character
   CHECK(*t.encode("") == Ids{});
   CHECK(*t.encode("ab</s>ab", {.special = true}) == Ids{264, 2, 264});  // a blank in front of each piece
   CHECK(*t.encode("ab", {.before = true}) == Ids{1, 264});
@@ -80,7 +80,7 @@ TEST_CASE("Llama 2's shape: a blank in front, blanks as marks, other characters 
   CHECK(*t.decode(Ids{264, 264}) == "ab ab");
   CHECK(*t.decode(Ids{264, 264}, true) == " ab ab");
   CHECK(*t.decode(Ids{1, 264}) == "<s> ab");
-  CHECK(*t.decode(Ids{0xc3 + 3}) == "\xc3");  // the begin of a character
+  CHECK(*t.decode(Ids{0xc3 + 3}) == "\xc3");  // the start of a character
   CHECK(*t.id_of(mark + "ab") == 264);
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("Metaspace puts its mark in front always, at the text's begin, or neve
   CHECK(ids("first", true, "ab<s>ab ab") == Ids{264, 1, 263, 264});
   CHECK(ids("first", false, "ab<s>ab ab") == Ids{264, 1, 263, 264});
   CHECK(ids("never", true, "ab<s>ab ab") == Ids{263, 1, 263, 264});
-  CHECK(ids("always", true, " ab") == Ids{264});  // it is there already
+  CHECK(ids("always", true, " ab") == Ids{264});  // already there
   auto t = made({.pre = metaspace("always"), .decoder = metaspace("always")});
   CHECK(*t.decode(Ids{264, 264}) == "ab ab");
   CHECK(*t.decode(Ids{264, 264}, true) == " ab ab");
@@ -127,7 +127,7 @@ TEST_CASE("a text may be cut at the ends of lines where no merge reaches over th
   const Ids rest = *t.encode("ab", {.continued = true});
   parts.insert(parts.end(), rest.begin(), rest.end());
   CHECK(whole == parts);
-  // An unknown line's end waits for what comes behind it.
+  // An unknown line end is held back until the next character.
   CHECK_FALSE(made({.bytes = false, .normalizer = prepend}).lines_apart());
   const Value lines = json(R"({"type":"Replace","pattern":{"Regex":"\\n+"},"content":"a"})");
   CHECK_FALSE(made({.normalizer = lines}).lines_apart());
@@ -153,7 +153,7 @@ TEST_CASE("tokens that begin with '$' are themselves", "[unit][data]") {
   Value whole = json(file({.pre = metaspace("never")})), model = whole["model"], vocab = model["vocab"];
   vocab.set("$", 270).set("$$", 271).set("$$$", 272);
   std::string text = whole.set("model", model.set("vocab", vocab)).to_json();
-  for (std::size_t at; (at = text.find("\"$$")) != text.npos;) text.replace(at, 3, "\"\\u0024");  // as others write it
+  for (std::size_t at; (at = text.find("\"$$")) != text.npos;) text.replace(at, 3, "\"\\u0024");  // the usual form
   auto t = Tokenizer::from_tokenizer_json(text, "t.json");
   REQUIRE(t.ok());
   CHECK(*t->encode("$") == Ids{270});

@@ -79,7 +79,7 @@ TEST_CASE("an unpublished checkpoint is not seen and goes away") {
     REQUIRE(writer->write("m.safetensors", {{"w", "U8", {1}, &byte}}).ok());
     CHECK(steps(store).empty());
     CHECK(dir.entries() == 1);
-    // Another writer's begin leaves work in progress alone.
+    // Another writer's begin does not touch unfinished work.
     REQUIRE(save(store, 11).ok());
     REQUIRE(writer->publish({}).ok());
     CHECK(!writer->publish({}).ok());
@@ -219,7 +219,7 @@ TEST_CASE("an older machine never replaces latest") {
   CHECK(late.error().kind == ErrorKind::state);
   CHECK(late.error().message.find("generation 2") != std::string::npos);
   CHECK(dir.entries() == 1);
-  // Work done again after going back counts as newer than what it replaces.
+  // Work repeated after going back counts as newer than what it replaces.
   newer.epoch = 4;
   REQUIRE(save(store, 30, newer).ok());
   CHECK(store.latest().value()->manifest.step == 30);

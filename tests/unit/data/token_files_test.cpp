@@ -1,4 +1,4 @@
-// Token files of others, windows over several of them, and texts made into ids once.
+// Token files in common formats, windows over several files, and texts encoded once.
 #include "runtime/compute/data/token_files.hpp"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ TEST_CASE_METHOD(Folder, "the position of tokens goes on, and other files are re
 }
 
 TEST_CASE_METHOD(Folder, "texts become ids once, the same as of the whole text") {
-  // A vocabulary of all bytes in GPT-2's spelling, two merges and the end of a text, as tokenizer.json has it.
+  // A byte-level vocabulary in GPT-2's spelling, two merges and an end-of-text token, as a tokenizer.json.
   std::string vocab, text;
   int n = 0, beyond = 0;
   for (int b = 0; b < 256; ++b) {

@@ -1,4 +1,5 @@
-// Byte-pair encoding by small vocabularies; tests/bench/tokenizer_peer.py compares with others on large ones.
+// Byte-pair encoding with small vocabularies; tests/bench/tokenizer_peer.py compares with other tokenizers on large
+// ones.
 #include "runtime/compute/data/tokenizer.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@
 namespace rille::data {
 namespace {
 
-// The 256 bytes in the letters of GPT-2's files, then joined tokens.
+// The 256 bytes in the letters of GPT-2's files, then merged tokens.
 std::string letter(int byte) {
   static const std::vector<std::string> letters = [] {
     std::vector<std::string> out;
@@ -39,7 +40,7 @@ Value vocabulary(const std::vector<std::pair<std::string, std::string>>& merges)
   return vocab;
 }
 
-// As others write it: our own JSON has a '$' more before keys that begin with one.
+// In the usual notation: our own JSON adds a '$' to keys that begin with one.
 std::string plain_json(const Value& value) {
   std::string text = value.to_json();
   for (std::size_t at; (at = text.find("\"$$\"")) != text.npos;) text.erase(at + 1, 1);
@@ -97,7 +98,7 @@ TEST_CASE("special tokens are text unless they are asked for", "[unit][data]") {
   REQUIRE(t.ok());
   CHECK(*t->encode("hello<|end|>hello", {.special = true}) == Ids{259, 300, 259});
   CHECK(t->encode("<|end|>")->size() == 7);
-  CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});  // added, not special: always itself
+  CHECK(*t->encode("<tool>hello<tool>") == Ids{301, 259, 301});  // added, not special: always matched
   CHECK(*t->decode(Ids{300, 301}) == "<|end|><tool>");
   CHECK(t->special() == std::vector<std::string>{"<|end|>"});
   CHECK(*t->id_of("<|end|>") == 300);

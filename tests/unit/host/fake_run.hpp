@@ -1,4 +1,4 @@
-// A Run with fibers and cancellation but nothing durable: enough to drive a LuaHost alone.
+// A Run with fibers and cancellation but without durable state: enough to drive a LuaHost alone.
 #pragma once
 
 #include <atomic>
@@ -105,7 +105,7 @@ class FakeRun : public engine::Run {
   std::optional<Error> reason_;
 };
 
-// One script on one host. `open` may add verbs.
+// One script on one host. `open` may add functions.
 struct Script {
   std::unique_ptr<Loop> loop = std::move(Loop::create()).value();
   FakeRun run{*loop};

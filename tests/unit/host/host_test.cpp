@@ -181,7 +181,7 @@ TEST_CASE("memory is capped and the limit is named") {
   REQUIRE_FALSE(r);
   CHECK(r.error().kind == ErrorKind::memory);
   CHECK(r.error().message.find("memory limit of 8.4 MB") != std::string::npos);
-  // Garbage alone never hits it.
+  // Garbage alone never reaches the limit.
   Script other;
   other.options.memory_limit_bytes = 8 << 20;
   CHECK(text(other("local s for i = 1, 3e5 do s = {i, tostring(i), {}} end return 1")) == "1");

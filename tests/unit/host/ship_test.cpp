@@ -1,4 +1,4 @@
-// A function goes from one Lua state to another, through JSON as over a channel.
+// Ships functions from one Lua state to another, through JSON as over a channel.
 #include "bindings/host/ship.hpp"
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ int open_send(lua_State* L) {
   return 0;
 }
 
-// Ships with one state, runs in another.
+// Ships from one state and runs in another.
 std::string travel(const std::string& source, Value argument = {}) {
   Script from, to;
   from.options.open = {open_send};
@@ -76,7 +76,7 @@ TEST_CASE("what cannot travel is refused with its name and line") {
         std::string::npos);
   CHECK(travel("local n = 0 send(function() return function() n = 1 end end)").find("assigns 'n'") !=
         std::string::npos);
-  // Its own locals it may assign, from inner functions, too.
+  // It may assign its own locals, also from inner functions.
   CHECK(travel("send(function() local n = 0 local function f() n = n + 1 end f() return n end)") == "1");
   CHECK(travel("local t = {} t.me = t send(function() return t end)").find("refers back") != std::string::npos);
 }

@@ -65,7 +65,7 @@ TEST_CASE("a group that has taken long leaves the rest to the next, and a failur
   const std::string path = dir.file("journal.db");
   auto loop = Loop::create().value();
   auto journal = Journal::open(*loop, path).value();
-  std::vector<std::int64_t> durable;  // as each of them sees it from outside
+  std::vector<std::int64_t> durable;  // the durable count that each of them observes
   std::vector<int> order;
   const auto write = [&](const std::string& id, bool slow) {
     return [&, id, slow](Db& db) -> Result<> {
@@ -145,7 +145,7 @@ TEST_CASE("a writer with nothing to do lengthens the log's file, and nobody take
     for (int tries = 0; tries < 1000 && std::filesystem::file_size(log) < 2 << 20; ++tries)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     REQUIRE(std::filesystem::file_size(log) >= 2 << 20);
-    auto other = Db::open(dir.file("journal.db"), false).value();  // another process' view
+    auto other = Db::open(dir.file("journal.db"), false).value();  // another process's view
     REQUIRE(add_run(*other, "other" + std::to_string(i), 1).ok());
     REQUIRE(run_blocking(*loop, journal->commit([i](Db& db) { return add_run(db, std::to_string(9 - i), 1); })).ok());
     CHECK(count(*journal, "SELECT count(*) FROM runs") == 3 * (i + 1));

@@ -1,4 +1,4 @@
-// The journal of a simulation: no thread, no file; deaths between transactions lose what was queued, and no more.
+// The journal of a simulation: no thread, no file; a death between transactions loses only what was queued.
 #include <catch2/catch.hpp>
 
 #include "runtime/core/store/journal.hpp"

@@ -122,7 +122,7 @@ TEST_CASE("a program is sought in the PATH that it gets, and runs where it is to
   what.env = {{"PATH", std::string(folder) + ":/bin:/usr/bin"}, {"WORD", "said"}};
   what.directory = folder;
   what.session = what.die_with_us = true;
-  // Each of ours may have the number that the other gets.
+  // Our descriptors may have numbers given to the child.
   REQUIRE(dup3(a[1], 24, O_CLOEXEC) == 24);
   REQUIRE(dup3(b[1], 23, O_CLOEXEC) == 23);
   what.files = {{24, 3}, {23, 4}, {24, 23}};
@@ -197,7 +197,7 @@ TEST_CASE("all that threads post arrives, and the loop may end while they still 
       all.emplace_back([&loop = *loop, &got] {
         for (int i = 0; i < each; ++i) loop.post_from_thread([&got] { ++got; });
       });
-    if (round % 2) loop->expect();  // then it looks out, too
+    if (round % 2) loop->expect();  // then it spins, too
     loop->run_until([&] { return got == threads * each; });
     if (round % 3 == 0) loop.reset();
     for (auto& t : all) t.join();

@@ -1,4 +1,4 @@
-// Virtual time: timers without waiting, in an order that is always the same, and real work that time waits for.
+// Virtual time: timers fire without waiting, in a deterministic order, and wait for real work.
 #include <catch2/catch.hpp>
 
 #include "runtime/core/loop/thread_job.hpp"
@@ -39,7 +39,7 @@ TEST_CASE("a cancelled sleep and a destroyed timer leave nothing behind") {
   REQUIRE_FALSE(r.ok());
   CHECK(time.monotonic_ns() == 10'000'000);
   bool never = false;
-  loop->run_until([&] { return never; });  // returns: nothing can happen any more
+  loop->run_until([&] { return never; });  // returns: no event remains
   CHECK(time.fired() == 1);
 }
 

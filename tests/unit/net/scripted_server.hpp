@@ -1,6 +1,6 @@
-// A small HTTP/1.1 server on loopback for tests, with the faults of real ones: it hands every request to a
-// handler, which writes whatever bytes it likes, cuts the connection, or holds it without a word. With a
-// certificate it speaks TLS. Runs on its own threads; the handler is called from them, one request at a time.
+// A small HTTP/1.1 server on loopback for tests, with realistic faults: it passes every request to a handler, which may
+// write any bytes, cut the connection, or hold it silently. With a certificate it speaks TLS. Runs on its own threads;
+// they call the handler for one request at a time.
 #pragma once
 
 #include <arpa/inet.h>
@@ -178,7 +178,7 @@ class ScriptedServer {
     return true;
   }
 
-  // A key and a certificate for 127.0.0.1 that it signs itself.
+  // Generates a key and a self-signed certificate for 127.0.0.1.
   void make_certificate() {
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* x = X509_new();

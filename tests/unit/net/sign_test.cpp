@@ -1,4 +1,4 @@
-// Each signer beside values that its vendor, or the vendor's SDK, has published. Sources, with the requests in full:
+// Tests each signer against values published by its vendor or in the vendor's SDK. Sources, with the full requests:
 // AWS: awslabs/aws-c-auth's signing suite, boto's, and S3's documentation. Alibaba: its documentation, darabonba's and
 // OSS's SDKs. Tencent and COS: their documentation and SDKs. Huawei: its SDK's tests and documentation.
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t second = 1'000'000;
 
-// The last of Authorization or of a URL: what comes after "ignature=".
+// The signature at the end of Authorization or of a URL: the text after "ignature=".
 std::string signature_in(const std::string& text) {
   const std::size_t at = text.rfind("ignature=");
   return at == std::string::npos ? text : text.substr(at + 9);
@@ -342,7 +342,7 @@ TEST_CASE("S3: an encoded slash inside of a name is no other slash", "[sign]") {
         "18713fc4c0fcd45fb7c01029b906041a63bda2311dea56b4a72c00f81a440e36");
 }
 
-// The values are those of the vendors' SDKs; tests/contract/sdk compares thousands.
+// The values come from the vendors' SDKs; tests/contract/sdk compares thousands.
 TEST_CASE("Spaces inside of headers and names that encoding would reorder are signed as the vendors do", "[sign]") {
   const Credentials who{"AK", "SK", ""};
   const std::int64_t time = 1795305600 * second;

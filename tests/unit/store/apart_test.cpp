@@ -14,7 +14,7 @@ cpu_set_t allowed() {
   return set;
 }
 
-// On a thread of its own, since the processors that a thread may use are its own.
+// Runs on a thread of its own, since affinity is per thread.
 template <class F>
 void on_a_thread(F f) {
   std::thread(f).join();
@@ -55,7 +55,7 @@ TEST_CASE("it follows when the other thread comes to where it went") {
       now = allowed();
     }
     CHECK_FALSE(CPU_ISSET(static_cast<std::size_t>(second), &now));
-    CHECK(CPU_COUNT(&now) == CPU_COUNT(&before) - 1);  // only from one at once
+    CHECK(CPU_COUNT(&now) == CPU_COUNT(&before) - 1);  // it leaves one processor at a time
   });
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("a write that does not fit keeps the old file and removes the temporar
     return !written.ok() && written.error().kind == ErrorKind::io ? 7 : 1;
   });
   CHECK(failed == 7);
-  // Without preallocation the fault comes at the write itself.
+  // Without preallocation the write itself fails.
   failed = in_child_with_file_limit(50'000, [&] {
     auto writer = FileWriter::create(dir.file("a"));
     return writer.ok() && !writer->write(big).ok() ? 7 : 1;
@@ -76,7 +76,7 @@ TEST_CASE("reading names what is wrong") {
   auto large = read_file(dir.file("a"), 10);
   REQUIRE(!large.ok());
   CHECK(large.error().message.find("10 B") != std::string::npos);
-  CHECK(read_file("/proc/self/stat").value().size() > 10);  // a file whose size says 0
+  CHECK(read_file("/proc/self/stat").value().size() > 10);  // a file whose st_size is 0
 }
 
 TEST_CASE("a mapped file gives the bytes, also after a move and when empty") {

@@ -1,4 +1,4 @@
-// Who has which GPU of this machine: claims that wait for an agent, and locks that die with one.
+// Ownership of this machine's GPUs: claims that wait for an agent, and locks that end with it.
 #include "runtime/core/store/gpu_claim.hpp"
 
 #include <signal.h>
@@ -29,7 +29,7 @@ TEST_CASE("a GPU is claimed by one machine, until its agent has had the time to 
   const GpuClaims claims(folder.path + "/locks");
   CHECK(claims.is_free("GPU-a", now));
   CHECK(claims.claim("GPU-a", "/one", now).value());
-  CHECK(claims.claim("GPU-a", "/one", now).value());  // the same create call again
+  CHECK(claims.claim("GPU-a", "/one", now).value());  // the same create call, repeated
   CHECK_FALSE(claims.is_free("GPU-a", now));
   CHECK_FALSE(claims.claim("GPU-a", "/two", now).value());
   CHECK(claims.is_free("GPU-b", now));
@@ -63,7 +63,7 @@ TEST_CASE("an agent holds what its machine has claimed, as long as it lives") {
     CHECK_FALSE(claims.claim("GPU-a", "/two", now + 10 * gpu_claim_us).value());
   }
   CHECK(claims.is_free("GPU-a", now));
-  CHECK(claims.hold("GPU-a", "/one", now));  // started again
+  CHECK(claims.hold("GPU-a", "/one", now));  // restarted
 }
 
 TEST_CASE("the lock of a process that is killed is gone") {

@@ -1,5 +1,4 @@
-// Runs a function in a forked child whose files may not grow beyond a limit: a full disk that needs no
-// privileges.
+// Runs a function in a forked child with a limit on file sizes: a full disk without privileges.
 #pragma once
 
 #include <signal.h>
@@ -7,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The function's value is the child's exit code (0..255); -1 when the child was killed.
+// Returns the function's value, the child's exit code (0..255); -1 if the child was killed.
 template <class Fn>
 int in_child_with_file_limit(rlim_t bytes, Fn fn) {
   pid_t pid = fork();

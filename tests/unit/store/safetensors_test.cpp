@@ -11,7 +11,7 @@ using namespace rille::store;
 
 namespace {
 
-// A file from a header and a number of data bytes.
+// A file made of a header and a number of data bytes.
 std::string file_of(std::string_view header, std::size_t data_bytes) {
   std::uint64_t n = header.size();
   std::string out(8, '\0');

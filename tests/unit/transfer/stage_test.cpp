@@ -38,7 +38,7 @@ struct Fixture {
   std::string validator() { return "ETag: " + etag + "\r\n"; }
   bool there(const std::string& name) { return std::filesystem::exists(dir.file(name)); }
 
-  // A server that heeds Range, If-Range and If-None-Match as it should.
+  // A server that handles Range, If-Range and If-None-Match correctly.
   void serve(const Request& r, Wire& w) {
     if (r.header("if-none-match") == etag) return w.answer(304, "", validator());
     std::string range = r.header("range");
@@ -51,7 +51,7 @@ struct Fixture {
              validator() + "Content-Range: bytes " + std::to_string(from) + "-" + std::to_string(content.size() - 1) +
                  "/" + std::to_string(content.size()) + "\r\n");
   }
-  // The head of a whole answer and its first bytes only.
+  // Sends the head of the whole answer and only its first bytes.
   void send_some(Wire& w, std::size_t bytes) {
     w.send("HTTP/1.1 200 X\r\nContent-Length: " + std::to_string(content.size()) + "\r\n" + validator() + "\r\n" +
            content.substr(0, bytes));
@@ -279,7 +279,7 @@ TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") 
   ScriptedServer server([&](const Request& r, Wire& w) { serve(r, w); });
   options.cache_directory = dir.file("cache");
   REQUIRE(get(server.url("/f?token=one"), "a").ok());
-  // The same address, signed anew: asked, and not modified.
+  // The same address with another signature: the server is asked, and answers "not modified".
   auto again = get(server.url("/f?token=two"), "b");
   REQUIRE(again.ok());
   CHECK(again->from_cache);
@@ -287,13 +287,13 @@ TEST_CASE_METHOD(Fixture, "the cache saves the second transfer and is checked") 
   CHECK(out("b") == content);
   CHECK(!there("b.part"));
   CHECK(server.requests().back().header("if-none-match") == etag);
-  // By digest, nobody is asked.
+  // With an expected digest no request is sent.
   options.sha256 = sha();
   std::size_t asked = server.count();
   CHECK(get("http://nowhere.invalid/x", "c")->from_cache);
   CHECK(server.count() == asked);
   CHECK(out("c") == content);
-  // Damage in the cache is found, dropped and fetched anew.
+  // A damaged cache entry is detected, dropped and fetched again.
   std::string file = dir.file("cache/sha256/" + sha());
   REQUIRE(store::write_file_atomic(file, std::string(300'000, 'z')).ok());
   auto fresh = get(server.url("/f"), "d");
