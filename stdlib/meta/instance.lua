@@ -128,7 +128,7 @@ function Instance:replace(options) end
 ---@mark durable
 ---@async
 ---@error invalid the provider does not support it, or not with a spot machine
----@error capacity there is no such type where the machine stands, or none is left
+---@error capacity there is no such type at the machine's location, or none is left
 ---@error budget it would cost more than a budget leaves until the lease's end
 ---@error state something runs on it; or the lease is released
 ---@example
