@@ -52,8 +52,8 @@ void check_head(std::string_view stream) {
 void check_words(std::string_view text) {
   auto value = Value::from_json(text);
   if (!value || !value->as_object()) return;
-  const auto roll = roll_from(*value, 2);
-  fuzz_check(!roll || roll->ranks.size() == 2, "a roll has all ranks");
+  const auto roster = roster_from(*value, 2);
+  fuzz_check(!roster || roster->ranks.size() == 2, "a roster has all ranks");
   fuzz_check(!proves("token", "hello", "nonce", *value), "nobody proves what he does not know");
   value->set("proof", proof_of("token", "hello", "nonce", *value));
   fuzz_check(proves("token", "hello", "nonce", *value), "who knows the token proves it");
@@ -77,7 +77,7 @@ std::vector<std::string> fuzz_seeds() {
   hello.set("rank", 1).set("world", 2).set("nonce", "00").set("host", "h").set("port", 5).set("proof", "x");
   Value welcome;
   welcome.set("session", "s")
-      .set("gift", "")
+      .set("payload", "")
       .set("ranks", Value::Array{Value().set("host", "h").set("address", "::1").set("port", 1), Value()});
   const auto text = [](const Value& v) { return encode_message(v).value(); };
   Operation op;

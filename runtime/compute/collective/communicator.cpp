@@ -255,7 +255,7 @@ Result<> check(const Options& o) {
 
 }  // namespace
 
-Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& place, std::string& gift,
+Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& place, std::string& payload,
                                          const std::shared_ptr<Stop>& stop) {
   RILLE_CHECK(check(o));
   Meeting meeting;
@@ -274,10 +274,10 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     in.timeout_ms = o.timeout_ms;
     in.build = o.build.empty() ? std::string(build_id()) : o.build;
     in.terms = place + (o.shared_memory ? ", any transport" : ", TCP");
-    in.gift = gift;
+    in.payload = payload;
     in.listener = o.listener;
     RILLE_TRY(meeting, meet(in, *stop));
-    gift = meeting.gift;
+    payload = meeting.payload;
   }
   return Mesh::create(std::move(meeting), o.rank, o.shared_memory && o.world > 1, o.timeout_ms, stop);
 }

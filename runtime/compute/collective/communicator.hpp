@@ -36,8 +36,8 @@ struct Options {
 };
 
 class Mesh;
-// Connects all ranks; `gift` is set to rank 0's value. `place`: "the CPU". For code that makes communicators.
-Result<std::unique_ptr<Mesh>> meet_ranks(const Options& options, const std::string& place, std::string& gift,
+// Connects all ranks; `payload` is set to rank 0's value. `place`: "the CPU". For code that makes communicators.
+Result<std::unique_ptr<Mesh>> meet_ranks(const Options& options, const std::string& place, std::string& payload,
                                          const std::shared_ptr<Stop>& stop);
 
 class Communicator {

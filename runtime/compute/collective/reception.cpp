@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runtime/compute/collective/door.hpp"
+#include "runtime/compute/collective/acceptor.hpp"
 #include "runtime/compute/collective/rendezvous.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
@@ -18,9 +18,9 @@ constexpr std::int64_t stragglers_ms = 3000;
 class Reception {
  public:
   Reception(const Invitation& in, int listener, const Stop& stop)
-      : in_(in), door_(listener), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {}
+      : in_(in), acceptor_(listener), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {}
 
-  Result<Roll> run() {
+  Result<Roster> run() {
     auto gathered = gather();
     if (!gathered) {
       tell_all(gathered.error());
@@ -32,22 +32,22 @@ class Reception {
  private:
   Result<> gather() {
     for (int left = in_.world - 1; left > 0;) {
-      auto event = door_.next(limit_);
+      auto event = acceptor_.next(limit_);
       if (!event) return event.error().kind == ErrorKind::timeout ? incomplete() : std::move(event).error();
-      Guest& guest = *event->guest;
+      Client& client = *event->client;
       switch (event->what) {
-        case Door::What::came: greet(guest); break;
-        case Door::What::left:
-          if (guest.rank >= 0)
-            return make_error(ErrorKind::network, fmt::format("rank {} has left while the others came", guest.rank));
-          door_.show_out(&guest);
+        case Acceptor::What::connected: greet(client); break;
+        case Acceptor::What::closed:
+          if (client.rank >= 0)
+            return make_error(ErrorKind::network, fmt::format("rank {} has left while the others came", client.rank));
+          acceptor_.drop(&client);
           break;
-        case Door::What::said:
-          if (guest.rank >= 0 || !admit(guest, event->message)) {
-            door_.show_out(&guest);
+        case Acceptor::What::message:
+          if (client.rank >= 0 || !admit(client, event->message)) {
+            acceptor_.drop(&client);
             break;
           }
-          RILLE_CHECK(examine(guest, event->message));
+          RILLE_CHECK(examine(client, event->message));
           --left;
           break;
       }
@@ -57,40 +57,40 @@ class Reception {
 
   // Also to connections that have not identified themselves yet, and to those that come a little later.
   void tell_all(const Error& why) {
-    for (auto& g : door_.guests()) refuse(*g, why);
-    int left = in_.world - 1 - int(door_.guests().size());
+    for (auto& g : acceptor_.clients()) refuse(*g, why);
+    int left = in_.world - 1 - int(acceptor_.clients().size());
     const bool late = why.kind == ErrorKind::timeout || why.kind == ErrorKind::cancelled;
     const Limit soon(late ? 0 : stragglers_ms, *limit_.stop);
     while (left > 0) {
-      auto event = door_.next(soon);
+      auto event = acceptor_.next(soon);
       if (!event) return;
-      if (event->what == Door::What::left) door_.show_out(event->guest);
-      if (event->what != Door::What::came) continue;
-      refuse(*event->guest, why);
+      if (event->what == Acceptor::What::closed) acceptor_.drop(event->client);
+      if (event->what != Acceptor::What::connected) continue;
+      refuse(*event->client, why);
       --left;
     }
   }
 
-  void greet(Guest& guest) {
-    guest.nonce = random_hex(16);
-    if (!send_message(guest.fd.get(), Value().set("nonce", guest.nonce), limit_)) door_.show_out(&guest);
+  void greet(Client& client) {
+    client.nonce = random_hex(16);
+    if (!send_message(client.fd.get(), Value().set("nonce", client.nonce), limit_)) acceptor_.drop(&client);
   }
 
   // Checks the token. A client with a wrong token is refused, and rank 0 keeps waiting for the others.
-  bool admit(Guest& guest, Value& hello) {
+  bool admit(Client& client, Value& hello) {
     if (hello["rank"].is_null() || hello["nonce"].is_null()) return false;
-    if (proves(in_.token, "hello", guest.nonce, hello)) return true;
+    if (proves(in_.token, "hello", client.nonce, hello)) return true;
     ++strangers_;
-    refuse(guest,
+    refuse(client,
            make_error(ErrorKind::auth, fmt::format("rank {} has another token than rank 0", hello.integer("rank")),
                       "give all ranks the same token"));
     return false;
   }
 
-  Result<> examine(Guest& guest, const Value& hello) {
+  Result<> examine(Client& client, const Value& hello) {
     const auto rank = hello.integer("rank", -1);
-    guest.rank = int(std::clamp<std::int64_t>(rank, 0, world_max));
-    guest.told = hello;
+    client.rank = int(std::clamp<std::int64_t>(rank, 0, world_max));
+    client.hello = hello;
     if (hello.integer("world") != in_.world) {
       return make_error(ErrorKind::invalid,
                         fmt::format("rank {} was made with world = {}, rank 0 with world = {}", rank,
@@ -114,7 +114,7 @@ class Reception {
                         fmt::format("rank {} was made for {}, rank 0 for {}", rank, hello.text("terms"), in_.terms),
                         "device and transport are the same at all ranks");
     }
-    present_[std::size_t(rank)] = &guest;
+    present_[std::size_t(rank)] = &client;
     return success();
   }
 
@@ -133,44 +133,45 @@ class Reception {
                                  : "is it started, with this address, and can it reach it?");
   }
 
-  void refuse(Guest& guest, const Error& why) {
+  void refuse(Client& client, const Error& why) {
     const Limit soon(1000, *limit_.stop);
-    send_message(guest.fd.get(), Value().set("refused", error_to_value(why)), soon).ok();
+    send_message(client.fd.get(), Value().set("refused", error_to_value(why)), soon).ok();
   }
 
-  Result<Roll> welcome() {
-    Roll roll;
-    roll.session = random_hex(16);
-    roll.gift = in_.gift;
-    roll.ranks.push_back({host_id(), in_.address});
+  Result<Roster> welcome() {
+    Roster roster;
+    roster.session = random_hex(16);
+    roster.payload = in_.payload;
+    roster.ranks.push_back({host_id(), in_.address});
     for (int r = 1; r < in_.world; ++r) {
-      const Guest& g = *present_[std::size_t(r)];
-      roll.ranks.push_back({g.told.text("host"), {remote_address(g.fd.get()).host, int(g.told.integer("port"))}});
+      const Client& g = *present_[std::size_t(r)];
+      roster.ranks.push_back({g.hello.text("host"), {remote_address(g.fd.get()).host, int(g.hello.integer("port"))}});
     }
     Value::Array list;
-    for (const auto& r : roll.ranks)
+    for (const auto& r : roster.ranks)
       list.push_back(Value().set("host", r.host).set("address", r.at.host).set("port", r.at.port));
-    const Value words = Value().set("session", roll.session).set("gift", roll.gift).set("ranks", std::move(list));
+    const Value words =
+        Value().set("session", roster.session).set("payload", roster.payload).set("ranks", std::move(list));
     for (int r = 1; r < in_.world; ++r) {
-      const Guest& g = *present_[std::size_t(r)];
+      const Client& g = *present_[std::size_t(r)];
       Value said = words;
-      said.set("proof", proof_of(in_.token, "welcome", g.told.text("nonce"), words));
+      said.set("proof", proof_of(in_.token, "welcome", g.hello.text("nonce"), words));
       if (!send_message(g.fd.get(), said, limit_))
         return make_error(ErrorKind::network, fmt::format("rank {} has left when all were there", r));
     }
-    return roll;
+    return roster;
   }
 
   const Invitation& in_;
-  Door door_;
+  Acceptor acceptor_;
   Limit limit_;
-  std::vector<Guest*> present_;  // by rank
+  std::vector<Client*> present_;  // by rank
   int strangers_ = 0;
 };
 
 }  // namespace
 
-Result<Roll> receive_all(const Invitation& invitation, int listener, const Stop& stop) {
+Result<Roster> receive_all(const Invitation& invitation, int listener, const Stop& stop) {
   return Reception(invitation, listener, stop).run();
 }
 

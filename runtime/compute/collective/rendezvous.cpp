@@ -7,7 +7,7 @@
 #include <climits>
 #include <fstream>
 
-#include "runtime/compute/collective/door.hpp"
+#include "runtime/compute/collective/acceptor.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/parts.hpp"
@@ -37,18 +37,18 @@ bool proves(const std::string& token, std::string_view what, std::string_view no
   return differs == 0;
 }
 
-Result<Roll> roll_from(const Value& welcome, int world) {
-  Roll roll;
-  roll.session = welcome.text("session");
-  roll.gift = welcome.text("gift");
+Result<Roster> roster_from(const Value& welcome, int world) {
+  Roster roster;
+  roster.session = welcome.text("session");
+  roster.payload = welcome.text("payload");
   const auto* ranks = welcome["ranks"].as_array();
   if (ranks) {
-    for (const auto& r : *ranks) roll.ranks.push_back({r.text("host"), {r.text("address"), int(r.integer("port"))}});
+    for (const auto& r : *ranks) roster.ranks.push_back({r.text("host"), {r.text("address"), int(r.integer("port"))}});
   }
-  if (roll.ranks.size() != std::size_t(world) || roll.session.empty()) {
+  if (roster.ranks.size() != std::size_t(world) || roster.session.empty()) {
     return make_error(ErrorKind::integrity, "rank 0 sent an invalid welcome");
   }
-  return roll;
+  return roster;
 }
 
 namespace {
@@ -76,7 +76,7 @@ Result<Value> answer_of(const Invitation& in, int fd, MessageParser& parser, con
 
 }  // namespace
 
-Result<Roll> come(const Invitation& in, const Stop& stop, Fd& listener) {
+Result<Roster> join(const Invitation& in, const Stop& stop, Fd& listener) {
   const Limit arrive(in.timeout_ms, stop);
   auto connected = connect_to(in.address, arrive);
   if (!connected) {
@@ -104,7 +104,7 @@ Result<Roll> come(const Invitation& in, const Stop& stop, Fd& listener) {
         fmt::format("what listens at {} does not know the token of rank {}", to_string(in.address), in.rank),
         "give all ranks the same token");
   }
-  return roll_from(welcome, in.world);
+  return roster_from(welcome, in.world);
 }
 
 namespace {
@@ -112,16 +112,16 @@ namespace {
 constexpr const char* links[] = {"control", "data"};
 
 // Rank 0 may listen at all of its addresses: use the one that worked.
-const Address& place_of(const Invitation& in, const Roll& roll, int rank) {
-  return rank == 0 ? in.address : roll.ranks[std::size_t(rank)].at;
+const Address& place_of(const Invitation& in, const Roster& roster, int rank) {
+  return rank == 0 ? in.address : roster.ranks[std::size_t(rank)].at;
 }
 
-Result<> introduce(const Invitation& in, const Roll& roll, int to, Meeting& meeting, const Limit& limit) {
+Result<> introduce(const Invitation& in, const Roster& roster, int to, Meeting& meeting, const Limit& limit) {
   for (int k = 0; k < 2; ++k) {
-    RILLE_TRY(auto fd, connect_to(place_of(in, roll, to), limit));
+    RILLE_TRY(auto fd, connect_to(place_of(in, roster, to), limit));
     Value me;
     me.set("rank", in.rank).set("to", to).set("link", links[k]);
-    me.set("proof", proof_of(in.token, "link", roll.session, me));
+    me.set("proof", proof_of(in.token, "link", roster.session, me));
     RILLE_CHECK(send_message(fd.get(), me, limit));
     auto& peer = meeting.peers[std::size_t(to)];
     (k == 0 ? peer.control : peer.data) = std::move(fd);
@@ -130,14 +130,14 @@ Result<> introduce(const Invitation& in, const Roll& roll, int to, Meeting& meet
 }
 
 // Stores a connection from a higher rank. false: not one of our ranks.
-bool place(const Invitation& in, const Roll& roll, Guest& guest, Value said, Meeting& meeting) {
-  if (!proves(in.token, "link", roll.session, said)) return false;
+bool place(const Invitation& in, const Roster& roster, Client& client, Value said, Meeting& meeting) {
+  if (!proves(in.token, "link", roster.session, said)) return false;
   const auto rank = said.integer("rank");
   if (rank <= in.rank || rank >= in.world || said.integer("to") != in.rank) return false;
   auto& peer = meeting.peers[std::size_t(rank)];
   auto& fd = said.text("link") == links[0] ? peer.control : peer.data;
   if (fd.valid()) return false;
-  fd = std::move(guest.fd);
+  fd = std::move(client.fd);
   return true;
 }
 
@@ -152,45 +152,48 @@ std::string missing(const Meeting& meeting, const Invitation& in) {
 
 }  // namespace
 
-Result<Meeting> weave(const Invitation& in, const Roll& roll, int listener, const Stop& stop) {
+Result<Meeting> connect_all(const Invitation& in, const Roster& roster, int listener, const Stop& stop) {
   const Limit limit(in.timeout_ms, stop);
   Meeting meeting;
-  meeting.gift = roll.gift;
+  meeting.payload = roster.payload;
   meeting.peers.resize(std::size_t(in.world));
   for (int r = 0; r < in.world; ++r)
-    meeting.peers[std::size_t(r)].same_host = roll.ranks[std::size_t(r)].host == roll.ranks[std::size_t(in.rank)].host;
+    meeting.peers[std::size_t(r)].same_host =
+        roster.ranks[std::size_t(r)].host == roster.ranks[std::size_t(in.rank)].host;
   for (int to = 0; to < in.rank; ++to) {
-    if (auto done = introduce(in, roll, to, meeting, limit); !done) {
-      return during(std::move(done).error(),
-                    fmt::format("rank {} did not reach rank {} at {}", in.rank, to, to_string(place_of(in, roll, to))),
-                    in.timeout_ms);
+    if (auto done = introduce(in, roster, to, meeting, limit); !done) {
+      return during(
+          std::move(done).error(),
+          fmt::format("rank {} did not reach rank {} at {}", in.rank, to, to_string(place_of(in, roster, to))),
+          in.timeout_ms);
     }
   }
-  Door door(listener);
+  Acceptor acceptor(listener);
   for (int left = 2 * (in.world - 1 - in.rank); left > 0;) {
-    auto event = door.next(limit);
+    auto event = acceptor.next(limit);
     if (!event) return during(std::move(event).error(), missing(meeting, in), in.timeout_ms);
-    if (event->what == Door::What::came) continue;
-    if (event->what == Door::What::said && place(in, roll, *event->guest, std::move(event->message), meeting)) --left;
-    door.show_out(event->guest);
+    if (event->what == Acceptor::What::connected) continue;
+    if (event->what == Acceptor::What::message && place(in, roster, *event->client, std::move(event->message), meeting))
+      --left;
+    acceptor.drop(event->client);
   }
   return meeting;
 }
 
 Result<Meeting> meet(const Invitation& in, const Stop& stop) {
   Fd listener;
-  Roll roll;
+  Roster roster;
   if (in.rank == 0 && in.listener) {
-    RILLE_TRY(roll, receive_all(in, in.listener->get(), stop));
-    return weave(in, roll, in.listener->get(), stop);
+    RILLE_TRY(roster, receive_all(in, in.listener->get(), stop));
+    return connect_all(in, roster, in.listener->get(), stop);
   }
   if (in.rank == 0) {
     RILLE_TRY(listener, listen_at(in.address));
-    RILLE_TRY(roll, receive_all(in, listener.get(), stop));
+    RILLE_TRY(roster, receive_all(in, listener.get(), stop));
   } else {
-    RILLE_TRY(roll, come(in, stop, listener));
+    RILLE_TRY(roster, join(in, stop, listener));
   }
-  return weave(in, roll, listener.get(), stop);
+  return connect_all(in, roster, listener.get(), stop);
 }
 
 }  // namespace rille::collective

@@ -22,7 +22,7 @@ struct Invitation {
   std::int64_t timeout_ms = 300'000;
   std::string build;             // must be equal at all ranks, as must `terms`
   std::string terms;             // "cpu, shared memory"
-  std::string gift;              // of rank 0: any bytes, sent to all
+  std::string payload;           // of rank 0: any bytes, sent to all
   std::shared_ptr<Fd> listener;  // of rank 0: a listening socket; null: make one
 };
 
@@ -32,30 +32,30 @@ struct Meeting {
     MessageParser parser;    // of control
     bool same_host = false;  // the same machine, user and PID namespace
   };
-  std::string gift;
+  std::string payload;
   std::vector<Peer> peers;  // by rank; this rank's own is empty
 };
 
 Result<Meeting> meet(const Invitation& invitation, const Stop& stop);
 
 // The parts of meet(), for its tests.
-struct Roll {  // the addresses of all ranks
+struct Roster {  // the addresses of all ranks
   struct Entry {
     std::string host;  // identifies machine, user and PID namespace
     Address at;
   };
-  std::string session, gift;
+  std::string session, payload;
   std::vector<Entry> ranks;
 };
-Result<Roll> receive_all(const Invitation& invitation, int listener, const Stop& stop);  // rank 0
-Result<Roll> come(const Invitation& invitation, const Stop& stop, Fd& listener);         // the others
-Result<Meeting> weave(const Invitation& invitation, const Roll& roll, int listener, const Stop& stop);
+Result<Roster> receive_all(const Invitation& invitation, int listener, const Stop& stop);  // rank 0
+Result<Roster> join(const Invitation& invitation, const Stop& stop, Fd& listener);         // the others
+Result<Meeting> connect_all(const Invitation& invitation, const Roster& roster, int listener, const Stop& stop);
 
 std::string host_id();
 // The hexadecimal proof that the sender of `said` knows the token.
 std::string proof_of(const std::string& token, std::string_view what, std::string_view nonce, const Value& said);
 // Removes "proof" from `said` and verifies it.
 bool proves(const std::string& token, std::string_view what, std::string_view nonce, Value& said);
-Result<Roll> roll_from(const Value& welcome, int world);  // integrity
+Result<Roster> roster_from(const Value& welcome, int world);  // integrity
 
 }  // namespace rille::collective

@@ -1,5 +1,5 @@
 // Accepts connections at a listening socket and reads their messages, one event at a time. Unknown clients cost a
-// descriptor until the door closes, at most guests_max of them.
+// descriptor until the acceptor is destroyed, at most clients_max of them.
 #pragma once
 
 #include <memory>
@@ -8,33 +8,33 @@
 
 namespace rille::collective {
 
-struct Guest {
+struct Client {
   Fd fd;
   MessageParser parser;
   std::string nonce;  // the challenge that its proof must answer
   int rank = -1;      // -1 until it is known
-  Value told;
+  Value hello;
 };
 
-class Door {
+class Acceptor {
  public:
-  static constexpr std::size_t guests_max = 1024;
-  explicit Door(int listener) : listener_(listener) {}
+  static constexpr std::size_t clients_max = 1024;
+  explicit Acceptor(int listener) : listener_(listener) {}
 
-  enum class What { came, said, left };
+  enum class What { connected, message, closed };
   struct Event {
-    What what = What::came;
-    Guest* guest = nullptr;  // valid until show_out()
+    What what = What::connected;
+    Client* client = nullptr;  // valid until drop()
     Value message;
   };
   // timeout: with an empty message; or the reason of the Stop.
   Result<Event> next(const Limit& limit);
-  void show_out(Guest* guest);
-  std::vector<std::unique_ptr<Guest>>& guests() { return guests_; }
+  void drop(Client* client);
+  std::vector<std::unique_ptr<Client>>& clients() { return clients_; }
 
  private:
   int listener_;
-  std::vector<std::unique_ptr<Guest>> guests_;
+  std::vector<std::unique_ptr<Client>> clients_;
 };
 
 }  // namespace rille::collective
