@@ -156,12 +156,12 @@ TEST_CASE("every fault is an integrity error that names it") {
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0]}})", 2, "data_offsets"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2]}})", 2, "members"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2],"x":1}})", 2, "type"));
-  CHECK(refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2, "twice"));
+  CHECK(refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[2],"data_offsets":[0,2]}})", 2, "a duplicate key"));
   CHECK(refused(
       R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0,
-      "twice"));
+      "a duplicate key"));
   CHECK(refused(R"({"__metadata__":{"a":1}})", 0, "type"));
-  CHECK(refused(R"({"__metadata__":{"a":"1","a":"2"}})", 0, "twice"));
+  CHECK(refused(R"({"__metadata__":{"a":"1","a":"2"}})", 0, "a duplicate key"));
   CHECK(refused(R"({"__metadata__":{"a":{"b":"c"}}})", 0, "type"));
   CHECK(refused(R"({"a":[]})", 0, "type"));
   CHECK(refused(R"({"a":{"dtype":"U8","shape":[[2]],"data_offsets":[0,2]}})", 2, "type"));
