@@ -165,11 +165,11 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
     if (rt->running() == 0 && rt->pending == 0) return rt->engine->journal().flush();
     rt->abandon();
     if (left.empty())
-      return make_error(ErrorKind::timeout, "releases were still under way at the deadline",
+      return make_error(ErrorKind::timeout, "releases were still active at the deadline",
                         "see `rille leases`, or run `rille gc`");
     return make_error(ErrorKind::timeout,
                       fmt::format("not finished within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
-                      "go on with rille_run_resume, or release what they hold with `rille gc`");
+                      "continue with rille_run_resume, or release what they hold with `rille gc`");
   });
 }
 

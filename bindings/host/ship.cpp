@@ -150,7 +150,7 @@ class Shipper {
     if (auto known = function_numbers_.find(lua_topointer(L_, index)); known != function_numbers_.end())
       return known->second;
     if (lua_iscfunction(L_, index))
-      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot travel by itself",
+      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot be sent on its own",
                         "write function(...) return f(...) end");
     std::string code = dump_function(L_, index);
     RILLE_TRY(std::vector<Prototype> protos, read_prototypes(code));
@@ -274,7 +274,7 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
   if (bytes > payload_bytes_max)
     return make_error(
         ErrorKind::invalid,
-        fmt::format("{}: the function and what it captures take {} MB; at most 12 MB travel", what, bytes >> 20),
+        fmt::format("{}: the function and what it captures take {} MB; at most 12 MB can be sent", what, bytes >> 20),
         "stage large data as files with box:stage");
   return out;
 }

@@ -162,7 +162,7 @@ local function act(cluster, left, seen, failures)
   rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
   local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
   if not failed then return 0, false end
-  rille.log(("%s: not all as it should be: %s"):format(cluster.name, type(failed) == "table" and failed.message
+  rille.log(("%s: the resize was not completed: %s"):format(cluster.name, type(failed) == "table" and failed.message
     or tostring(failed)), { count = cluster.count })
   if not setup or cluster.count > left then return 0, seen.to > left end
   if failures + 1 >= setups_max then error(failed, 0) end

@@ -219,7 +219,7 @@ local function nothing_words(r)
   for _, row in ipairs(obstacles) do
     local n = 0
     for _, skipped in ipairs(r.skipped) do if skipped.obstacle == row[1] then n = n + 1 end end
-    if n > 0 then out[#out + 1] = ("What stands in the way of %d is %s: %s."):format(n, row[2], row[3]) end
+    if n > 0 then out[#out + 1] = ("%d cannot, because of %s: %s."):format(n, row[2], row[3]) end
   end
   if #out == 0 then return "Nothing here can do it: no machine with known data was found." end
   return "Nothing here can do it. " .. table.concat(out, " ")
@@ -227,7 +227,7 @@ end
 
 local function latency_words(plan)
   if not plan.machines_unhurried then return nil end
-  return ("It is the latency that takes so many: without it %s would carry the requests."):format(
+  return ("The latency limit requires so many: without it %s would be enough."):format(
     plan.machines_unhurried == 1 and "one machine" or plan.machines_unhurried .. " machines")
 end
 

@@ -198,7 +198,7 @@ local function stale_pages(pages, folder)
     if not pages[name] then stale[#stale + 1] = "docs/reference/" .. name .. " describes nothing that exists" end
   end
   table.sort(stale)
-  if #stale > 0 then stale[#stale + 1] = "write them anew: luajit stdlib/tools/gendoc.lua" end
+  if #stale > 0 then stale[#stale + 1] = "regenerate them: luajit stdlib/tools/gendoc.lua" end
   return stale
 end
 

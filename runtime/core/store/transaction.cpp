@@ -15,7 +15,8 @@ constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // largest exact inte
 constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
 constexpr int commit_wait_ms = 5'000;  // a database without WAL waits for readers
 
-constexpr const char* own_business = "the step begins, commits and rolls back by itself, in this one database";
+constexpr const char* own_business =
+    "the step itself begins, commits and rolls back the transaction, in this one database";
 
 struct Statement {
   sqlite3_stmt* s = nullptr;
