@@ -10,6 +10,7 @@
 #include "bindings/host/open.hpp"
 #include "bindings/host/stdlib_table.hpp"
 #include "runtime/core/base/units.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::capi {
 

@@ -6,6 +6,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::host {
 
@@ -78,7 +79,7 @@ Completion begin_await(lua_State* L, Waits waits) {
     raise(L, make_error(ErrorKind::state, "this would have to wait, but no fiber is running", "call it inside a run"));
   check_may_wait(L, *fiber);
   if (waits != Waits::cleanup)
-    if (const Error* why = host.has_run() ? host.run().cancelled(fiber->id) : nullptr) {
+    if (const Error* why = host.has_run() ? host.fibers().cancelled(fiber->id) : nullptr) {
       AwaitAccess::refused(host, *fiber);
       raise(L, *why);
     }

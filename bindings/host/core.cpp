@@ -237,7 +237,7 @@ Result<int> core_read_source(lua_State* L) {
   if (full.is_relative() && !host.options().script_directory.empty())
     full = std::filesystem::path(host.options().script_directory) / path;
   auto load = [&] { return read_text(full.string()); };
-  RILLE_TRY(std::string source, host.has_run() ? host.run().pinned("file:" + path, load) : load());
+  RILLE_TRY(std::string source, host.has_run() ? host.control().pinned("file:" + path, load) : load());
   push(L, source);
   return 1;
 }
@@ -387,7 +387,7 @@ Result<std::string> LuaHost::module_source(const std::string& name) {
                       : tried.empty() ? "modules lie beside the script"
                                       : "looked for " + tried);
   };
-  RILLE_TRY(std::string source, run_ ? run_->pinned(name, load) : load());
+  RILLE_TRY(std::string source, control_ ? control_->pinned(name, load) : load());
   modules_.emplace(name, source);
   return source;
 }

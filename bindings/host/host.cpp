@@ -9,6 +9,7 @@
 
 #include "bindings/host/keys.hpp"
 #include "bindings/host/watchdog.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::host {
 
@@ -69,14 +70,19 @@ LuaHost::~LuaHost() {
   fibers_.clear();
 }
 
+void LuaHost::bind_run(engine::Run& run) {
+  run_ = &run;
+  bind(run, run);
+}
+
 Fiber* LuaHost::find(FiberId id) {
   auto it = fibers_.find(id);
   return it == fibers_.end() ? nullptr : it->second.get();
 }
 
 void LuaHost::print(std::string_view text) {
-  if (!run_ || run_->replaying()) return;  // a resumed script prints only what is new
-  if (run_->hooks().print) run_->hooks().print(text);
+  if (!control_ || control_->replaying()) return;  // a resumed script prints only what is new
+  if (control_->hooks().print) control_->hooks().print(text);
 }
 
 // --- code
@@ -125,7 +131,7 @@ Result<FunctionRef> LuaHost::load_file(const std::string& path) {
     options_.script_directory = p.parent_path().empty() ? "." : p.parent_path().string();
   auto load_it = [&path] { return read_file(path); };
   std::string name = p.filename().string();
-  Result<std::string> source = run_ ? run_->pinned(name, load_it) : load_it();
+  Result<std::string> source = control_ ? control_->pinned(name, load_it) : load_it();
   if (!source) {
     Error e = std::move(source).error();
     if (e.hint.empty()) e.hint = "check the path of the script";
@@ -150,7 +156,7 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
   Fiber& f = *owned;
   f.id = id;
   f.function = function;
-  f.random.reseed(run_->seed(id));
+  f.random.reseed(run_fibers_->seed(id));
   fibers_.insert_or_assign(id, std::move(owned));
   int values = 0;
   Result<> ready = protect(lua(), [&](lua_State* L) {
@@ -175,16 +181,16 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
   });
   if (!ready) {
     fibers_.erase(id);
-    run_->fiber_done(id, std::move(ready).error());
+    run_fibers_->fiber_done(id, std::move(ready).error());
     return;
   }
-  if (id == 1) look_later(run_->look_at_clock());
+  if (id == 1) look_later(control_->look_at_clock());
   resume(f, values);
 }
 
 void LuaHost::resume(Fiber& f, int values) {
   Fiber* outer = std::exchange(current_, &f);
-  if (run_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
+  if (run_fibers_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
   if (watchdog_) watchdog_->begin();
   f.plain.waits = false;
   int status = lua_resume(f.L, values);
@@ -230,7 +236,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   current_ = nullptr;
   if (!result) lua_sethook(lua(), nullptr, 0, 0);
   fibers_.erase(id);
-  run_->fiber_done(id, std::move(result));
+  run_fibers_->fiber_done(id, std::move(result));
 }
 
 void LuaHost::cancel(FiberId id, const Error& reason) {
@@ -298,16 +304,16 @@ void LuaHost::look_later(std::int64_t ms) {
 void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   LuaHost& host = of(L);
   if (host.interrupt_.exchange(false) && host.options_.on_interrupt) host.options_.on_interrupt();
-  if (host.run_ && host.look_.exchange(false)) host.look_later(host.run_->look_at_clock());
+  if (host.control_ && host.look_.exchange(false)) host.look_later(host.control_->look_at_clock());
   Fiber* f = host.current_;
-  const Error* why = f ? host.run_->cancelled(f->id) : nullptr;
-  if (!why && f && host.run_->cancel_waits()) {
+  const Error* why = f ? host.run_fibers_->cancelled(f->id) : nullptr;
+  if (!why && f && host.control_->cancel_waits()) {
     if (!std::exchange(host.grace_given_, true)) {  // it may be about to wait, the better point for the cancel
       lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
       return;
     }
-    host.run_->cancel_now();
-    why = host.run_->cancelled(f->id);
+    host.control_->cancel_now();
+    why = host.run_fibers_->cancelled(f->id);
   }
   Error overrun;
   if (!why && f && host.watchdog_ && host.watchdog_->overrun()) {

@@ -30,7 +30,8 @@
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
-#include "runtime/workflow/engine/run.hpp"
+#include "runtime/workflow/engine/fibers.hpp"
+#include "runtime/workflow/engine/run_control.hpp"
 
 namespace rille::host {
 
@@ -82,7 +83,9 @@ class LuaHost final : public Guest {
  public:
   static Result<std::unique_ptr<LuaHost>> create(Loop& loop, HostOptions options);
   ~LuaHost() override;
-  void bind_run(engine::Run& run) { run_ = &run; }
+  void bind_run(engine::Run& run);
+  // For code that uses no durable verb: what the host itself needs of a run.
+  void bind(engine::RunControl& control, engine::Fibers& fibers) { control_ = &control, run_fibers_ = &fibers; }
 
   // Compiles a script (text only). invalid: a syntax error, with "file:line:". Tracebacks show the name ("=-e" as
   // "-e").
@@ -107,8 +110,10 @@ class LuaHost final : public Guest {
   lua_State* lua() const { return state_->lua(); }
   State& state() { return *state_; }
   Loop& loop() { return loop_; }
-  engine::Run& run() { return *run_; }
-  bool has_run() const { return run_ != nullptr; }
+  engine::Run& run() { return *run_; }  // after bind_run
+  engine::RunControl& control() { return *control_; }
+  engine::Fibers& fibers() { return *run_fibers_; }
+  bool has_run() const { return control_ != nullptr; }
   const HostOptions& options() const { return options_; }
   Fiber* current() { return current_; }  // null outside of a fiber
   Fiber* find(FiberId id);
@@ -145,6 +150,8 @@ class LuaHost final : public Guest {
   Loop& loop_;
   HostOptions options_;
   engine::Run* run_ = nullptr;
+  engine::RunControl* control_ = nullptr;
+  engine::Fibers* run_fibers_ = nullptr;
   std::unique_ptr<State> state_;
   std::map<FiberId, std::unique_ptr<Fiber>> fibers_;
   detail::Driver::Node drivers_;  // sentinel of a circular list

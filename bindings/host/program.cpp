@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "runtime/workflow/engine/run.hpp"
+
 namespace rille::host {
 
 namespace {
@@ -40,7 +42,8 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
   return std::unique_ptr<engine::Program>(std::move(program));
 }
 
-std::function<void()> interrupt_child(std::function<void()> interrupt, engine::Run& parent, engine::Run& child) {
+std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,
+                                      engine::RunControl& child) {
   return [interrupt = std::move(interrupt), &parent, &child] {
     if (interrupt) interrupt();
     if (parent.cancel_waits())

@@ -13,6 +13,7 @@ Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions op
 
 // Returns an interrupt handler that also cancels a child: while the child computes, the parent cannot pass the cancel
 // on.
-std::function<void()> interrupt_child(std::function<void()> interrupt, engine::Run& parent, engine::Run& child);
+std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,
+                                      engine::RunControl& child);
 
 }  // namespace rille::host

@@ -186,8 +186,8 @@ int warning(lua_State* L) {
   lua_pushvalue(L, 2);
   lua_getinfo(L, ">S", &where);
   const auto text = fmt::format("the function at {}:{} was {}", where.short_src, where.linedefined, line);
-  if (LuaHost& host = LuaHost::of(L); host.has_run() && host.run().hooks().event)
-    host.run().hooks().event(Value().set("event", "warning").set("what", "rille.compile").set("message", text));
+  if (LuaHost& host = LuaHost::of(L); host.has_run() && host.control().hooks().event)
+    host.control().hooks().event(Value().set("event", "warning").set("what", "rille.compile").set("message", text));
   push(L, text);
   return 1;
 }

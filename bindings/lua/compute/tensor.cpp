@@ -185,7 +185,7 @@ int clock_seconds(lua_State* L) {
 Result<int> emit(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   RILLE_TRY(Value event, to_value(L, 1, "event"));
-  if (host.has_run() && host.run().hooks().event) host.run().hooks().event(event);
+  if (host.has_run() && host.control().hooks().event) host.control().hooks().event(event);
   return 0;
 }
 

@@ -46,10 +46,10 @@ Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<de
 void tell_compiling(lua_State* L, const device::CudaCard& card) {
   LuaHost& host = LuaHost::of(L);
   const auto driver = device::cuda_driver();
-  if (!driver || !host.has_run() || !host.run().hooks().event) return;
+  if (!driver || !host.has_run() || !host.control().hooks().event) return;
   const auto from = device::kernels_from(card, *driver);
   if (!from || *from != device::KernelsFrom::compiler) return;
-  host.run().hooks().event(
+  host.control().hooks().event(
       Value()
           .set("event", "warning")
           .set("what", "rille.device")

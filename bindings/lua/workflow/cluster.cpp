@@ -1,6 +1,5 @@
 // The primitives of clusters and of what scales them; the verbs are in stdlib/cluster.lua and stdlib/autoscale.
 #include "bindings/lua/workflow/verb.hpp"
-#include "runtime/workflow/engine/machines.hpp"
 
 namespace rille::lua {
 
@@ -26,11 +25,10 @@ int cluster_telemetry(lua_State* L) {
   return await(L, v.run.telemetry(v.id, std::move(leases), v.source), push_decoded, Waits::engine);
 }
 
-// (lease) -> { calls =, left_s =, over = }: see Machines::standing. For the bodies of steps, which record it.
+// (lease) -> { calls =, left_s =, over = }: see Instances::standing. For the bodies of steps, which record it.
 Result<int> standing(lua_State* L) {
   Verb v = begin_verb(L, "standing", Verbs::anywhere);
-  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
-  RILLE_TRY(Value now, machines->standing(std::string(check_text(L, 1, "lease"))));
+  RILLE_TRY(Value now, v.run.standing(std::string(check_text(L, 1, "lease"))));
   return push_decoded(L, std::move(now));
 }
 

@@ -4,7 +4,6 @@
 #include "bindings/host/ship.hpp"
 #include "bindings/lua/workflow/verb.hpp"
 #include "runtime/core/base/units.hpp"
-#include "runtime/workflow/engine/machines.hpp"
 
 namespace rille::lua {
 
@@ -296,10 +295,8 @@ Result<int> resize(lua_State* L) {
   RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
   if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
   if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: its options are named");
-  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
   return await(
-      L, machines->resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; },
-      Waits::engine);
+      L, v.run.resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
 // box:preempting(): when its machine will be taken away, or nil

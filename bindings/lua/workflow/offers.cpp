@@ -1,7 +1,6 @@
 // rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it
 // has cost; rille.quotas { provider = "aws" }: what the account may rent. Lists that print as tables.
 #include "bindings/lua/workflow/verb.hpp"
-#include "runtime/workflow/engine/machines.hpp"
 
 namespace rille::lua {
 
@@ -33,15 +32,13 @@ Result<int> offers(lua_State* L) {
 Result<int> price_history(lua_State* L) {
   Verb v = begin_verb(L, "price_history");
   RILLE_TRY(Value query, read_query(L, "rille.price_history"));
-  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
-  return await(L, machines->price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
+  return await(L, v.run.price_history(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 Result<int> quotas(lua_State* L) {
   Verb v = begin_verb(L, "quotas");
   RILLE_TRY(Value query, read_query(L, "rille.quotas"));
-  RILLE_TRY(engine::Machines * machines, engine::machines_of(v.run));
-  return await(L, machines->quotas(v.id, std::move(query), v.source), push_list, Waits::engine);
+  return await(L, v.run.quotas(v.id, std::move(query), v.source), push_list, Waits::engine);
 }
 
 }  // namespace

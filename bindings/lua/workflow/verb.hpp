@@ -4,6 +4,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/open.hpp"
+#include "runtime/workflow/engine/run.hpp"
 
 namespace rille::lua {
 

@@ -56,7 +56,7 @@ class Calls {
   Async<Value> preempting(std::string lease_id, CancelToken token);
   // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
   Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
-  Result<Value> standing(const std::string& lease_id) const;  // see machines.hpp
+  Result<Value> standing(const std::string& lease_id) const;  // see instances.hpp
   // As long as this process runs the run: releases the lease when its ttl is over, which is then; and is there for its
   // machine, also while nobody uses that, for some end where nobody is for orphan_after. expiry.cpp
   void end_by(const std::string& lease_id, std::int64_t expires_us);

@@ -52,11 +52,6 @@ Error unsettled(Error rent, Error release) {
 bool is_offered(const Value& row) { return !row["id"].is_null(); }
 }  // namespace
 
-Result<Machines*> machines_of(Run& run) {
-  if (auto* machines = dynamic_cast<Machines*>(&run)) return machines;
-  return no_leases();
-}
-
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"offers", "offers", query, std::move(source)};

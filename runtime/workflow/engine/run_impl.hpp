@@ -10,7 +10,6 @@
 
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/store/journal.hpp"
-#include "runtime/workflow/engine/machines.hpp"
 #include "runtime/workflow/engine/replay.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
@@ -150,7 +149,7 @@ struct RunConfig {
   std::string seed;                        // whose random numbers: "" = its own
 };
 
-class RunImpl final : public Run, public Machines {
+class RunImpl final : public Run {
  public:
   RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::Manager* leases, Replay replay);
   ~RunImpl() override;

@@ -1,4 +1,4 @@
-// A Run with fibers and cancellation but without durable state: enough to drive a LuaHost alone.
+// What a LuaHost needs of a run, with one fiber and nothing durable.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace rille::test {
 
-class FakeRun : public engine::Run {
+class FakeRun final : public engine::RunControl, public engine::Fibers {
  public:
   explicit FakeRun(Loop& loop) : loop_(loop) {
     hooks_.print = [this](std::string_view text) { printed += text; };
@@ -27,6 +27,7 @@ class FakeRun : public engine::Run {
     co_await done;
     co_return std::move(*result_);
   }
+  void limit(const engine::RunLimits&) override {}
   bool cancel_waits() const override { return false; }
   void cancel_now() override {}
   void cancel(Error reason) override {
@@ -46,7 +47,7 @@ class FakeRun : public engine::Run {
   Result<std::string> pinned(const std::string&, const std::function<Result<std::string>()>& load) override {
     return load();
   }
-  engine::ScopeId root_scope(FiberId) const { return 1; }  // NOLINT: in the interface soon
+  engine::ScopeId root_scope(FiberId) const override { return 1; }
   Result<FiberId> spawn(FiberId, std::string, FunctionRef, Value) override { return no(); }
   Async<> join(FiberId, FiberId) override { co_return no(); }
   Async<std::size_t> join_any(FiberId, std::vector<FiberId>, bool) override { co_return no(); }
@@ -63,33 +64,6 @@ class FakeRun : public engine::Run {
   bool replaying() const override { return false; }
   engine::ScopeId entry_enter(FiberId f) override { return scope_enter(f, "entry"); }
   void cancel_scope(engine::ScopeId, Error) override {}
-  Async<engine::StepTicket> step_begin(FiberId, engine::Operation, engine::StepOptions) override { co_return no(); }
-  Async<engine::StepOutcome> step_probed(FiberId, engine::StepTicket, Result<engine::ProbeAnswer>) override {
-    co_return no();
-  }
-  Async<engine::StepOutcome> step_end(FiberId, engine::StepTicket, Result<Value>) override { co_return no(); }
-  Result<> step_heartbeat(FiberId, const engine::StepTicket&, Value) override { return no(); }
-  Async<> sleep(FiberId, std::string, std::int64_t ms, std::string) override {
-    co_return co_await sleep_for(loop_, ms);
-  }
-  Async<double> now(FiberId, std::string) override { co_return 1.0; }
-  Async<bool> patched(FiberId, std::string, std::string) override { co_return true; }
-  Async<Value> signal(FiberId, std::string, std::int64_t, Value, std::string) override { co_return no(); }
-  Async<Value> offers(FiberId, Value, std::string) override { co_return no(); }
-  Result<> set_budget(FiberId, const Value&) override { return no(); }
-  Async<engine::LeaseView> rent(FiberId, std::string, Value, std::string) override { co_return no(); }
-  Async<> release(FiberId, std::string, std::string) override { co_return no(); }
-  Result<engine::LeaseView> lease(const std::string&) const override { return no(); }
-  Async<Value> call(FiberId, std::string, engine::CallSpec, std::string) override { co_return no(); }
-  Async<Value> stage(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
-  Async<Value> get(FiberId, std::string, std::string, std::string, Value, std::string) override { co_return no(); }
-  Async<std::string> pool_enter(FiberId, engine::PoolSpec, std::string) override { co_return no(); }
-  void pool_leave(FiberId, const std::string&, const std::string&) override {}
-  Async<Value> child(FiberId, engine::ChildSpec, std::string) override { co_return no(); }
-  Async<Value> recorded(FiberId, engine::Operation, std::function<Async<Value>(CancelToken)>) override {
-    co_return no();
-  }
-
   std::string printed;
   bool shielded = false;
 
@@ -119,7 +93,7 @@ struct Script {
     if (!made) return made.error();
     host = std::move(made).value();
     running = host.get();
-    host->bind_run(run);
+    host->bind(run, run);
     auto main = host->load("test.lua", source);
     if (!main) return main.error();
     return run_blocking(*loop, run.execute(*host, *main, Value()));

@@ -40,7 +40,7 @@ std::string travel(const std::string& source, Value argument = {}) {
   if (!sent) return sent.error().summary();
   auto made = LuaHost::create(*to.loop, to.options);
   to.host = std::move(made).value();
-  to.host->bind_run(to.run);
+  to.host->bind(to.run, to.run);
   auto main = to.host->load_shipped(shipped);
   if (!main) return main.error().summary();
   Result<Value> r = run_blocking(*to.loop, to.run.execute(*to.host, *main, std::move(argument)));

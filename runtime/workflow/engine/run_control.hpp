@@ -1,0 +1,81 @@
+// RunControl: what starts, cancels and shows a run uses: identity, hooks, execution, cancellation, pinned sources.
+// Loop thread only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/base/guest.hpp"
+#include "runtime/core/loop/loop.hpp"
+
+namespace rille::engine {
+
+enum class Mode { durable, session, ephemeral };
+
+// What the host program allows a run, whatever its script says. -1: no limit.
+struct RunLimits {
+  RunLimits() = default;
+  std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
+  std::int64_t leases_max = -1;    // held at a time
+};
+
+class Run;
+struct RunHooks;
+
+// The code of a run, in whatever language, ready to be executed in it. Destroyed before the run.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual Guest& guest() = 0;
+  virtual FunctionRef main() = 0;
+};
+
+// What the edge does for runs that a script starts.
+class ChildPrograms {
+ public:
+  virtual ~ChildPrograms() = default;
+  virtual RunHooks hooks(const std::string& run) = 0;  // that the child is told by
+  virtual Result<std::unique_ptr<Program>> load(Run& child, const std::string& script) = 0;
+};
+
+// What the edge is told. All optional; called on the loop thread.
+struct RunHooks {
+  std::function<void(std::string_view text)> print;     // output of the script and of its calls, as it was written
+  std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
+  std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
+  std::shared_ptr<ChildPrograms> children;              // null: this run cannot start others
+};
+
+class RunControl {
+ public:
+  virtual ~RunControl() = default;
+  virtual const std::string& id() const = 0;
+  virtual Mode mode() const = 0;
+  virtual Loop& loop() = 0;
+  virtual const RunHooks& hooks() const = 0;
+  // <RILLE_HOME>/runs/<id>, made on demand; for ephemeral runs the working directory.
+  virtual std::string home() const = 0;
+  virtual Value args() const = 0;  // the run's input, as given by --x and `args`
+
+  // Before execute.
+  virtual void limit(const RunLimits& limits) = 0;
+  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest may be destroyed before the
+  // run, after it ended.
+  virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
+  // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
+  // It takes effect as soon as every fiber waits; a guest whose fiber computes on and on says cancel_now.
+  virtual void cancel(Error reason) = 0;
+  virtual bool cancel_waits() const = 0;
+  virtual void cancel_now() = 0;
+  // For code that computes while the loop does not turn: cancels what has had its time, and gives the milliseconds to
+  // the next such moment, or -1.
+  virtual std::int64_t look_at_clock() = 0;
+  // Whether what happens now happened before, in the record: output of the script was shown then.
+  virtual bool replaying() const = 0;
+  // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
+  virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
+};
+
+}  // namespace rille::engine
