@@ -7,13 +7,10 @@
 #include <filesystem>
 
 #include "runtime/core/base/id.hpp"
-#include "runtime/workflow/agent/install.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 #include "runtime/workflow/provider/catalogue/workload.hpp"
-#include "runtime/workflow/provider/manner.hpp"
-#include "runtime/workflow/provider/rent_options.hpp"
 
 namespace rille::engine {
 
@@ -66,8 +63,8 @@ Value LeaseView::to_value() const {
   return v;
 }
 
-Calls::Calls(RunImpl& run, lease::Manager* leases, std::string self_exe)
-    : run_(run), leases_(leases), self_exe_(std::move(self_exe)) {}
+Calls::Calls(RunImpl& run, lease::Manager* leases, std::shared_ptr<Connector> connector)
+    : run_(run), leases_(leases), connector_(std::move(connector)) {}
 Calls::~Calls() { closed_.cancel(make_error(ErrorKind::cancelled, "the run has ended")); }
 
 std::string Calls::call_key(const std::string& lease_id, const std::string& key) const {
@@ -76,15 +73,7 @@ std::string Calls::call_key(const std::string& lease_id, const std::string& key)
 
 Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string scope, Value options,
                                 std::int64_t leases_max, CancelToken token) {
-  if (Simulation* world = run_.config_.simulation) {
-    world->asked[lease::Manager::lease_id(run_.id(), key)] = options;
-    // The simulated one answers for it.
-    std::vector<std::string> named{"provider", "providers"};
-    named.insert(named.end(), provider::rent_options().begin(), provider::rent_options().end());
-    for (const std::string& option : named)
-      if (options.as_object()) options.as_object()->erase(option);
-    provider::Workload::leave_out(options);
-  }
+  connector_->adapt_rent(lease::Manager::lease_id(run_.id(), key), options);
   if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
     RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
     if (!begun) co_return by.error();
@@ -132,31 +121,6 @@ Result<LeaseView> Calls::view(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
   return to_view(*l, run_.loop().clock().wall_us());
-}
-
-// Looked for once by this process; brought there if need be.
-Async<std::vector<std::string>> Calls::agent_there(provider::Machine machine, CancelToken token) {
-  if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
-  agent::InstallOptions options;
-  options.self_exe = self_exe_;
-  if (run_.config_.install_identity) options.identity = run_.config_.install_identity();
-  options.cache = home_of(run_.config_.home) + "/cache";
-  RILLE_CO_TRY(std::vector<std::string> words,
-               co_await agent::install(run_.loop(), machine.channel, std::move(options), token));
-  installed_[machine.id] = words;
-  co_return words;
-}
-
-Async<std::unique_ptr<agent::AgentClient>> Calls::connect(provider::Machine machine, CancelToken token) {
-  if (Simulation* world = run_.config_.simulation)
-    co_return co_await world->agents.connect(run_.loop(), machine.id, token);
-  if (machine.channel == ChannelSpec())  // an agent there would be one of this machine
-    co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
-  agent::ClientOptions options;
-  options.agent_argv = {self_exe_, "agent"};
-  options.withheld = provider::secret_variables();
-  if (!machine.channel.argv_prefix.empty()) { RILLE_CO_TRY(options.agent_argv, co_await agent_there(machine, token)); }
-  co_return co_await agent::AgentClient::connect(run_.loop(), machine.channel, options, token);
 }
 
 void Calls::use(const std::string& lease_id, int more) {
@@ -218,7 +182,7 @@ agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, 
   request.epoch = run_.fence().epoch;
   request.spec = spec.kind == "exec" ? spec.payload : Value().set("payload", spec.payload);
   request.spec.set("kind", spec.kind).set("name", spec.name).set("run", run_.id());
-  if (run_.config_.simulation && !spec.sim.is_null()) request.spec.set("sim", spec.sim);
+  connector_->adapt_call(spec, request);
   if (spec.timeout_ms) request.spec.set("timeout_ms", spec.timeout_ms);
   return request;
 }

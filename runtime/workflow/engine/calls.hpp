@@ -19,11 +19,12 @@
 
 namespace rille::engine {
 
+class Connector;
 class RunImpl;
 
 class Calls {
  public:
-  Calls(RunImpl& run, lease::Manager* leases, std::string self_exe);
+  Calls(RunImpl& run, lease::Manager* leases, std::shared_ptr<Connector> connector);
   ~Calls();
 
   Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, std::int64_t leases_max,
@@ -81,8 +82,6 @@ class Calls {
     std::string warning;
   };
   static constexpr int reconnects_max = 20;  // in a row
-  Async<std::unique_ptr<agent::AgentClient>> connect(provider::Machine machine, CancelToken token);
-  Async<std::vector<std::string>> agent_there(provider::Machine machine, CancelToken token);
   // One that can be worked with: where the lease's machine is lost and it wants another, on that, set up as this was.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   // reach.cpp
@@ -167,11 +166,10 @@ class Calls {
 
   RunImpl& run_;
   lease::Manager* leases_;
-  std::string self_exe_;
-  std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
-  std::unique_ptr<net::HttpClient> http_;                      // made when the first URL is staged
-  std::map<std::string, LeaseSession> sessions_;               // by lease; none is erased
-  std::int64_t beat_us_ = 0;                                   // the run's last sign of life
+  std::shared_ptr<Connector> connector_;
+  std::unique_ptr<net::HttpClient> http_;         // made when the first URL is staged
+  std::map<std::string, LeaseSession> sessions_;  // by lease; none is erased
+  std::int64_t beat_us_ = 0;                      // the run's last sign of life
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

@@ -5,6 +5,7 @@
 
 #include "runtime/core/base/deadline.hpp"
 #include "runtime/core/base/id.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {
@@ -368,7 +369,7 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
     }
     if (due && due->over()) co_return co_await complete(std::move(slot), std::move(otherwise));
     std::int64_t rest_ms = due ? due->left_ms() : signal_poll_simulated_ms;
-    if (!config_.simulation) rest_ms = signal_poll_ms;  // else nobody sends one
+    if (connector_->real_time()) rest_ms = signal_poll_ms;  // else nobody sends one
     RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token(*slot.fiber)));
   }
 }

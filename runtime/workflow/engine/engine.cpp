@@ -178,9 +178,7 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
 
 Engine::~Engine() = default;
 
-bool Engine::alive(const std::string& id) const {
-  return simulation_ ? simulation_->held.contains(id) : RunLock::held(run_home(id));
-}
+bool Engine::alive(const std::string& id) const { return locks_ ? locks_->contains(id) : RunLock::held(run_home(id)); }
 
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (!run_has_ended(row.state)) return {};
@@ -226,8 +224,7 @@ Async<std::unique_ptr<Run>> Engine::resume_with(std::string id, std::string scri
 }
 
 Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks, std::string edited) {
-  RILLE_CO_TRY(RunLock lock,
-               simulation_ ? RunLock::take(simulation_->held, row.id) : RunLock::take(run_home(row.id), row.id));
+  RILLE_CO_TRY(RunLock lock, locks_ ? RunLock::take(*locks_, row.id) : RunLock::take(run_home(row.id), row.id));
   std::int64_t now = loop_.clock().wall_us();
   auto shared = std::make_shared<RunRow>(row);
   auto host = std::make_shared<std::string>(host_name());
@@ -266,7 +263,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   config.blobs = blobs_;
   config.self_exe = options_.self_exe;
   config.install_identity = options_.install_identity;
-  config.simulation = simulation_;
+  config.connector = connector_;
   config.lock = std::move(lock);
   config.engine = this;
   config.edited = std::move(edited);

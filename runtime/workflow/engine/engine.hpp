@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 
 namespace rille::engine {
 
+class Connector;
 struct Simulation;
 
 struct EngineOptions {
@@ -150,7 +152,9 @@ class Engine {
 
   Loop& loop_;
   EngineOptions options_;
-  Simulation* simulation_ = nullptr;
+  // Of a simulation; null: files, and real machines.
+  std::set<std::string>* locks_ = nullptr;  // runs that have a runner
+  std::shared_ptr<Connector> connector_;
   std::unique_ptr<store::Journal> journal_;
   std::shared_ptr<const store::Blobs> blobs_ = std::make_shared<store::Blobs>(options_.home + "/blobs");
   std::unique_ptr<provider::Registry> registry_;

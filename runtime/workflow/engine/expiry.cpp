@@ -8,6 +8,7 @@
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {
@@ -39,7 +40,7 @@ void Calls::keep_time() {
     if (!session.term || !session.term->expires_us) continue;
     const LeaseSession::Term& term = *session.term;
     next_us = std::min(next_us, *term.expires_us);
-    if (run_.config_.simulation) continue;  // whose machines need nobody, and whose clock runs with this one
+    if (!connector_->real_time()) continue;  // the clock runs with this process
     next_us = std::min(next_us, now_us + look_ms * 1000);
     if (term.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, term.orphan_ms / 4) * 1000);
   }
@@ -61,7 +62,7 @@ void Calls::look_around() {
   }
   for (const std::string& lease : over) run_.loop().spawn(end_in_time(lease));
   for (const std::string& lease : unmet) run_.loop().spawn(meet(lease));
-  if (!run_.config_.simulation && now_us - beat_us_ >= beat_us) {
+  if (connector_->real_time() && now_us - beat_us_ >= beat_us) {
     beat_us_ = now_us;
     run_.journal_->enqueue(
         [run = run_.id(), now_us](store::Db& db) {

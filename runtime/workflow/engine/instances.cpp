@@ -3,6 +3,7 @@
 
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/entries.hpp"
 #include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
@@ -55,9 +56,7 @@ bool is_offered(const Value& row) { return !row["id"].is_null(); }
 Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"offers", "offers", query, std::move(source)};
-  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
-    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
-  if (config_.simulation) provider::Workload::leave_out(query);
+  connector_->adapt_offers(query);
   Live live = [this, query](CancelToken token) { return list_offers(query, std::move(token)); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
@@ -80,8 +79,7 @@ Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
 Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"price_history", "price_history", query, std::move(source)};
-  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
-    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
+  connector_->adapt_query(query);
   Live live = [this, query](CancelToken token) { return leases_->price_history(query, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
@@ -89,8 +87,7 @@ Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source)
 Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"quotas", "quotas", query, std::move(source)};
-  for (const char* named : {"provider", "providers"})  // the simulated one answers for it
-    if (config_.simulation && query.as_object()) query.as_object()->erase(named);
+  connector_->adapt_query(query);
   Live live = [this, query](CancelToken token) { return leases_->quotas(query, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }

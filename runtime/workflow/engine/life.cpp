@@ -7,7 +7,9 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/store/audit.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/engine.hpp"
+#include "runtime/workflow/engine/measuring.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 
@@ -22,7 +24,10 @@ RunImpl::RunImpl(Loop& loop, RunConfig config, store::Journal* journal, lease::M
   edited_ = !config_.edited.empty();
   followed_ = !edited_;
   scheduler_.on_quiet([this] { on_quiet(); });
-  calls_ = std::make_unique<Calls>(*this, leases_, config_.self_exe);
+  connector_ = config_.connector;
+  if (!connector_)
+    connector_ = make_connector({config_.self_exe, config_.install_identity, home_of(config_.home) + "/cache"});
+  calls_ = std::make_unique<Calls>(*this, leases_, connector_);
 }
 
 RunImpl::~RunImpl() {

@@ -10,9 +10,9 @@
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/place_of.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 #include "runtime/workflow/lease/expiry.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
 
@@ -254,7 +254,8 @@ Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t gen
   if (!files) co_return co_await set_up_call(lease_id, n, generation, std::move(spec), std::move(agent), token);
   std::string local = spec.text("from");
   std::string to = spec.text("to");
-  if (!run_.config_.simulation) {
+  RILLE_CO_TRY(const bool reads, connector_->reads_source(local, spec["options"]));
+  if (reads) {
     RILLE_CO_TRY(local, co_await local_copy(local, spec["options"], token));
     RILLE_CO_TRY(to, place_of(spec.text("from"), local, to));
   }

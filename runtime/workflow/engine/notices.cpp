@@ -8,8 +8,8 @@
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 
 namespace rille::engine {
 
@@ -81,17 +81,12 @@ Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
   auto alive = run_.alive_;
   LeaseSession& session = this->session(l.id);
   while (true) {
-    if (!run_.config_.simulation) {
+    if (connector_->real_time()) {
       (void)co_await leases_->follow_price(l.id, price_patience_ms, run_.fence(), closed_.token());
       if (!*alive) co_return;
     }
-    std::int64_t pause_ms = every_ms;
-    if (Simulation* world = run_.config_.simulation) {  // what the looks until then would see is known: nothing
-      const provider::sim::Box* box = world->cloud.find(l.machine_id);
-      if (!box || !box->notice_us) break;
-      std::int64_t blind_ms = (box->notice_us - world->cloud.now_us()) / 1000;
-      pause_ms = every_ms * std::max<std::int64_t>(1, (blind_ms + every_ms - 1) / every_ms);
-    }
+    const std::int64_t pause_ms = connector_->next_look_ms(l, every_ms);
+    if (pause_ms < 0) break;
     Result<> slept = co_await sleep_for(run_.loop(), pause_ms, closed_.token());
     if (!*alive) co_return;
     if (!slept || session.users <= 0 || session.watched != l.generation) break;

@@ -8,8 +8,8 @@
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
 #include "runtime/workflow/lease/parts.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
@@ -122,7 +122,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
                                                           std::unique_ptr<agent::AgentClient> made) {
   std::shared_ptr<agent::AgentClient> shared = std::move(made);
   session(l.id).agent = shared;
-  if (l.request.idle_after_ms > 0 && !run_.config_.simulation) run_.loop().spawn(follow(l.id, l.generation, shared));
+  if (l.request.idle_after_ms > 0 && connector_->real_time()) run_.loop().spawn(follow(l.id, l.generation, shared));
   const std::int64_t running_us = l.request.offer.billing.from_live ? not_yet_us : 0;
   run_.journal_->enqueue(
       [id = l.id, running_us, at = run_.now_us()](store::Db& db) -> Result<> {
@@ -168,7 +168,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     }
     const std::int64_t since_us = provider::running_since_us(r.machine);
     if (since_us <= run_.now_us()) r.not_yet_us = std::max(r.not_yet_us, since_us);
-    auto made = co_await connect(r.machine, token);
+    auto made = co_await connector_->connect(run_.loop(), r.machine, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
     if (++failed >= reconnects_max && !patient(r, made.error()))

@@ -3,33 +3,14 @@
 #include <fmt/format.h>
 
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
-#include "runtime/workflow/provider/sim/catalogue.hpp"
 
 namespace rille::engine {
 
-namespace {
-
-// Whose words for types a script uses is not known where it is rehearsed: what else it says is enough there.
-Result<Value> rehearsed(Value options) {
-  const std::string type = options.text("type");
-  for (const provider::sim::Type& known : provider::sim::types())
-    if (type.empty() || type == known.id) return options;
-  options.as_object()->erase("type");
-  for (const char* other : {"gpu", "vcpus", "memory"})
-    if (!options[other].is_null()) return options;
-  Error e = make_error(ErrorKind::config, fmt::format("the simulated cloud has no type '{}'", type),
-                       "say beside it what it is, as in type = \"p4d.24xlarge\", gpu = \"A100:8\"");
-  e.code = "no_simulation";
-  return e;
-}
-
-}  // namespace
-
 Async<LeaseView> Calls::resize(std::string lease_id, Value options, CancelToken token) {
   auto alive = run_.alive_;
-  if (run_.config_.simulation) { RILLE_CO_TRY(options, rehearsed(std::move(options))); }
+  RILLE_CO_TRY(options, connector_->adapt_resize(std::move(options)));
   RILLE_CO_CHECK(co_await enter(lease_id, LeaseSession::Phase::resizing, token));
   Result<> done = co_await resize_alone(lease_id, std::move(options), token);
   if (*alive) leave(lease_id);
@@ -64,7 +45,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
     LeaseSession& session = this->session(lease_id);
     ++session.resizes;
     session.agent.reset();
-    installed_.erase(before->machine_id);
+    connector_->forget(before->machine_id);
   }
   if (!done) co_return done;
   run_.alert_budgets();

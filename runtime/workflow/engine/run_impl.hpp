@@ -23,7 +23,7 @@ struct Money;
 namespace rille::engine {
 
 class Calls;
-struct Simulation;
+class Connector;
 
 std::uint64_t name_hash(std::string_view name);
 
@@ -141,7 +141,7 @@ struct RunConfig {
   bool died = true;                           // the process that ran it before, if any: it has not suspended it
   std::string self_exe;
   std::function<std::string()> install_identity;
-  Simulation* simulation = nullptr;        // the world it is rehearsed in; null: the real one
+  std::shared_ptr<Connector> connector;    // null: one to real machines, from the two above
   RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
   RunLock lock;                            // held while the run is
   class Engine* engine = nullptr;          // null: ephemeral
@@ -358,6 +358,7 @@ class RunImpl final : public Run {
   RunLimits limits_;
   std::string alert_url_;
   double alert_share_ = 0;  // of the budget, at which to warn; 0: never, or warned already
+  std::shared_ptr<Connector> connector_;
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

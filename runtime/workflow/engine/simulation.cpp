@@ -1,5 +1,6 @@
 #include "runtime/workflow/engine/simulation.hpp"
 
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/engine.hpp"
 
 namespace rille::engine {
@@ -17,7 +18,8 @@ Result<std::unique_ptr<Engine>> Engine::open_simulated(Loop& loop, Simulation& s
   EngineOptions options;
   options.home = simulation.home;
   std::unique_ptr<Engine> engine(new Engine(loop, std::move(options)));
-  engine->simulation_ = &simulation;
+  engine->locks_ = &simulation.held;
+  engine->connector_ = make_connector(simulation);
   store::Journal::Gate writes;
   provider::sim::Gate calls;
   if (simulation.gate) {

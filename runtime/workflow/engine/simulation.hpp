@@ -37,4 +37,7 @@ struct Simulation {
   Simulation(VirtualTime& t, provider::sim::Options options) : time(t), cloud(t, options), agents(cloud) {}
 };
 
+class Connector;
+std::unique_ptr<Connector> make_connector(Simulation& world);
+
 }  // namespace rille::engine

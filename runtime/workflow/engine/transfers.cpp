@@ -7,9 +7,9 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/place_of.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 #include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::engine {
@@ -57,12 +57,8 @@ Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken toke
 
 Async<Value> Calls::stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token) {
   std::string local = from;
-  if (Simulation* world = run_.config_.simulation) {
-    if (std::string size = options["sim"].text("size"); !size.empty()) {
-      RILLE_CO_TRY(std::int64_t bytes, parse_size_bytes(size));
-      world->agents.declare_size(from, bytes);
-    }
-  } else {
+  RILLE_CO_TRY(const bool reads, connector_->reads_source(from, options));
+  if (reads) {
     RILLE_CO_TRY(local, co_await local_copy(from, options, token));
     RILLE_CO_TRY(to, place_of(from, local, to));
   }

@@ -7,8 +7,8 @@
 
 #include "runtime/core/loop/together.hpp"
 #include "runtime/workflow/engine/calls.hpp"
+#include "runtime/workflow/engine/connector.hpp"
 #include "runtime/workflow/engine/run_impl.hpp"
-#include "runtime/workflow/engine/simulation.hpp"
 
 namespace rille::engine {
 
@@ -60,7 +60,7 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
 
 // Tries until its agent is connected; reach() follows it then.
 Task<void> Calls::wake(std::string lease_id) {
-  if (run_.config_.simulation) co_return;
+  if (!connector_->real_time()) co_return;
   auto alive = run_.alive_;
   const CancelToken closed = closed_.token();
   for (int attempt = 0;; ++attempt) {

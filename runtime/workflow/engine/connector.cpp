@@ -1,0 +1,69 @@
+// Real machines, reached by the channels that their providers name.
+#include "runtime/workflow/engine/connector.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/workflow/agent/install.hpp"
+#include "runtime/workflow/provider/manner.hpp"
+
+namespace rille::engine {
+
+namespace {
+
+class ByChannel final : public Connector {
+ public:
+  explicit ByChannel(ConnectorOptions options) : options_(std::move(options)) {}
+
+  Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
+                                                     CancelToken token) override {
+    if (machine.channel == ChannelSpec())  // an agent there would be one of this machine
+      co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
+    agent::ClientOptions options;
+    options.agent_argv = {options_.self_exe, "agent"};
+    options.withheld = provider::secret_variables();
+    if (!machine.channel.argv_prefix.empty()) {
+      RILLE_CO_TRY(options.agent_argv, co_await agent_there(loop, machine, token));
+    }
+    co_return co_await agent::AgentClient::connect(loop, machine.channel, options, token);
+  }
+  void forget(const std::string& machine_id) override { installed_.erase(machine_id); }
+
+  void adapt_query(Value&) const override {}
+  void adapt_offers(Value&) const override {}
+  void adapt_rent(const std::string&, Value&) override {}
+  Result<Value> adapt_resize(Value options) const override { return options; }
+  void adapt_call(const CallSpec&, agent::StartRequest&) const override {}
+  Result<bool> reads_source(const std::string&, const Value&) override { return true; }
+
+  bool real_time() const override { return true; }
+  std::int64_t next_look_ms(const lease::Lease&, std::int64_t every_ms) const override { return every_ms; }
+
+ private:
+  // Looked for once by this process; brought there if need be.
+  Async<std::vector<std::string>> agent_there(Loop& loop, provider::Machine machine, CancelToken token) {
+    if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
+    agent::InstallOptions options;
+    options.self_exe = options_.self_exe;
+    if (options_.install_identity) options.identity = options_.install_identity();
+    options.cache = options_.cache;
+    RILLE_CO_TRY(std::vector<std::string> words,
+                 co_await agent::install(loop, machine.channel, std::move(options), token));
+    installed_[machine.id] = words;
+    co_return words;
+  }
+
+  ConnectorOptions options_;
+  std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
+};
+
+}  // namespace
+
+std::unique_ptr<Connector> make_connector(ConnectorOptions options) {
+  return std::make_unique<ByChannel>(std::move(options));
+}
+
+}  // namespace rille::engine
