@@ -131,9 +131,11 @@ struct Call {
 
 using Kernel = void (*)(const Call&);
 
-// Which of the three builds of the kernel files this processor runs: 1 (any x86-64), 3 (AVX2, FMA), 4 (AVX-512).
-// Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for tests.
+// Which build of the kernel files runs here: 1 (any x86-64), 3 (AVX2, FMA), 4 (AVX-512): the best that the processor
+// has and this build holds (RILLE_KERNEL_LEVELS). Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for
+// tests.
 int isa_level();
+const char* isa_levels_built();  // "v1, v3, v4"
 
 // Runs `kernel`, which knows f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
 // Element-wise kernels read half types themselves (kernels/walk.hpp). Outputs are not read.
@@ -156,10 +158,22 @@ void widened(const Call& c, Kernel kernel);
   namespace rille::kernels::v4 {  \
   void name(const Call&);         \
   }
-#define RILLE_KERNEL(name)                                                         \
-  RILLE_KERNEL_BUILDS(name)                                                        \
-  namespace rille::kernels {                                                       \
-  inline void name(const Call& c) { best_of(&v1::name, &v3::name, &v4::name)(c); } \
+// A level that was not built is never chosen (isa_level): v1 only stands in for its name.
+#ifdef RILLE_WITHOUT_V3
+#define RILLE_V3 v1
+#else
+#define RILLE_V3 v3
+#endif
+#ifdef RILLE_WITHOUT_V4
+#define RILLE_V4 v1
+#else
+#define RILLE_V4 v4
+#endif
+#define RILLE_BEST_OF(name) best_of(&v1::name, &RILLE_V3::name, &RILLE_V4::name)
+#define RILLE_KERNEL(name)                                    \
+  RILLE_KERNEL_BUILDS(name)                                   \
+  namespace rille::kernels {                                  \
+  inline void name(const Call& c) { RILLE_BEST_OF(name)(c); } \
   }
 namespace rille::kernels {
 inline Kernel best_of(Kernel v1, Kernel v3, Kernel v4) {

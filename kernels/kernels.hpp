@@ -12,10 +12,10 @@
 #include "kernels/wide_rows.hpp"
 
 // A kernel's three builds, and the function that calls the processor's through `how`.
-#define RILLE_KERNEL_THROUGH(name, how, ...)                                                                       \
-  RILLE_KERNEL_BUILDS(name)                                                                                        \
-  namespace rille::kernels {                                                                                       \
-  inline void name(const Call& c) { how(c, best_of(&v1::name, &v3::name, &v4::name) __VA_OPT__(, ) __VA_ARGS__); } \
+#define RILLE_KERNEL_THROUGH(name, how, ...)                                                  \
+  RILLE_KERNEL_BUILDS(name)                                                                   \
+  namespace rille::kernels {                                                                  \
+  inline void name(const Call& c) { how(c, RILLE_BEST_OF(name) __VA_OPT__(, ) __VA_ARGS__); } \
   }
 #define RILLE_KERNEL_each(name) RILLE_KERNEL(name)
 #define RILLE_KERNEL_wide(name) RILLE_KERNEL_THROUGH(name, widened)

@@ -12,6 +12,7 @@
 #include "bindings/cli/doctor.hpp"
 #include "bindings/cli/fit.hpp"
 #include "bindings/host/lua.hpp"
+#include "kernels/call.hpp"
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/cuda_kernels.hpp"
 #include "runtime/compute/device/cuda_libraries.hpp"
@@ -176,7 +177,10 @@ void add_providers(App& app, std::vector<Check>& checks) {
 
 Exit check_this_machine(App& app) {
   std::vector<Check> checks;
-  checks.push_back({"processor", "ok", fmt::format("{} cores", std::thread::hardware_concurrency()), ""});
+  checks.push_back({"processor", "ok",
+                    fmt::format("{} cores; CPU kernels of x86-64-v{} run, this build has {}",
+                                std::thread::hardware_concurrency(), kernels::isa_level(), kernels::isa_levels_built()),
+                    ""});
   std::string bundle = bundle_folder(), glibc = fmt::format("glibc {}", gnu_get_libc_version());
   checks.push_back({"C library", "ok", glibc + (bundle.empty() ? "" : ", of the bundle " + bundle), ""});
   checks.push_back({"LuaJIT", "ok", LUAJIT_VERSION, ""});

@@ -21,9 +21,27 @@ int detect() {
     const int wanted = !std::strcmp(wish, "v1") ? 1 : !std::strcmp(wish, "v3") ? 3 : 4;
     if (wanted < level) level = wanted;
   }
+#ifdef RILLE_WITHOUT_V4
+  if (level == 4) level = 3;
+#endif
+#ifdef RILLE_WITHOUT_V3
+  if (level == 3) level = 1;
+#endif
   return level;
 }
 }  // namespace
+
+const char* isa_levels_built() {
+#if defined RILLE_WITHOUT_V3 && defined RILLE_WITHOUT_V4
+  return "v1";
+#elif defined RILLE_WITHOUT_V3
+  return "v1, v4";
+#elif defined RILLE_WITHOUT_V4
+  return "v1, v3";
+#else
+  return "v1, v3, v4";
+#endif
+}
 
 int isa_level() {
   static const int level = detect();

@@ -408,7 +408,7 @@ API cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
   *e = reinterpret_cast<CUgraphExec>(new std::shared_ptr<Graph>(new Graph(*reinterpret_cast<Graph*>(g))));
   return cu::success;
 }
-API cuGraphDestroy(CUgraph g) { delete reinterpret_cast<Graph*>(g); ENTER(); return cu::success; }  // also if it is lost
+API cuGraphDestroy(CUgraph g) { delete reinterpret_cast<Graph*>(g); ENTER(); return cu::success; }  // also if lost
 API cuGraphLaunch(CUgraphExec e, CUstream s) {
   ENTER();
   ++w.report.graph_launches;
