@@ -27,7 +27,9 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     std::string from = published.text("directory");
     if (from.empty()) break;
     std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
-    std::filesystem::path to = folder / std::filesystem::path(from).filename(), part = to.string() + ".part";
+    // Named by its step, not by the machine's directory: a hostile one could name a folder above.
+    const std::string name = fmt::format("step-{:08}", published.integer("step"));
+    std::filesystem::path to = folder / name, part = to.string() + ".part";
     auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
     if (!*alive) co_return;
     std::error_code ec;
