@@ -47,7 +47,7 @@ Exit print_history(App& app, const OffersArguments& a) {
   Result<Value> query = history_query(a);
   if (!query) return fail(app, query.error());
   if (Result<> opened = open_engine(app); !opened) return fail(app, opened.error());
-  Result<Value> told = run_blocking(*app.loop, app.engine->leases().price_history(*query, {}));
+  Result<Value> told = run_blocking(*app.loop, app.engine->leases().queries().price_history(*query, {}));
   if (!told) return fail(app, told.error());
   std::vector<std::vector<std::string>> rows{
       {"PROVIDER", "TYPE", "ZONES", "LOWEST", "MEDIAN", "HIGHEST", "NOW", "SINCE " + a.since}};

@@ -41,7 +41,7 @@ Line plan_line(App& app, const Rented& r) {
   Value options = r.options;
   if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);  // then by the price
   const Value wanted = options;
-  auto offers = run_blocking(*app.loop, app.engine->leases().offers(std::move(options), {}));
+  auto offers = run_blocking(*app.loop, app.engine->leases().queries().offers(std::move(options), {}));
   const Value* best = nullptr;
   if (offers)
     for (const Value& o : *offers->as_array())
@@ -52,7 +52,7 @@ Line plan_line(App& app, const Rented& r) {
     line.region = best->text("region");
     line.price = micros_from_dollars(offer_dollars(*best)).value();
     if (const auto offer = provider::Offer::from_value(*best))
-      line.refused = app.engine->leases().gpu_unusable(wanted, *offer);
+      line.refused = app.engine->leases().queries().gpu_unusable(wanted, *offer);
   } else {
     line.note = "nobody here has it: the price is the simulated cloud's";
   }

@@ -27,7 +27,7 @@ Exit QuotasCommand::run(App& app) {
   Value query = Value::Object{};
   if (!providers.empty()) query.set("providers", Value::Array(providers.begin(), providers.end()));
   if (!region.empty()) query.set("region", region);
-  const Result<Value> told = run_blocking(*app.loop, app.engine->leases().quotas(std::move(query), {}));
+  const Result<Value> told = run_blocking(*app.loop, app.engine->leases().queries().quotas(std::move(query), {}));
   if (!told) return fail(app, told.error());
   std::vector<std::vector<std::string>> rows{{"PROVIDER", "REGION", "QUOTA", "LIMIT", "USED"}};
   std::vector<Error> errors;

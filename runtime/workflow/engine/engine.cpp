@@ -167,9 +167,9 @@ Result<std::unique_ptr<Engine>> Engine::open(Loop& loop, EngineOptions options) 
   }
   engine->leases_ = std::make_unique<lease::Manager>(loop, *engine->journal_, *engine->registry_, install);
   RILLE_TRY(provider::OfferSettings told, provider::read_offer_settings(engine->options_.providers_file));
-  engine->leases_->set_rates(std::move(told.rates));
-  engine->leases_->set_gpu_use(engine->options_.gpu_use);
-  engine->leases_->set_disk_prices(std::move(told.disk_prices));
+  engine->leases_->queries().set_rates(std::move(told.rates));
+  engine->leases_->queries().set_gpu_use(engine->options_.gpu_use);
+  engine->leases_->queries().set_disk_prices(std::move(told.disk_prices));
   engine->pools_ = std::make_unique<Pools>(loop, *engine->journal_,
                                            [e = engine.get()](const std::string& run) { return e->alive(run); });
   engine->alerts_ = std::make_unique<Alerts>(loop, *engine->journal_, engine->options_.mail);

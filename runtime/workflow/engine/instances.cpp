@@ -65,10 +65,10 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
 // told once in a run: a script may ask again and again.
 Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home_of(config_.home), query));
-  RILLE_CO_TRY(Value list, co_await leases_->offers(query, token));
+  RILLE_CO_TRY(Value list, co_await leases_->queries().offers(query, token));
   const Value::Array& rows = *list.as_array();
   if (std::none_of(rows.begin(), rows.end(), is_offered) && hinted_.insert(query.to_json()).second) {
-    const Result<std::string> hint = co_await leases_->offers_hint(query, std::move(token));
+    const Result<std::string> hint = co_await leases_->queries().offers_hint(query, std::move(token));
     if (hint && !hint->empty())
       event("warning", Value().set("what", "rille.offers finds nothing for " + query.to_json()).set("message", *hint));
   }
@@ -80,7 +80,7 @@ Async<Value> RunImpl::price_history(FiberId id, Value query, std::string source)
   if (!leases_) co_return no_leases();
   Operation op{"price_history", "price_history", query, std::move(source)};
   connector_->adapt_query(query);
-  Live live = [this, query](CancelToken token) { return leases_->price_history(query, token); };
+  Live live = [this, query](CancelToken token) { return leases_->queries().price_history(query, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
@@ -88,7 +88,7 @@ Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
   if (!leases_) co_return no_leases();
   Operation op{"quotas", "quotas", query, std::move(source)};
   connector_->adapt_query(query);
-  Live live = [this, query](CancelToken token) { return leases_->quotas(query, token); };
+  Live live = [this, query](CancelToken token) { return leases_->queries().quotas(query, token); };
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 

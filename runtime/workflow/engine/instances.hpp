@@ -67,9 +67,9 @@ class Instances {
 
   // The lease's machine becomes one of another type; gives { machine }. The options: lease::Resize.
   virtual Async<Value> resize(FiberId fiber, std::string lease_id, Value options, std::string source) = 0;
-  // What spot machines have cost: a list of objects. The query: lease::Manager::price_history.
+  // What spot machines have cost: a list of objects. The query: lease::ProviderQueries::price_history.
   virtual Async<Value> price_history(FiberId fiber, Value query, std::string source) = 0;
-  // What the accounts may rent: a list of objects. The query: lease::Manager::quotas.
+  // What the accounts may rent: a list of objects. The query: lease::ProviderQueries::quotas.
   virtual Async<Value> quotas(FiberId fiber, Value query, std::string source) = 0;
   // What holds for a lease at this moment, and is in no record: { calls, left_s, over? }. calls: calls and transfers of
   // this run that use it; left_s: until its ttl has passed; over: why nothing can be done there any more.

@@ -74,15 +74,16 @@ Value failed_row(const std::string& provider, const Error& e) {
 
 // One that is slow or out of order does not keep the others back. What this machine has itself is no reason to leave a
 // cloud behind.
-Async<std::vector<Manager::Asked>> ask_providers(Loop& loop, provider::Registry& registry, provider::OfferQuery query,
-                                                 Patience patience, CancelToken token) {
+Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
+                                                         provider::OfferQuery query, Patience patience,
+                                                         CancelToken token) {
   for (const std::string& name : query.providers) RILLE_CO_CHECK(registry.find(name));
   const auto question =
       std::make_shared<Question>(loop, query, patience.timeout_ms > 0 ? patience.timeout_ms : whole_ms);
   question->hurries = patience.timeout_ms <= 0 && (query.providers.empty() || !patience.named);
   if (patience.others_have_some) question->hurry();
   std::vector<Together<std::vector<provider::Offer>>> all;
-  std::vector<Manager::Asked> out;
+  std::vector<ProviderQueries::Asked> out;
   std::vector<std::shared_ptr<provider::LeftOut>> left_out;
   for (provider::Provider* p : registry.all()) {
     if (!query.accepts_provider(p->name())) continue;
@@ -100,11 +101,11 @@ Async<std::vector<Manager::Asked>> ask_providers(Loop& loop, provider::Registry&
   co_return out;
 }
 
-Async<std::vector<Manager::Asked>> Manager::ask(provider::OfferQuery query, CancelToken token) {
+Async<std::vector<ProviderQueries::Asked>> ProviderQueries::ask(provider::OfferQuery query, CancelToken token) {
   return ask_providers(loop_, registry_, std::move(query), {}, std::move(token));
 }
 
-Async<Value> Manager::offers(Value query, CancelToken token) {
+Async<Value> ProviderQueries::offers(Value query, CancelToken token) {
   Patience patience;
   RILLE_CO_TRY(patience.timeout_ms, take_timeout(query));
   RILLE_CO_TRY(Terms terms, terms_of(query, "offers"));
@@ -130,11 +131,40 @@ Async<Value> Manager::offers(Value query, CancelToken token) {
   co_return Value(std::move(all));
 }
 
-Async<std::string> Manager::offers_hint(Value query, CancelToken token) {
+Async<std::string> ProviderQueries::offers_hint(Value query, CancelToken token) {
   RILLE_CO_CHECK(take_timeout(query));
   RILLE_CO_TRY(Terms terms, terms_of(query, "offers"));
   const std::vector<provider::Offer> others = co_await elsewhere(terms.query, std::move(token));
   co_return provider::nearest_hint(terms.query, others, provider::Asker::offers);
+}
+
+Result<Terms> ProviderQueries::terms_of(const Value& options, const char* asker) const {
+  RILLE_TRY(Terms terms, read_terms(options, asker));
+  terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
+  terms.disk_prices = disk_prices_;
+  return terms;
+}
+
+Result<ProviderQueries::Wish> ProviderQueries::wish_of(const Value& options) {
+  std::string text = options.to_json();
+  if (!last_ || last_options_ != text) {
+    RILLE_TRY(Terms terms, terms_of(options));
+    last_ = std::make_shared<const Terms>(std::move(terms));
+    last_options_ = std::move(text);
+  }
+  return last_;
+}
+
+// What there would be if less were asked for.
+Task<std::vector<provider::Offer>> ProviderQueries::elsewhere(provider::OfferQuery query, CancelToken token) {
+  std::vector<provider::Offer> out;
+  std::optional<provider::OfferQuery> loose = provider::loosened(query);
+  if (!loose || !provider::gpu_hint(query, provider::Asker::rent).empty()) co_return out;
+  const Result<std::vector<Asked>> answers = co_await ask(std::move(*loose), token);
+  if (!answers) co_return out;
+  for (const Asked& asked : *answers)
+    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
+  co_return out;
 }
 
 }  // namespace rille::lease

@@ -2,7 +2,7 @@
 // not hold up what the others have. Loop thread only.
 #pragma once
 
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/queries.hpp"
 
 namespace rille::lease {
 
@@ -12,9 +12,10 @@ struct Patience {
   bool others_have_some = false;  // offers that fit, of somebody who is not asked again
 };
 
-// As Manager::ask, which asks so with a Patience that says nothing.
-Async<std::vector<Manager::Asked>> ask_providers(Loop& loop, provider::Registry& registry, provider::OfferQuery query,
-                                                 Patience patience, CancelToken token);
+// As ProviderQueries::ask, which asks so with a Patience that says nothing.
+Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
+                                                         provider::OfferQuery query, Patience patience,
+                                                         CancelToken token);
 
 // `timeout` of a question for offers, which is taken out of it; 0: it says none. invalid: it is no time.
 Result<std::int64_t> take_timeout(Value& query);

@@ -29,24 +29,25 @@ void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, 
   loop.post([&loop, waiting = std::move(waiting), to] { wake(loop, waiting, to); });
 }
 
-using Answers = std::optional<Result<std::vector<Manager::Asked>>>;
+using Answers = std::optional<Result<std::vector<ProviderQueries::Asked>>>;
 
-Async<bool> ask_into(Manager& manager, provider::OfferQuery query, std::shared_ptr<Answers> out, CancelToken token) {
-  out->emplace(co_await manager.ask(std::move(query), std::move(token)));
+Async<bool> ask_into(ProviderQueries& queries, provider::OfferQuery query, std::shared_ptr<Answers> out,
+                     CancelToken token) {
+  out->emplace(co_await queries.ask(std::move(query), std::move(token)));
   co_return true;
 }
 
 // The offers, and meanwhile whose the machines will be: the one takes no longer for the other.
-Async<std::vector<Manager::Asked>> ask_with_owners(Loop& loop, Manager& manager, provider::Registry& registry,
-                                                   provider::OfferQuery query, std::shared_ptr<Owners> owners,
-                                                   CancelToken token) {
+Async<std::vector<ProviderQueries::Asked>> ask_with_owners(Loop& loop, ProviderQueries& queries,
+                                                           provider::Registry& registry, provider::OfferQuery query,
+                                                           std::shared_ptr<Owners> owners, CancelToken token) {
   std::vector<provider::Provider*> all;
   for (provider::Provider* p : registry.all())
     if (query.accepts_provider(p->name())) all.push_back(p);
   const auto answers = std::make_shared<Answers>();
   std::vector<Together<bool>> both;
-  both.push_back({"offers", [&manager, query, answers](CancelToken t) {
-                    return ask_into(manager, query, answers, std::move(t));
+  both.push_back({"offers", [&queries, query, answers](CancelToken t) {
+                    return ask_into(queries, query, answers, std::move(t));
                   }});
   both.push_back(
       {"owners", [&loop, all, owners](CancelToken t) { return learn_owners(loop, all, owners, std::move(t)); }});
@@ -54,16 +55,6 @@ Async<std::vector<Manager::Asked>> ask_with_owners(Loop& loop, Manager& manager,
   co_return std::move(**answers);
 }
 }  // namespace
-
-Result<Manager::Wish> Manager::wish_of(const Value& options) {
-  std::string text = options.to_json();
-  if (!search_->last || search_->last_options != text) {
-    RILLE_TRY(Terms terms, terms_of(options));
-    search_->last = std::make_shared<const Terms>(std::move(terms));
-    search_->last_options = std::move(text);
-  }
-  return search_->last;
-}
 
 // What there is, asked for once per lease and minute, for failing over goes through the list; and once for all leases
 // that ask the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
@@ -109,9 +100,9 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
   for (int attempt = 1;; ++attempt) {
     std::optional<Error> failure;
     std::vector<provider::Offer> found;
-    RILLE_CO_TRY(std::vector<Asked> answers,
-                 co_await ask_with_owners(loop_, *this, registry_, terms.query, search_->owners, token));
-    for (Asked& asked : answers) {
+    RILLE_CO_TRY(std::vector<ProviderQueries::Asked> answers,
+                 co_await ask_with_owners(loop_, queries_, registry_, terms.query, search_->owners, token));
+    for (ProviderQueries::Asked& asked : answers) {
       if (!asked.offers) failure = asked.offers.error();
       else if (found.empty()) found = std::move(*asked.offers);
       else std::move(asked.offers->begin(), asked.offers->end(), std::back_inserter(found));
@@ -213,20 +204,8 @@ Async<const provider::Offer*> Manager::choose(const Wish& wish, Refused& refused
   if (best) co_return best;
   if (refused.dearer) co_return only_dearer(terms, refused);
   std::vector<provider::Offer> others;
-  if (refused.listed->empty()) others = co_await elsewhere(terms.query, token);
+  if (refused.listed->empty()) others = co_await queries_.elsewhere(terms.query, token);
   co_return nothing_to_rent(terms, !refused.listed->empty() && !obstacle, obstacle, others);
-}
-
-// What there would be if less were asked for.
-Task<std::vector<provider::Offer>> Manager::elsewhere(provider::OfferQuery query, CancelToken token) {
-  std::vector<provider::Offer> out;
-  std::optional<provider::OfferQuery> loose = provider::loosened(query);
-  if (!loose || !provider::gpu_hint(query, provider::Asker::rent).empty()) co_return out;
-  const Result<std::vector<Asked>> answers = co_await ask(std::move(*loose), token);
-  if (!answers) co_return out;
-  for (const Asked& asked : *answers)
-    if (asked.offers) out.insert(out.end(), asked.offers->begin(), asked.offers->end());
-  co_return out;
 }
 
 }  // namespace rille::lease

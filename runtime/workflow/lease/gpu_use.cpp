@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "runtime/workflow/lease/queries.hpp"
 #include "runtime/workflow/lease/terms.hpp"
 
 namespace rille::lease {
 
-std::optional<Error> Manager::gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const {
+std::optional<Error> ProviderQueries::gpu_unusable(const Terms& terms, const std::string& provider,
+                                                   GpuAsked asked) const {
   if (!gpu_use_ || !terms.cuda || asked.model.empty()) return std::nullopt;
   const Result<provider::Provider*> found = registry_.find(provider);
   asked.owned = found && (*found)->traits().owned;
@@ -17,7 +19,7 @@ std::optional<Error> Manager::gpu_unusable(const Terms& terms, const std::string
   return why;
 }
 
-std::optional<Error> Manager::gpu_unusable(const Value& options, const provider::Offer& offer) const {
+std::optional<Error> ProviderQueries::gpu_unusable(const Value& options, const provider::Offer& offer) const {
   const Result<Terms> terms = terms_of(options);
   if (!terms || offer.gpu_count <= 0) return std::nullopt;
   return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
@@ -25,7 +27,7 @@ std::optional<Error> Manager::gpu_unusable(const Value& options, const provider:
 
 // If this build can use none of the GPUs that the options name, only the user's own machines are asked: a provider that
 // bills is not.
-Async<> Manager::check_named_gpus(Wish wish, CancelToken token) {
+Async<> ProviderQueries::check_named_gpus(Wish wish, CancelToken token) {
   const provider::OfferQuery& query = wish->query;
   std::vector<std::string> named;
   for (const provider::GpuWish& g : query.gpus) named.push_back(g.model);

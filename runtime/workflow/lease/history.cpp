@@ -6,7 +6,7 @@
 
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/together.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/queries.hpp"
 #include "runtime/workflow/provider/price_history.hpp"
 
 namespace rille::lease {
@@ -51,10 +51,10 @@ Result<History> read_history_query(const Value& v) {
 }  // namespace
 
 // One that fails, or is slow, does not keep the others back.
-Async<Value> Manager::price_history(Value query, CancelToken token) {
+Async<Value> ProviderQueries::price_history(Value query, CancelToken token) {
   RILLE_CO_TRY(const History wanted, read_history_query(query));
   for (const std::string& name : wanted.query.providers) RILLE_CO_CHECK(registry_.find(name));
-  const std::int64_t now = now_us(), since_us = now - wanted.since_ms * 1000;
+  const std::int64_t now = loop_.clock().wall_us(), since_us = now - wanted.since_ms * 1000;
   std::vector<Together<std::vector<provider::PricePoint>>> asked;
   std::vector<std::string> names;
   for (provider::Provider* p : registry_.all()) {

@@ -89,12 +89,7 @@ Value Lease::to_value(std::int64_t now_us) const {
 
 Manager::Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks)
     : loop_(loop), journal_(journal), registry_(registry), install_(std::move(install)), hooks_(std::move(hooks)),
-      recent_(std::make_shared<Recent>()), search_(std::make_shared<Search>()) {}
-
-void Manager::set_rates(provider::Rates rates) {
-  rates_ = std::move(rates);
-  search_->last = nullptr;  // was read with others
-}
+      queries_(loop, registry), recent_(std::make_shared<Recent>()), search_(std::make_shared<Search>()) {}
 
 std::string Manager::lease_id(const std::string& run, const std::string& key) {
   return "l-" + derive_hex({"lease", run, key}, 12);
@@ -219,13 +214,6 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   if (const std::int64_t since_us = provider::running_since_us(machine))
     provider::tell_running(machine, since_us - provider::skew_of(provider));
   co_return machine;
-}
-
-Result<Terms> Manager::terms_of(const Value& options, const char* asker) const {
-  RILLE_TRY(Terms terms, read_terms(options, asker));
-  terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
-  terms.disk_prices = disk_prices_;
-  return terms;
 }
 
 }  // namespace rille::lease

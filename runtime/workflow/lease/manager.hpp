@@ -13,8 +13,8 @@
 
 #include "runtime/core/base/log.hpp"
 #include "runtime/core/store/journal.hpp"
-#include "runtime/workflow/lease/gpu_use.hpp"
 #include "runtime/workflow/lease/ledger.hpp"
+#include "runtime/workflow/lease/queries.hpp"
 #include "runtime/workflow/provider/provider.hpp"
 
 namespace rille::lease {
@@ -211,34 +211,9 @@ class Manager {
   Async<> follow_price(std::string id, std::int64_t patience_ms, store::Fence fence, CancelToken token);
   // How often its provider wants to be asked what its machine costs, and whether it will be taken away; 0: not.
   std::int64_t look_every_ms(const Lease& lease) const;
-  // Offers of all providers, or of those named in the query, best first by its rank. A failing provider is an entry
-  // with an error, not a failure, and so is a region that fails; what was left out is an entry with a note.
-  Async<Value> offers(Value query, CancelToken token);
-  // What to change in a query that found none; "": nothing is known to help. It may ask the providers.
-  Async<std::string> offers_hint(Value query, CancelToken token);
-  // What spot machines have cost: a list with an object per provider and type, as provider::TypeHistory says it. The
-  // query: gpu count vcpus memory region provider(s), and `since`, "7d". Providers without a history are left out, but
-  // for those that are named; a failing one is an entry with an error.
-  Async<Value> price_history(Value query, CancelToken token);
-  // What the accounts may rent: a list with an object per quota, as provider::Quota says it, and `provider`. The query:
-  // provider(s), region. Providers that tell none are left out, but for those that are named; a failing one is an entry
-  // with an error.
-  Async<Value> quotas(Value query, CancelToken token);
-  // What each of those providers that the query accepts says, at once; whole: see catalogue/known.hpp. invalid: names a
-  // provider that is not there.
-  struct Asked {
-    std::string provider;
-    Result<std::vector<provider::Offer>> offers;
-    provider::LeftOut left_out;
-  };
-  Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
-  // What this build can use; before the first rent. Null, as in tests and simulations: nothing is refused.
-  void set_gpu_use(GpuUse use) { gpu_use_ = std::move(use); }
-  // Why a rent with these options would refuse the offer's GPU.
-  std::optional<Error> gpu_unusable(const Value& options, const provider::Offer& offer) const;
-  // What currencies are worth where a query does not say it.
-  void set_rates(provider::Rates rates);
-  void set_disk_prices(provider::DiskPrices prices) { disk_prices_ = std::move(prices); }
+  // What all providers are asked at once: offers, prices, quotas.
+  ProviderQueries& queries() { return queries_; }
+  const ProviderQueries& queries() const { return queries_; }
 
   // Asks every provider for everything with the tag of this installation, all at once.
   Async<Survey> survey(CancelToken token);
@@ -259,21 +234,16 @@ class Manager {
   struct Recent;
   struct Renting;
   struct Search;
-  using Wish = std::shared_ptr<const Terms>;
+  using Wish = ProviderQueries::Wish;
   using Offers = std::shared_ptr<const std::vector<provider::Offer>>;
   // What several coroutines and the journal's thread work on, one after another: a Lease in a frame is 2 KB of it.
   using Shared = std::shared_ptr<Lease>;
   Result<Shared> known(const std::string& id) const;  // null: there is no such row
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
-  Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;  // with this home's rates
   // choose.cpp
-  Result<Wish> wish_of(const Value& options);
   Async<Offers> list(const Wish& wish, CancelToken token);
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
-  Task<std::vector<provider::Offer>> elsewhere(provider::OfferQuery query, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
-  std::optional<Error> gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const;
-  Async<> check_named_gpus(Wish wish, CancelToken token);  // gpu_use.cpp, as the one above
   Error only_dearer(const Terms& terms, const Refused& refused) const;
   Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed
   // acquire.cpp, replace.cpp: what `renting` becomes is in it
@@ -335,9 +305,7 @@ class Manager {
   provider::Registry& registry_;
   std::string install_;
   Hooks hooks_;
-  provider::Rates rates_;
-  provider::DiskPrices disk_prices_;
-  GpuUse gpu_use_;
+  ProviderQueries queries_;
   std::shared_ptr<Recent> recent_;  // what was refused lately, by whichever lease
   std::shared_ptr<Search> search_;  // what is being looked for now
 };

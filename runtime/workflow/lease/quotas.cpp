@@ -6,7 +6,7 @@
 
 #include "runtime/core/base/units.hpp"
 #include "runtime/core/loop/together.hpp"
-#include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/lease/queries.hpp"
 
 namespace rille::lease {
 
@@ -33,7 +33,7 @@ Result<provider::OfferQuery> read_quota_query(const Value& v) {
 }  // namespace
 
 // One that fails, or is slow, does not keep the others back.
-Async<Value> Manager::quotas(Value query, CancelToken token) {
+Async<Value> ProviderQueries::quotas(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::OfferQuery wanted, read_quota_query(query));
   for (const std::string& name : wanted.providers) RILLE_CO_CHECK(registry_.find(name));
   std::vector<Together<std::vector<provider::Quota>>> asked;

@@ -99,16 +99,13 @@ struct Manager::Renting {
   Shared lease;  // its newest generation; null: it has no row
 };
 
-// What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer. And
-// the options that were read last, for many rents often have the same.
+// What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer.
 struct Manager::Search {
   struct Asking {
     std::vector<Future<bool>> waiting;
     std::optional<Result<Offers>> answer;  // none when all is over: whoever asked was cancelled, or is no more
   };
   std::map<std::string, std::shared_ptr<Asking>> asking;
-  std::string last_options;
-  Wish last;  // null: none was read
   // What was best in a list for a rent that nobody had refused: of many that ask the same, each takes it.
   struct First {
     Wish wish;

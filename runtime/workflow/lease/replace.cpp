@@ -83,7 +83,8 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   again.options = lease->options;
   if (const Value::Object* other = request.options.as_object(); other && !other->empty()) {
     for (const auto& [key, value] : *other) again.options.set(key, value);
-    RILLE_CO_TRY(const Wish wish, wish_of(again.options));  // a word that is not known must not cost the machine
+    RILLE_CO_TRY(const Wish wish,
+                 queries_.wish_of(again.options));  // a word that is not known must not cost the machine
     for (const std::string& name : wish->query.providers) RILLE_CO_CHECK(registry_.find(name));
   }
   if (lease->state == "live") {

@@ -39,7 +39,7 @@ void Manager::book_price(const Lease& lease, const provider::Machine& seen) {
   if (seen.price_micros_per_hour < 0 ||
       (offer.currency == "USD" && seen.price_micros_per_hour == lease.price_micros_per_hour))
     return;
-  const Result<Terms> terms = terms_of(lease.options);
+  const Result<Terms> terms = queries_.terms_of(lease.options);
   const Price before = lease.price();
   const Micros price = terms ? counted_of(lease, *terms, seen.price_micros_per_hour) : provider::price_unknown;
   if (price < 0 || price == before.micros) return;
@@ -64,7 +64,7 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
   const std::string what = "asking " + lease->provider + " for spot prices";
   const Result<std::vector<provider::PricePoint>> told = co_await with_deadline(loop_, patience_ms, token, what, ask);
   if (!told) co_return told.error();
-  RILLE_CO_TRY(const Terms terms, terms_of(lease->options));
+  RILLE_CO_TRY(const Terms terms, queries_.terms_of(lease->options));
   std::vector<PriceStep> steps;
   for (const provider::PricePoint& point : *told) {
     const Micros cap = market.heeds_cap ? cap_of(*lease) : 0;

@@ -178,7 +178,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   RILLE_CO_CHECK(check_options(request.options));
   Value options = merged(lease.options, request.options);
   const std::string type = request.options.text("type");
-  RILLE_CO_TRY(const Terms terms, terms_of(here(options, lease)));
+  RILLE_CO_TRY(const Terms terms, queries_.terms_of(here(options, lease)));
   provider::OfferQuery any_price = terms.query;
   any_price.max_price_micros_per_hour.reset();
   if (fits(lease.request.offer, any_price, type, lease)) co_return lease;
@@ -211,10 +211,10 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
 // The best of its provider that the machine can become where it stands. Where there is none, its provider is asked to
 // leave it as it is: one that cannot do even that says so.
 Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, CancelToken token) {
-  RILLE_CO_TRY(const std::vector<Asked> answers, co_await ask(terms.query, token));
+  RILLE_CO_TRY(const std::vector<ProviderQueries::Asked> answers, co_await queries_.ask(terms.query, token));
   std::vector<Offer> found;
   std::vector<std::string> types;
-  for (const Asked& asked : answers) {
+  for (const ProviderQueries::Asked& asked : answers) {
     if (!asked.offers) co_return asked.offers.error();
     for (const Offer& o : *asked.offers) {
       types.push_back(provider::type_of(o));

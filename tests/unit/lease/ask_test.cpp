@@ -126,10 +126,10 @@ TEST_CASE("a time that is told holds for each of them") {
   told.timeout_ms = 3'000;
   CHECK(m.ask(told).at("late").find("took longer than 3") != std::string::npos);
   CHECK(m.took_ms == 3'000);
-  const Value rows = run_blocking(*m.loop, m.manager.offers(Value().set("timeout", "5s"), {})).value();
+  const Value rows = run_blocking(*m.loop, m.manager.queries().offers(Value().set("timeout", "5s"), {})).value();
   REQUIRE(rows.as_array()->size() == 2);
   CHECK((*rows.as_array())[1].text("error").find("took longer than 5") != std::string::npos);
-  const auto wrong = run_blocking(*m.loop, m.manager.offers(Value().set("timeout", "soon"), {}));
+  const auto wrong = run_blocking(*m.loop, m.manager.queries().offers(Value().set("timeout", "soon"), {}));
   REQUIRE_FALSE(wrong);
   CHECK(wrong.error().message.find("timeout") != std::string::npos);
 }

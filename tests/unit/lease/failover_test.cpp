@@ -151,7 +151,7 @@ TEST_CASE("a list of offers says what it leaves out, after the offers") {
   whole.sell("h100", "H100", 1, 1.0);
   shop.left_out.unpriced = 37;
   shop.left_out.unasked.push_back({"far", make_error(ErrorKind::auth, "no such key", "set one")});
-  auto listed = s.drive(s.manager->offers(Value().set("gpu", "any"), {}));
+  auto listed = s.drive(s.manager->queries().offers(Value().set("gpu", "any"), {}));
   REQUIRE(listed);
   REQUIRE(listed->ok());
   const Value::Array& rows = *(*listed)->as_array();
@@ -277,7 +277,7 @@ TEST_CASE("offers in another currency are compared, reserved and capped by the r
   CHECK(rated->price_micros_per_hour == 1'250'000);
   CHECK(rated->cap_micros_per_hour == 1'500'000);
   CHECK(shop.last->cap_micros_per_hour == 12'000'000);  // as its provider counts
-  s.manager->set_rates({{"CNY", 0.1}});
+  s.manager->queries().set_rates({{"CNY", 0.1}});
   const Result<Lease> set = s.want(R"({"gpu": "A100", "spot": true})", "set up");
   REQUIRE(set.ok());
   CHECK(set->price_micros_per_hour == 1'000'000);

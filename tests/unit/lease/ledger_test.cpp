@@ -448,7 +448,7 @@ TEST_CASE("what nobody converts is counted in the currency in which it is asked"
   book(3'000'000, "CNY");
   CHECK(w.row(l.id).price().shown() == "3.00 CNY");
   CHECK(w.row(l.id).price_micros_per_hour == provider::price_unknown);
-  w.manager->set_rates({{"CNY", 0.1}});  // what is rented from now on
+  w.manager->queries().set_rates({{"CNY", 0.1}});  // what is rented from now on
   CHECK(w.row(l.id).price().shown() == "3.00 CNY");
   CHECK(rented(w, "rated", Value().set("disk", "100GB")).price().shown() == "$0.10");
   REQUIRE(w.release(l.id)->ok());
