@@ -247,7 +247,7 @@ function data.arrays(source, options)
     local list = {}
     for i, tensor in ipairs(source) do
       if not native.kind(tensor) then
-        invalid(("%s: array %d is not a tensor but %s"):format(verb, i, tostring(tensor)))
+        invalid(("%s: array %d is no tensor but %s"):format(verb, i, tostring(tensor)))
       end
       list[i] = { name = o.names and o.names[i] or tostring(i), tensor = tensor }
     end
@@ -346,7 +346,7 @@ function data.save_tensors(path, tensors, options)
   end
   for _, entry in ipairs(list) do
     if not native.kind(entry.tensor) then
-      rille.error { kind = "invalid", message = ("rille.data.save_tensors: '%s' is not a tensor but %s"):format(
+      rille.error { kind = "invalid", message = ("rille.data.save_tensors: '%s' is no tensor but %s"):format(
         tostring(entry.name), tostring(entry.tensor)) }
     end
   end

@@ -219,7 +219,7 @@ local function nothing_words(r)
   for _, row in ipairs(obstacles) do
     local n = 0
     for _, skipped in ipairs(r.skipped) do if skipped.obstacle == row[1] then n = n + 1 end end
-    if n > 0 then out[#out + 1] = ("%d cannot, because of %s: %s."):format(n, row[2], row[3]) end
+    if n > 0 then out[#out + 1] = ("What rules out %d is %s: %s."):format(n, row[2], row[3]) end
   end
   if #out == 0 then return "Nothing here can do it: no machine with known data was found." end
   return "Nothing here can do it. " .. table.concat(out, " ")

@@ -185,7 +185,7 @@ end)
 tap.test("modules: text only, found beside the script, not in circles", function()
   tap.equal(require "tap", tap)
   tap.raises("invalid", "there is no module 'tpa'", require, "tpa")
-  tap.raises("invalid", "no name of a module", require, "../x")
+  tap.raises("invalid", "is not a module name", require, "../x")
   tap.equal(loadstring("return 3")(), 3)
 end)
 
