@@ -125,7 +125,8 @@ tap.test("a step whose effect is a transaction", function()
   tap.raises("invalid", "is a table", step, "x", function(db) db:exec("SELECT ?, ?", 1, {}) end)
   tap.raises("invalid", "syntax error", step, "x", function(db) db:exec "SELEKT" end)
   tap.raises("invalid", "is not a statement", step, "x", function(db) db:query " -- nothing" end)
-  tap.raises("invalid", "beyond the exact integers", step, "x", function(db) return db:query "SELECT 9007199254740993 AS big" end)
+  tap.raises("invalid", "beyond the exact integers", step, "x",
+    function(db) return db:query "SELECT 9007199254740993 AS big" end)
   tap.equal(step("bytes", function(db)
     return db:query("SELECT typeof(?1) AS a, typeof(?2) AS b, ?2 AS back, ? AS yes", "text", "\255\0", true)[1]
   end), { a = "text", b = "blob", back = "\255\0", yes = 1 })
