@@ -46,8 +46,7 @@ Exit QuotasCommand::run(App& app) {
     return code;
   }
   if (rows.size() > 1) app.terminal.out(format_table(rows));
-  else if (errors.empty())
-    app.terminal.out("no provider here tells quotas: aws, azure, gcp, alibaba, tencent and huawei do\n");
+  else if (errors.empty()) app.terminal.out("none of the providers set up here reports quotas\n");
   for (const Error& e : errors) app.terminal.error(e, app.trace);
   return code;
 }

@@ -172,7 +172,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
     web = http.server.HTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     missing = script(BOX + f'box:stage("http://127.0.0.1:{web.server_port}/nope", "x")')
-    expect("a URL that is not there", missing, 1, r"error \(invalid\).*status 404", "check the address")
+    expect("a URL that is not there", missing, 1, r"error \(invalid\).*status 404", "check the URL")
     check("its page is not shown", "<" not in missing[1], missing[1])
     web.shutdown()
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/workflow/provider/catalogue/known.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/outcome.hpp"

@@ -1,26 +1,26 @@
 // Whatever the files and answers say in which clouds' tools keep keys, reading them stays within their bytes.
+#include "runtime/core/net/credentials/alibaba/keys.hpp"
+#include "runtime/core/net/credentials/aws/sso.hpp"
+#include "runtime/core/net/credentials/azure/keys.hpp"
+#include "runtime/core/net/credentials/gcp/executable.hpp"
+#include "runtime/core/net/credentials/gcp/federation.hpp"
+#include "runtime/core/net/credentials/key_program.hpp"
+#include "runtime/core/net/credentials/lent_keys.hpp"
 #include "runtime/core/net/sign/certificate.hpp"
-#include "runtime/workflow/provider/alibaba/keys.hpp"
-#include "runtime/workflow/provider/aws/sso.hpp"
-#include "runtime/workflow/provider/azure/keys.hpp"
-#include "runtime/workflow/provider/cloud/key_program.hpp"
-#include "runtime/workflow/provider/cloud/lent_keys.hpp"
-#include "runtime/workflow/provider/gcp/executable.hpp"
-#include "runtime/workflow/provider/gcp/federation.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 using namespace rille;
-using namespace rille::provider;
+using namespace rille::net;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  for (const auto& [name, section] : cloud::parse_ini(text)) {
+  for (const auto& [name, section] : net::parse_ini(text)) {
     fuzz_check(name.size() <= size && section.size() <= size, "no more than there is");
     (void)alibaba::profile_of_section(section);
   }
-  const Result<std::optional<aws::Sso>> sso = aws::sso_of(cloud::parse_ini(text), "a");
+  const Result<std::optional<aws::Sso>> sso = aws::sso_of(net::parse_ini(text), "a");
   fuzz_check(!sso || !*sso || !((*sso)->account.empty() || (*sso)->region.empty()), "a sign-in knows where");
-  const std::string line = cloud::telling_line(text);
+  const std::string line = net::telling_line(text);
   fuzz_check(line.size() <= 402 && line.find('\n') == std::string::npos, "one short line");
   const Result<net::ClientCertificate> certificate = net::read_certificate(text, "word");
   fuzz_check(!certificate || !certificate->chain.empty(), "a certificate is one");
@@ -28,12 +28,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (document) {
     for (const char* name : {"", "a"}) (void)alibaba::profile_in(*document, name);
     (void)gcp::account_of(*document);
-    constexpr cloud::KeyNames names{"AccessKeyId", "SecretAccessKey", "Token", "Expiration"};
-    const Result<cloud::FoundKeys> keys = cloud::read_keys(*document, names, "there");
+    constexpr net::KeyNames names{"AccessKeyId", "SecretAccessKey", "Token", "Expiration"};
+    const Result<net::FoundKeys> keys = net::read_keys(*document, names, "there");
     fuzz_check(!keys || !keys->keys.secret.empty(), "keys have a secret");
     const Result<aws::SsoLogin> login = aws::read_sso_login(*document);
     fuzz_check(!login || !login->token.empty(), "a sign-in has a token");
-    const Result<cloud::FoundKeys> process = aws::read_process_keys(*document, "a", 1);
+    const Result<net::FoundKeys> process = aws::read_process_keys(*document, "a", 1);
     fuzz_check(!process || process->expires_wall_us == 0 || process->expires_wall_us > 1, "keys are not over");
     const Result<std::string> printed = gcp::token_of_program(*document, 1, "it");
     fuzz_check(!printed || !printed->empty(), "a token is not empty");

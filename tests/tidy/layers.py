@@ -11,7 +11,8 @@ from pathlib import Path
 
 BASE = ["runtime/core/base"]
 LOOP = BASE + ["runtime/core/loop"]
-CORE = LOOP + ["runtime/core/net", "runtime/core/store", "runtime/core/telemetry"]
+CREDENTIALS = LOOP + ["runtime/core/net", "runtime/core/store"]
+CORE = CREDENTIALS + ["runtime/core/net/credentials", "runtime/core/telemetry"]
 
 DEVICE = CORE + ["kernels"]
 COLLECTIVE = DEVICE + ["runtime/compute/device"]
@@ -33,6 +34,7 @@ ALLOWED = {
     "runtime/core/base": [],
     "runtime/core/loop": BASE,
     "runtime/core/net": LOOP,
+    "runtime/core/net/credentials": CREDENTIALS,
     "runtime/core/store": LOOP,
     "runtime/core/telemetry": LOOP,
     "runtime/compute/device": DEVICE,

@@ -53,7 +53,7 @@ struct Library {
 };
 
 const Library& library() {
-  static const Library once;  // what libcurl sets up belongs to the process anyway
+  static const Library once;  // libcurl's global state belongs to the process
   return once;
 }
 

@@ -1,6 +1,5 @@
-// libcurl, loaded when the first request is made: it brings some thirty libraries, which would be half of the time that
-// `rille` takes to start, and most runs send nothing. The types and constants are curl.h's; a function curl_x is
-// curl().x. Thread-safe.
+// libcurl, loaded at the first request: it pulls in some thirty libraries, half of the start-up time of `rille`, and
+// most runs send no request. Types and constants come from curl.h; the function curl_x is curl().x. Thread-safe.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK
@@ -36,7 +35,7 @@ struct Curl {
   decltype(&::curl_url_set) url_set;
 };
 
-// config: libcurl.so.4 is not there, or lacks a function.
+// config: libcurl.so.4 is missing, or lacks a function.
 Result<> load_curl();
 // Only after load_curl has succeeded.
 const Curl& curl();

@@ -110,7 +110,7 @@ void CurlMulti::finish_all_done() {
 
 namespace {
 
-// libcurl has the place of its build machine compiled in; a bundle runs on other distributions too.
+// libcurl's compiled-in path is that of its build machine; a bundle runs on other distributions too.
 std::string find_ca_file() {
   for (const char* variable : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})
     if (const char* path = std::getenv(variable); path && *path) return path;

@@ -1,4 +1,4 @@
-// libcurl's multi interface on the runtime's loop: what HTTP and mail share. Loop thread only.
+// libcurl's multi interface on the runtime's loop, shared by HTTP and mail. Loop thread only.
 #pragma once
 
 #include <uv.h>
@@ -11,7 +11,7 @@
 
 namespace rille::net {
 
-// One transfer's owner. Told once; it removes its handle later, not from inside the call.
+// The owner of one transfer. finished() is called once; it must not remove the handle from inside the call.
 class CurlExchange {
  public:
   virtual void finished(CURLcode code) = 0;
@@ -22,11 +22,12 @@ class CurlExchange {
 
 class CurlMulti {
  public:
-  CurlMulti(Loop& loop, int connections_max, int per_host_max);  // without libcurl nothing can be added: load_curl()
+  CurlMulti(Loop& loop, int connections_max,
+            int per_host_max);  // call load_curl() first: without libcurl nothing can be added
   ~CurlMulti();
   CurlMulti(const CurlMulti&) = delete;
   Loop& loop() { return loop_; }
-  // Begins. The exchange and its handle outlive the transfer, or remove it.
+  // Starts the transfer. The exchange and its handle must outlive it, or remove it.
   CURLMcode add(CURL* easy, CurlExchange& exchange);
   void remove(CURL* easy);
 
@@ -42,8 +43,8 @@ class CurlMulti {
   uv_timer_t* timer_;
 };
 
-// What every transfer gets: verified TLS of 1.2 at least, no signals. ca_file "": $SSL_CERT_FILE, $CURL_CA_BUNDLE, or
-// where distributions keep theirs.
+// The options of every transfer: verified TLS 1.2 or later, no signals. ca_file "": $SSL_CERT_FILE, $CURL_CA_BUNDLE, or
+// the distribution's.
 void set_safely(CURL* easy, const std::string& ca_file);
 
 }  // namespace rille::net

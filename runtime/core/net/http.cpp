@@ -19,7 +19,7 @@ struct Url {
   bool same_origin(const Url& o) const { return scheme == o.scheme && host == o.host && port == o.port; }
 };
 
-// The URL that `reference` means when read at `base`; "" when either is malformed.
+// Resolves `reference` against `base`; "" if either is malformed.
 Url resolve(const std::string& base, const std::string& reference) {
   std::unique_ptr<CURLU, void (*)(CURLU*)> handle(curl().url(), curl().url_cleanup);
   Url out;
@@ -51,11 +51,11 @@ Error redirect_error(const HttpRequest& request, const std::string& why) {
 Result<> follow(HttpRequest& request, const HttpResponse& response) {
   Url from = resolve(request.url, ""), to = resolve(request.url, response.header("location"));
   if (to.scheme != "http" && to.scheme != "https")
-    return redirect_error(
-        request, fmt::format("redirected to '{}', which is no web address", redact_url(response.header("location"))));
+    return redirect_error(request, fmt::format("redirected to '{}', which is not an http(s) URL",
+                                               redact_url(response.header("location"))));
   if (from.scheme == "https" && to.scheme == "http")
     return redirect_error(request, "redirected from https to plain http: " + redact_url(to.text))
-        .with_hint("name the https address itself, or the http one if it is to be trusted");
+        .with_hint("use the final https URL, or the http one if you trust it");
   if (!from.same_origin(to)) std::erase_if(request.headers, [](const auto& h) { return is_secret_header(h.first); });
   request.url = to.text;
   return success();
@@ -98,7 +98,7 @@ Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest 
   }
 }
 
-// The wait before the next attempt; -1: there is to be none.
+// The wait before the next attempt; -1: no further attempt.
 std::int64_t HttpClient::wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome, int attempts,
                                           const Result<HttpResponse>& answer) {
   if (attempts >= request.retry.attempts || outcome.delivered || outcome.final) return -1;
@@ -143,14 +143,14 @@ std::int64_t parse_retry_after_ms(std::string_view value, std::int64_t wall_us) 
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(at) * 1000 - wall_us / 1000);
 }
 
-// The first words of an answer on one line, without the secrets that the request carried.
+// The beginning of a response on one line, without the secrets of the request.
 static std::string first_words(const HttpRequest& request, std::string body) {
   constexpr std::size_t shown_max = 300;
   body.resize(std::min<std::size_t>(body.size(), 4096));
   for (const auto& [name, secret] : request.headers) {
     if (!is_secret_header(name) || secret.size() < 4) continue;
     std::string_view bare =
-        std::string_view(secret).substr(secret.find(' ') + 1);  // "Bearer abc" may come back as "abc"
+        std::string_view(secret).substr(secret.find(' ') + 1);  // the server may repeat "Bearer abc" as "abc"
     for (std::size_t at; bare.size() >= 4 && (at = body.find(bare)) != std::string::npos;)
       body.replace(at, bare.size(), "***");
   }
@@ -159,7 +159,7 @@ static std::string first_words(const HttpRequest& request, std::string body) {
   if (body.size() <= shown_max) return body;
   body.resize(shown_max);
   while (!body.empty() && (static_cast<unsigned char>(body.back()) & 0xc0) == 0x80) body.pop_back();
-  if (!body.empty() && static_cast<unsigned char>(body.back()) >= 0xc0) body.pop_back();  // half a character
+  if (!body.empty() && static_cast<unsigned char>(body.back()) >= 0xc0) body.pop_back();  // half of a UTF-8 character
   return body + "...";
 }
 
@@ -167,14 +167,13 @@ Error status_error(const HttpRequest& request, const HttpResponse& response) {
   int status = response.status;
   ErrorKind kind = status >= 500 ? ErrorKind::network : status >= 400 ? ErrorKind::invalid : ErrorKind::internal;
   std::string hint;
-  if (status == 401 || status == 403)
-    kind = ErrorKind::auth, hint = "check the credentials and what they are allowed to do";
+  if (status == 401 || status == 403) kind = ErrorKind::auth, hint = "check the credentials and their rights";
   if (status == 408 || status == 504) kind = ErrorKind::timeout;
-  if (status == 429) kind = ErrorKind::quota, hint = "the server limits how often it is asked; wait and try again";
-  if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the address: the server has nothing there";
+  if (status == 429) kind = ErrorKind::quota, hint = "the server limits the rate of requests; wait and try again";
+  if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the URL: the server has nothing there";
   if (status == 409 || status == 412) kind = ErrorKind::state;
   if (status == 407) kind = ErrorKind::auth, hint = "check the credentials of the proxy";
-  // A page for a browser says nothing that the status does not say.
+  // An HTML page adds nothing to the status.
   bool page = response.header("content-type").starts_with("text/html") || response.body.starts_with("<!DOCTYPE");
   std::string words = page ? "" : first_words(request, response.body);
   Error e = make_error(kind,

@@ -1,5 +1,5 @@
-// Inside of HttpClient: what its sends share (Core), and one exchange of one request (Transfer). Not for use outside
-// runtime/net. Loop thread only.
+// Internals of HttpClient: the state that its sends share (Core), and one attempt of one request (Transfer). Private to
+// runtime/core/net. Loop thread only.
 #pragma once
 
 #include "runtime/core/net/curl_multi.hpp"
@@ -22,11 +22,11 @@ class HttpClient::Core {
   std::uint64_t random_state_;
 };
 
-// What an attempt did, as far as it decides on another.
+// The outcome of an attempt, as far as it decides whether to retry.
 struct Outcome {
   bool left = false;       // some of the request may have reached the server
-  bool delivered = false;  // the sink has had bytes
-  bool final = false;      // one of the caller's own functions ended it
+  bool delivered = false;  // the sink has received bytes
+  bool final = false;      // one of the caller's callbacks ended it
 };
 
 bool is_idempotent(const HttpRequest& request);
@@ -63,7 +63,7 @@ class HttpClient::Transfer final : public CurlExchange {
   char text_[CURL_ERROR_SIZE] = {};
   Future<bool> done_;
   CURLcode code_ = CURLE_OK;
-  std::optional<Error> stopped_;  // why we ended it ourselves
+  std::optional<Error> stopped_;  // set when this side ended the transfer
   HttpResponse response_;
   bool head_complete_ = false;
   std::int64_t head_bytes_ = 0, body_bytes_ = 0, moved_before_ = -1;

@@ -1,4 +1,4 @@
-// One request and its answer: the options that libcurl is given, the limits, and what its failures mean.
+// One request and its response: libcurl's options, the limits, and the meaning of libcurl's errors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace rille::net {
 namespace {
 
 constexpr std::int64_t head_bytes_max = 256 << 10;
-constexpr std::int64_t refusal_bytes_max = 1 << 20;  // of a body that is no success, when there is a sink
+constexpr std::int64_t refusal_bytes_max = 1 << 20;  // for the body of an error response of a request with a sink
 constexpr int ticks_per_stall = 4;
 
 bool has_control(std::string_view s) {
@@ -87,7 +87,7 @@ void HttpClient::Transfer::fail(Error why) {
   done_.set(true);
 }
 
-// What a function of the caller returned; its error ends the transfer.
+// `of_caller`: the result of a callback; an error ends the transfer.
 bool HttpClient::Transfer::check(Result<> of_caller) {
   if (of_caller) return true;
   outcome_.final = true;
@@ -95,7 +95,7 @@ bool HttpClient::Transfer::check(Result<> of_caller) {
   return false;
 }
 
-// Looks four times per limit whether any byte has moved, so that a stall is seen within 1.25 limits.
+// Checks progress four times per limit, so that a stall is seen within 1.25 limits.
 void HttpClient::Transfer::watch_for_stall() {
   stall_.emplace(core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
     curl_off_t down = 0, up = 0;
@@ -138,10 +138,9 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_USERAGENT, "rille");
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout_ms));
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_timeout_ms));
-  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");  // a file is wanted as it lies there, and in ranges
+  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");  // a download wants the stored bytes, and ranges of them
   else set(CURLOPT_BUFFERSIZE, 256L << 10);
-  // On a kept connection libcurl itself sends a request again when the server hangs up first, whatever the
-  // method.
+  // On a reused connection libcurl itself repeats a request, of any method, if the server closes before it answers.
   if (!is_idempotent(request_)) set(CURLOPT_FRESH_CONNECT, 1L);
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(
@@ -167,7 +166,7 @@ Result<> HttpClient::Transfer::set_up() {
 
 Result<> HttpClient::Transfer::set_headers() {
   bool has_type = false;
-  std::vector<std::string> lines = {"Expect:"};  // no waiting for 100-continue
+  std::vector<std::string> lines = {"Expect:"};  // do not wait for 100-continue
   for (const auto& [name, value] : request_.headers) {
     if (name.empty() || has_control(name) || has_control(value) || name.find(':') != std::string::npos)
       return failure(ErrorKind::invalid, fmt::format("the header '{}' has characters that a header cannot have",
@@ -175,7 +174,7 @@ Result<> HttpClient::Transfer::set_headers() {
     has_type |= lower_case(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
-  if (!has_type) lines.push_back("Content-Type:");  // libcurl would claim a form
+  if (!has_type) lines.push_back("Content-Type:");  // libcurl would add a form's type
   for (const std::string& line : lines) headers_ = curl().slist_append(headers_, line.c_str());
   curl().easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_);
   return success();
@@ -221,7 +220,7 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
   head_bytes_ += static_cast<std::int64_t>(line.size());
   if (head_bytes_ > head_bytes_max) {
     fail(failure(ErrorKind::network,
-                 fmt::format("the answer's head passes the limit of {}", format_size_bytes(head_bytes_max))));
+                 fmt::format("the response header exceeds the limit of {}", format_size_bytes(head_bytes_max))));
     return false;
   }
   if (line.starts_with("HTTP/")) {  // also after 100 Continue
@@ -256,7 +255,7 @@ bool HttpClient::Transfer::body_piece(std::string_view piece) {
     return true;
   }
   if (request_.response_bytes_max > 0 && body_bytes_ > request_.response_bytes_max) {
-    fail(failure(ErrorKind::network, fmt::format("the answer passes the limit response_bytes_max of {}",
+    fail(failure(ErrorKind::network, fmt::format("the response exceeds response_bytes_max, {}",
                                                  format_size_bytes(request_.response_bytes_max))));
     return false;
   }
@@ -294,7 +293,7 @@ Error HttpClient::Transfer::curl_error() {
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_ISSUER_ERROR:
-      e = failure(ErrorKind::network, "its TLS certificate is refused: " + what,
+      e = failure(ErrorKind::network, "its TLS certificate is not valid: " + what,
                   "certificates are always verified; for a private authority set SSL_CERT_FILE to its certificate");
       again = false;
       break;
@@ -313,7 +312,7 @@ Error HttpClient::Transfer::curl_error() {
   } else if (connected == 0 && !proxy.url.empty() && (e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) &&
              code_ != CURLE_PEER_FAILED_VERIFICATION) {
     e.message += fmt::format(", by way of the proxy {} that {} names", proxy.url, proxy.variable);
-    e.hint = fmt::format("is that proxy right, and up? Unset {}, or name the host in NO_PROXY", proxy.variable);
+    e.hint = fmt::format("is that proxy correct and running? Unset {}, or add the host to NO_PROXY", proxy.variable);
   }
   return e;
 }

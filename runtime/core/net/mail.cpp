@@ -15,7 +15,7 @@ namespace {
 
 constexpr long total_timeout_ms = 60'000;
 
-// Enough to keep commands and headers whole; whether it exists, the server knows.
+// Only keeps commands and headers intact; the server checks whether the address exists.
 bool is_address(const std::string& text) {
   std::size_t at = text.find('@');
   return at != std::string::npos && at > 0 && at + 1 < text.size() && text.find('@', at + 1) == std::string::npos &&
@@ -32,7 +32,7 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// RFC 2047; an encoded word has at most 75 characters, and holds whole characters only.
+// RFC 2047: an encoded word has at most 75 characters and does not split a UTF-8 character.
 std::string header_text(const std::string& text) {
   if (is_ascii(text)) return text;
   std::string out;
@@ -88,10 +88,10 @@ std::string url_part(const std::string& url, CURLUPart part) {
   return copy;
 }
 
-// Rules of the way to the server, before anything is sent.
+// Checks the server's URL before anything is sent.
 Result<> check_server(const MailServer& server) {
   if (server.url.empty())
-    return make_error(ErrorKind::config, "no mail server is known",
+    return make_error(ErrorKind::config, "no mail server is configured",
                       "set RILLE_SMTP_URL, e.g. smtps://user:password@mail.example.org");
   bool plain = server.url.starts_with("smtp://"), known = plain || server.url.starts_with("smtps://");
   if (!known || url_part(server.url, CURLUPART_HOST).empty())
@@ -170,7 +170,7 @@ class Sending final : public CurlExchange {
     Error e = make_error(
         kind, fmt::format("mail by {}: {}", redact_url(server_.url), *words_ ? words_ : curl().easy_strerror(code_)));
     if (code_ == CURLE_USE_SSL_FAILED)
-      e.hint = "the server offers no TLS: mail goes out in the clear only to this machine";
+      e.hint = "the server offers no TLS: mail without TLS is sent only to a server on this machine";
     if (code_ == CURLE_LOGIN_DENIED) e.hint = "check the user and password in RILLE_SMTP_URL";
     e.operation = "smtp";
     e.code = fmt::format("curl {}", static_cast<int>(code_));

@@ -1,7 +1,7 @@
-// One e-mail by SMTP (RFC 5321), through libcurl. The server is the user's own: TLS is verified always; without TLS
-// only a server on this machine is spoken to, and never with a password. Loop thread only.
-// Errors: invalid names the address or URL that is none; auth, network, timeout as the server or the way to it has it;
-// retryable unless the server said no for good (5xx).
+// One e-mail by SMTP (RFC 5321), through libcurl. The user names the server. TLS is always verified; without TLS only a
+// server on this machine is used, and never with a password. Loop thread only.
+// Errors: invalid for a malformed address or URL; auth, network and timeout as they occur; retryable unless the server
+// refused permanently (5xx).
 #pragma once
 
 #include <string>
@@ -13,16 +13,16 @@ namespace rille::net {
 
 struct MailServer {
   MailServer() = default;  // not an aggregate: see loop/task.hpp
-  std::string url;         // smtps://mail.example.org, smtp://user:password@host:587; "": there is none
-  std::string from;        // "": the first that it goes to
-  std::string ca_file;     // as HttpOptions has it
+  std::string url;         // smtps://mail.example.org, smtp://user:password@host:587; "": none
+  std::string from;        // "": the first recipient
+  std::string ca_file;     // as in HttpOptions
 };
 
 struct Mail {
   Mail() = default;
   std::vector<std::string> to;
   std::string subject, text;  // UTF-8
-  std::string id;             // the same for the same mail, so that a second copy can be known as one
+  std::string id;             // Message-ID: the same for a repeated mail, so that copies can be recognised
 };
 
 // "mailto:a@example.org,b@example.org".

@@ -18,7 +18,7 @@ std::string host_of(std::string_view url) {
   return lower_case(url.substr(0, url.find(':')));
 }
 
-// Names in the list, parted by commas or spaces, mean themselves and what is below them.
+// A name in the comma- or space-separated list matches itself and its subdomains.
 bool excepted(const std::string& host) {
   const char* list = std::getenv("no_proxy");
   if (!list) list = std::getenv("NO_PROXY");
@@ -39,7 +39,7 @@ bool excepted(const std::string& host) {
 Proxy proxy_for(std::string_view url) {
   if (url.find("://") == std::string_view::npos || excepted(host_of(url))) return {};
   const bool tls = url.starts_with("https://");
-  // HTTP_PROXY is not read: a CGI program's client could set it by a header (httpoxy).
+  // HTTP_PROXY is not read: the client of a CGI program could set it with a header (httpoxy).
   for (const char* variable :
        {tls ? "https_proxy" : "http_proxy", tls ? "HTTPS_PROXY" : "http_proxy", "all_proxy", "ALL_PROXY"}) {
     const char* value = std::getenv(variable);

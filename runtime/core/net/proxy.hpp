@@ -1,5 +1,5 @@
-// Which proxy the environment names for a URL, for the words of an error: libcurl decides by itself, by the same rules,
-// and does not say what it did. Any thread.
+// The proxy that the environment selects for a URL, for error messages only: libcurl applies the same rules itself but
+// does not report its choice. Any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace rille::net {
 
 struct Proxy {
-  std::string variable, url;  // "HTTPS_PROXY" and what is in it, without userinfo; both "": none
+  std::string variable, url;  // "HTTPS_PROXY" and its value without userinfo; both "": no proxy
 };
 
 Proxy proxy_for(std::string_view url);

@@ -1,5 +1,5 @@
-// What may be shown of a request. Secrets stand in URLs (userinfo, signed queries) and in headers; errors and
-// logs only ever hold what these functions return. Pure functions; any thread.
+// Removes secrets from the parts of a request: URLs (userinfo, signed queries) and headers. Errors and logs contain
+// only what these functions return. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -7,12 +7,10 @@
 
 namespace rille::net {
 
-// The URL without userinfo and fragment, with "***" for the values of query parameters whose names speak of
-// signatures, tokens, keys, credentials or passwords. What is not a URL comes back as "(not a URL)" cut of
-// all detail.
+// The URL without userinfo and fragment, and with "***" for the value of each query parameter whose name suggests a
+// signature, token, key, credential or password. Anything that is not a URL gives "(not a URL)".
 std::string redact_url(std::string_view url);
-// True for headers whose value is a secret: Authorization, cookies, and names that speak of keys, tokens,
-// secrets...
+// True for headers whose value is a secret: Authorization, cookies, and names that suggest a key, token or secret.
 bool is_secret_header(std::string_view name);
 
 }  // namespace rille::net

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/workflow/lease/budget.hpp"
 #include "runtime/workflow/lease/owner.hpp"
 #include "runtime/workflow/lease/parts.hpp"
@@ -27,8 +28,6 @@ constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the 
 constexpr int create_attempts_max = 5;
 constexpr std::size_t refusals_max = 100;  // offers that one rent tries
 
-using provider::in_time;
-using provider::is_late;
 using provider::Machine;
 using provider::MachineState;
 
@@ -228,7 +227,7 @@ Async<> Manager::create(Renting& renting) {
       search_->places[lease.run].emplace(lease.provider, lease.request.offer.region);
       // The commit may have taken long already.
       Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
-      if (Result<> soon = in_time(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();
+      if (Result<> soon = check_send_by(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();
       else made = co_await provider->create(lease.request, token);
       if (!made && is_late(made.error())) {  // nothing has left: the row is written anew, for another try
         if (token.cancelled() || attempt < create_attempts_max) continue;

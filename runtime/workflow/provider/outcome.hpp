@@ -1,21 +1,11 @@
 // What an error says about what was asked for: whether it is surely not done. Pure; any thread.
 #pragma once
 
-#include <cstdint>
-#include <string_view>
 #include <utility>
 
 #include "runtime/core/base/result.hpp"
 
 namespace rille::provider {
-
-// A create call is sent by the time that its lease's row names, or not at all: what leaves later is not covered by the
-// proof that nothing was made, and could be a second machine (docs/design/leases.md, "An answer that was lost"). Asked
-// when nothing but the sending is left: by Api and by each driver that has another way. timeout, is_late: it is over.
-// What was made for the machine stays, for who tries again. send_by_wall_us 0: no limit.
-Result<> in_time(std::int64_t send_by_wall_us, std::int64_t now_wall_us);
-inline constexpr std::string_view late_code = "too_late";
-inline bool is_late(const Error& e) { return e.code == late_code; }
 
 // Whether the provider has surely not done it: only then may the next offer be tried, and what was made beside the
 // machine be taken away.

@@ -171,8 +171,8 @@ struct CreateRequest {
   std::int64_t hold_ms = 12 * 3'600'000;  // not sent: how long it is kept for a run that stands still
   std::int64_t disk_bytes = 0;            // 0: the provider's default
   Micros cap_micros_per_hour = 0;         // of a spot machine: what it may cost at most, as reserved; 0: not told
-  std::int64_t send_by_wall_us = 0;  // not journaled here: it is each send's own (outcome.hpp: in_time); 0: any time
-  Value extra;                       // what only one provider understands
+  std::int64_t send_by_wall_us = 0;       // not journaled here: it is each send's own (base/send_by.hpp); 0: any time
+  Value extra;                            // what only one provider understands
 
   Value to_value() const;
   static Result<CreateRequest> from_value(const Value& value);

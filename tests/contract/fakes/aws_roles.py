@@ -73,7 +73,7 @@ class Roles(Lending):
             return {config: f"[profile work]\ncredential_process = {command}\n", "keys": printed}
 
         return [
-            wrong("a role that wants a code", "auth", "wants a code at each sign-in (mfa_serial)",
+            wrong("a role that wants a code", "auth", "needs an MFA code at each login (mfa_serial)",
                   "export-credentials --profile work --format env", work,
                   {config: role + "mfa_serial = arn:aws:iam::123456789012:mfa/me\n",
                    ".aws/credentials": "[base]\n" + own}),
@@ -81,12 +81,12 @@ class Roles(Lending):
                   "run it by hand", work, program("cat {home}/keys >&2; exit 3", as_json(**keys))),
             wrong("a program that is not there", "auth", "ended with exit code 127", "run it by hand", work,
                   program("{home}/nothing", "")),
-            wrong("a program that prints more", "auth", "printed something that is no JSON", "run it by hand", work,
+            wrong("a program that prints more", "auth", "printed something other than JSON", "run it by hand", work,
                   program("cat {home}/keys >&2; cat {home}/keys", "welcome " + as_json(**keys))),
             wrong("a program that prints nothing", "auth", "printed nothing", "run it by hand", work,
                   program("true", "")),
             wrong("a program of another version", "auth", "printed another version than 1", '"Version": 1', work,
                   program("cat {home}/keys", as_json(**dict(keys, Version=2)))),
-            wrong("a program whose keys are over", "auth", "printed keys whose time is over", "sign in again", work,
+            wrong("a program whose keys are over", "auth", "printed keys that expired", "log in again", work,
                   program("cat {home}/keys", as_json(**keys, Expiration=stamp(self.world.wall() - 60)))),
         ] + self.wrong_sso_ways()

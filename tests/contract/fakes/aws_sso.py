@@ -96,19 +96,19 @@ class Sso:
         profile = {config: self.sso_profile()}
         refused = self.sign_in(ends_s=-60, token="over", **self.renewable("used-up"))
         return [
-            wrong("SSO: nobody has signed in", "auth", "nobody has", login, work, profile),
-            wrong("SSO: the sign-in is over", "auth", "its sign-in is over since", login, work,
+            wrong("SSO: nobody has signed in", "auth", "there is no login", login, work, profile),
+            wrong("SSO: the sign-in is over", "auth", "its login has expired at", login, work,
                   {**profile, **self.sign_in(ends_s=-60)}),
-            wrong("SSO: signed out elsewhere", "auth", "sign-in is over: aws GetRoleCredentials: Unauthorized", login,
+            wrong("SSO: signed out elsewhere", "auth", "login has expired: aws GetRoleCredentials: Unauthorized", login,
                   work, {**profile, **self.sign_in(token="signed-out")}),
-            wrong("SSO: it cannot be renewed", "auth", "and cannot be renewed: aws CreateToken: InvalidGrant", login,
+            wrong("SSO: it cannot be renewed", "auth", "and renewing it failed: aws CreateToken: InvalidGrant", login,
                   work, {**profile, **refused}),
             wrong("SSO: another's role", "auth", "ForbiddenException: No access", "may this user", work,
                   {config: self.sso_profile("other"), **self.sign_in()}),
-            wrong("SSO: no such session", "config", "the sso_session 'corp', and there is no such section",
+            wrong("SSO: no such session", "config", "the sso_session 'corp', which has no section",
                   "aws configure sso", work, {config: self.sso_profile(more="")}),
-            wrong("SSO: the region is missing", "config", "without sso_region", "aws configure sso", work,
+            wrong("SSO: the region is missing", "config", "lacks sso_region", "aws configure sso", work,
                   {config: self.sso_profile(more=SESSION.replace("sso_region", "sso_place"))}),
-            wrong("SSO: a file of something else", "auth", "is not what `aws sso login` leaves", login, work,
+            wrong("SSO: a file of something else", "auth", "was not written by `aws sso login`", login, work,
                   {**profile, **{f: "{}" for f in self.sign_in()}}),
         ]

@@ -135,9 +135,9 @@ class Roles:
         return [
             wrong("a certificate without its key", "auth", "there is no private key in the PEM",
                   "AZURE_CLIENT_CERTIFICATE_PASSWORD", certificate, {"app.pem": self.certificate}),
-            wrong("a key without its certificate", "auth", "there is no certificate beside the private key",
+            wrong("a key without its certificate", "auth", "there is no certificate that belongs to the private key",
                   "both in PEM", certificate, {"app.pem": pem + other}),
-            wrong("a certificate that has ended", "auth", "has ended at 20", "make another one", certificate,
+            wrong("a certificate that has ended", "auth", "expired at 20", "create a new one", certificate,
                   {"app.pem": pem + old}),
             wrong("a certificate that is not there", "io", "app.pem", "AZURE_CLIENT_CERTIFICATE_PATH names this file",
                   certificate, {}),
@@ -145,6 +145,6 @@ class Roles:
                   {**az, "bin/az": f"#!/bin/sh\ncat >&2 <<'END'\n{OVER}END\nexit 1\n"}),
             wrong("az: it does not know the subscription", "auth", "Subscription not found", "az account list", path,
                   {**az, "bin/az": AZ.format("--subscription another")}),
-            wrong("az: it says something else", "auth", "printed something that is no JSON", "az login", path,
+            wrong("az: it says something else", "auth", "printed something other than JSON", "az login", path,
                   {**az, "bin/az": "#!/bin/sh\necho " + self.token_for("az") + "\n"}),
         ]

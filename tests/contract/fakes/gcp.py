@@ -150,15 +150,15 @@ case $GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL in "" | {self.account}) cat {{h
         no = dict(version=1, success=False, code="403", message="the vault is closed")
         bare = {k: v for k, v in allowed.items() if "ALLOW" not in k}
         return [
-            wrong("a program that nobody has allowed", "auth", "which nobody has allowed to be run",
+            wrong("a program that nobody has allowed", "auth", "programs are not allowed to run",
                   "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES=1", *by("sh {home}/program x", bare, **told)),
             wrong("a program that fails", "auth", "ended with exit code 9", "run it by hand",
                   *by("sh {home}/program", **told)),
-            wrong("a program that says no", "auth", "says: 403 the vault is closed", "it is the program",
+            wrong("a program that says no", "auth", "says: 403 the vault is closed", "this message is the program",
                   *by("sh {home}/program x", **no)),
-            wrong("a program whose token is over", "auth", "printed a token whose time is over", "sign in again",
+            wrong("a program whose token is over", "auth", "printed an expired token", "log in again",
                   *by("sh {home}/program x", **dict(told, expiration_time=1))),
-            wrong("a program with a token of another type", "auth", "printed no token of the type 'x'", "id_token",
+            wrong("a program with a token of another type", "auth", "printed no token of type 'x'", "id_token",
                   *by("sh {home}/program x", **dict(told, token_type="x"))),
         ]
 

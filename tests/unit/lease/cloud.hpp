@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/workflow/lease/manager.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
@@ -149,7 +150,7 @@ class CloudProvider final : public provider::Provider, public provider::Addresse
   Async<provider::Machine> create(provider::CreateRequest request, CancelToken) override {
     RILLE_CO_CHECK(co_await place_());
     if (cloud_.hold_ups > 0 && cloud_.hold_ups--) cloud_.pass(cloud_.hold_up_us);
-    RILLE_CO_CHECK(provider::in_time(request.send_by_wall_us, now_us()));
+    RILLE_CO_CHECK(check_send_by(request.send_by_wall_us, now_us()));
     ++cloud_.creates;
     if (cloud_.before_create) cloud_.before_create();
     if (cloud_.refuse > 0 && cloud_.refuse--) co_return make_error(ErrorKind::capacity, "none left");

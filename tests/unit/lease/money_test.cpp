@@ -253,7 +253,7 @@ TEST_CASE("a create call that is held up until its time is over is not sent") {
     REQUIRE(r);
     REQUIRE_FALSE(*r);
     CHECK(to_string((*r).error().kind) == to_string(ErrorKind::timeout));
-    CHECK(provider::is_late((*r).error()));
+    CHECK(is_late((*r).error()));
     CHECK((*r).error().message.find("'box' is not rented: 5 times its create call was ready too late") == 0);
     CHECK_FALSE((*r).error().hint.empty());
     const std::string id = Manager::lease_id("r", "main/box#1");

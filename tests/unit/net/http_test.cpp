@@ -345,7 +345,7 @@ TEST_CASE_METHOD(Fixture, "redirects keep secrets at home") {
   request.url = server.url("/round");
   contains(send(request).error().message, "more than 5 redirects");
   request.url = server.url("/file");
-  contains(send(request).error().message, "no web address");
+  contains(send(request).error().message, "not an http(s) URL");
   request.method = "POST";
   request.url = server.url("/near");
   CHECK(send(request)->status == 307);
@@ -358,7 +358,7 @@ TEST_CASE_METHOD(Fixture, "TLS: a certificate nobody vouches for is refused") {
   REQUIRE(!got.ok());
   CHECK(got.error().kind == ErrorKind::network);
   CHECK(!got.error().retryable);
-  contains(got.error().message, "certificate is refused");
+  contains(got.error().message, "certificate is not valid");
   CHECK(server.count() == 0);
   REQUIRE(store::write_file_atomic(dir.file("ca.pem"), server.certificate_pem()).ok());
   options.ca_file = dir.file("ca.pem");

@@ -2,9 +2,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "runtime/core/net/credentials/gcp/keys.hpp"
 #include "runtime/core/store/file.hpp"
 #include "runtime/workflow/provider/gcp/gcp.hpp"
-#include "runtime/workflow/provider/gcp/keys.hpp"
 #include "runtime/workflow/provider/owner.hpp"
 
 using namespace rille;
@@ -60,7 +60,7 @@ struct Gcloud {
 
 TEST_CASE("gcp: the project of gcloud's active configuration") {
   Gcloud gcloud;
-  CHECK(gcp::gcloud_project().value().empty());
+  CHECK(net::gcp::gcloud_project().value().empty());
   CHECK(gcloud.owner() == "gcp: which project?");
   gcloud.write("configurations/config_default", "[core]\naccount = me@example.com\nproject = usual\n");
   gcloud.write("configurations/config_other", "[compute]\nzone = z\n[core]\nproject = other\n");
@@ -70,12 +70,12 @@ TEST_CASE("gcp: the project of gcloud's active configuration") {
   setenv("CLOUDSDK_ACTIVE_CONFIG_NAME", "default", 1);
   CHECK(gcloud.owner() == "project usual");
   setenv("CLOUDSDK_ACTIVE_CONFIG_NAME", "NONE", 1);
-  CHECK(gcp::gcloud_project().value().empty());
+  CHECK(net::gcp::gcloud_project().value().empty());
   setenv("CLOUDSDK_ACTIVE_CONFIG_NAME", "gone", 1);
   CHECK(gcloud.owner().find("no configuration 'gone'") != std::string::npos);
   unsetenv("CLOUDSDK_ACTIVE_CONFIG_NAME");
   gcloud.write("active_config", "gone");  // removed by hand: gcloud goes on without it
-  CHECK(gcp::gcloud_project().value().empty());
+  CHECK(net::gcp::gcloud_project().value().empty());
 }
 
 TEST_CASE("gcp: gcloud's folder may be elsewhere, and who says a project comes first") {

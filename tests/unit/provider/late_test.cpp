@@ -1,5 +1,6 @@
 // A call that is paid for leaves by its time or not at all (outcome.hpp), by a clock that the test turns.
-#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/core/base/send_by.hpp"
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/remote/remote.hpp"
 #include "runtime/workflow/provider/slurm/slurm.hpp"
@@ -9,7 +10,7 @@
 
 using namespace rille;
 using namespace rille::provider;
-using cloud::Effect;
+using net::Effect;
 using Request = ScriptedServer::Request;
 using Wire = ScriptedServer::Wire;
 
@@ -31,14 +32,14 @@ struct Late {
   }};
   void pass(bool when) { clock.us += when ? minute_us : 0; }
 
-  Async<std::optional<cloud::FoundKeys>> find_keys() {
+  Async<std::optional<net::FoundKeys>> find_keys() {
     pass(keys);
-    co_return std::optional(cloud::FoundKeys());
+    co_return std::optional(net::FoundKeys());
   }
   Result<Value> call(Effect effect) {
-    std::vector<cloud::KeySource> sources{{"a slow program", [this](CancelToken) { return find_keys(); }}};
-    cloud::CredentialChain chain(*loop, "cloud", std::move(sources), "");
-    cloud::ApiOptions options;
+    std::vector<net::KeySource> sources{{"a slow program", [this](CancelToken) { return find_keys(); }}};
+    net::CredentialChain chain(*loop, "cloud", std::move(sources), "");
+    net::ApiOptions options;
     options.provider = "cloud";
     options.throttle_ms = 1;
     options.sign = [this](net::Parts parts, const net::Credentials&, std::int64_t) {
@@ -47,9 +48,9 @@ struct Late {
     };
     options.read = [this](const net::HttpResponse&) {
       pass(answer);
-      return cloud::Answer();
+      return net::Answer();
     };
-    cloud::Api api(*loop, std::move(options), chain);
+    net::Api api(*loop, std::move(options), chain);
     net::Parts parts;
     parts.method = "POST";
     parts.scheme = "http";

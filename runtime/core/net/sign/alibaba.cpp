@@ -15,7 +15,7 @@ Canonical only(Canonical headers, const auto& wanted) {
   return headers;
 }
 
-// Parameters of a query that OSS's first version signs: those that name a part of an object's state.
+// Query parameters that OSS signature version 1 signs: those that select a subresource.
 constexpr std::string_view oss_parts[] = {"acl",
                                           "uploads",
                                           "location",
@@ -74,7 +74,7 @@ Parts sign_alibaba(Parts parts, const Credentials& who, const AlibabaCall& call,
 
 std::string alibaba_rpc_signature(const std::string& method, const Query& query, const std::string& secret) {
   Query in_order = query;
-  std::sort(in_order.begin(), in_order.end());  // before they are encoded
+  std::sort(in_order.begin(), in_order.end());  // sorted before encoding
   const std::string text = method + "&%2F&" + percent_encode(join_query(in_order, "="));
   return to_base64(hmac_sha1(secret + "&", text));
 }

@@ -33,7 +33,7 @@ Bio reader(const std::string& bytes) {
   return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free};
 }
 
-// Without it OpenSSL would ask at the terminal.
+// Without a callback OpenSSL asks for the passphrase at the terminal.
 int give_password(char* into, int size, int, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   if (text.empty() || text.size() > static_cast<std::size_t>(size)) return -1;
@@ -103,14 +103,14 @@ Result<ClientCertificate> read_certificate(const std::string& bytes, const std::
   if (!got.key)
     return make_error(
         ErrorKind::auth,
-        std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") + ", or another password opens it",
+        std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") + ", or the password is wrong",
         "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
   const auto own = std::find_if(got.certificates.begin(), got.certificates.end(), [&](const Certificate& one) {
     return X509_check_private_key(one.get(), got.key.get()) == 1;
   });
   ERR_clear_error();
   if (own == got.certificates.end())
-    return make_error(ErrorKind::auth, "there is no certificate beside the private key that belongs to it",
+    return make_error(ErrorKind::auth, "there is no certificate that belongs to the private key",
                       "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
   std::rotate(got.certificates.begin(), own, own + 1);
   ClientCertificate out;

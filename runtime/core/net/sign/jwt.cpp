@@ -24,12 +24,12 @@ Result<std::string> sign_jwt(std::string_view header_json, std::string_view clai
   const std::string text = to_base64url(header_json) + "." + to_base64url(claims_json);
   const std::unique_ptr<BIO, decltype(&BIO_free)> memory(
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())), BIO_free);
-  // Without this function OpenSSL would ask for the passphrase of an encrypted key at the terminal.
+  // Without a callback OpenSSL asks for the passphrase at the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
       PEM_read_bio_PrivateKey(memory.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free);
   if (!key || EVP_PKEY_get_base_id(key.get()) != EVP_PKEY_RSA)
-    return make_error(ErrorKind::auth, "the private key is no RSA key in PEM that can be read without a passphrase",
+    return make_error(ErrorKind::auth, "the private key is not an unencrypted RSA key in PEM",
                       "download a new key file: its private_key begins with -----BEGIN PRIVATE KEY-----");
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
   std::string signature(static_cast<std::size_t>(EVP_PKEY_get_size(key.get())), '\0');

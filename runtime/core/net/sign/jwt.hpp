@@ -1,4 +1,4 @@
-// JSON Web Tokens signed with RS256 (RFC 7515), as Google and Azure take them for access tokens.
+// JSON Web Tokens signed with RS256 (RFC 7515), which Google and Azure exchange for access tokens.
 // Pure functions; any thread.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace rille::net {
 
 std::string to_base64url(std::string_view bytes);  // no padding
 
-// header.claims.signature. auth: the key is no RSA key in PEM. The message never has it.
+// header.claims.signature. auth: not an RSA key in PEM. The message never contains the key.
 Result<std::string> sign_jwt(std::string_view header_json, std::string_view claims_json, const std::string& key_pem);
 
 }  // namespace rille::net

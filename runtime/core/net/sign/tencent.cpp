@@ -17,7 +17,7 @@ Canonical tc3_headers(const Parts& parts, bool sign_action) {
   return headers;
 }
 
-// Headers of a request that say what it means, and so are signed; what proxies add or change is not.
+// Only headers with a meaning for the service are signed; proxies may add or change others.
 bool in_cos_signature(const std::string& name) {
   constexpr std::string_view named[] = {"cache-control",
                                         "content-disposition",
@@ -39,7 +39,7 @@ bool in_cos_signature(const std::string& name) {
   return name.starts_with("x-cos-") || std::find(std::begin(named), std::end(named), name) != std::end(named);
 }
 
-// ("a;b", "a=1&b=2"), encoded, names in lower case, in their order.
+// ("a;b", "a=1&b=2"): encoded, names in lower case, sorted.
 std::pair<std::string, std::string> cos_list(std::vector<std::pair<std::string, std::string>> pairs) {
   for (auto& [key, value] : pairs) {
     key = lower_case(percent_encode(key));

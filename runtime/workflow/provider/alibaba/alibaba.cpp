@@ -8,8 +8,8 @@
 
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/loop/together.hpp"
+#include "runtime/core/net/credentials/alibaba/keys.hpp"
 #include "runtime/workflow/provider/alibaba/ecs.hpp"
-#include "runtime/workflow/provider/alibaba/keys.hpp"
 #include "runtime/workflow/provider/alibaba/ram.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
@@ -53,9 +53,9 @@ struct Settings {
 struct Account {
   Account(Loop& loop, const Value& endpoints, cloud::SshKeys keys)
       : access(std::move(keys), "alibaba", endpoints.text("metadata", "http://100.100.100.200")),
-        chain(key_chain(loop, endpoints)) {}
+        chain(net::alibaba::key_chain(loop, endpoints)) {}
   cloud::Access access;
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
   cloud::KeyOwner owner{"alibaba", "account"};
 };
 
@@ -345,7 +345,7 @@ Result<Settings> read_settings(const Value& of_region) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
-  const std::string usual = cloud::environment("ALIBABA_CLOUD_REGION_ID");
+  const std::string usual = net::environment("ALIBABA_CLOUD_REGION_ID");
   RILLE_TRY(const auto regions,
             cloud::region_settings("alibaba", setup.settings, usual.empty() ? "cn-hangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));

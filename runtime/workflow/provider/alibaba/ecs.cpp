@@ -17,14 +17,14 @@ namespace rille::provider::alibaba {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr const char* version = "2014-05-26";
 constexpr int pages_max = 200;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"OperationDenied.NoStock", Trouble::capacity},
     {"Zone.NotOnSale", Trouble::capacity},
     {"InvalidResourceType.NotSupported", Trouble::capacity},
@@ -37,9 +37,6 @@ constexpr cloud::Meaning meanings[] = {
     {"QuotaExceed.*", Trouble::quota, "ask for more in the Quota Center, or take another region"},
     {"InvalidAccountStatus.NotEnoughBalance", Trouble::quota, "the account has not enough money"},
     {"Account.Arrearage", Trouble::quota, "the account has debts"},
-    {"Throttling*", Trouble::throttle},
-    {"ServiceUnavailable*", Trouble::transient},
-    {"InternalError*", Trouble::transient},
     {"OperationConflict*", Trouble::transient},
     {"IdempotentProcessing", Trouble::transient},
     {"LastTokenProcessing", Trouble::transient},
@@ -50,30 +47,9 @@ constexpr cloud::Meaning meanings[] = {
     {"InvalidDiskId.NotFound", Trouble::not_found},
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"Forbidden.InstanceNotFound", Trouble::not_found},
-    {"InvalidTimeStamp.Expired", Trouble::clock, "set this machine's clock"},
-    {"InvalidSecurityToken.Expired", Trouble::expired, "get new temporary keys"},
-    {"InvalidAccessKeyId.NotFound", Trouble::auth, "there is no such key: was it deleted?"},
-    {"SignatureDoesNotMatch", Trouble::auth, "the secret does not belong to the key id"},
-    {"SignatureNonceUsed", Trouble::transient},
     {"Forbidden*", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
-    {"AuthenticationFail.OIDCToken.Expired", Trouble::expired, "whoever renews the token's file has stopped"},
     {"NoPermission", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
 };
-
-// Each has a RequestId, and one of an error a Code.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
-  Result<Value> value = Value::from_json(response.body);
-  if (value) out.value = std::move(*value);
-  out.foreign = out.value.text(response.ok() ? "RequestId" : "Code").empty();
-  if (response.ok()) return out;
-  out.code = out.value.text("Code");
-  out.message = out.value.text("Message");
-  // It tells what it wanted to be signed, with all parameters: too much for a person.
-  if (out.code == "SignatureDoesNotMatch") out.message = "the signature does not match";
-  out.request_id = out.value.text("RequestId");
-  return out;
-}
 
 Micros micros_of(const Value& price) {
   const double* number = price.as_number();
@@ -121,31 +97,13 @@ Instance read_instance(const Value& v) {
 
 }  // namespace
 
-cloud::ApiOptions api_options(std::string api_version) {
-  cloud::ApiOptions out;
-  out.provider = "alibaba";
+net::ApiOptions api_options(std::string api_version) {
+  net::ApiOptions out = net::alibaba::api_options(std::move(api_version));
   out.meanings = meanings;
-  out.read = read_answer;
-  out.sign = [api_version = std::move(api_version)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::AlibabaCall call;
-    call.action = *parts.find_header("x-acs-action");
-    call.version = api_version;
-    call.nonce = random_hex(16);
-    return net::sign_alibaba(std::move(parts), who, call, us);
-  };
   return out;
 }
 
-net::Parts parts_for(const std::string& url, const std::string& action) {
-  net::Parts parts;
-  parts.method = "POST";
-  parts.scheme = url.substr(0, url.find("://"));
-  parts.host = url.substr(url.find("://") + 3);
-  parts.headers = {{"x-acs-action", action}};
-  return parts;
-}
-
-Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+Ecs::Ecs(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints)
     : region_(std::move(region)), url_(endpoints.text("ecs", fmt::format("https://ecs.{}.aliyuncs.com", region_))),
       api_(loop, api_options(version), keys) {}
 
@@ -166,7 +124,7 @@ Async<Value::Array> Ecs::rows_of(std::string action, Parameters parameters, cons
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
     const Value& rows = answer[group][row];
-    if (!rows.as_array()) co_return cloud::not_theirs("alibaba", action);
+    if (!rows.as_array()) co_return net::not_theirs("alibaba", action);
     out.insert(out.end(), rows.as_array()->begin(), rows.as_array()->end());
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
@@ -216,7 +174,7 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
   if (!zone.empty()) asked.emplace_back("ZoneId", zone);
   RILLE_CO_TRY(const Value answer, co_await call("DescribeAvailableResource", std::move(asked), Effect::none, token));
   if (!answer["AvailableZones"]["AvailableZone"].as_array())
-    co_return cloud::not_theirs("alibaba", "DescribeAvailableResource");
+    co_return net::not_theirs("alibaba", "DescribeAvailableResource");
   std::set<std::string> out;
   for (const Value& place : list_of(answer["AvailableZones"]["AvailableZone"]))
     for (const Value& kind : list_of(place["AvailableResources"]["AvailableResource"]))
@@ -257,7 +215,7 @@ Async<std::string> Ecs::run(Parameters parameters, std::int64_t send_by_wall_us,
   RILLE_CO_TRY(const Value answer,
                co_await call("RunInstances", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSets"]["InstanceIdSet"]);
-  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("alibaba", "RunInstances");
+  if (ids.empty() || !ids[0].as_string()) co_return net::not_theirs("alibaba", "RunInstances");
   co_return *ids[0].as_string();
 }
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/net/credentials/alibaba/service.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
@@ -22,13 +22,13 @@ struct Instance {
   bool reclaimed = false;  // the notice: it will be taken away within minutes
 };
 
-// How Alibaba's services are called: signed, and understood; and a call of one.
-cloud::ApiOptions api_options(std::string api_version);
-net::Parts parts_for(const std::string& url, const std::string& action);
+// Knows the error codes of ECS and RAM besides those that all services share.
+net::ApiOptions api_options(std::string api_version);
+using net::alibaba::parts_for;
 
 class Ecs {
  public:
-  Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+  Ecs(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
   const std::string& region() const { return region_; }
   Async<std::vector<Offer>> types(CancelToken token);  // without prices; id: the type's name
@@ -53,13 +53,13 @@ class Ecs {
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
-  Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+  Async<Value> call(std::string action, Parameters parameters, net::Effect effect, CancelToken token);
   // answer[group][row] of all pages.
   Async<Value::Array> rows_of(std::string action, Parameters parameters, const char* group, const char* row,
                               CancelToken token);
 
   std::string region_, url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 inline constexpr const char* tag_key = "rille";

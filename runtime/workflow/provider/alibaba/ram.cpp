@@ -8,7 +8,7 @@ namespace rille::provider::alibaba {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 constexpr const char* policy_text = R"json({
   "Version": "1",
@@ -27,7 +27,7 @@ constexpr const char* policy_text = R"json({
 
 }  // namespace
 
-Ram::Ram(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+Ram::Ram(Loop& loop, net::CredentialChain& keys, const Value& endpoints)
     : keys_(keys), sts_url_(endpoints.text("sts", "https://sts.aliyuncs.com")),
       ram_url_(endpoints.text("ram", "https://ram.aliyuncs.com")), sts_(loop, api_options("2015-04-01"), keys),
       ram_(loop, api_options("2015-05-01"), keys) {}
@@ -56,7 +56,7 @@ Async<Identity> Ram::identity(CancelToken token) {
 Async<Value::Array> Ram::keys_of_user(CancelToken token) {
   net::Parts asked = parts_for(ram_url_, "ListAccessKeys");
   RILLE_CO_TRY(const Value answer, co_await ram_.call("ListAccessKeys", std::move(asked), Effect::none, token));
-  co_return cloud::list_of(answer["AccessKeys"]["AccessKey"]);
+  co_return net::list_of(answer["AccessKeys"]["AccessKey"]);
 }
 
 std::string policy() { return policy_text; }

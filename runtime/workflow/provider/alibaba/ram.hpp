@@ -3,15 +3,15 @@
 
 #include <string>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 
 namespace rille::provider::alibaba {
 
 class Ram {
  public:
   // `endpoints`: "sts" and "ram" by other addresses than Alibaba's.
-  Ram(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+  Ram(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
   // Asks STS, which everybody may; and RAM for the age of a key that lasts.
   Async<Identity> identity(CancelToken token);
@@ -22,9 +22,9 @@ class Ram {
   Async<Value> caller(CancelToken token);
   Async<Value::Array> keys_of_user(CancelToken token);
 
-  cloud::CredentialChain& keys_;
+  net::CredentialChain& keys_;
   std::string sts_url_, ram_url_;
-  cloud::Api sts_, ram_;
+  net::Api sts_, ram_;
 };
 
 // The least that the keys must be allowed.

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/core/net/credentials/aws/keys.hpp"
+#include "runtime/core/net/credentials/aws/profiles.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/aws/common.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
 #include "runtime/workflow/provider/aws/iam.hpp"
-#include "runtime/workflow/provider/aws/keys.hpp"
-#include "runtime/workflow/provider/aws/profiles.hpp"
 #include "runtime/workflow/provider/aws/zones.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
@@ -65,9 +65,9 @@ struct Settings {
 struct Account {
   Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "aws", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop, endpoints, region)) {}
+        chain(net::aws::key_chain(loop, endpoints, region)) {}
   cloud::Access access;
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
   cloud::KeyOwner owner{"aws", "account"};
 };
 
@@ -470,7 +470,7 @@ Result<Settings> read_settings(const Value& of_region) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
-  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, usual_region()));
+  RILLE_TRY(const auto regions, cloud::region_settings("aws", setup.settings, net::aws::usual_region()));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));

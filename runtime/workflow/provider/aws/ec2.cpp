@@ -15,14 +15,14 @@ namespace rille::provider::aws {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr const char* version = "2016-11-15";
 constexpr int pages_max = 200;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"InsufficientInstanceCapacity", Trouble::capacity},
     {"InsufficientHostCapacity", Trouble::capacity},
     {"InsufficientReservedInstanceCapacity", Trouble::capacity},
@@ -41,43 +41,14 @@ constexpr cloud::Meaning meanings[] = {
     {"ResourceLimitExceeded", Trouble::quota},
     {"PendingVerification", Trouble::quota, "Amazon checks the account: it takes some hours"},
     {"OptInRequired", Trouble::quota, "the account has to accept this region or product first"},
-    {"RequestLimitExceeded", Trouble::throttle},
-    {"Throttling*", Trouble::throttle},
-    {"ThrottledException", Trouble::throttle},
-    {"RequestThrottled*", Trouble::throttle},
-    {"TooManyRequestsException", Trouble::throttle},
     {"EC2ThrottledException", Trouble::throttle},
-    {"SlowDown", Trouble::throttle},
-    {"BandwidthLimitExceeded", Trouble::throttle},
-    {"LimitExceededException", Trouble::throttle},
-    {"PriorRequestNotComplete", Trouble::throttle},
-    {"RequestTimeout*", Trouble::transient},
-    {"InternalError*", Trouble::transient},
-    {"InternalFailure*", Trouble::transient},
-    {"InternalServerError*", Trouble::transient},
-    {"Unavailable", Trouble::transient},
-    {"ServiceUnavailable*", Trouble::transient},
-    {"RequestExpired", Trouble::expired, "sign in again: aws sso login, or new keys"},
-    {"RequestTimeTooSkewed", Trouble::clock, "set this machine's clock"},
-    {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
     {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", Trouble::auth,
      "the account has rented no spot machine yet, and these keys may not prepare it: once, by who may: aws iam "
      "create-service-linked-role --aws-service-name spot.amazonaws.com"},
-    {"AuthFailure", Trouble::auth, "Amazon does not take these keys: aws sts get-caller-identity says whose they are"},
-    {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
-    {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
     {"UnauthorizedOperation", Trouble::auth,
      "the keys' owner may not do this: rille doctor --provider aws "
      "--policy"},
-    {"Blocked", Trouble::auth},
     {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
-    {"InvalidIdentityToken", Trouble::auth,
-     "Amazon does not take the token: is its issuer an identity provider of the "
-     "account?"},
-    {"IDPRejectedClaim", Trouble::auth, "the token's issuer has taken it back, or its time is over"},
-    {"IDPCommunicationError", Trouble::transient},
-    {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
-    {"InvalidSignatureException", Trouble::auth, "the secret key does not belong to the key id"},
     {"IncorrectInstanceState", Trouble::conflict},
     {"UnsupportedOperation", Trouble::conflict},
     {"IdempotentParameterMismatch", Trouble::conflict},
@@ -93,44 +64,6 @@ constexpr cloud::Meaning meanings[] = {
     {"DependencyViolation", Trouble::conflict},
     {"ReservationCapacityExceeded", Trouble::capacity, "the reservation of the settings is in use, or of another type"},
 };
-
-std::string host_of(const std::string& url) { return url.substr(url.find("://") + 3); }
-
-// The root of a good one is <ActionResponse>.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  constexpr std::string_view root_ends = "Response";
-  cloud::Answer out;
-  const Result<Value> value = cloud::read_xml(response.body);
-  const bool read = value && value->as_object() && !value->as_object()->empty();
-  const std::string root = read ? value->as_object()->begin()->first : "";
-  out.foreign = !root.ends_with(root_ends);
-  if (out.foreign) return out;
-  out.value = value->as_object()->begin()->second;
-  if (response.ok()) {
-    out.of = root.substr(0, root.size() - root_ends.size());
-    return out;
-  }
-  const bool wrapped = !out.value["Errors"].is_null();  // EC2's; STS and IAM have one without a list
-  const Value& error = wrapped ? out.value["Errors"]["Error"] : out.value["Error"];
-  out.code = error.text("Code");
-  out.message = error.text("Message");
-  out.request_id = out.value.text("RequestID", out.value.text("RequestId"));
-  out.foreign = out.code.empty();
-  return out;
-}
-
-// Of the JSON services.
-cloud::Answer read_json(const net::HttpResponse& response) {
-  cloud::Answer out;
-  Result<Value> value = Value::from_json(response.body);
-  if (value) out.value = std::move(*value);
-  const std::string type = out.value.text("__type");
-  out.foreign = !out.value.as_object() || (!response.ok() && type.empty());
-  if (response.ok() || out.foreign) return out;
-  out.code = type.substr(type.find('#') == std::string::npos ? 0 : type.find('#') + 1);
-  out.message = out.value.text("message", out.value.text("Message"));
-  return out;
-}
 
 std::int64_t number_of(const Value& v, const char* key) {
   const std::string text = v.text(key);
@@ -207,37 +140,13 @@ std::string tag_in(const Value& tags, const char* key) {
   return "";
 }
 
-cloud::ApiOptions api_options(const std::string& region, const char* service, bool json) {
-  cloud::ApiOptions out;
-  out.provider = "aws";
+net::ApiOptions api_options(const std::string& region, const char* service, bool json) {
+  net::ApiOptions out = net::aws::api_options(region, service, json);
   out.meanings = meanings;
-  out.read = json ? read_json : read_answer;
-  out.sign = [region, name = std::string(service)](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::AwsScope scope;
-    scope.region = region;
-    scope.service = name;
-    return net::sign_aws(std::move(parts), who, scope, us);
-  };
   return out;
 }
 
-net::Parts parts_for(const std::string& url) {
-  net::Parts parts;
-  parts.method = "POST";
-  parts.scheme = url.substr(0, url.find("://"));
-  parts.host = host_of(url);
-  if (const std::size_t slash = parts.host.find('/'); slash != std::string::npos) {
-    parts.path = parts.host.substr(slash);
-    parts.host.resize(slash);
-  }
-  return parts;
-}
-
-std::string domain_of(const std::string& region) {
-  return region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
-}
-
-Ec2::Ec2(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+Ec2::Ec2(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints)
     : region_(std::move(region)),
       ec2_(endpoints.text("ec2", fmt::format("https://ec2.{}.{}", region_, domain_of(region_)))),
       pricing_(endpoints.text("pricing", "https://api.pricing.us-east-1.amazonaws.com")),
@@ -261,7 +170,7 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
     Parameters asked = parameters;
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
-    if (answer[list].is_null()) co_return cloud::not_theirs("aws", action);  // an empty one stands there as well
+    if (answer[list].is_null()) co_return net::not_theirs("aws", action);  // an empty one stands there as well
     for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
     next = answer.text("nextToken");
     if (next.empty()) co_return Value(std::move(all));
@@ -331,7 +240,7 @@ Async<Instance> Ec2::run(Parameters parameters, std::int64_t send_by_wall_us, Ca
   RILLE_CO_TRY(const Value answer,
                co_await call("RunInstances", std::move(parameters), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array made = list_of(answer["instancesSet"]);
-  if (made.empty() || made[0].text("instanceId").empty()) co_return cloud::not_theirs("aws", "RunInstances");
+  if (made.empty() || made[0].text("instanceId").empty()) co_return net::not_theirs("aws", "RunInstances");
   co_return read_instance(made[0]);
 }
 
@@ -351,7 +260,7 @@ Async<> Ec2::terminate(std::string id, CancelToken token) {
   if (!answer) co_return answer.error();
   for (const Value& ended : list_of((*answer)["instancesSet"]))
     if (ended.text("instanceId") == id) co_return success();
-  co_return cloud::not_theirs("aws", "TerminateInstances");
+  co_return net::not_theirs("aws", "TerminateInstances");
 }
 
 // Each may be sent again: a stopped one stays stopped, and a type is set, not added.
@@ -410,7 +319,7 @@ Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, Cancel
                    {"Filter.2.Name", "state"},
                    {"Filter.2.Value.1", "available"}};
   RILLE_CO_TRY(const Value answer, co_await call("DescribeImages", std::move(asked), Effect::none, token));
-  if (answer["imagesSet"].is_null()) co_return cloud::not_theirs("aws", "DescribeImages");
+  if (answer["imagesSet"].is_null()) co_return net::not_theirs("aws", "DescribeImages");
   Image best;
   std::string newest;
   for (const Value& v : list_of(answer["imagesSet"]))

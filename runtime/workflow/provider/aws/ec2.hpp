@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/aws/service.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
@@ -45,17 +45,17 @@ struct GroupWish {
   bool inner = false, efa = false;  // what is in it may talk to each other; also past IP, as EFA does
 };
 
-// How Amazon's services are called: signed, and understood. `json`: those that speak it.
-cloud::ApiOptions api_options(const std::string& region, const char* service, bool json);
-net::Parts parts_for(const std::string& url);
-std::string domain_of(const std::string& region);  // "amazonaws.com"
+// Knows the error codes of EC2, IAM and Service Quotas besides those that all services share.
+net::ApiOptions api_options(const std::string& region, const char* service, bool json);
+using net::aws::domain_of;
+using net::aws::parts_for;
 inline constexpr const char *tag_key = "rille", *cluster_key = "rille-cluster";
 std::string tag_in(const Value& tags, const char* key = tag_key);  // ours; "": there is none
 
 class Ec2 {
  public:
   // `endpoints`: "ec2" and "pricing" by other addresses than Amazon's, as a test has them.
-  Ec2(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+  Ec2(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
   const std::string& region() const { return region_; }
   Async<std::vector<InstanceType>> types(CancelToken token);
@@ -96,12 +96,12 @@ class Ec2 {
   Async<> delete_placement_group(std::string name, CancelToken token);
 
  private:
-  Async<Value> call(std::string action, Parameters parameters, cloud::Effect effect, CancelToken token);
+  Async<Value> call(std::string action, Parameters parameters, net::Effect effect, CancelToken token);
   Async<Value> find_group(std::string name, std::string vpc, CancelToken token);  // null: there is none
   Async<Value> page_through(std::string action, Parameters parameters, std::string list, CancelToken token);
 
   std::string region_, ec2_, pricing_;
-  cloud::Api api_, pricing_api_;
+  net::Api api_, pricing_api_;
 };
 
 }  // namespace rille::provider::aws

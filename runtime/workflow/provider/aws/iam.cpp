@@ -10,7 +10,7 @@ namespace rille::provider::aws {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 constexpr int policy_pages_max = 50;
 
@@ -66,7 +66,7 @@ constexpr const char* policy_text = R"json({
 
 }  // namespace
 
-Iam::Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+Iam::Iam(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints)
     : keys_(keys), sts_url_(endpoints.text("sts", fmt::format("https://sts.{}.{}", region, domain_of(region)))),
       iam_url_(endpoints.text("iam", iam_address(region))),
       quotas_url_(
@@ -100,7 +100,7 @@ Async<Identity> Iam::identity(CancelToken token) {
 Async<Value::Array> Iam::keys_of_user(CancelToken token) {
   net::Parts asked = form_for(iam_url_, {{"Action", "ListAccessKeys"}, {"Version", "2010-05-08"}});
   RILLE_CO_TRY(const Value answer, co_await iam_.call("ListAccessKeys", std::move(asked), Effect::none, token));
-  co_return cloud::list_of(answer["ListAccessKeysResult"]["AccessKeyMetadata"]);
+  co_return net::list_of(answer["ListAccessKeysResult"]["AccessKeyMetadata"]);
 }
 
 Async<std::vector<Quota>> Iam::quotas(CancelToken token) {

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 
 namespace rille::provider::aws {
 
 class Iam {
  public:
   // `endpoints`: "sts", "iam" and "servicequotas" by other addresses than Amazon's.
-  Iam(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+  Iam(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
   // Asks the region's STS, which everybody may; and IAM for the age of a key that lasts.
   Async<Identity> identity(CancelToken token);
@@ -24,9 +24,9 @@ class Iam {
   Async<Value> caller(CancelToken token);
   Async<Value::Array> keys_of_user(CancelToken token);
 
-  cloud::CredentialChain& keys_;
+  net::CredentialChain& keys_;
   std::string sts_url_, iam_url_, quotas_url_;
-  cloud::Api sts_, iam_, quotas_;
+  net::Api sts_, iam_, quotas_;
 };
 
 // The least that the keys must be allowed.

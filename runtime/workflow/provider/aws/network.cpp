@@ -10,8 +10,8 @@ namespace rille::provider::aws {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
+using net::Effect;
+using net::list_of;
 
 Parameters tagged(const char* kind, const std::string& tag, const std::string& cluster) {
   Parameters out{{"TagSpecification.1.ResourceType", kind},
@@ -70,7 +70,7 @@ Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
     }
   }
   const std::string id = group.text("groupId");
-  if (id.empty()) co_return cloud::not_theirs("aws", "CreateSecurityGroup");
+  if (id.empty()) co_return net::not_theirs("aws", "CreateSecurityGroup");
   if (list_of(group["ipPermissions"]).empty()) {  // all of them are one call's
     const auto opened = co_await call("AuthorizeSecurityGroupIngress", ingress(id, wish), Effect::lasting, token);
     if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
@@ -97,7 +97,7 @@ Async<Value> Ec2::find_group(std::string name, std::string vpc, CancelToken toke
   Parameters asked{{"Filter.1.Name", "group-name"}, {"Filter.1.Value.1", name}};
   if (!vpc.empty()) asked.insert(asked.end(), {{"Filter.2.Name", "vpc-id"}, {"Filter.2.Value.1", vpc}});
   RILLE_CO_TRY(const Value found, co_await call("DescribeSecurityGroups", std::move(asked), Effect::none, token));
-  if (found["securityGroupInfo"].is_null()) co_return cloud::not_theirs("aws", "DescribeSecurityGroups");
+  if (found["securityGroupInfo"].is_null()) co_return net::not_theirs("aws", "DescribeSecurityGroups");
   const Value::Array groups = list_of(found["securityGroupInfo"]);
   co_return groups.empty() ? Value() : groups[0];
 }
@@ -137,7 +137,7 @@ Async<std::vector<Owned>> Ec2::placement_groups(CancelToken token) {
   std::vector<Owned> out;
   if (!answer && answer.error().code == "UnauthorizedOperation") co_return out;
   if (!answer) co_return answer.error();
-  if ((*answer)["placementGroupSet"].is_null()) co_return cloud::not_theirs("aws", "DescribePlacementGroups");
+  if ((*answer)["placementGroupSet"].is_null()) co_return net::not_theirs("aws", "DescribePlacementGroups");
   for (const Value& v : list_of((*answer)["placementGroupSet"])) out.push_back(read_owned(v));
   co_return out;
 }

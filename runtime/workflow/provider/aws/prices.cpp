@@ -7,8 +7,8 @@ namespace rille::provider::aws {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
+using net::Effect;
+using net::list_of;
 
 // A term of the list: dollars an hour, and dollars at its beginning.
 struct Term {

@@ -36,7 +36,7 @@ Async<> Zones::learn(CancelToken token) {
     co_return why;
   }
   for (const std::string& subnet : asked)
-    if ((*found)[subnet].empty()) co_return cloud::not_theirs("aws", "DescribeSubnets");
+    if ((*found)[subnet].empty()) co_return net::not_theirs("aws", "DescribeSubnets");
   for (Zone& zone : known_)
     if (zone.name.empty()) zone.name = (*found)[zone.subnet];
   for (const Zone& zone : known_)

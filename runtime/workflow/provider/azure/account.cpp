@@ -91,7 +91,7 @@ Async<> Arm::change_size(std::string name, std::string size, CancelToken token) 
 
 std::string policy() {
   std::string out = policy_text;
-  const std::string mine = cloud::environment("AZURE_SUBSCRIPTION_ID"), mark = "SUBSCRIPTION";
+  const std::string mine = net::environment("AZURE_SUBSCRIPTION_ID"), mark = "SUBSCRIPTION";
   if (!mine.empty()) out.replace(out.find("/" + mark) + 1, mark.size(), mine);
   return out;
 }

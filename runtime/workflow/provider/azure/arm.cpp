@@ -9,7 +9,7 @@
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/bearer.hpp"
+#include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 
@@ -17,15 +17,15 @@ namespace rille::provider::azure {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr int pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, part_patience_ms = 60'000, remove_patience_ms = 180'000;
 constexpr const char* operation_field = "$operation";  // of a successful answer: where its outcome will be told
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"AllocationFailed", Trouble::capacity},
     {"ZonalAllocationFailed", Trouble::capacity},
     {"OverconstrainedAllocationRequest", Trouble::capacity},
@@ -56,8 +56,8 @@ constexpr cloud::Meaning meanings[] = {
     {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
 };
 
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   out.request_id = response.header("x-ms-request-id");
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   if (response.ok()) {
@@ -75,13 +75,13 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options(bool with_token) {
-  cloud::ApiOptions out;
+net::ApiOptions options(bool with_token) {
+  net::ApiOptions out;
   out.provider = "azure";
   out.meanings = meanings;
   out.read = read_answer;
   out.sign = [with_token](net::Parts parts, const net::Credentials& who, std::int64_t) {
-    return with_token ? cloud::bear_token(std::move(parts), who) : parts;
+    return with_token ? net::bear_token(std::move(parts), who) : parts;
   };
   return out;
 }
@@ -154,12 +154,12 @@ bool is_sold(const Value& sku, const std::string& zone) {
 
 }  // namespace
 
-Arm::Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std::string& subscription,
+Arm::Arm(Loop& loop, net::CredentialChain& keys, std::string region, const std::string& subscription,
          const std::string& group, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), base_url_(endpoints.text("management", "https://management.azure.com")),
       subscription_path_("/subscriptions/" + subscription),
       group_path_(subscription_path_ + "/resourceGroups/" + group),
-      prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", cloud::no_keys(), ""),
+      prices_url_(endpoints.text("prices", "https://prices.azure.com")), nobody_(loop, "azure", net::no_keys(), ""),
       api_(loop, options(true), keys), prices_api_(loop, options(false), nobody_) {}
 
 std::string Arm::path_of(std::string_view kind) const {
@@ -194,7 +194,7 @@ Async<Value::Array> Arm::pages(std::string url, CancelToken token) {
   Value::Array out;
   for (int page = 0; page < pages_max; ++page) {
     RILLE_CO_TRY(const Value answer, co_await call("GET", url, Value(), token));
-    if (!answer["value"].as_array()) co_return cloud::not_theirs("azure", "GET " + parts_of(url).path);
+    if (!answer["value"].as_array()) co_return net::not_theirs("azure", "GET " + parts_of(url).path);
     for (const Value& row : *answer["value"].as_array()) out.push_back(row);
     url = answer.text("nextLink");
     if (url.empty()) co_return out;
@@ -241,7 +241,7 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
                                          region_, size)}};
   RILLE_CO_TRY(const Value answer, co_await prices_api_.call("retail prices", std::move(parts), Effect::none, token));
   Prices out;
-  if (!answer["Items"].as_array()) co_return cloud::not_theirs("azure", "retail prices");
+  if (!answer["Items"].as_array()) co_return net::not_theirs("azure", "retail prices");
   for (const Value& row : *answer["Items"].as_array()) {
     const std::string sku = row.text("skuName"), type = row.text("type"), term = row.text("reservationTerm");
     if (row.text("productName").find("Windows") != std::string::npos || row.text("currencyCode") != "USD" ||
@@ -282,7 +282,7 @@ Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes,
     Value body = asked;
     body.set("options", options);
     RILLE_CO_TRY(const Value answer, co_await call("POST", url, std::move(body), token));
-    if (!answer["data"].as_array()) co_return cloud::not_theirs("azure", "Resource Graph");
+    if (!answer["data"].as_array()) co_return net::not_theirs("azure", "Resource Graph");
     for (const Value& row : *answer["data"].as_array()) {
       const auto size = std::find_if(sizes.begin(), sizes.end(), [&row](const std::string& s) {
         return net::lower_case(s) == net::lower_case(row.text("sku"));
@@ -323,7 +323,7 @@ Async<> Arm::finished(Value answer, std::int64_t limit_ms, CancelToken token) {
     if (status == "Succeeded") co_return success();
     if (status == "Failed" || status == "Canceled")
       co_return api_.failed_later("operation", told["error"].text("code"), told["error"].text("message", status));
-    if (status.empty()) co_return cloud::not_theirs("azure", "operation");
+    if (status.empty()) co_return net::not_theirs("azure", "operation");
     RILLE_CO_CHECK(co_await patience.next("an operation of Azure", token));
   }
 }
@@ -338,7 +338,7 @@ Async<> Arm::put(std::string kind, std::string name, Value body, std::int64_t se
 Async<Value> Arm::get(std::string kind, std::string name, CancelToken token) {
   const std::string url = base_url_ + id_of(kind, name) + "?api-version=" + version_of(kind);
   RILLE_CO_TRY(Value there, co_await call("GET", url, Value(), std::move(token)));
-  if (there.text("name").empty()) co_return cloud::not_theirs("azure", "GET " + kind);
+  if (there.text("name").empty()) co_return net::not_theirs("azure", "GET " + kind);
   co_return there;
 }
 
@@ -346,7 +346,7 @@ Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
   const std::string url =
       base_url_ + id_of(machines, name) + "?api-version=" + version_of(machines) + "&$expand=instanceView";
   RILLE_CO_TRY(const Value v, co_await call("GET", url, Value(), token));
-  if (v.text("name").empty()) co_return cloud::not_theirs("azure", "GET virtualMachines");
+  if (v.text("name").empty()) co_return net::not_theirs("azure", "GET virtualMachines");
   VirtualMachine out;
   out.name = v.text("name");
   out.tag = v["tags"].text(tag_key);

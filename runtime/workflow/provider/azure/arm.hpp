@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::azure {
@@ -39,7 +39,7 @@ struct Needs {
 
 class Arm {
  public:
-  Arm(Loop& loop, cloud::CredentialChain& keys, std::string region, const std::string& subscription,
+  Arm(Loop& loop, net::CredentialChain& keys, std::string region, const std::string& subscription,
       const std::string& group, const Value& endpoints);
 
   const std::string& region() const { return region_; }
@@ -70,14 +70,14 @@ class Arm {
  private:
   std::string path_of(std::string_view kind) const;
   Async<Value> call(std::string method, std::string url, Value body, CancelToken token,
-                    cloud::Effect effect = cloud::Effect::none);
+                    net::Effect effect = net::Effect::none);
   Async<Value::Array> pages(std::string url, CancelToken token);
   Async<> finished(Value answer, std::int64_t limit_ms, CancelToken token);
 
   Loop& loop_;
   std::string region_, base_url_, subscription_path_, group_path_, prices_url_;
-  cloud::CredentialChain nobody_;  // prices are for everybody: no token goes there
-  cloud::Api api_, prices_api_;
+  net::CredentialChain nobody_;  // prices are for everybody: no token goes there
+  net::Api api_, prices_api_;
 };
 
 // What a group is made of that lets ssh in from these ranges, and nothing else from outside of its network.

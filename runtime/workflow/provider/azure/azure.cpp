@@ -8,9 +8,9 @@
 #include <set>
 
 #include "runtime/core/loop/together.hpp"
+#include "runtime/core/net/credentials/azure/keys.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/azure/arm.hpp"
-#include "runtime/workflow/provider/azure/keys.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
@@ -55,11 +55,11 @@ struct Settings {
 };
 
 struct Account {
-  Account(Loop& loop, const Value& endpoints, AzAccount account, cloud::SshKeys keys)
+  Account(Loop& loop, const Value& endpoints, net::azure::AzAccount account, cloud::SshKeys keys)
       : access(std::move(keys), "azure", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop, endpoints, std::move(account))) {}
+        chain(net::azure::key_chain(loop, endpoints, std::move(account))) {}
   cloud::Access access;
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
 };
 
 // What belongs to a machine is named after it.
@@ -225,14 +225,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<std::string> owner(CancelToken) override { co_return owner_; }
 
   Async<Identity> check(CancelToken token) override {
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_TRY(Identity out, co_await arm_.identity(token));
     RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
     out.from = found.from;
-    out.who = owner_of(found.keys.token);
-    if (out.who.empty() &&
-        (found.from == "the environment" || found.from == certificate_source || found.from == workload_source))
-      out.who = "application " + cloud::environment("AZURE_CLIENT_ID");
+    out.who = net::azure::owner_of(found.keys.token);
+    if (out.who.empty() && (found.from == "the environment" || found.from == net::azure::certificate_source ||
+                            found.from == net::azure::workload_source))
+      out.who = "application " + net::environment("AZURE_CLIENT_ID");
     co_return out;
   }
 
@@ -487,7 +487,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (!there && there.error().http_status != 404) co_return there.error();
     if (!there) co_return std::string();
     if (settings_.public_address) co_return (*there)["properties"].text("ipAddress");
-    const Value::Array configurations = cloud::list_of((*there)["properties"]["ipConfigurations"]);
+    const Value::Array configurations = net::list_of((*there)["properties"]["ipConfigurations"]);
     co_return configurations.empty() ? std::string() : configurations[0]["properties"].text("privateIPAddress");
   }
 
@@ -509,8 +509,8 @@ Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("azure", of_region);
   Settings s;
   read.text("tenant");  // of all regions
-  s.subscription = read.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
-  s.resource_group = read.text("resource_group", cloud::environment("AZURE_DEFAULTS_GROUP"));
+  s.subscription = read.text("subscription", net::environment("AZURE_SUBSCRIPTION_ID"));
+  s.resource_group = read.text("resource_group", net::environment("AZURE_DEFAULTS_GROUP"));
   s.image = read.object("image");
   s.tags = read.tags("tags");
   s.subnet = read.text("subnet");
@@ -534,12 +534,12 @@ Result<Settings> read_settings(const Value& of_region) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
-  const std::string usual = cloud::environment("AZURE_DEFAULTS_LOCATION");
+  const std::string usual = net::environment("AZURE_DEFAULTS_LOCATION");
   RILLE_TRY(const auto regions, cloud::region_settings("azure", setup.settings, usual.empty() ? "eastus" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
-  AzAccount in_az;
+  net::azure::AzAccount in_az;
   in_az.tenant = setup.settings.text("tenant");
-  in_az.subscription = regions.front().second.text("subscription", cloud::environment("AZURE_SUBSCRIPTION_ID"));
+  in_az.subscription = regions.front().second.text("subscription", net::environment("AZURE_SUBSCRIPTION_ID"));
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az), std::move(keys));
   Traits traits;

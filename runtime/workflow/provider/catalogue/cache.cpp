@@ -6,8 +6,8 @@
 
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/text.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
 #include "runtime/core/store/file.hpp"
-#include "runtime/workflow/provider/cloud/credentials.hpp"
 #include "runtime/workflow/provider/manner.hpp"
 
 namespace rille::provider {
@@ -20,9 +20,8 @@ constexpr std::int64_t settings_bytes_max = 16 << 20;
 
 // A hash of its variables; the values themselves are kept nowhere.
 std::string environment_of(const std::string& provider) {
-  std::string chain = derive_hex({cloud::environment("HOME")}, 64);
-  for (const char* name : manner_of(provider).variables)
-    chain = derive_hex({chain, name, cloud::environment(name)}, 64);
+  std::string chain = derive_hex({net::environment("HOME")}, 64);
+  for (const char* name : manner_of(provider).variables) chain = derive_hex({chain, name, net::environment(name)}, 64);
   return chain;
 }
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/workflow/provider/cloud/credentials.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/regional.hpp"
 #include "runtime/workflow/provider/providers.hpp"
@@ -20,13 +20,13 @@ class Everywhere : public RegionDriver {
   const std::string& region() const override { return everywhere_; }
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(Identity out, co_await identity(token));
-    RILLE_CO_TRY(const FoundKeys found, co_await chain_.get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await chain_.get(token));
     out.from = found.from;
     co_return out;
   }
 
  protected:
-  Everywhere(SshKeys keys, CredentialChain chain) : access_(std::move(keys)), chain_(std::move(chain)) {}
+  Everywhere(SshKeys keys, net::CredentialChain chain) : access_(std::move(keys)), chain_(std::move(chain)) {}
   // Whose the key is; `from` is filled in by the caller.
   virtual Async<Identity> identity(CancelToken token) = 0;
 
@@ -54,7 +54,7 @@ class Everywhere : public RegionDriver {
 
   const std::string everywhere_;
   Access access_;
-  CredentialChain chain_;
+  net::CredentialChain chain_;
 };
 
 // Its driver as a provider: `said`: the settings' traits.

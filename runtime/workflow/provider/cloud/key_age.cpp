@@ -4,8 +4,8 @@
 
 namespace rille::provider::cloud {
 
-Async<Identity> with_keys(Identity who, CredentialChain& keys, KeyList list, CancelToken token) {
-  RILLE_CO_TRY(const FoundKeys found, co_await keys.get(token));
+Async<Identity> with_keys(Identity who, net::CredentialChain& keys, KeyList list, CancelToken token) {
+  RILLE_CO_TRY(const net::FoundKeys found, co_await keys.get(token));
   who.from = found.from;
   who.age_unknown = "temporary keys, which end by themselves";
   if (!found.keys.token.empty()) co_return who;

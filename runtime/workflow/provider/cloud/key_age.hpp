@@ -6,8 +6,8 @@
 #include <string>
 
 #include "runtime/core/base/value.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/credentials.hpp"
 
 namespace rille::provider::cloud {
 
@@ -20,6 +20,6 @@ struct KeyList {
 
 // Asks for the age of keys that last; a policy that does not let their owner ask is no failure: it is told why the age
 // is not known. `who` has name, account and skew already.
-Async<Identity> with_keys(Identity who, CredentialChain& keys, KeyList list, CancelToken token);
+Async<Identity> with_keys(Identity who, net::CredentialChain& keys, KeyList list, CancelToken token);
 
 }  // namespace rille::provider::cloud

@@ -10,8 +10,8 @@ std::string mark_of(const std::string& provider, const net::Credentials& keys) {
   return derive_hex({"rille key", provider, keys.id, keys.id.empty() ? keys.token : std::string()}, 12);
 }
 
-Async<std::string> KeyOwner::get(CredentialChain* keys, Ask ask, CancelToken token) {
-  RILLE_CO_TRY(const FoundKeys found, co_await keys->get(token));
+Async<std::string> KeyOwner::get(net::CredentialChain* keys, Ask ask, CancelToken token) {
+  RILLE_CO_TRY(const net::FoundKeys found, co_await keys->get(token));
   const std::string mark = mark_of(provider_, found.keys);
   if (mark == mark_) co_return owner_;
   RILLE_CO_TRY(const std::string told, co_await ask(token));

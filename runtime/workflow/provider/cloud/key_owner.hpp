@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/workflow/provider/cloud/credentials.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
 
 namespace rille::provider::cloud {
 
@@ -18,7 +18,7 @@ class KeyOwner {
   KeyOwner(std::string provider, std::string kind) : provider_(std::move(provider)), kind_(std::move(kind)) {}
 
   // "account 123456789012". ask: gives the name alone, of that kind. integrity: it gave an empty one.
-  Async<std::string> get(CredentialChain* keys, Ask ask, CancelToken token);
+  Async<std::string> get(net::CredentialChain* keys, Ask ask, CancelToken token);
 
  private:
   std::string provider_, kind_, mark_, owner_;

@@ -5,7 +5,7 @@ namespace rille::provider::gcp {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 // For `gcloud iam roles create rille --project PROJECT --file FILE`.
 constexpr const char* policy_text = R"json({

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/bearer.hpp"
+#include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -14,14 +14,14 @@ namespace rille::provider::gcp {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr int rows_per_page = 500, pages_max = 200;
 constexpr std::int64_t insert_patience_ms = 180'000, act_patience_ms = 300'000;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"ZONE_RESOURCE_POOL_EXHAUSTED*", Trouble::capacity},
     {"RESOURCE_POOL_EXHAUSTED", Trouble::capacity},
     {"REGION_RESOURCE_POOL_EXHAUSTED", Trouble::capacity},
@@ -45,8 +45,8 @@ constexpr cloud::Meaning meanings[] = {
     {"accessNotConfigured", Trouble::auth, "switch the project's Compute Engine API on"},
 };
 
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   out.foreign = !(response.ok() ? out.value : out.value["error"]).as_object();
   if (response.ok() || out.foreign) return out;
@@ -57,13 +57,13 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options() {
-  cloud::ApiOptions out;
+net::ApiOptions options() {
+  net::ApiOptions out;
   out.provider = "gcp";
   out.meanings = meanings;
   out.read = read_answer;
   out.sign = [](net::Parts parts, const net::Credentials& who, std::int64_t) {
-    return cloud::bear_token(std::move(parts), who);
+    return net::bear_token(std::move(parts), who);
   };
   return out;
 }
@@ -202,7 +202,7 @@ Micros price_of(const Offer& offer, const PartPrices& prices) {
   return (nanos + 999) / 1000;
 }
 
-Compute::Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project,
+Compute::Compute(Loop& loop, net::CredentialChain& keys, std::string region, std::string project,
                  const Value& endpoints)
     : loop_(loop), region_(std::move(region)),
       url_(endpoints.text("compute", "https://compute.googleapis.com/compute/v1") + "/projects/" + project),
@@ -227,7 +227,7 @@ Async<Value> Compute::call(std::string method, std::string path, net::Query quer
   const std::string operation = method + " " + (of_compute ? path : parts.path);
   RILLE_CO_TRY(Value answer, co_await api_.call(operation, std::move(parts), effect, std::move(token)));
   // Each answer of Compute Engine says what it is; one without rows has no member for them.
-  if (of_compute && !answer.text("kind").starts_with("compute#")) co_return cloud::not_theirs("gcp", operation);
+  if (of_compute && !answer.text("kind").starts_with("compute#")) co_return net::not_theirs("gcp", operation);
   co_return answer;
 }
 
@@ -240,7 +240,7 @@ Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Quer
     net::Query asked = query;
     if (!next.empty()) asked.emplace_back("pageToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("GET", path, std::move(asked), Value(), Effect::none, token));
-    if (!answer.text("kind").ends_with("List")) co_return cloud::not_theirs("gcp", "GET " + path);
+    if (!answer.text("kind").ends_with("List")) co_return net::not_theirs("gcp", "GET " + path);
     for (const Value& row : list_of(answer["items"])) out.push_back(row);
     const Value::Object* scopes = answer["items"].as_object();
     for (const auto& [scope, part] : scopes ? *scopes : Value::Object()) {
@@ -297,7 +297,7 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
     if (!next.empty()) query.emplace_back("pageToken", next);
     RILLE_CO_TRY(const Value answer, co_await call("GET", billing_url_ + "/services/6F81-5844-456A/skus",
                                                    std::move(query), Value(), Effect::none, token));
-    if (!answer["skus"].as_array()) co_return cloud::not_theirs("gcp", "the price list");
+    if (!answer["skus"].as_array()) co_return net::not_theirs("gcp", "the price list");
     for (const Value& sku : *answer["skus"].as_array()) {
       const Value::Array regions = list_of(sku["serviceRegions"]);
       const bool here = std::any_of(regions.begin(), regions.end(),
@@ -335,7 +335,7 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
     if (there && !there->tag.empty()) co_return success();
   }
   if (!answer) co_return answer.error();
-  if (answer->text("name").empty()) co_return cloud::not_theirs("gcp", "insert");
+  if (answer->text("name").empty()) co_return net::not_theirs("gcp", "insert");
   const Result<Value> ended = co_await done(zone, std::move(*answer), insert_patience_ms, std::move(token));
   if (!ended) co_return left_open(ended.error());
   co_return result_of(*ended, "operation insert");
@@ -378,7 +378,7 @@ Async<Instance> Compute::describe(std::string zone, std::string name, CancelToke
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "/zones/" + zone + "/instances/" + name, std::move(none),
                                                  Value(), Effect::none, token));
-  if (answer.text("name") != name) co_return cloud::not_theirs("gcp", "GET /zones/" + zone + "/instances/" + name);
+  if (answer.text("name") != name) co_return net::not_theirs("gcp", "GET /zones/" + zone + "/instances/" + name);
   co_return read_instance(answer);
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::gcp {
@@ -35,7 +35,7 @@ struct Rule {
 
 class Compute {
  public:
-  Compute(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
+  Compute(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
 
   const std::string& region() const { return region_; }
   std::int64_t skew_us() const { return api_.skew_us(); }
@@ -69,13 +69,13 @@ class Compute {
   Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
   Async<> make_rule(Value rule, CancelToken token);
   Result<> result_of(const Value& operation, const std::string& what) const;
-  Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
+  Async<Value> call(std::string method, std::string path, net::Query query, Value body, net::Effect effect,
                     CancelToken token);
   Async<Value::Array> pages(std::string path, std::string kind, net::Query query, CancelToken token);
 
   Loop& loop_;
   std::string region_, url_, billing_url_, iam_url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 // The least that a role must be allowed.

@@ -10,8 +10,8 @@ namespace rille::provider::gcp {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
+using net::Effect;
+using net::list_of;
 
 constexpr std::int64_t rule_patience_ms = 60'000;
 constexpr int lets_in = 900, keeps_out = 901;  // the lower comes first; what a network has by itself is at 65534

@@ -7,6 +7,8 @@
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/net/credentials/gcp/federation.hpp"
+#include "runtime/core/net/credentials/gcp/keys.hpp"
 #include "runtime/workflow/provider/addressed.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
@@ -15,8 +17,6 @@
 #include "runtime/workflow/provider/cloud/ssh_from.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gcp/compute.hpp"
-#include "runtime/workflow/provider/gcp/federation.hpp"
-#include "runtime/workflow/provider/gcp/keys.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/lifetime.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -94,10 +94,10 @@ struct Settings {
 struct Account {
   Account(Loop& loop, const std::string& key, const Value& endpoints, cloud::SshKeys keys)
       : access(std::move(keys), "gcp", endpoints.text("metadata", "http://metadata.google.internal")), named_key(key),
-        chain(key_chain(loop, key, endpoints)) {}
+        chain(net::gcp::key_chain(loop, key, endpoints)) {}
   cloud::Access access;
   std::string named_key;  // the file that the settings name
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
 };
 
 MachineState state_of(const std::string& status) {
@@ -232,12 +232,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<Identity> check(CancelToken token) override {
     std::string who, key_id;
-    if (const std::string file = key_file(account_->named_key); !file.empty()) {
-      RILLE_CO_TRY(const Value told, read_key_file(file));
-      who = account_of(told);
+    if (const std::string file = net::gcp::key_file(account_->named_key); !file.empty()) {
+      RILLE_CO_TRY(const Value told, net::gcp::read_key_file(file));
+      who = net::gcp::account_of(told);
       key_id = told.text("private_key_id");
     }
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_TRY(Identity out, co_await compute_.identity(std::move(who), std::move(key_id), token));
     out.from = found.from;
     co_return out;
@@ -434,11 +434,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 Result<std::string> project_of(const std::string& named, const std::string& key) {
   if (!named.empty()) return named;
   for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
-    if (std::string project = cloud::environment(variable); !project.empty()) return project;
+    if (std::string project = net::environment(variable); !project.empty()) return project;
   Value account;
-  if (const std::string file = key_file(key); !file.empty()) { RILLE_TRY(account, read_key_file(file)); }
+  if (const std::string file = net::gcp::key_file(key); !file.empty()) {
+    RILLE_TRY(account, net::gcp::read_key_file(file));
+  }
   if (std::string project = account.text("project_id"); !project.empty()) return project;
-  RILLE_TRY(std::string active, gcp::gcloud_project());
+  RILLE_TRY(std::string active, net::gcp::gcloud_project());
   if (!active.empty()) return active;
   if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // who pays for calls
   return make_error(ErrorKind::config, "gcp: which project?",
@@ -451,7 +453,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   Settings s;
   s.project = read.text("project");
   read.text("credentials");
-  s.zones = read.one_or_more("zone", cloud::environment("CLOUDSDK_COMPUTE_ZONE"));
+  s.zones = read.one_or_more("zone", net::environment("CLOUDSDK_COMPUTE_ZONE"));
   s.image = read.text("image");
   s.tags = read.tags("tags");
   s.vpc = read.text("vpc", read.text("network", "global/networks/default"));
@@ -477,7 +479,7 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
-  const std::string usual = cloud::environment("CLOUDSDK_COMPUTE_REGION");
+  const std::string usual = net::environment("CLOUDSDK_COMPUTE_REGION");
   RILLE_TRY(const auto regions, cloud::region_settings("gcp", setup.settings, usual.empty() ? "us-central1" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const std::string key = setup.settings.text("credentials");

@@ -7,7 +7,7 @@ namespace rille::provider::huawei {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 constexpr const char* policy_text = R"json({
   "Version": "1.1",
@@ -48,7 +48,7 @@ Async<std::string> Ecs::domain(CancelToken token) {
   net::Query query{{"name", region_}};
   RILLE_CO_TRY(const Value answer,
                co_await call("GET", "iam/v3/projects", std::move(query), Value(), Effect::none, token));
-  for (const Value& row : cloud::list_of(answer["projects"]))
+  for (const Value& row : net::list_of(answer["projects"]))
     if (!row.text("domain_id").empty()) co_return row.text("domain_id");
   co_return std::string();
 }

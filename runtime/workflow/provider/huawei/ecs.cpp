@@ -15,16 +15,16 @@ namespace rille::provider::huawei {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
 constexpr const char* other_site_code = "CBC.0156";  // the account is not of the site whose prices were asked for
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
     {"Ecs.0042", Trouble::capacity},
     {"Ecs.0319", Trouble::capacity},
@@ -42,8 +42,8 @@ constexpr cloud::Meaning meanings[] = {
 };
 
 // {"error": {..}}; older calls {"badRequest": {..}}, {"itemNotFound": {..}}; the gateway error_code.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
   out.request_id = response.header("x-request-id");
   out.foreign = !out.value.as_object();
@@ -59,8 +59,8 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options() {
-  cloud::ApiOptions out;
+net::ApiOptions options() {
+  net::ApiOptions out;
   out.provider = "huawei";
   out.meanings = meanings;
   out.read = read_answer;
@@ -135,11 +135,7 @@ Server read_server(const Value& v) {
 
 }  // namespace
 
-std::string domain_of(const std::string& region) {
-  return region.starts_with("eu-west-1") ? "myhuaweicloud.eu" : "myhuaweicloud.com";
-}
-
-Ecs::Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
+Ecs::Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
       ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + domain_of(region_))),
       evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
@@ -190,7 +186,7 @@ Async<std::string> Ecs::project(CancelToken token) {
   net::Query query{{"name", region_}};
   RILLE_CO_TRY(const Value answer,
                co_await call("GET", "iam/v3/projects", std::move(query), Value(), Effect::none, token));
-  if (!answer["projects"].as_array()) co_return cloud::not_theirs("huawei", "GET /v3/projects");
+  if (!answer["projects"].as_array()) co_return net::not_theirs("huawei", "GET /v3/projects");
   for (const Value& row : *answer["projects"].as_array())
     if (row.text("name") == region_) project_ = row.text("id");
   if (project_.empty())
@@ -205,7 +201,7 @@ Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken 
   RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/flavors", std::move(query),
                                                  Value(), Effect::none, token));
   std::vector<Offer> out;
-  if (!answer["flavors"].as_array()) co_return cloud::not_theirs("huawei", "the list of flavors");
+  if (!answer["flavors"].as_array()) co_return net::not_theirs("huawei", "the list of flavors");
   for (const Value& v : *answer["flavors"].as_array()) {
     const Value& specs = v["os_extra_specs"];
     if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
@@ -274,7 +270,7 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
                  co_await call("GET", "ecs/v1/{project}/jobs/" + job, std::move(none), Value(), Effect::none, token));
     const std::string status = told.text("status");
     if (status == "SUCCESS" || status == "FAIL") co_return told;
-    if (status.empty()) co_return cloud::not_theirs("huawei", "job " + job);
+    if (status.empty()) co_return net::not_theirs("huawei", "job " + job);
     RILLE_CO_CHECK(co_await patience.next("job " + job, token));
   }
 }
@@ -318,7 +314,7 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers", std::move(none), std::move(asked),
                                              Effect::lasting.by(send_by_wall_us), token, std::move(client_token));
   if (!answer) co_return refused(answer.error());
-  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "createServer");
+  if (answer->text("job_id").empty()) co_return net::not_theirs("huawei", "createServer");
   const Result<Value> ended = co_await finished(answer->text("job_id"), create_patience_ms, token);
   if (!ended) co_return left_open(ended.error());
   const Value& told = *ended;
@@ -344,7 +340,7 @@ Async<Server> Ecs::describe(std::string id, CancelToken token) {
   net::Query none;
   RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/" + id, std::move(none), Value(),
                                                  Effect::none, token));
-  if (answer["server"].text("id") != id) co_return cloud::not_theirs("huawei", "showServer");
+  if (answer["server"].text("id") != id) co_return net::not_theirs("huawei", "showServer");
   co_return read_server(answer["server"]);
 }
 
@@ -355,7 +351,7 @@ Async<std::vector<Server>> Ecs::list(CancelToken token) {
     net::Query query{{"limit", std::to_string(page_rows)}, {"offset", std::to_string(page)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/detail", std::move(query),
                                                    Value(), Effect::none, token));
-    if (!answer["servers"].as_array()) co_return cloud::not_theirs("huawei", "the list of servers");
+    if (!answer["servers"].as_array()) co_return net::not_theirs("huawei", "the list of servers");
     const Value::Array rows = *answer["servers"].as_array();
     for (const Value& v : rows) {
       Server one = read_server(v);
@@ -374,7 +370,7 @@ Async<> Ecs::remove(std::string id, CancelToken token) {
   auto answer = co_await call("POST", "ecs/v1/{project}/cloudservers/delete", std::move(none), std::move(asked),
                               Effect::none, token);
   if (!answer) co_return answer.error();
-  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "deleteServers");
+  if (answer->text("job_id").empty()) co_return net::not_theirs("huawei", "deleteServers");
   co_return success();
 }
 
@@ -386,7 +382,7 @@ Async<> Ecs::resize(std::string id, std::string flavor, CancelToken token) {
   const Result<Value> answer = co_await call("POST", "ecs/v1/{project}/cloudservers/" + id + "/resize", std::move(none),
                                              std::move(asked), Effect::lasting, token);
   if (!answer) co_return refused(answer.error());
-  if (answer->text("job_id").empty()) co_return cloud::not_theirs("huawei", "resizeServer");
+  if (answer->text("job_id").empty()) co_return net::not_theirs("huawei", "resizeServer");
   const Result<Value> told = co_await finished(answer->text("job_id"), resize_patience_ms, token);
   if (!told) co_return left_open(told.error());
   if (told->text("status") == "SUCCESS") co_return success();

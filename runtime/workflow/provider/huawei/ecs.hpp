@@ -6,8 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
+#include "runtime/core/net/credentials/huawei/keys.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
@@ -18,13 +19,12 @@ struct Server {
   std::int64_t created_wall_us = 0;
 };
 
-// Of the services of that region.
-std::string domain_of(const std::string& region);
+using net::huawei::domain_of;
 
 class Ecs {
  public:
   // `project`: "" asks IAM for the one that bears the region's name.
-  Ecs(Loop& loop, cloud::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
+  Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
 
   const std::string& region() const { return region_; }
   // Without prices; id: the flavor's name. Those that this zone ("": any) has now.
@@ -49,7 +49,7 @@ class Ecs {
   Async<std::string> domain(CancelToken token);  // the account's id, whatever the project
 
  private:
-  Async<Value> call(std::string method, std::string path, net::Query query, Value body, cloud::Effect effect,
+  Async<Value> call(std::string method, std::string path, net::Query query, Value body, net::Effect effect,
                     CancelToken token, std::string client_token = "");
   Async<std::string> project(CancelToken token);
   Async<cloud::Price> add_reserved(cloud::Price price, Value product, CancelToken token);
@@ -59,7 +59,7 @@ class Ecs {
 
   Loop& loop_;
   std::string region_, project_, ecs_url_, evs_url_, iam_url_, bss_url_, other_bss_url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 // The least that the keys must be allowed.

@@ -7,7 +7,7 @@ namespace rille::provider::huawei {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 constexpr int page_disks = 100, disk_pages_max = 200;
 
@@ -29,11 +29,11 @@ Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelT
     net::Query query{{"status", "available"}, {"limit", std::to_string(page_disks)}, {"offset", std::to_string(seen)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "evs/v2/{project}/cloudvolumes/detail", std::move(query),
                                                    Value(), Effect::none, token));
-    if (!answer["volumes"].as_array()) co_return cloud::not_theirs("huawei", "the list of disks");
+    if (!answer["volumes"].as_array()) co_return net::not_theirs("huawei", "the list of disks");
     const Value::Array rows = *answer["volumes"].as_array();
     for (const Value& v : rows) {
       std::string tag = tag_of(v);
-      if (!tag.empty() && cloud::list_of(v["attachments"]).empty()) out.emplace_back(v.text("id"), std::move(tag));
+      if (!tag.empty() && net::list_of(v["attachments"]).empty()) out.emplace_back(v.text("id"), std::move(tag));
     }
     seen += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || seen >= answer.integer("count")) co_return out;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/net/credentials/huawei/keys.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
@@ -13,7 +14,6 @@
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/cloud/zoned.hpp"
 #include "runtime/workflow/provider/huawei/ecs.hpp"
-#include "runtime/workflow/provider/huawei/keys.hpp"
 #include "runtime/workflow/provider/left_over.hpp"
 #include "runtime/workflow/provider/rent_options.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
@@ -47,9 +47,9 @@ struct Settings {
 struct Account {
   Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "huawei", endpoints.text("metadata", "http://169.254.169.254")),
-        chain(key_chain(loop, endpoints, region)) {}
+        chain(net::huawei::key_chain(loop, endpoints, region)) {}
   cloud::Access access;
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
   cloud::KeyOwner owner{"huawei", "account"};
 };
 
@@ -127,7 +127,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Async<Identity> check(CancelToken token) override {
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await account_->chain.get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));       // who may not do this is not let in
     RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // nor could release anything
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
@@ -235,7 +235,7 @@ Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
   cloud::SettingsReader read("huawei", of_region);
   Settings s;
   // A project is one region's: the variable can only mean one.
-  s.project = read.text("project", only ? cloud::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
+  s.project = read.text("project", only ? net::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
   if (!named) s.project.clear();  // it is asked for
   s.image = read.text("image");
   s.tags = read.tags("tags");
@@ -257,7 +257,7 @@ Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
-  const std::string usual = cloud::environment("HUAWEICLOUD_SDK_REGION_ID");
+  const std::string usual = net::environment("HUAWEICLOUD_SDK_REGION_ID");
   RILLE_TRY(const auto regions, cloud::region_settings("huawei", setup.settings, usual.empty() ? "cn-north-4" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account =

@@ -82,10 +82,10 @@ Value told_of(const Value& cluster, const std::string& ca_pem) {
 }
 
 Result<KubeAccess> from_account() {
-  const std::string host = cloud::environment("KUBERNETES_SERVICE_HOST");
+  const std::string host = net::environment("KUBERNETES_SERVICE_HOST");
   if (host.empty()) return wrong("no cluster is named", "set KUBECONFIG, or \"kubeconfig\" in the provider's settings");
   KubeAccess out;
-  out.server = fmt::format("https://{}:{}", host, cloud::environment("KUBERNETES_SERVICE_PORT"));
+  out.server = fmt::format("https://{}:{}", host, net::environment("KUBERNETES_SERVICE_PORT"));
   out.ca_file = std::string(account_folder) + "ca.crt";
   const Result<std::string> name_space = store::read_file(std::string(account_folder) + "namespace", 4096);
   out.name_space = name_space ? *name_space : "default";
@@ -97,9 +97,9 @@ Result<KubeAccess> from_account() {
 
 Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::string context, std::string cache,
                                    CancelToken token) {
-  if (kubeconfig.empty()) kubeconfig = cloud::environment("KUBECONFIG");
+  if (kubeconfig.empty()) kubeconfig = net::environment("KUBECONFIG");
   if (kubeconfig.empty()) {
-    const std::string usual = cloud::environment("HOME") + "/.kube/config";
+    const std::string usual = net::environment("HOME") + "/.kube/config";
     if (!store::read_file(usual, 4 << 20)) {
       if (!context.empty())
         co_return wrong(fmt::format("context = '{}', and there is no kubeconfig", context), "set KUBECONFIG");

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "runtime/core/base/value.hpp"
-#include "runtime/workflow/provider/cloud/credentials.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
 
 namespace rille::provider {
 
@@ -25,7 +25,7 @@ Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::stri
 
 // What a user shows: a token, or a certificate that a plug-in gives.
 struct KubeKeys {
-  cloud::FoundKeys found;
+  net::FoundKeys found;
   std::string client_certificate, client_key;  // PEM; "": none
 };
 // For a call. None: the user has nothing of the kind. auth: a plug-in gives nothing.

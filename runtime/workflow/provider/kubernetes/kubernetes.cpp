@@ -7,8 +7,8 @@
 #include <map>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/cloud/regional.hpp"
 #include "runtime/workflow/provider/cloud/settings.hpp"
 #include "runtime/workflow/provider/kubernetes/access.hpp"
@@ -20,15 +20,15 @@ namespace rille::provider {
 
 namespace {
 
-using cloud::Effect;
-using cloud::Trouble;
+using net::Effect;
+using net::Trouble;
 
 constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
 constexpr int unseen_looks_max = 3;  // for a pod that is not shown yet
 constexpr int page_size = 500;
 constexpr std::int64_t grace_ms_max = 3'600'000;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"ExceededQuota", Trouble::quota, "the namespace's quota: kubectl describe quota"},
     {"AlreadyExists", Trouble::conflict, "two orders with one name"},
     {"NotFound", Trouble::not_found, ""},
@@ -39,8 +39,8 @@ constexpr cloud::Meaning meanings[] = {
 constexpr const char* no_path = "NoSuchPath";  // as it says in plain words of what it has no such API of
 
 // Each says its kind: what was asked for, or a Status.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   if (Result<Value> read = Value::from_json(response.body)) out.value = std::move(*read);
   const std::string kind = out.value.text("kind");
   out.foreign = response.ok() ? kind.empty() : kind != "Status";
@@ -123,7 +123,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     RILLE_CO_CHECK(co_await open(token));
     Result<Value> job = co_await send("GET", "describe", jobs() + "/" + id, Value(), token);
     if (!job && job.error().http_status != 404) co_return named(job.error(), "describe");
-    if (job && (*job)["metadata"].text("name") != id) co_return cloud::not_theirs(name_, "describe");
+    if (job && (*job)["metadata"].text("name") != id) co_return net::not_theirs(name_, "describe");
     RILLE_CO_TRY(const Value pod, co_await pod_of(id, token));
     co_return machine_of(id, job ? *job : Value(), pod);
   }
@@ -152,7 +152,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     RILLE_CO_CHECK(co_await open(token));
     net::Parts parts = base("DELETE", jobs() + "/" + id);
     parts.query.emplace_back("propagationPolicy", "Background");
-    const std::shared_ptr<cloud::Api> api = api_;
+    const std::shared_ptr<net::Api> api = api_;
     Result<Value> done = co_await api->call("terminate", std::move(parts), Effect::none, token);
     if (!done && done.error().http_status != 404) co_return named(done.error(), "terminate");
     co_return success();
@@ -170,7 +170,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       co_return named(told.error(), "check");
     net::Query ours{{"labelSelector", kube_tag_label}};
     RILLE_CO_CHECK(co_await pages("check", jobs(), ours, token));
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_->get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await chain_->get(token));
     Identity out;
     if (told) out.who = (*told)["status"]["userInfo"].text("username");
     out.account = fmt::format("{}, namespace {}", host_, settings_.name_space);
@@ -222,7 +222,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // else by another call meanwhile
     }
     if (access_.user["exec"].as_object()) {
-      const Result<cloud::FoundKeys> asked = co_await chain_->get(token);
+      const Result<net::FoundKeys> asked = co_await chain_->get(token);
       if (!asked) co_return named(asked.error(), "connect");
     }
     if (!api_) make_api();
@@ -241,24 +241,23 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     settings_ = setting_.kube;
     if (settings_.name_space.empty()) settings_.name_space = access.name_space.empty() ? "default" : access.name_space;
     access_ = std::move(access);
-    std::vector<cloud::KeySource> sources{
-        {"kubectl config view", [this](CancelToken t) { return keys(std::move(t)); }}};
-    chain_ = std::make_unique<cloud::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
+    std::vector<net::KeySource> sources{{"kubectl config view", [this](CancelToken t) { return keys(std::move(t)); }}};
+    chain_ = std::make_unique<net::CredentialChain>(loop_, name_, std::move(sources), "kubectl config view");
     return {};
   }
 
   // Calls that are under way keep the one that they began with.
   void make_api() {
-    cloud::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
+    net::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
     options.ca_file = access_.ca_file;
     options.client_certificate = access_.client_certificate;
     options.client_key = access_.client_key;
-    api_ = std::make_shared<cloud::Api>(loop_, std::move(options), *chain_);
+    api_ = std::make_shared<net::Api>(loop_, std::move(options), *chain_);
   }
 
-  Async<std::optional<cloud::FoundKeys>> keys(CancelToken token) {
+  Async<std::optional<net::FoundKeys>> keys(CancelToken token) {
     RILLE_CO_TRY(std::optional<KubeKeys> told, co_await kube_keys(loop_, access_.user, access_.cluster, token));
-    std::optional<cloud::FoundKeys> found;
+    std::optional<net::FoundKeys> found;
     if (told) found = std::move(told->found);
     if (told && !told->client_key.empty() && told->client_certificate != access_.client_certificate) {
       access_.client_certificate = std::move(told->client_certificate);
@@ -288,7 +287,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       parts.body = body.to_json();
     }
     const Effect effect = (lasting ? Effect::lasting : Effect::none).by(send_by_wall_us);
-    const std::shared_ptr<cloud::Api> api = api_;
+    const std::shared_ptr<net::Api> api = api_;
     co_return co_await api->call(std::move(operation), std::move(parts), effect, token);
   }
 
@@ -301,11 +300,10 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       parts.query = query;
       parts.query.emplace_back("limit", std::to_string(page_size));
       if (!more.empty()) parts.query.emplace_back("continue", more);
-      const std::shared_ptr<cloud::Api> api = api_;
+      const std::shared_ptr<net::Api> api = api_;
       Result<Value> page = co_await api->call(operation, std::move(parts), Effect::none, token);
       if (!page) co_return named(page.error(), operation.c_str());
-      if (!page->text("kind").ends_with("List"))
-        co_return named(cloud::not_theirs(name_, operation), operation.c_str());
+      if (!page->text("kind").ends_with("List")) co_return named(net::not_theirs(name_, operation), operation.c_str());
       const Value& items = (*page)["items"];
       if (items.as_array()) out.insert(out.end(), items.as_array()->begin(), items.as_array()->end());
       more = (*page)["metadata"].text("continue");
@@ -355,8 +353,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   std::string name_ = "kubernetes", scheme_, host_;
   KubeSettings settings_;  // with the context's namespace
   KubeAccess access_;      // of the cluster; its certificate is the newest that a plug-in gave
-  std::unique_ptr<cloud::CredentialChain> chain_;
-  std::shared_ptr<cloud::Api> api_;
+  std::unique_ptr<net::CredentialChain> chain_;
+  std::shared_ptr<net::Api> api_;
 };
 
 Error refused(const std::string& what, std::string hint) {

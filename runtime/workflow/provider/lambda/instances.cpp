@@ -4,18 +4,18 @@
 #include <charconv>
 #include <tuple>
 
-#include "runtime/workflow/provider/cloud/plain_key.hpp"
+#include "runtime/core/net/credentials/plain_key.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::lambda {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"instance-operations/launch/insufficient-capacity", Trouble::capacity},
     {"global/quota-exceeded", Trouble::quota, "ask Lambda's support for more"},
     {"global/account-inactive", Trouble::quota, "the account has to be put in order: see Lambda's dashboard"},
@@ -30,8 +30,8 @@ constexpr cloud::Meaning meanings[] = {
 };
 
 // {"data": ..} or {"error": {"code", "message", "suggestion"}}
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = (*value)["data"];
   const Value error = value ? (*value)["error"] : Value();
@@ -42,12 +42,12 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options() {
-  cloud::ApiOptions out;
+net::ApiOptions options() {
+  net::ApiOptions out;
   out.provider = "lambda";
   out.meanings = meanings;
   out.read = read_answer;
-  out.sign = cloud::bear_plain_key;
+  out.sign = net::bear_plain_key;
   out.throttle_ms = 2'000;  // a launch per 12 s, a call per second, and no word of when to come again
   return out;
 }
@@ -89,19 +89,19 @@ Instance read_instance(const Value& v) {
 
 }  // namespace
 
-cloud::CredentialChain key_chain(Loop& loop) {
-  std::vector<cloud::KeySource> sources{cloud::key_from_variable("LAMBDA_API_KEY"),
-                                        cloud::key_from_file(".lambda_cloud/lambda_keys", "", "api_key")};
+net::CredentialChain key_chain(Loop& loop) {
+  std::vector<net::KeySource> sources{net::key_from_variable("LAMBDA_API_KEY"),
+                                      net::key_from_file(".lambda_cloud/lambda_keys", "", "api_key")};
   return {loop, "lambda", std::move(sources),
           "set LAMBDA_API_KEY, or write api_key = .. to ~/.lambda_cloud/lambda_keys"};
 }
 
-Instances::Instances(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+Instances::Instances(Loop& loop, net::CredentialChain& keys, const Value& endpoints)
     : url_(endpoints.text("lambda", "https://cloud.lambda.ai/api/v1")), api_(loop, options(), keys) {}
 
 Async<Value> Instances::call(std::string operation, std::string method, std::string path, Value body, Effect effect,
                              CancelToken token) {
-  net::Parts parts = cloud::json_request(method, url_, path, body);
+  net::Parts parts = net::json_request(method, url_, path, body);
   co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
 }
 
@@ -109,7 +109,7 @@ Async<std::vector<Offer>> Instances::sold(CancelToken token) {
   RILLE_CO_TRY(const Value answer,
                co_await call("listInstanceTypes", "GET", "/instance-types", Value(), Effect::none, token));
   std::vector<Offer> out;
-  if (!answer.as_object()) co_return cloud::not_theirs("lambda", "listInstanceTypes");
+  if (!answer.as_object()) co_return net::not_theirs("lambda", "listInstanceTypes");
   for (const auto& [name, v] : *answer.as_object()) {
     Offer offer = read_type(v["instance_type"]);
     if (offer.price_micros_per_hour <= 0) continue;
@@ -125,20 +125,20 @@ Async<std::string> Instances::launch(Value request, std::int64_t send_by_wall_us
   RILLE_CO_TRY(const Value answer, co_await call("launchInstance", "POST", "/instance-operations/launch",
                                                  std::move(request), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["instance_ids"]);
-  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("lambda", "launchInstance");
+  if (ids.empty() || !ids[0].as_string()) co_return net::not_theirs("lambda", "launchInstance");
   co_return *ids[0].as_string();
 }
 
 Async<Instance> Instances::describe(std::string id, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("getInstance", "GET", "/instances/" + net::percent_encode(id), Value(),
                                                  Effect::none, token));
-  if (answer.text("id") != id) co_return cloud::not_theirs("lambda", "getInstance");
+  if (answer.text("id") != id) co_return net::not_theirs("lambda", "getInstance");
   co_return read_instance(answer);
 }
 
 Async<std::vector<Instance>> Instances::list(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("listInstances", "GET", "/instances", Value(), Effect::none, token));
-  if (!answer.as_array()) co_return cloud::not_theirs("lambda", "listInstances");
+  if (!answer.as_array()) co_return net::not_theirs("lambda", "listInstances");
   std::vector<Instance> out;
   for (const Value& v : *answer.as_array()) out.push_back(read_instance(v));
   co_return out;
@@ -152,12 +152,12 @@ Async<> Instances::terminate(std::string id, CancelToken token) {
   if (!answer) co_return answer.error();
   for (const Value& ended : list_of((*answer)["terminated_instances"]))
     if (ended.text("id") == id) co_return success();
-  co_return cloud::not_theirs("lambda", "terminateInstance");
+  co_return net::not_theirs("lambda", "terminateInstance");
 }
 
 Async<> Instances::offer_key(std::string name, std::string public_line, CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("listSSHKeys", "GET", "/ssh-keys", Value(), Effect::none, token));
-  if (!answer.as_array()) co_return cloud::not_theirs("lambda", "listSSHKeys");
+  if (!answer.as_array()) co_return net::not_theirs("lambda", "listSSHKeys");
   for (const Value& key : *answer.as_array())
     if (key.text("name") == name) co_return success();
   Value body;

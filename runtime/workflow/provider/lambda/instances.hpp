@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::lambda {
@@ -16,11 +16,11 @@ struct Instance {
 };
 
 // As Lambda's users keep it: environment, ~/.lambda_cloud/lambda_keys.
-cloud::CredentialChain key_chain(Loop& loop);
+net::CredentialChain key_chain(Loop& loop);
 
 class Instances {
  public:
-  Instances(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+  Instances(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
   // A row per region with capacity, with prices; id: the type's name.
   Async<std::vector<Offer>> sold(CancelToken token);
@@ -34,11 +34,11 @@ class Instances {
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);
 
  private:
-  Async<Value> call(std::string operation, std::string method, std::string path, Value body, cloud::Effect effect,
+  Async<Value> call(std::string operation, std::string method, std::string path, Value body, net::Effect effect,
                     CancelToken token);
 
   std::string url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 inline constexpr const char* tag_key = "rille";

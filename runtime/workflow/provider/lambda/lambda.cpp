@@ -86,7 +86,7 @@ class Cloud final : public cloud::Everywhere {
   std::int64_t skew_us() const override { return instances_.skew_us(); }
   // Lambda tells nobody whose a key is.
   Async<std::string> owner(CancelToken token) override {
-    RILLE_CO_TRY(const cloud::FoundKeys found, co_await chain_.get(token));
+    RILLE_CO_TRY(const net::FoundKeys found, co_await chain_.get(token));
     co_return "key " + cloud::mark_of("lambda", found.keys);
   }
   Async<Identity> identity(CancelToken token) override { return instances_.identity(std::move(token)); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/net/http.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -107,7 +108,9 @@ class Remote final : public Provider {
     request.total_timeout_ms = traits_.create_timeout_ms;
     request.response_bytes_max = answer_bytes_max;
     request.idempotent = true;
-    request.at_send = [this, send_by_wall_us] { return in_time(send_by_wall_us, http_.loop().clock().wall_us()); };
+    request.at_send = [this, send_by_wall_us] {
+      return check_send_by(send_by_wall_us, http_.loop().clock().wall_us());
+    };
     net::HttpRequest sent = request;
     Result<net::HttpResponse> response = co_await http_.send(std::move(request), token);
     if (!response) co_return named(response.error(), operation);

@@ -5,21 +5,21 @@
 #include <cmath>
 
 #include "runtime/core/base/time.hpp"
-#include "runtime/workflow/provider/cloud/plain_key.hpp"
+#include "runtime/core/net/credentials/plain_key.hpp"
 
 namespace rille::provider::runpod {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr const char* ssh_port = "22/tcp";
 
 // REST errors have a status and words, no code. A create that there is no room for has the status of one that breaks a
 // rule, so the next offer is tried in both cases; a body that does not fit the contract has 422.
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"no-room", Trouble::capacity},
     {"low-bid", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
     {"not-found", Trouble::not_found},
@@ -47,8 +47,8 @@ std::string code_of(const std::string& words) {
 }
 
 // RFC 9457: {"title", "status", "detail", "errors"}.
-cloud::Answer read_rest(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_rest(const net::HttpResponse& response) {
+  net::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
   out.foreign = !out.value.as_object() && !(response.status == 204 && response.body.empty());
@@ -62,8 +62,8 @@ cloud::Answer read_rest(const net::HttpResponse& response) {
 }
 
 // Errors of resolvers come with status 200.
-cloud::Answer read_graphql(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_graphql(const net::HttpResponse& response) {
+  net::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
   const Value::Array* errors = out.value["errors"].as_array();
@@ -80,12 +80,12 @@ cloud::Answer read_graphql(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options_for(cloud::Answer (*read)(const net::HttpResponse&)) {
-  cloud::ApiOptions out;
+net::ApiOptions options_for(net::Answer (*read)(const net::HttpResponse&)) {
+  net::ApiOptions out;
   out.provider = "runpod";
   out.meanings = meanings;
   out.read = read;
-  out.sign = cloud::bear_plain_key;
+  out.sign = net::bear_plain_key;
   return out;
 }
 
@@ -112,14 +112,14 @@ Pod read_pod(const Value& v) {
 
 }  // namespace
 
-cloud::CredentialChain key_chain(Loop& loop) {
-  std::vector<cloud::KeySource> sources{cloud::key_from_variable("RUNPOD_API_KEY"),
-                                        cloud::key_from_file(".runpod/config.toml", "default", "api_key"),
-                                        cloud::key_from_file(".runpod/config.toml", "", "apikey")};
+net::CredentialChain key_chain(Loop& loop) {
+  std::vector<net::KeySource> sources{net::key_from_variable("RUNPOD_API_KEY"),
+                                      net::key_from_file(".runpod/config.toml", "default", "api_key"),
+                                      net::key_from_file(".runpod/config.toml", "", "apikey")};
   return {loop, "runpod", std::move(sources), "set RUNPOD_API_KEY, or run runpodctl config"};
 }
 
-Pods::Pods(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+Pods::Pods(Loop& loop, net::CredentialChain& keys, const Value& endpoints)
     : rest_url_(endpoints.text("rest", "https://api.runpod.io/v2")),
       graphql_url_(endpoints.text("graphql", "https://api.runpod.io/graphql")),
       rest_(loop, options_for(read_rest), keys), graphql_(loop, options_for(read_graphql), keys) {}
@@ -127,17 +127,17 @@ Pods::Pods(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
 Async<Value> Pods::ask(std::string operation, std::string query, Value variables, Effect effect, CancelToken token) {
   Value body;
   body.set("query", std::move(query)).set("variables", std::move(variables));
-  net::Parts parts = cloud::json_request("POST", graphql_url_, "", body);
+  net::Parts parts = net::json_request("POST", graphql_url_, "", body);
   co_return co_await graphql_.call(std::move(operation), std::move(parts), effect, std::move(token));
 }
 
 Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
-  net::Parts parts = cloud::json_request("GET", rest_url_, "/catalog/gpus");
+  net::Parts parts = net::json_request("GET", rest_url_, "/catalog/gpus");
   parts.query = {{"include", "AVAILABILITY"}, {"product", "POD"}, {"cloud", "SECURE"}};
   parts.query.emplace_back("count", std::to_string(count));
   RILLE_CO_TRY(const Value answer, co_await rest_.call("listGpus", std::move(parts), Effect::none, token));
   std::vector<Sold> out;
-  if (!answer["gpus"].as_array()) co_return cloud::not_theirs("runpod", "listGpus");
+  if (!answer["gpus"].as_array()) co_return net::not_theirs("runpod", "listGpus");
   for (const Value& v : *answer["gpus"].as_array()) {
     Sold sold;
     sold.id = v.text("id");
@@ -163,7 +163,7 @@ Async<Shapes> Pods::shapes(std::vector<int> counts, CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer, co_await ask("gpuTypes", std::move(query), std::move(none), Effect::none, token));
   Shapes out;
-  if (!answer["gpuTypes"].as_array()) co_return cloud::not_theirs("runpod", "gpuTypes");
+  if (!answer["gpuTypes"].as_array()) co_return net::not_theirs("runpod", "gpuTypes");
   for (const Value& v : *answer["gpuTypes"].as_array()) {
     for (const int count : counts) {
       const Value& lowest = v[fmt::format("x{}", count)];
@@ -199,34 +199,34 @@ Async<std::string> Pods::create(Order order, CancelToken token) {
     body.set("ports", Value::Array{Value(ssh_port)}).set("cloud", "SECURE").set("startSsh", true);
     body.set("gpu", Value().set("id", order.gpu).set("count", order.count));
     body.set("dataCenterIds", Value::Array{Value(order.center)});
-    net::Parts parts = cloud::json_request("POST", rest_url_, "/pods", body);
+    net::Parts parts = net::json_request("POST", rest_url_, "/pods", body);
     RILLE_CO_TRY(pod, co_await rest_.call("createPod", std::move(parts), effect, token));
   }
-  if (pod.text("id").empty()) co_return cloud::not_theirs("runpod", "createPod");
+  if (pod.text("id").empty()) co_return net::not_theirs("runpod", "createPod");
   co_return pod.text("id");
 }
 
 Async<Pod> Pods::describe(std::string id, CancelToken token) {
-  net::Parts parts = cloud::json_request("GET", rest_url_, "/pods/" + net::percent_encode(id));
+  net::Parts parts = net::json_request("GET", rest_url_, "/pods/" + net::percent_encode(id));
   RILLE_CO_TRY(const Value answer, co_await rest_.call("getPod", std::move(parts), Effect::none, token));
-  if (answer.text("id") != id) co_return cloud::not_theirs("runpod", "getPod");
+  if (answer.text("id") != id) co_return net::not_theirs("runpod", "getPod");
   co_return read_pod(answer);
 }
 
 Async<std::vector<Pod>> Pods::list(CancelToken token) {
-  net::Parts parts = cloud::json_request("GET", rest_url_, "/pods");
+  net::Parts parts = net::json_request("GET", rest_url_, "/pods");
   RILLE_CO_TRY(const Value answer, co_await rest_.call("listPods", std::move(parts), Effect::none, token));
-  if (!answer["pods"].as_array()) co_return cloud::not_theirs("runpod", "listPods");
+  if (!answer["pods"].as_array()) co_return net::not_theirs("runpod", "listPods");
   std::vector<Pod> out;
   for (const Value& v : *answer["pods"].as_array()) out.push_back(read_pod(v));
   co_return out;
 }
 
 Async<> Pods::terminate(std::string id, CancelToken token) {
-  net::Parts parts = cloud::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
+  net::Parts parts = net::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
   auto answer = co_await rest_.call("deletePod", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
-  if (!answer->is_null()) co_return cloud::not_theirs("runpod", "deletePod");  // it says nothing
+  if (!answer->is_null()) co_return net::not_theirs("runpod", "deletePod");  // it says nothing
   co_return success();
 }
 

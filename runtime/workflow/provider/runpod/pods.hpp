@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::runpod {
@@ -44,11 +44,11 @@ struct Pod {
   Micros micros_per_hour = price_unknown;
 };
 
-cloud::CredentialChain key_chain(Loop& loop);
+net::CredentialChain key_chain(Loop& loop);
 
 class Pods {
  public:
-  Pods(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+  Pods(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
   Async<std::vector<Sold>> sold(int count, CancelToken token);
   Async<Shapes> shapes(std::vector<int> counts, CancelToken token);
@@ -61,10 +61,10 @@ class Pods {
   Async<std::string> account(CancelToken token);  // its id alone
 
  private:
-  Async<Value> ask(std::string operation, std::string query, Value variables, cloud::Effect effect, CancelToken token);
+  Async<Value> ask(std::string operation, std::string query, Value variables, net::Effect effect, CancelToken token);
 
   std::string rest_url_, graphql_url_;
-  cloud::Api rest_, graphql_;
+  net::Api rest_, graphql_;
 };
 
 }  // namespace rille::provider::runpod

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
 #include "runtime/workflow/provider/owner.hpp"
@@ -51,7 +52,7 @@ class Slurm final : public Provider, public Owned {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::string script = slurm_script(request, settings_, now_us);
     const std::vector<std::string> words = slurm_submit_words(request, settings_, now_us);
-    if (Result<> soon = in_time(request.send_by_wall_us, now_us); !soon) co_return named(soon.error(), "create");
+    if (Result<> soon = check_send_by(request.send_by_wall_us, now_us); !soon) co_return named(soon.error(), "create");
     RILLE_CO_TRY(const CommandResult done, co_await run(words, std::move(script), token));
     if (!done.ok()) co_return named(slurm_error("sbatch", done, words), "create");
     const std::string job = done.out.substr(0, done.out.find_first_not_of("0123456789"));

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/core/base/id.hpp"
+#include "runtime/core/base/send_by.hpp"
 #include "runtime/core/loop/command.hpp"
 #include "runtime/core/loop/together.hpp"
 #include "runtime/core/store/file.hpp"
@@ -132,7 +133,7 @@ class Ssh final : public Provider {
     probes_[i].reset();
     RILLE_CO_CHECK(note_host(request.tag, host.name));
     std::vector<std::string> words{instance, file.to_json(), std::to_string(host.slots)};
-    const Result<> soon = in_time(request.send_by_wall_us, loop_.clock().wall_us());
+    const Result<> soon = check_send_by(request.send_by_wall_us, loop_.clock().wall_us());
     if (!soon) co_return named(soon.error(), "create");
     RILLE_CO_TRY(const CommandResult done, co_await run(host, ssh_scripts::create, std::move(words), token));
     if (done.status.code == ssh_scripts::no_slot)

@@ -8,7 +8,7 @@ namespace rille::provider::tencent {
 
 namespace {
 
-using cloud::Effect;
+using net::Effect;
 
 // A condition by tag takes whole values (qcs:resource_tag: key&value), and each machine has another one.
 constexpr const char* policy_text = R"json({
@@ -31,7 +31,7 @@ Result<std::int64_t> time_of(std::string text) {
 
 }  // namespace
 
-Cam::Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints)
+Cam::Cam(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints)
     : keys_(keys), sts_url_(endpoints.text("sts", "https://sts.tencentcloudapi.com")),
       cam_url_(endpoints.text("cam", "https://cam.tencentcloudapi.com")),
       sts_(loop, api_options("sts", "2018-08-13", region), keys),
@@ -61,7 +61,7 @@ Async<Identity> Cam::identity(CancelToken token) {
 Async<Value::Array> Cam::keys_of_user(CancelToken token) {
   net::Parts asked = parts_for(cam_url_, "ListAccessKeys", "{}");
   RILLE_CO_TRY(const Value answer, co_await cam_.call("ListAccessKeys", std::move(asked), Effect::none, token));
-  co_return cloud::list_of(answer["AccessKeys"]);
+  co_return net::list_of(answer["AccessKeys"]);
 }
 
 std::string policy() { return policy_text; }

@@ -3,15 +3,15 @@
 
 #include <string>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 
 namespace rille::provider::tencent {
 
 class Cam {
  public:
   // `endpoints`: "sts" and "cam" by other addresses than Tencent's.
-  Cam(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints);
+  Cam(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
   // Asks STS, which everybody may; and CAM for the age of a key that lasts.
   Async<Identity> identity(CancelToken token);
@@ -22,9 +22,9 @@ class Cam {
   Async<Value> caller(CancelToken token);
   Async<Value::Array> keys_of_user(CancelToken token);
 
-  cloud::CredentialChain& keys_;
+  net::CredentialChain& keys_;
   std::string sts_url_, cam_url_;
-  cloud::Api sts_, cam_;
+  net::Api sts_, cam_;
 };
 
 // The least that the keys must be allowed.

@@ -8,8 +8,8 @@ namespace rille::provider::tencent {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
+using net::Effect;
+using net::list_of;
 
 constexpr int disk_page_rows = 100, disk_rows_max = 20'000;
 
@@ -19,7 +19,7 @@ Value filter(const char* name, const char* value) {
 
 }  // namespace
 
-Cbs::Cbs(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints)
+Cbs::Cbs(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints)
     : url_(endpoints.text("cbs", "https://cbs.tencentcloudapi.com")),
       api_(loop, api_options("cbs", "2017-03-12", region), keys) {}
 
@@ -38,7 +38,7 @@ Async<std::vector<std::pair<std::string, std::string>>> Cbs::loose_disks(CancelT
     const Value::Array rows = list_of(answer["DiskSet"]);
     const bool counted = answer["TotalCount"].as_number();
     if (!counted || (rows.empty() && offset < answer.integer("TotalCount")))
-      co_return cloud::not_theirs("tencent", "DescribeDisks");
+      co_return net::not_theirs("tencent", "DescribeDisks");
     for (const Value& v : rows)
       for (const Value& tag : list_of(v["Tags"]))
         if (tag.text("Key") == tag_key) out.emplace_back(v.text("DiskId"), tag.text("Value"));

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/workflow/provider/cloud/api.hpp"
+#include "runtime/core/net/credentials/api.hpp"
 
 namespace rille::provider::tencent {
 
 class Cbs {
  public:
-  Cbs(Loop& loop, cloud::CredentialChain& keys, const std::string& region, const Value& endpoints);
+  Cbs(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
   // Those that bear our tag and belong to no machine: ids and tags.
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
@@ -21,7 +21,7 @@ class Cbs {
   Async<Value> call(std::string action, Value request, CancelToken token);
 
   std::string url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 }  // namespace rille::provider::tencent

@@ -15,14 +15,14 @@ namespace rille::provider::tencent {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr int page_rows = 100, rows_max = 20'000;
 constexpr std::int64_t gpus_last_us = 24LL * 3'600'000'000;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"ResourceInsufficient*", Trouble::capacity},
     {"ResourcesSoldOut*", Trouble::capacity},
     {"ResourceUnavailable.InstanceType", Trouble::capacity},
@@ -35,43 +35,15 @@ constexpr cloud::Meaning meanings[] = {
     {"InstancesQuotaLimitExceeded", Trouble::quota},
     {"OverQuota", Trouble::quota},
     {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account has not enough money"},
-    {"RequestLimitExceeded*", Trouble::throttle},
-    {"InternalError*", Trouble::transient},
-    {"InternalServerError*", Trouble::transient},
-    {"ResourceUnavailable*", Trouble::transient},
     {"UnsupportedOperation.InstanceStatePending", Trouble::transient},
     {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
-    {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // asked to end before
+    {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // already being terminated
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"InvalidDiskId.NotFound", Trouble::not_found},
-    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // given back before
-    {"AuthFailure.SignatureExpire", Trouble::clock, "set this machine's clock"},
-    {"AuthFailure.TokenFailure", Trouble::expired, "get new temporary keys"},
-    {"AuthFailure.SecretIdNotFound", Trouble::auth, "there is no such key: was it deleted?"},
-    {"AuthFailure.SignatureFailure", Trouble::auth, "the secret key does not belong to the id"},
-    {"AuthFailure*", Trouble::auth},
+    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // already returned
     {"UnauthorizedOperation*", Trouble::auth,
      "the key's owner may not do this: rille doctor --provider tencent --policy"},
-    // Of what is not named here it is unknown whether anything was done: the status tells nothing.
-    {"Invalid*", Trouble::invalid},
-    {"MissingParameter*", Trouble::invalid},
-    {"UnknownParameter*", Trouble::invalid},
-    {"Unsupported*", Trouble::invalid},
-    {"ResourceNotFound*", Trouble::invalid},
-    {"OperationDenied*", Trouble::invalid},
 };
-
-// Errors come with status 200. Each answer has a RequestId.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
-  Result<Value> value = Value::from_json(response.body);
-  if (value) out.value = (*value)["Response"];
-  out.request_id = out.value.text("RequestId");
-  out.code = out.value["Error"].text("Code");
-  out.message = out.value["Error"].text("Message");
-  out.foreign = out.request_id.empty() || (out.code.empty() && !response.ok());
-  return out;
-}
 
 // For types of which CVM names the number of GPUs alone: what its documents say of their families
 // (https://www.tencentcloud.com/document/product/560/19701).
@@ -123,33 +95,13 @@ Instance read_instance(const Value& v) {
 
 }  // namespace
 
-cloud::ApiOptions api_options(std::string service, std::string version, std::string region) {
-  cloud::ApiOptions out;
-  out.provider = "tencent";
+net::ApiOptions api_options(std::string service, std::string version, std::string region) {
+  net::ApiOptions out = net::tencent::api_options(std::move(service), std::move(version), std::move(region));
   out.meanings = meanings;
-  out.read = read_answer;
-  out.sign = [service, version, region](net::Parts parts, const net::Credentials& who, std::int64_t us) {
-    net::TencentCall call;
-    call.service = service;
-    call.action = *parts.find_header("X-TC-Action");
-    call.version = version;
-    call.region = region;
-    return net::sign_tencent(std::move(parts), who, call, us);
-  };
   return out;
 }
 
-net::Parts parts_for(const std::string& url, const std::string& action, std::string body) {
-  net::Parts parts;
-  parts.method = "POST";
-  parts.scheme = url.substr(0, url.find("://"));
-  parts.host = url.substr(url.find("://") + 3);
-  parts.headers = {{"Content-Type", "application/json; charset=utf-8"}, {"X-TC-Action", action}};
-  parts.body = std::move(body);
-  return parts;
-}
-
-Cvm::Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints)
+Cvm::Cvm(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints)
     : region_(std::move(region)), url_(endpoints.text("cvm", "https://cvm.tencentcloudapi.com")),
       api_(loop, api_options("cvm", "2017-03-12", region_), keys) {}
 
@@ -166,8 +118,7 @@ Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
     asked.set("Filters", Value::Array{Value().set("Name", "zone").set("Values", Value::Array{Value(zone)})});
   RILLE_CO_TRY(const Value answer,
                co_await call("DescribeInstanceTypeConfigs", std::move(asked), Effect::none, std::move(token)));
-  if (!answer["InstanceTypeConfigSet"].as_array())
-    co_return cloud::not_theirs("tencent", "DescribeInstanceTypeConfigs");
+  if (!answer["InstanceTypeConfigSet"].as_array()) co_return net::not_theirs("tencent", "DescribeInstanceTypeConfigs");
   gpus_.clear();
   for (const Value& v : *answer["InstanceTypeConfigSet"].as_array()) {
     Gpus& one = gpus_[v.text("InstanceType")];
@@ -208,7 +159,7 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
   std::map<std::string, Offer> cheapest;
   std::map<std::string, Reserved> reserved;
   if (!answer["InstanceTypeQuotaSet"].as_array())
-    co_return cloud::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
+    co_return net::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
   for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) {
     if (v.text("Status") != "SELL") continue;
     if (v.text("InstanceFamily").starts_with("SR")) continue;  // ARM
@@ -247,7 +198,7 @@ Async<Micros> Cvm::spot_price(std::string type, std::string zone, CancelToken to
   RILLE_CO_TRY(const Value answer,
                co_await call("DescribeZoneInstanceConfigInfos", std::move(asked), Effect::none, token));
   if (!answer["InstanceTypeQuotaSet"].as_array())
-    co_return cloud::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
+    co_return net::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
   Micros out = price_unknown;
   for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) out = hourly_of(v["Price"]);
   co_return out;
@@ -257,7 +208,7 @@ Async<std::string> Cvm::run(Value request, std::int64_t send_by_wall_us, CancelT
   RILLE_CO_TRY(const Value answer,
                co_await call("RunInstances", std::move(request), Effect::lasting.by(send_by_wall_us), token));
   const Value::Array ids = list_of(answer["InstanceIdSet"]);
-  if (ids.empty() || !ids[0].as_string()) co_return cloud::not_theirs("tencent", "RunInstances");
+  if (ids.empty() || !ids[0].as_string()) co_return net::not_theirs("tencent", "RunInstances");
   co_return *ids[0].as_string();
 }
 
@@ -270,7 +221,7 @@ Async<std::vector<Instance>> Cvm::describe(Value request, CancelToken token) {
     const Value::Array rows = list_of(answer["InstanceSet"]);
     const bool counted = answer["TotalCount"].as_number();
     if (!counted || (rows.empty() && offset < answer.integer("TotalCount")))
-      co_return cloud::not_theirs("tencent", "DescribeInstances");
+      co_return net::not_theirs("tencent", "DescribeInstances");
     for (const Value& v : rows) out.push_back(read_instance(v));
     offset += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;

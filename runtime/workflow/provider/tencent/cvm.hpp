@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/tencent/service.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::tencent {
@@ -16,13 +16,13 @@ struct Instance {
   std::int64_t created_wall_us = 0;
 };
 
-// How Tencent's services are called: signed, and understood; and a call of one.
-cloud::ApiOptions api_options(std::string service, std::string version, std::string region);
-net::Parts parts_for(const std::string& url, const std::string& action, std::string body);
+// Knows the error codes of CVM, CBS and CAM besides those that all services share.
+net::ApiOptions api_options(std::string service, std::string version, std::string region);
+using net::tencent::parts_for;
 
 class Cvm {
  public:
-  Cvm(Loop& loop, cloud::CredentialChain& keys, std::string region, const Value& endpoints);
+  Cvm(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
   const std::string& region() const { return region_; }
   // With prices; id: the type's name. Of a zone, "": the cheapest of all.
@@ -48,11 +48,11 @@ class Cvm {
   Async<> learn_gpus(std::string zone, CancelToken token);
   // False: a part of one.
   bool read_gpus(const Value& row, Offer& offer) const;
-  Async<> act(std::string action, std::string id, Value more, cloud::Effect effect, CancelToken token);
-  Async<Value> call(std::string action, Value request, cloud::Effect effect, CancelToken token);
+  Async<> act(std::string action, std::string id, Value more, net::Effect effect, CancelToken token);
+  Async<Value> call(std::string action, Value request, net::Effect effect, CancelToken token);
 
   std::string region_, url_;
-  cloud::Api api_;
+  net::Api api_;
   std::map<std::string, Gpus> gpus_;  // by type
   std::int64_t gpus_at_us_ = 0;
 };

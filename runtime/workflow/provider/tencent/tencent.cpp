@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/core/base/time.hpp"
+#include "runtime/core/net/credentials/tencent/keys.hpp"
 #include "runtime/workflow/provider/cloud/elsewhere.hpp"
 #include "runtime/workflow/provider/cloud/first_boot.hpp"
 #include "runtime/workflow/provider/cloud/key_owner.hpp"
@@ -17,7 +18,6 @@
 #include "runtime/workflow/provider/tencent/cam.hpp"
 #include "runtime/workflow/provider/tencent/cbs.hpp"
 #include "runtime/workflow/provider/tencent/cvm.hpp"
-#include "runtime/workflow/provider/tencent/keys.hpp"
 #include "runtime/workflow/provider/usual_disk.hpp"
 
 namespace rille::provider {
@@ -49,9 +49,9 @@ struct Settings {
 struct Account {
   Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "tencent", endpoints.text("metadata", "http://metadata.tencentyun.com")),
-        chain(key_chain(loop, endpoints, region)) {}
+        chain(net::tencent::key_chain(loop, endpoints, region)) {}
   cloud::Access access;
-  cloud::CredentialChain chain;
+  net::CredentialChain chain;
   cloud::KeyOwner owner{"tencent", "account"};
 };
 
@@ -260,7 +260,7 @@ Result<Settings> read_settings(const Value& of_region) {
 }  // namespace
 
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
-  const std::string usual = cloud::environment("TENCENTCLOUD_REGION");
+  const std::string usual = net::environment("TENCENTCLOUD_REGION");
   RILLE_TRY(const auto regions,
             cloud::region_settings("tencent", setup.settings, usual.empty() ? "ap-guangzhou" : usual));
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));

@@ -7,22 +7,22 @@
 #include <cstdlib>
 #include <optional>
 
-#include "runtime/workflow/provider/cloud/plain_key.hpp"
+#include "runtime/core/net/credentials/plain_key.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
 
 namespace rille::provider::vast {
 
 namespace {
 
-using cloud::Effect;
-using cloud::list_of;
-using cloud::Trouble;
+using net::Effect;
+using net::list_of;
+using net::Trouble;
 
 constexpr int asks_max = 1000, page_rows = 25, pages_max = 800;
 constexpr double reliability_least = 0.98;
 constexpr double hours_per_month = 730;
 
-constexpr cloud::Meaning meanings[] = {
+constexpr net::Meaning meanings[] = {
     {"no_such_ask", Trouble::capacity, "somebody else has rented it: ask for offers again"},
     {"invalid_price", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
     {"insufficient_credit", Trouble::quota, "the account has not enough money"},
@@ -120,8 +120,8 @@ Instance read_instance(const Value& v) {
 }
 
 // {"success": false, "error", "msg"}, or plain text. What a refused create has made all the same stands as request_id.
-cloud::Answer read_answer(const net::HttpResponse& response) {
-  cloud::Answer out;
+net::Answer read_answer(const net::HttpResponse& response) {
+  net::Answer out;
   Result<Value> value = Value::from_json(response.body);
   if (value) out.value = std::move(*value);
   out.foreign = !out.value.as_object();
@@ -133,26 +133,26 @@ cloud::Answer read_answer(const net::HttpResponse& response) {
   return out;
 }
 
-cloud::ApiOptions options() {
-  cloud::ApiOptions out;
+net::ApiOptions options() {
+  net::ApiOptions out;
   out.provider = "vast";
   out.meanings = meanings;
   out.read = read_answer;
-  out.sign = cloud::bear_plain_key;
+  out.sign = net::bear_plain_key;
   out.throttle_ms = 2'000;  // it does not say when to come again
   return out;
 }
 
 }  // namespace
 
-cloud::CredentialChain key_chain(Loop& loop) {
-  std::vector<cloud::KeySource> sources{cloud::key_from_variable("VAST_API_KEY"),
-                                        cloud::key_from_file(".config/vastai/vast_api_key", "", ""),
-                                        cloud::key_from_file(".vast_api_key", "", "")};
+net::CredentialChain key_chain(Loop& loop) {
+  std::vector<net::KeySource> sources{net::key_from_variable("VAST_API_KEY"),
+                                      net::key_from_file(".config/vastai/vast_api_key", "", ""),
+                                      net::key_from_file(".vast_api_key", "", "")};
   return {loop, "vast", std::move(sources), "set VAST_API_KEY, or run vastai set api-key"};
 }
 
-Market::Market(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints)
+Market::Market(Loop& loop, net::CredentialChain& keys, const Value& endpoints)
     : url_(endpoints.text("vast", "https://console.vast.ai/api")), api_(loop, options(), keys) {}
 
 Async<Value> Market::call(std::string operation, net::Parts parts, Effect effect, CancelToken token) {
@@ -160,17 +160,17 @@ Async<Value> Market::call(std::string operation, net::Parts parts, Effect effect
 }
 
 Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
-  net::Parts parts = cloud::json_request("POST", url_, "/v0/bundles/", search_of(query));
+  net::Parts parts = net::json_request("POST", url_, "/v0/bundles/", search_of(query));
   RILLE_CO_TRY(const Value answer, co_await call("searchOffers", std::move(parts), Effect::none, token));
   std::vector<Offer> out;
-  if (!answer["offers"].as_array()) co_return cloud::not_theirs("vast", "searchOffers");
+  if (!answer["offers"].as_array()) co_return net::not_theirs("vast", "searchOffers");
   for (const Value& v : *answer["offers"].as_array())
     if (std::optional<Offer> offer = read_ask(v, query.spot)) out.push_back(std::move(*offer));
   co_return out;
 }
 
 Async<std::string> Market::rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token) {
-  net::Parts parts = cloud::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
+  net::Parts parts = net::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
   Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us), token);
   if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
     const Result<> ended = co_await destroy(stray, CancelToken());  // although this call may be cancelled
@@ -183,17 +183,17 @@ Async<std::string> Market::rent(std::string ask, Value request, std::int64_t sen
   }
   if (!answer) co_return answer.error();
   const std::string id = id_of((*answer)["new_contract"]);
-  if (id.empty()) co_return cloud::not_theirs("vast", "createInstance");
+  if (id.empty()) co_return net::not_theirs("vast", "createInstance");
   co_return id;
 }
 
 Async<Instance> Market::describe(std::string id, CancelToken token) {
-  net::Parts parts = cloud::json_request("GET", url_, "/v0/instances/" + net::percent_encode(id) + "/");
+  net::Parts parts = net::json_request("GET", url_, "/v0/instances/" + net::percent_encode(id) + "/");
   RILLE_CO_TRY(const Value answer, co_await call("showInstance", std::move(parts), Effect::none, token));
   // Null: there is no such instance.
-  if (!answer.as_object()->contains("instances")) co_return cloud::not_theirs("vast", "showInstance");
+  if (!answer.as_object()->contains("instances")) co_return net::not_theirs("vast", "showInstance");
   Instance out = read_instance(answer["instances"]);
-  if (!out.id.empty() && out.id != id) co_return cloud::not_theirs("vast", "showInstance");
+  if (!out.id.empty() && out.id != id) co_return net::not_theirs("vast", "showInstance");
   co_return out;
 }
 
@@ -201,11 +201,11 @@ Async<std::vector<Instance>> Market::list(CancelToken token) {
   std::vector<Instance> out;
   std::string after;
   for (int page = 0; page < pages_max; ++page) {
-    net::Parts parts = cloud::json_request("GET", url_, "/v1/instances");
+    net::Parts parts = net::json_request("GET", url_, "/v1/instances");
     parts.query.emplace_back("limit", std::to_string(page_rows));
     if (!after.empty()) parts.query.emplace_back("after_token", after);
     RILLE_CO_TRY(const Value answer, co_await call("listInstances", std::move(parts), Effect::none, token));
-    if (!answer["instances"].as_array()) co_return cloud::not_theirs("vast", "listInstances");
+    if (!answer["instances"].as_array()) co_return net::not_theirs("vast", "listInstances");
     for (const Value& v : *answer["instances"].as_array()) out.push_back(read_instance(v));
     after = answer.text("next_token");
     if (after.empty()) co_return out;
@@ -214,15 +214,15 @@ Async<std::vector<Instance>> Market::list(CancelToken token) {
 }
 
 Async<> Market::destroy(std::string id, CancelToken token) {
-  net::Parts parts = cloud::json_request("DELETE", url_, "/v0/instances/" + net::percent_encode(id) + "/");
+  net::Parts parts = net::json_request("DELETE", url_, "/v0/instances/" + net::percent_encode(id) + "/");
   auto answer = co_await call("destroyInstance", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
-  if (!answer->boolean("success")) co_return cloud::not_theirs("vast", "destroyInstance");
+  if (!answer->boolean("success")) co_return net::not_theirs("vast", "destroyInstance");
   co_return success();
 }
 
 Async<Value> Market::user(CancelToken token) {
-  net::Parts parts = cloud::json_request("GET", url_, "/v0/users/current/");
+  net::Parts parts = net::json_request("GET", url_, "/v0/users/current/");
   co_return co_await call("showUser", std::move(parts), Effect::none, std::move(token));
 }
 

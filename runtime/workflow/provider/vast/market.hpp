@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/account.hpp"
-#include "runtime/workflow/provider/cloud/api.hpp"
 #include "runtime/workflow/provider/types.hpp"
 
 namespace rille::provider::vast {
@@ -22,11 +22,11 @@ struct Instance {
 };
 
 // As Vast's own tool finds it: environment, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
-cloud::CredentialChain key_chain(Loop& loop);
+net::CredentialChain key_chain(Loop& loop);
 
 class Market {
  public:
-  Market(Loop& loop, cloud::CredentialChain& keys, const Value& endpoints);
+  Market(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
   // The cheapest that may fit, with prices and places; id: of the ask.
   Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
@@ -41,10 +41,10 @@ class Market {
 
  private:
   Async<Value> user(CancelToken token);
-  Async<Value> call(std::string operation, net::Parts parts, cloud::Effect effect, CancelToken token);
+  Async<Value> call(std::string operation, net::Parts parts, net::Effect effect, CancelToken token);
 
   std::string url_;
-  cloud::Api api_;
+  net::Api api_;
 };
 
 }  // namespace rille::provider::vast

@@ -1,0 +1,14 @@
+// AWS credentials, in the order of its command line: environment, profile (keys, roles, SSO, programs), web identity,
+// container, instance role.
+#pragma once
+
+#include "runtime/core/base/value.hpp"
+#include "runtime/core/net/credentials/chain.hpp"
+
+namespace rille::net::aws {
+
+// `region`: selects the STS endpoint. `endpoints`: overrides of "sts", "sso", "oidc", "container", "metadata"; "" skips
+// that source.
+CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region);
+
+}  // namespace rille::net::aws

@@ -1,0 +1,44 @@
+#include <pugixml.hpp>
+
+#include "runtime/core/net/credentials/api.hpp"
+
+namespace rille::net {
+
+namespace {
+
+Value to_value(const pugi::xml_node& node) {
+  const pugi::xml_node first = node.first_child();
+  if (!first || first.type() == pugi::node_pcdata || first.type() == pugi::node_cdata) return Value(node.child_value());
+  const std::string_view name = first.name();
+  if (name == "item" || name == "member") {
+    Value::Array list;
+    for (const pugi::xml_node& child : node.children()) list.push_back(to_value(child));
+    return Value(std::move(list));
+  }
+  Value out{Value::Object{}};
+  for (const pugi::xml_node& child : node.children()) {
+    if (out[child.name()].is_null()) {
+      out.set(child.name(), to_value(child));
+      continue;
+    }
+    const Value before = out[child.name()];
+    Value::Array list = before.as_array() ? *before.as_array() : Value::Array{before};
+    list.push_back(to_value(child));
+    out.set(child.name(), std::move(list));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Value> read_xml(const std::string& text) {
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
+  if (!parsed) return make_error(ErrorKind::integrity, std::string("the response is not XML: ") + parsed.description());
+  const pugi::xml_node root = document.document_element();
+  Value out{Value::Object{}};
+  out.set(root.name(), to_value(root));
+  return out;
+}
+
+}  // namespace rille::net
