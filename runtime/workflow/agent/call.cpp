@@ -13,11 +13,11 @@
 namespace rille::agent {
 
 namespace {
-constexpr std::int64_t leave_after_result_ms = 10'000;  // for a worker to end by itself
+constexpr std::int64_t leave_after_result_ms = 10'000;  // for a worker to exit after its result
 constexpr std::int64_t remove_container_ms = 30'000;
 constexpr const char* call_environment = "RILLE_CALL";
 
-// How often the kernel has ended a process for memory, on the whole machine; /proc/vmstat has it since Linux 4.13.
+// The number of OOM kills on the whole machine; in /proc/vmstat since Linux 4.13.
 std::int64_t oom_kills() {
   auto text = store::read_file("/proc/vmstat", 1 << 20);
   if (!text) return 0;
@@ -55,7 +55,7 @@ Call::Call(const Site& site, CallRecord record, CallFiles files)
   progress_ = events["progress"];
   checkpoint_ = events["checkpoint"];
   grown_attempt_ = static_cast<int>(events.integer("grown_attempt"));
-  if (record_.attempt > 0) files_.open_log().ok();  // unreadable: the log is empty
+  if (record_.attempt > 0) files_.open_log().ok();  // if it cannot be opened, the log is empty
 }
 
 std::string Call::marker() const { return std::string(call_environment) + "=" + files_.directory(); }
@@ -94,13 +94,13 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
     for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key})
       out.argv.push_back(word);
     out.line = true;
-    // A short spin: compute threads keep their wake-up latency low and leave the cores alone while a batch is read.
+    // A short spin keeps the wake-up latency of compute threads low and frees the cores while a batch is read.
     out.env.emplace_back("GOMP_SPINCOUNT", "2000");
   }
   if (const Value::Object* values = secrets.as_object())
     for (const auto& [name, value] : *values)
       if (value.as_string()) out.env.emplace_back(name, *value.as_string());
-  // A call may narrow that by its own `env`.
+  // A call may restrict the GPUs further in its own `env`.
   const auto& gpus = site_.gpus.visible();
   const auto names = [](const auto& variable) { return variable.first == "CUDA_VISIBLE_DEVICES"; };
   if (gpus && std::none_of(out.env.begin(), out.env.end(), names)) out.env.emplace_back("CUDA_VISIBLE_DEVICES", *gpus);
@@ -112,7 +112,7 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
 
 std::string Call::image() const { return (is_exec() ? record_.spec : record_.spec["payload"]).text("container"); }
 
-// The same in a container. What bears our marks there is found and killed as anything else, where we may see it.
+// The same in a container. Its processes have our environment mark too, so visible ones are found and killed.
 Result<> Call::contain(WorkerStart& start) {
   RILLE_TRY(ContainerEngine engine, find_container_engine());
   ContainerStart inside;
@@ -124,7 +124,7 @@ Result<> Call::contain(WorkerStart& start) {
   const auto& mine = site_.gpus.visible();
   inside.gpus = container_gpus(mine ? mine->c_str() : std::getenv("CUDA_VISIBLE_DEVICES"));
   inside.argv = std::move(start.argv);
-  if (!is_exec()) {  // Rille comes along, and the call's own folder
+  if (!is_exec()) {  // mounts Rille and the call's folder
     const std::string bundle = bundle_folder();
     inside.readable = {bundle.empty() ? store::parent_path(inside.argv.front()) : bundle, files_.directory()};
     inside.argv.insert(inside.argv.end(), {"--line", "standard"});
@@ -180,16 +180,15 @@ Result<> Call::start(CallRecord record, const Value& secrets) {
 
 Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream> output) {
   std::string block(64 << 10, '\0');
-  // Once the worker is gone, what is left in the pipe is read but not waited for: a background process may hold it
-  // open.
+  // After the worker has ended, read the rest of the pipe without waiting: a background process may hold it open.
   for (int rest = 64; rest > 0; rest -= self->stop_output_.cancelled() ? 1 : 0) {
     auto n = co_await output->read(block.data(), block.size(), self->stop_output_.token());
     if (n && *n == 0) break;
     if (!n) {
-      if (self->stop_output_.cancelled() && rest == 64) continue;  // woken from a wait: look once more
+      if (self->stop_output_.cancelled() && rest == 64) continue;  // woken from a wait: check again
       break;
     }
-    // a full disk ends the log, not the call
+    // on a full disk the log ends, the call continues
     self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();
     self->bump();
   }
@@ -252,7 +251,7 @@ void Call::kill_rest(pid_t root) {
   ProcessMatch match{{}, marker(), true};
   if (root > 0) match.roots.push_back(root);
   match.known = beneath_;
-  kill_processes(match, 5'000).ok();  // what does not die now ends with the instance
+  kill_processes(match, 5'000).ok();  // a process that survives this ends with the instance
 }
 
 void Call::preempting(std::int64_t deadline_wall_us, bool leave) {
@@ -264,7 +263,7 @@ void Call::preempting(std::int64_t deadline_wall_us, bool leave) {
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "preempting").set("deadline_wall_us", notice_us_).set("leave", leave_);
-    line_->post(std::move(frame)).ok();  // a worker that has just ended needs no notice
+    line_->post(std::move(frame)).ok();  // fails only if the worker has ended
   }
   bump();
 }
@@ -279,21 +278,21 @@ void Call::cancel(Error reason, std::int64_t grace_ms) {
     frame.header.set("event", "cancel").set("reason", error_to_value(*cancel_reason_));
     line_->post(std::move(frame)).ok();
   } else {
-    kill(-pid_, SIGTERM);  // not reaped yet, so the id is still its own
+    kill(-pid_, SIGTERM);  // not reaped yet, so the pid is still valid
   }
   deadline_ = std::make_unique<Timer>(site_.loop, grace_ms, [this] { kill_rest(pid_); });
 }
 
 Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   if (self->container_ && exit.signal == 0 && exit.code > 128 && !self->is_exec())
-    exit = {0, exit.code - 128};  // as its engine tells a signal
+    exit = {0, exit.code - 128};  // the engine reports a signal as 128 + number
   self->pid_ = 0;
   self->limit_.reset();
   self->deadline_.reset();
   self->stop_output_.cancel(make_error(ErrorKind::state, "the worker has ended"));
   co_await *self->output_done_;
   if (self->line_) {
-    // Its last frames are in the socket. A child that kept the descriptor open must not hold the call up.
+    // The worker's last frames are in the socket. A child that keeps the descriptor open must not delay the call.
     Timer limit(self->site_.loop, 1000,
                 [&] { self->line_->close(make_error(ErrorKind::timeout, "the worker's line stays open")); });
     co_await *self->line_done_;
@@ -306,9 +305,9 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   self->finish(self->outcome_of(exit));
 }
 
-// The command that started it may have been killed beside it. What does not go now is left to the keeper.
+// The command that started the container may have been killed as well. If removal fails, the keeper repeats it.
 Task<void> Call::end_container(std::shared_ptr<Call> self, bool by_itself) {
-  bool gone = by_itself;  // and the engine has removed it
+  bool gone = by_itself;  // the engine has then removed it
   WorkerStart removal;
   removal.argv = removal_command(*self->container_);
   removal.directory = "/";
@@ -348,7 +347,7 @@ Value Call::outcome_of(const ExitStatus& exit) {
   e.operation = "call";
   e.resource = record_.key;
   e.retryable = exit.signal == SIGKILL && !oom;
-  if (e.retryable) e.code = "worker_died";  // the runner starts such a call again, from its last checkpoint
+  if (e.retryable) e.code = "worker_died";  // the runner restarts such a call from its last checkpoint
   return outcome_to_value(std::move(e));
 }
 

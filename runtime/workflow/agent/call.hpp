@@ -1,5 +1,5 @@
-// Call: one call on this instance, from its worker's start to its result, inside the agent. Its log is the file alone:
-// whoever streams it reads the file and waits for changes. Held by shared_ptr: its tasks keep it alive while it runs.
+// Call: one call on this instance, inside the agent, from the start of its worker to its result. The log exists only as
+// a file: a stream reads the file and waits for changes. Held by shared_ptr: its tasks keep it alive while it runs.
 // Loop thread only.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace rille::agent {
 
 class Call : public std::enable_shared_from_this<Call> {
  public:
-  struct Site {  // what all calls of an agent share; outlives them
+  struct Site {  // shared by all calls of an agent; outlives them
     Loop& loop;
     const DaemonOptions& options;
     Children& children;
@@ -30,24 +30,24 @@ class Call : public std::enable_shared_from_this<Call> {
 
   const CallRecord& record() const { return record_; }
   CallState state() const { return state_; }
-  // Writes the record with one more attempt and starts the worker. A worker that cannot be started is a call that is
-  // done, with that error. Fails only when the disk does.
-  Result<> start(CallRecord record, const Value& secrets);  // variables and their values, in no file
-  static constexpr std::int64_t stop_grace_ms = 10'000;     // between asking a worker to end and ending it
-  // The first reason is the call's error, unless its worker gives a result all the same.
+  // Writes the record with the next attempt and starts the worker. If the worker cannot be started, the call is done
+  // with that error. Fails only if the disk does. `secrets`: variables and their values; never written to a file.
+  Result<> start(CallRecord record, const Value& secrets);
+  static constexpr std::int64_t stop_grace_ms = 10'000;  // from SIGTERM to SIGKILL
+  // The first reason becomes the call's error, unless the worker still gives a result.
   void cancel(Error reason, std::int64_t grace_ms = stop_grace_ms);
-  // The machine will be taken away at that time: the worker is told, each time something of it is new. `leave`: another
-  // machine waits for the work, so that the worker should end with the error `preempted` once its checkpoint is safe.
+  // Tells the worker that the machine will be taken away at that time, again whenever an argument changes. `leave`:
+  // another machine takes over, so the worker should end with the error `preempted` once its checkpoint is safe.
   void preempting(std::int64_t deadline_wall_us, bool leave);
   std::int64_t notice_wall_us() const { return notice_us_; }
-  // Called once, when the running worker has ended and its outcome stands.
+  // Called once, when the worker has ended and the outcome is final.
   void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
   // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
   Result<Value> status() const;
   const CallFiles& files() const { return files_; }
   CallFiles& files() { return files_; }
 
-  // Changes of log, progress, checkpoint and state count up; wait until the count differs from `seen`.
+  // Incremented by each change of log, progress, checkpoint or state. changed() waits until it differs from `seen`.
   std::uint64_t version() const { return version_; }
   Async<> changed(std::uint64_t seen, CancelToken token);
   std::uint64_t progress_version() const { return progress_version_; }
@@ -58,7 +58,7 @@ class Call : public std::enable_shared_from_this<Call> {
  private:
   Result<WorkerStart> plan(const Value& secrets);
   Result<> contain(WorkerStart& start);
-  std::string image() const;  // of the container that it wants, or ""
+  std::string image() const;  // the call's container image, or ""
   bool is_exec() const { return record_.spec.text("kind") == "exec"; }
   std::string marker() const;
   void bump();
@@ -84,20 +84,21 @@ class Call : public std::enable_shared_from_this<Call> {
   std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
   std::vector<Future<Result<>>> waiters_;
 
-  // Of a running worker.
+  // While the worker runs:
   pid_t pid_ = 0;
   std::shared_ptr<Stream> output_;
   std::shared_ptr<Connection> line_;
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
-  std::unique_ptr<Timer> deadline_;  // of a cancel, or of a worker that gave its result and stays
+  std::unique_ptr<Timer> deadline_;  // kills a worker that was cancelled, or that stays after its result
   std::unique_ptr<Timer> limit_;     // the call's timeout
   std::optional<Error> cancel_reason_;
   std::function<void()> when_done_;
-  std::optional<Value> outcome_;             // given by the worker
-  std::optional<Value> unsaved_outcome_;     // the disk refused it
-  std::vector<ProcessId> beneath_;           // the worker, when it was cancelled: not all need bear our environment
-  std::optional<NotedContainer> container_;  // that the program runs in
+  std::optional<Value> outcome_;          // sent by the worker
+  std::optional<Value> unsaved_outcome_;  // could not be written to disk
+  std::vector<ProcessId>
+      beneath_;  // processes below the worker when it was cancelled; some may lack our environment mark
+  std::optional<NotedContainer> container_;  // the container that the program runs in
   std::int64_t oom_kills_ = 0;
 };
 

@@ -1,6 +1,5 @@
-// What a call leaves on the disk: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written
-// before the worker starts, result.json before the result is announced, each whole or not at all. Blocking; one
-// call, one owner.
+// A call's files: D/calls/<id>/{spec.json, log, events.json, result.json}. spec.json is written before the worker
+// starts, result.json before the result is announced, each atomically. Blocking; one owner per call.
 #pragma once
 
 #include <optional>
@@ -27,18 +26,19 @@ class CallFiles {
 
   Result<CallRecord> load() const;  // integrity: damaged
   Result<> save(const CallRecord& record) const;
-  // {progress, checkpoint, grown_attempt: in which the checkpoint's step last grew}; null when there are none
+  // {progress, checkpoint, grown_attempt}, where grown_attempt is the attempt in which the checkpoint's step last grew;
+  // null: there are no events.
   Value events() const;
   Result<> save_events(const Value& progress, const Value& checkpoint, int grown_attempt) const;
   bool has_result() const;
   Result<Value> result() const;  // {value} or {error}
   Result<> save_result(const Value& outcome) const;
-  Result<> remove_result() const;  // of an attempt that is followed by another
+  Result<> remove_result() const;  // before another attempt
   Result<> remove() const;
 
   Result<> open_log();
   std::int64_t log_size_bytes() const { return log_size_; }
-  // Beyond the limit one line says so, and the rest is dropped.
+  // At the limit one line says that the log is full; further output is dropped.
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
   Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
   std::string last_lines() const;  // at most five, indented

@@ -35,7 +35,7 @@ Result<> CallTable::load() {
   return {};
 }
 
-// On the disk before anything acts on it, so that an agent's restart does not let an old runner in again.
+// Written to disk before it takes effect, so that a restarted agent still refuses an old runner.
 Result<> CallTable::pass_fence(const CallRecord& record) {
   auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
     return make_error(ErrorKind::state,

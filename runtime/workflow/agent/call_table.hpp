@@ -1,5 +1,5 @@
-// CallTable: all calls of an agent, by key, and the fence. Loaded from D/calls at start: what has a result is done,
-// what has a spec only is absent. Loop thread only.
+// CallTable: all calls of an agent by key, and the fence. Loaded from D/calls at start: a call with a result is done, a
+// call with only a spec is absent. Loop thread only.
 #pragma once
 
 #include <map>
@@ -15,19 +15,19 @@ class CallTable {
   static constexpr std::size_t calls_max = 4096, running_max = 256;
 
   explicit CallTable(Call::Site site) : site_(site) {}
-  // io, integrity: what is damaged is named and left in place.
+  // io, integrity: the error names the damaged file, which is left in place.
   Result<> load();
 
-  // state: an older epoch or generation, or a limit. The call as it is when it runs or is done; one whose last attempt
-  // was `after_attempt` is started anew.
+  // Returns a call that runs or is done unchanged; one that is done is started again if its last attempt was
+  // `after_attempt`. state: an older epoch or generation, or a limit.
   Result<std::shared_ptr<Call>> start(CallRecord record, int after_attempt = 0, const Value& secrets = {});
-  std::shared_ptr<Call> find(const std::string& key) const;  // null when there is none
-  Result<> acknowledge(const std::string& key);              // state: it still runs
+  std::shared_ptr<Call> find(const std::string& key) const;  // null: no such call
+  Result<> acknowledge(const std::string& key);              // state: the call still runs
 
-  // Cancels it when it runs; forgets it when it is done, now or then.
+  // Cancels the call if it runs, and forgets it once it is done.
   Result<> forget(const std::string& key, const std::string& reason);
 
-  // The machine will be taken away: told to all calls that run, and to those that start before then.
+  // Tells every running call, and every call that starts before the deadline, that the machine will be taken away.
   void notice(std::int64_t deadline_wall_us);
 
   std::size_t running() const { return count(CallState::running); }

@@ -79,7 +79,7 @@ Async<Reply> AgentClient::State::request(Self self, const char* op, Value header
 
 void AgentClient::State::hear(Frame frame) {
   auto it = pending.find(frame.header.integer("id"));
-  if (it == pending.end()) return;  // nobody waits for it any more
+  if (it == pending.end()) return;  // no longer awaited
   if (frame.type == FrameType::response) {
     if (frame.header["error"].as_object()) {
       it->second.answer.set(error_from_value(frame.header["error"]));
@@ -131,13 +131,13 @@ Task<void> AgentClient::State::read(Self self) {
     }
   }
   if (why.kind == ErrorKind::network || why.kind == ErrorKind::integrity) {
-    // The command's end and its last words say more than the stream's.
+    // The command's exit status and standard error say more than the stream's error.
     auto wait = [command = self->command](CancelToken t) { return command->wait(t); };
     auto status = co_await with_deadline(self->loop, 500, {}, "the channel's command", wait);
     std::string said = self->last_words;
     while (!said.empty() && said.back() == '\n') said.pop_back();
     Error shown = make_error(ErrorKind::network, why.message + (status ? " (its command: " + status->text() + ")" : ""),
-                             said.empty() ? why.hint : "it said: " + said);
+                             said.empty() ? why.hint : "its standard error: " + said);
     shown.resource = self->channel.directory;
     why = std::move(shown).with_cause(std::move(why)).with_retry();
   }
@@ -164,7 +164,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
   if (channel.argv_prefix.empty()) start.without = options.withheld;
   start.in = start.out = start.err = SubprocessOptions::Output::stream;
   start.kill_on_drop = true;
-  start.detached = true;  // Ctrl-C at the runner's terminal is the runner's
+  start.detached = true;  // Ctrl-C at the terminal must reach the runner only
   RILLE_CO_TRY(auto command, Subprocess::start(loop, start));
   auto state = std::make_shared<State>(loop);
   state->channel = std::move(channel);
@@ -175,7 +175,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
   loop.spawn(State::read_last_words(state, state->command));
   state->connection->start_heartbeat(options.heartbeat);
   auto registration = token.on_cancel([state](const Error& why) { state->fail(why); });
-  state->connection->post(hello_frame(options)).ok();  // a line that is broken already shows in the answer
+  state->connection->post(hello_frame(options)).ok();  // a broken line shows in the wait for the response
   RILLE_CO_CHECK(co_await state->greeted);
   co_return std::move(client);
 }
@@ -203,7 +203,7 @@ Async<> AgentClient::wait_broken(CancelToken token) {
 }
 
 namespace {
-// An operation whose answer is a call's status, or nothing that matters.
+// An operation whose response is a call's status or is ignored.
 template <class State>
 Async<CallStatus> ask_status(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
   RILLE_CO_TRY(Reply reply, co_await State::request(state, op, std::move(header), std::string(), std::move(token)));
@@ -217,7 +217,7 @@ Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, Can
   co_return success();
 }
 
-// Read when they are sent, each time: a key that was changed meanwhile is the one that holds.
+// Read at each send, so that a changed value takes effect.
 Result<Value> values_of_secrets(const Value& spec) {
   Value out{Value::Object{}};
   const Value& names = spec["secrets"].is_null() ? spec["payload"]["secrets"] : spec["secrets"];
@@ -250,7 +250,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
     auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
-    struct Leave {  // also when this coroutine is destroyed while it waits: its handlers go with it
+    struct Leave {  // runs also if this coroutine is destroyed while suspended: its handlers end with it
       State::Self state;
       std::int64_t id;
       bool answered = false;

@@ -1,11 +1,11 @@
-// AgentClient: the runner's end of a channel to one instance's agent. The agent owns the calls: a client may vanish and
-// another attach, and nothing that runs there notices.
-// - A broken channel (the command ended, the peer was silent too long, a malformed frame) fails everything pending with
-//   `network`, retryable; the client is then broken() for good: connect again. "Cannot reach" is not "failed".
-// - Cancelling an operation stops waiting for it, here; it does not cancel the call (that is cancel()).
-// - Errors that the agent gives arrive as they were made there.
+// AgentClient: the runner's end of a channel to one instance's agent. The agent owns the calls: they run on when a
+// client disconnects and another attaches.
+// - A broken channel (its command ended, the peer was silent too long, a malformed frame) fails every pending operation
+//   with `network`, retryable; the client stays broken(): connect again. It says nothing about the calls.
+// - Cancelling an operation only stops the wait for it; cancel() cancels the call.
+// - The agent's errors arrive unchanged.
 // Loop thread only. Destroying the client ends the channel's command, not the agent.
-// The agents of a simulated cloud are derived from it.
+// The agents of the simulated cloud derive from it.
 #pragma once
 
 #include <functional>
@@ -25,11 +25,11 @@ struct Heartbeat {
 };
 
 struct ClientOptions {
-  // The words before `connect --dir D`, as the instance knows them: {"/usr/bin/rille", "agent"}.
+  // The command before `connect --dir D`, in the instance's paths: {"/usr/bin/rille", "agent"}.
   std::vector<std::string> agent_argv;
-  std::string build;  // ours; shown to the agent
+  std::string build;  // this program's; shown to the agent
   Heartbeat heartbeat;
-  // Variables of ours that an agent on this machine, and so all that it starts, does not get.
+  // Environment variables that an agent on this machine, and everything that it starts, must not inherit.
   std::vector<std::string> withheld;
 };
 
@@ -44,9 +44,9 @@ enum class CallState { absent, running, done };
 struct CallStatus {
   CallState state = CallState::absent;
   std::optional<Result<Value>> result;  // when done
-  Value progress, checkpoint;           // the last ones, or null; of an absent call too, when its agent died
+  Value progress, checkpoint;           // the latest, or null; kept for a call that is absent because its agent died
   std::int64_t log_size_bytes = 0;
-  // How often it was started, and how many of the last of these starts brought no checkpoint with a higher `step`.
+  // How often the call was started, and how many of the latest starts gave no checkpoint with a higher `step`.
   int attempt = 0, idle_attempts = 0;
 };
 
@@ -54,39 +54,39 @@ struct StartRequest {
   std::string call_key;
   std::int64_t generation = 1;  // of the lease's machine
   std::int64_t epoch = 0;       // the run's fencing epoch
-  // {kind = "exec", argv = {..}, env = {..}} runs a program: the result is {code, signal}.
-  // Any other kind is for the worker program, as it is. Of every kind: `timeout_ms` ends an attempt that takes longer,
-  // with `timeout`, whoever is connected. `secrets`: names of variables of ours whose values go along and are written
-  // nowhere, neither here nor there; of kinds other than exec they stand in `payload`.
+  // {kind = "exec", argv = {..}, env = {..}} runs a program; the result is {code, signal}. Any other kind is passed to
+  // the worker program unchanged. For every kind: `timeout_ms` ends a longer attempt with the error `timeout`, also
+  // without a connected runner. `secrets`: names of this process's variables whose values are sent along and written to
+  // no file on either side; for kinds other than exec they are in `payload`.
   Value spec;
-  // Not 0: a call that is done is started anew if this was its last attempt; log and checkpoint stay.
+  // Not 0: a call that is done is started again if this was its last attempt; log and checkpoint are kept.
   int after_attempt = 0;
 };
 
-// Told while attached, on the loop thread. All optional.
+// Callbacks while attached, on the loop thread. All optional.
 struct AttachHandlers {
-  std::function<void(std::string_view bytes, std::int64_t offset)> log;  // as written; offset of its first byte
+  std::function<void(std::string_view bytes, std::int64_t offset)> log;  // offset: of the first byte in the log
   std::function<void(const Value&)> progress, checkpoint;
-  std::function<void(std::int64_t deadline_wall_us)> notice;  // the machine will be taken away then
+  std::function<void(std::int64_t deadline_wall_us)> notice;  // when the machine will be taken away
 };
 
 struct FileInfo {
-  std::string path;  // relative to the instance's work directory; for list: to the listed one
+  std::string path;  // relative to the instance's work directory; for list: to the listed directory
   bool directory = false;
   std::int64_t size_bytes = 0, modified_wall_us = 0;
   int mode = 0644;
-  std::string sha256;  // of files, when asked for
+  std::string sha256;  // of a file, if requested
 };
 
 struct Transfer {
-  std::int64_t files = 0, size_bytes = 0, moved_bytes = 0;  // moved is less than size after a resume
+  std::int64_t files = 0, size_bytes = 0, moved_bytes = 0;  // moved_bytes is less than size_bytes after a resume
 };
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
 
 class AgentClient {
  public:
-  // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent there if none is alive. network: with the last
-  // words of the command; config: the peer speaks another protocol.
+  // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent there if none is alive. network: the hint has
+  // the last lines of the command's standard error; config: the peer has another protocol version.
   static Async<std::unique_ptr<AgentClient>> connect(Loop& loop, ChannelSpec channel, ClientOptions options,
                                                      CancelToken token = {});
   virtual ~AgentClient();
@@ -97,24 +97,24 @@ class AgentClient {
   virtual bool broken() const;
   Async<> wait_broken(CancelToken token = {});  // ends with the error that broke it
 
-  // Idempotent: a call that runs or is done is left as it is. state: an older epoch or generation than one seen there.
+  // Idempotent: a call that runs or is done is left alone. state: an older epoch or generation than the agent has seen.
   virtual Async<CallStatus> start(StartRequest request, CancelToken token = {});
-  // Replays the log from `log_offset`, then streams until the call ends: gives done or absent, never running.
+  // Replays the log from `log_offset`, then streams until the call ends. Returns done or absent, never running.
   virtual Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
                                    CancelToken token = {});
   Async<CallStatus> status(std::string call_key, CancelToken token = {});  // as attach, without waiting
   Async<> acknowledge(std::string call_key, CancelToken token = {});       // forgets a call that is done
-  // Nobody wants these any more: those that run are cancelled, and all are forgotten. Unknown ones are no error.
+  // Cancels the running ones of these calls and forgets all of them. Unknown keys are ignored.
   virtual Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
-  // The machine will be taken away at that time: the call is told, and saves what it can. `leave`: it should then end
-  // with the error `preempted`, since another machine goes on with it. Success when it is not running.
+  // Tells the call that the machine will be taken away at that time, so that it saves a checkpoint. `leave`: it should
+  // then end with the error `preempted`, since another machine takes over. Success if it is not running.
   virtual Async<> preempt(std::string call_key, std::int64_t deadline_wall_us, bool leave, CancelToken token = {});
-  // Asks the call to end, and ends it after the grace; attach then gives `cancelled`. Success when it is not running.
+  // Asks the call to end and kills it after the grace; attach then returns `cancelled`. Success if it is not running.
   Async<> cancel(std::string call_key, std::string reason, std::int64_t grace_ms = 10'000, CancelToken token = {});
 
-  // Files and whole directories between here and the instance's work directory; remote paths are relative. What is
-  // there already, by size and SHA-256, is not moved again; a part that was moved is resumed. integrity: the digest
-  // differs at the end (the part is removed).
+  // Files and whole directories between this machine and the instance's work directory; remote paths are relative. A
+  // file that is there with the same size and SHA-256 is skipped; a partial transfer is resumed. integrity: the digest
+  // differs at the end (the part file is removed).
   virtual Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
                               CancelToken token = {});
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
@@ -124,7 +124,7 @@ class AgentClient {
 
   // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, usage (usage.hpp), ..}
   virtual Async<Value> describe(CancelToken token = {});
-  Async<> shutdown(CancelToken token = {});  // ends the agent and everything beneath it; the directory stays
+  Async<> shutdown(CancelToken token = {});  // ends the agent and everything below it; the directory is kept
 
  protected:
   AgentClient() = default;  // without a channel

@@ -1,5 +1,5 @@
-// The runner's side of file transfers. A few chunks travel at once, so that a slow line is full; disks are worked on
-// the thread pool.
+// The runner's side of file transfers. Several chunks are in flight at once to fill a slow line; disk access is on the
+// thread pool.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t window = 4;  // chunks on their way
+constexpr std::size_t window = 4;  // chunks in flight
 
 struct LocalFile {
   std::string path;  // relative; "" is the root
@@ -71,7 +71,7 @@ Result<> append_chunk(const store::FileBeneath& file, const std::string& part, s
   return store::write_all(fd.get(), bytes, file.shown() + part);
 }
 
-// The part becomes the file when it is what was promised.
+// Renames the part to the file if its digest is right.
 Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
   const std::string part = part_suffix(remote);
   RILLE_TRY(store::Fd fd, file.open(O_RDONLY, part));
@@ -88,7 +88,7 @@ Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
   return file.replace_by(part);
 }
 
-// How much of the part is there; -1 when the file itself is there already. io: the disk has no room for the rest.
+// The offset to resume at; 0: from the start; -1: the file is already complete. io: the disk has no room for the rest.
 Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& remote) {
   const std::string part = part_suffix(remote);
   if (auto st = file.look(); st && st->st_size == remote.size_bytes)
@@ -113,7 +113,7 @@ void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, st
 
 }  // namespace
 
-// Answers in the order of the requests, at most `window` of them open. Forgets what is left when destroyed.
+// Responses in the order of the requests, at most `window` in flight. Forgets open requests when destroyed.
 struct TicketWindow {
   std::function<void(std::int64_t)> forget;
   struct Open {

@@ -1,5 +1,5 @@
-// What an AgentClient and its operations share: the channel's command, the connection, and what waits for an answer.
-// Operations are coroutines that hold it, so a client may be destroyed while they wait: they then fail.
+// The state that an AgentClient shares with its operations: the channel's command, the connection, and the pending
+// requests. Operations are coroutines that hold it, so a client may be destroyed while they wait: they then fail.
 #pragma once
 
 #include <deque>
@@ -21,7 +21,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   };
   struct Pending {
     Future<Result<Reply>> answer;
-    const AttachHandlers* handlers = nullptr;  // of an attach; lives in its coroutine
+    const AttachHandlers* handlers = nullptr;  // of an attach; owned by its coroutine
   };
   using Self = std::shared_ptr<State>;
 
@@ -39,7 +39,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::vector<Future<Result<>>> broken_waiters;
   Future<Result<>> greeted;
 
-  // Sends a request; its answer comes to the ticket. Forget the ticket's id when done with it.
+  // Sends a request; the ticket receives the response. The caller must forget() the ticket's id.
   Result<Ticket> ask(const char* op, Value header, std::string body = {}, const AttachHandlers* handlers = nullptr);
   void forget(std::int64_t id) { pending.erase(id); }
   // ask, wait, forget.

@@ -26,7 +26,7 @@ struct Bridge {
   Future<Result<>> done{loop};
 };
 
-// Either side's end is the channel's end: a runner that is gone needs no answers, an agent that is gone has none.
+// The channel ends when either side does.
 Task<void> pump(Bridge& bridge, Stream& from, Stream& to) {
   std::string block(256 << 10, '\0');
   while (true) {
@@ -49,8 +49,8 @@ Async<std::string> first_line(Stream& stream) {
   co_return line.substr(0, line.find('\n'));
 }
 
-// Where somebody else starts agents (D/agent.host), because what this process starts would end with it, as a job's
-// steps do: he is asked by a file with the program's name, which he removes when he has started it.
+// If another process starts the agents (D/agent.host), because children of this process would end with it, as the steps
+// of a Slurm job do: a file with the program's name asks that process, which removes the file once it has started one.
 Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   const std::string request = options.directory + "/agent.request";
   if (access(request.c_str(), F_OK) != 0)
@@ -58,7 +58,7 @@ Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   co_return co_await sleep_for(loop, ask_ms);
 }
 
-// So that it does not stay as a zombie when it ends.
+// Reaps the keeper when it ends.
 Task<void> await_end(std::unique_ptr<Subprocess> agent) { (void)co_await agent->wait(); }
 
 Async<> start_agent(Loop& loop, const ConnectOptions& options) {
@@ -78,34 +78,34 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
     loop.spawn(await_end(std::move(agent)));
     co_return success();
   }
-  if (line == "taken") co_return co_await sleep_for(loop, retry_ms);  // one that starts, or that is ending
+  if (line == "taken") co_return co_await sleep_for(loop, retry_ms);  // another agent is starting or ending
   if (auto told = Value::from_json(line); told && (*told)["error"].as_object())
     co_return error_from_value((*told)["error"]);
   RILLE_CO_TRY(ExitStatus status, co_await agent->wait());
   auto log = store::read_file(start.err_path, 1 << 20);
   std::string last = log && log->size() > 1000 ? log->substr(log->size() - 1000) : log ? *log : "";
   co_return make_error(ErrorKind::internal, "the agent ended with " + status.text() + " before it was ready",
-                       last.empty() ? "it said nothing" : "it said: " + last);
+                       last.empty() ? "it printed nothing" : "its output: " + last);
 }
 
 struct Reached {
   std::unique_ptr<Stream> socket;
-  std::string first;  // what the agent has said already
+  std::string first;  // bytes already read from the agent
 };
 
-// A socket proves nothing: the agent behind it may be about to end, or stopped. One that lives says something at once.
+// A connected socket is no proof: the agent may be ending or stopped. A live agent sends a frame at once.
 Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t patience_ms) {
   Reached out;
   RILLE_CO_TRY(out.socket, co_await Stream::connect_unix(loop, socket));
   out.first.resize(4096);
   auto listen = [&out](CancelToken token) { return out.socket->read(out.first.data(), out.first.size(), token); };
   RILLE_CO_TRY(std::size_t n, co_await with_deadline(loop, patience_ms, {}, "the agent's first word", listen));
-  if (n == 0) co_return make_error(ErrorKind::network, "the agent ended as it was reached").with_retry();
+  if (n == 0) co_return make_error(ErrorKind::network, "the agent ended while this program connected").with_retry();
   out.first.resize(n);
   co_return std::move(out);
 }
 
-// The socket, and under a lock the agent behind it, so that two connects make one agent.
+// Connects, or starts an agent under a lock, so that two connects start only one.
 Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   store::Fd directory(open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) {
@@ -128,14 +128,14 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
       co_return std::move(late).with_cause(std::move(reached).error()).with_retry();
     }
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-      // Another may have started it since we looked.
+      // Another connect may have started it meanwhile.
       auto again = co_await greeted_by_agent(loop, socket, start_ms_max);
       if (again) co_return std::move(*again);
       RILLE_CO_CHECK(co_await start_agent(loop, options));
       flock(lock.get(), LOCK_UN);
       continue;
     }
-    // Another connect starts it, or an agent that is ending still has its lock.
+    // Another connect is starting it, or an ending agent still holds its lock.
     RILLE_CO_CHECK(co_await sleep_for(loop, retry_ms));
   }
 }
@@ -148,7 +148,7 @@ Async<int> run_connect(Loop& loop, ConnectOptions options) {
     free(real);
   }
   auto reached = co_await reach_agent(loop, options);
-  int in = dup(0), out = dup(1);  // so that closing ours leaves the process its own
+  int in = dup(0), out = dup(1);  // closing the copies keeps the process's own open
   if (in < 0 || out < 0) co_return errno_error("open", "standard input and output", errno);
   Bridge bridge{loop, nullptr, nullptr, nullptr, {}};
   RILLE_CO_TRY(bridge.in, Stream::adopt(loop, in));

@@ -17,7 +17,7 @@ std::shared_ptr<Connection> Connection::over(Loop& loop, std::unique_ptr<Stream>
 }
 
 namespace {
-// How long what the other side has said before it stopped listening may take to be read.
+// Time limit for reading the peer's last frames after a write has failed.
 constexpr std::int64_t last_word_ms = 500;
 }  // namespace
 
@@ -45,7 +45,7 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
   self->writing_ = false;
 }
 
-// Who no longer listens may have said why: reading goes on until that has come, or the end.
+// A peer that no longer reads may have sent the reason: keep reading until it or the end arrives.
 Task<void> Connection::close_after_last_word(std::shared_ptr<Connection> self) {
   (co_await sleep_for(self->loop_, last_word_ms, self->closed_.token())).ok();
   self->close(*self->deaf_);
@@ -125,7 +125,7 @@ void Connection::refuse(const Error& reason) {
   Frame frame;
   frame.type = FrameType::error;
   frame.header.set("error", error_to_value(reason));
-  // One frame on an idle line fits the socket's buffer: write_all sends it before it first suspends.
+  // On an idle line one frame fits the socket buffer: write_all sends it before it first suspends.
   post(std::move(frame)).ok();
   close(reason);
 }

@@ -1,8 +1,8 @@
-// Connection: frames over a pair of byte streams, with a heartbeat. Frames leave in the order in which they were sent;
-// send waits until the frame is on its way, which is the only brake on a fast sender. One receiver.
-// Each side pings on its own timer and gives the peer up after a silence, by the loop's clock; so a side that is
-// slow to read is not taken for dead. The first failure closes the connection for good and fails all that waits.
-// Held by shared_ptr: its tasks keep it alive until close(), which its user must call. Loop thread only.
+// Connection: frames over a pair of byte streams, with a heartbeat. Frames leave in the order of sending; send() waits
+// until the frame is written, which is the only backpressure. One receiver.
+// Each side pings on its own timer and gives up on a peer that is silent for too long by the loop's clock, so a peer
+// that only reads slowly is not taken for dead. The first failure closes the connection for good and fails everything
+// pending. Held by shared_ptr: its tasks keep it alive until close(), which its user must call. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -16,26 +16,26 @@ namespace rille::agent {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // The streams live as long as `owner`, which the connection keeps until it is closed and its tasks have ended.
+  // `owner` keeps the streams alive; the connection holds it until it is closed and its tasks have ended.
   static std::shared_ptr<Connection> over(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner);
   static std::shared_ptr<Connection> over(Loop& loop, std::unique_ptr<Stream> both);
 
-  // A heartbeat is for channels that may break silently; a worker's line needs none.
+  // For channels that may break silently; a worker's line needs none.
   void start_heartbeat(Heartbeat heartbeat);
 
   Async<> send(Frame frame);
-  // Queues without waiting: for what is small and rare, or bounded by its sender. invalid: over the frame limit.
+  // Queues without waiting, for frames that are small and rare or bounded by the sender. invalid: over the frame limit.
   Result<> post(Frame frame);
-  // The next frame that is not a ping. network (retryable): the peer ended or went silent; integrity: bad frames; the
-  // peer's own error when it gave one. Closes the connection when it fails.
+  // The next frame that is not a ping. network (retryable): the peer ended or went silent; integrity: a malformed
+  // frame; or the error that the peer sent. A failure closes the connection.
   Async<Frame> receive();
 
-  // Tells the peer why, as far as the line takes it now, and closes.
+  // Sends the peer the reason, if that is possible without waiting, and closes.
   void refuse(const Error& reason);
   void close(Error reason);
   bool closed() const { return closed_.cancelled(); }
   CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
-  std::int64_t heard_ns() const { return heard_ns_; }    // when the peer last said anything, by the loop's clock
+  std::int64_t heard_ns() const { return heard_ns_; }    // when the last frame arrived, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
       : loop_(loop), in_(in), out_(out), owner_(std::move(owner)) {}
@@ -47,7 +47,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   static Task<void> write_all(std::shared_ptr<Connection> self);
   static Task<void> close_after_last_word(std::shared_ptr<Connection> self);
-  Result<> open() const;  // or why nothing can be sent
+  Result<> open() const;  // an error if nothing can be sent
   static Task<void> beat(std::shared_ptr<Connection> self, Heartbeat heartbeat);
   void enqueue(std::string bytes, std::optional<Future<Result<>>> done);
 
@@ -55,7 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Stream &in_, &out_;
   std::shared_ptr<void> owner_;
   CancelSource closed_;
-  std::optional<Error> deaf_;  // why writing failed: the peer no longer listens
+  std::optional<Error> deaf_;  // the error of a failed write: the peer no longer reads
   FrameParser parser_;
   std::deque<Outgoing> queue_;
   bool writing_ = false;

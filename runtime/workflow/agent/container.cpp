@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// docker before 27 and podman fail for a name that they do not know; then nothing of that name may be left.
-constexpr int poll_ms = 10, killed_ms_max = 1000;  // a killed one that does not go waits for a disk or a device
+// docker before 27 and podman fail for an unknown name; success then means that no container has that name.
+constexpr int poll_ms = 10, killed_ms_max = 1000;  // a killed container that stays is blocked on a disk or device
 constexpr const char* remove_script = R"sh("$1" rm -f "$2" >/dev/null 2>&1 && exit 0
 ! "$1" container inspect "$2" >/dev/null 2>&1)sh";
 
@@ -40,7 +40,7 @@ bool is_gpu(const std::string& file) {
          std::all_of(file.begin() + 6, file.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// docker has NVIDIA's runtime behind --gpus, podman NVIDIA's device files by CDI.
+// docker uses NVIDIA's runtime (--gpus), podman NVIDIA's CDI devices.
 void add_gpus(const ContainerEngine& engine, const std::string& gpus, std::vector<std::string>& out) {
   if (gpus.empty()) return;
   if (!engine.podman) {
@@ -68,7 +68,7 @@ std::vector<std::string> container_command(const ContainerEngine& engine, const 
                                "--network",    "host", "--ipc", "host"};
   if (start.input) out.push_back("-i");
   add_gpus(engine, start.gpus, out);
-  // What it writes shall be ours to remove. Under podman without root the container's root is this user already.
+  // Its files must be removable by this user. In rootless podman the container's root is this user already.
   if (!engine.podman && ::getuid() != 0)
     out.insert(out.end(), {"--user", fmt::format("{}:{}", ::getuid(), ::getgid())});
   out.insert(out.end(), {"-v", work + ":" + work, "-w", start.directory});

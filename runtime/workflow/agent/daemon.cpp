@@ -39,7 +39,7 @@ class Daemon {
  public:
   Daemon(Loop& loop, DaemonOptions options) : loop_(loop), options_(std::move(options)), ended_(loop) {}
 
-  // False: another agent lives here.
+  // False: another agent holds the lock.
   Result<bool> take_lock() {
     lock_path_ = options_.directory + "/" + store::agent_lock_name;
     lock_ = store::Fd(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -56,12 +56,12 @@ class Daemon {
     return true;
   }
 
-  // With the lock held: from here on this agent is the instance's only one.
+  // Called with the lock held: this agent is the instance's only one.
   Result<> open_up() {
     RILLE_TRY(auto file, store::read_machine(options_.directory));
     if (file) {
       RILLE_TRY(machine_, InstanceFile::from_value(*file));
-    } else machine_.orphan_after_ms = 0;  // nobody said how this machine ends
+    } else machine_.orphan_after_ms = 0;  // machine.json does not say how this machine ends
     if (machine_.terminating)
       return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
     RILLE_CHECK(gpus_.take(file ? *file : Value(), options_.directory, loop_.clock().wall_us()));
@@ -98,13 +98,13 @@ class Daemon {
     const Result<> processes = children_->end_all(marker());
     const Result<> containers = end_containers(options_.directory);
     listener_.reset();
-    if (how == End::asked) {  // whoever asked can do something about it
+    if (how == End::asked) {  // the requester sees the error and can act
       RILLE_CO_CHECK(processes);
       RILLE_CO_CHECK(containers);
       co_return 0;
     }
-    // Nobody is there to look, and the machine costs money: whatever does not end here, ends with it. Where the machine
-    // goes on, its files are the work that was paid for, and wait for a runner: its provider ends it.
+    // No runner is connected, and the machine costs money: processes that survive this end with the machine. If the
+    // machine itself goes on, its files are kept for a runner, and the provider ends the machine.
     note(processes);
     note(containers);
     if (!machine_.keeps_files) note(remove_all());
@@ -114,7 +114,7 @@ class Daemon {
  private:
   std::string marker() const { return std::string(instance_environment) + "=" + options_.directory; }
 
-  // The socket's path would often be too long for its 107 bytes; a descriptor of the directory makes it short.
+  // A socket path is limited to 107 bytes; a path through the directory's descriptor is short enough.
   Result<> listen() {
     directory_ = store::Fd(open(options_.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!directory_.valid()) return errno_error("open", options_.directory, errno);
@@ -128,7 +128,7 @@ class Daemon {
     while (!self.stop_.cancelled()) {
       auto stream = co_await self.listener_->accept(self.stop_.token());
       if (!stream || self.stop_.cancelled()) {
-        // Out of descriptors: wait for some to be free rather than spin.
+        // Out of descriptors: wait for a free one instead of spinning.
         if (!self.stop_.cancelled()) (co_await sleep_for(self.loop_, 1000, self.stop_.token())).ok();
         continue;
       }
@@ -151,7 +151,7 @@ class Daemon {
     if (self.sessions_changed_) self.sessions_changed_->set(success());
   }
 
-  // The dead man, and whether the directory is still ours.
+  // The dead man's switch, and a check that the directory still belongs to this agent.
   static Task<void> watch(Daemon& self) {
     self.watching_.emplace(self.loop_);
     while ((co_await sleep_for(self.loop_, self.options_.tick_ms, self.stop_.token())).ok()) {
@@ -166,9 +166,9 @@ class Daemon {
       if (verdict != DeadMan::Verdict::live) self.end(verdict == DeadMan::Verdict::idle ? End::idle : End::expired);
       for (const auto& source : self.notices_) {
         Result<std::optional<std::int64_t>> notice = co_await source->look(self.stop_.token());
-        if (!notice || !*notice) continue;  // a source that is out of order is asked again
+        if (!notice || !*notice) continue;  // retried at the next tick
         self.calls_->notice(**notice);
-        break;  // one deadline, not two in turn
+        break;  // only one deadline
       }
       struct stat there {
       }, held{};
@@ -192,20 +192,20 @@ class Daemon {
     if (how == End::expired)
       return make_error(ErrorKind::state, "the instance has reached its end and removed itself",
                         "rent with a longer ttl");
-    return make_error(ErrorKind::network, "the agent was told to end").with_retry();
+    return make_error(ErrorKind::network, "the agent was asked to end").with_retry();
   }
 
-  static void note(const Result<>& done) {  // in D/agent.log
+  static void note(const Result<>& done) {  // into D/agent.log
     if (!done) fprintf(stderr, "%s\n", done.error().summary().c_str());
   }
 
-  // The mark first: when we are killed in between, the next terminate finds a machine that is going.
+  // Writes the mark first: if the agent is killed in between, the next terminate sees a machine that is ending.
   Result<> remove_all() {
     RILLE_CHECK(store::mark_terminating(options_.directory));
     return store::remove_instance_directory(options_.directory);
   }
 
-  // Where ending what runs here does not end the machine, something else has to.
+  // Ending the agent may not end the machine: then a command has to.
   int end_machine() const {
     if (machine_.end.empty()) return 0;
     std::vector<char*> words;
@@ -222,8 +222,8 @@ class Daemon {
     return v;
   }
 
-  // Device files of NVIDIA's and AMD's drivers, and of WSL's; those two have one for all cards. Its own where it holds
-  // some.
+  // Counts the device files of NVIDIA's, AMD's and WSL's drivers (the latter two have one for all cards), or the GPUs
+  // that machine.json assigns.
   void tell_gpus(Value& out) const {
     if (gpus_.count()) {
       out.set("gpus", *gpus_.count()).set("gpus_each", true);
@@ -264,7 +264,7 @@ class Daemon {
   InstanceFile machine_;
   std::optional<DeadMan> dead_man_;
   std::optional<Usage> usage_;
-  bool used_ = false;  // since the dead man has looked
+  bool used_ = false;  // since the last check of the dead man's switch
   std::string lock_path_, process_;
   GpuHold gpus_;
   std::int64_t started_us_ = 0;

@@ -1,24 +1,25 @@
-// The agent on an instance: one process per instance directory D that owns the calls there and outlives every channel.
+// The agent of an instance: one process per instance directory D, which owns the calls there and outlives every
+// channel.
 //
-//   D/machine.json       what the machine is (base/channel_spec.hpp), and where a spot machine is told of its end:
-//                        "notice" (base/notice_spec.hpp); without the file there is no dead man's switch
-//   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the last one
-//   D/agent.tree         flock'ed while a keeper lives; the keeper and all beneath it, as last seen (process_tree.hpp)
+//   D/machine.json       the machine's data (base/channel_spec.hpp) and, for a spot machine, its source of preemption
+//                        notices (base/notice_spec.hpp); without the file there is no dead man's switch
+//   D/agent.lock         flock'ed while an agent lives; {pid, start_time} of the latest one
+//   D/agent.tree         flock'ed while a keeper lives; the latest list of its process tree (process_tree.hpp)
 //   D/agent.sock, .log   its socket (0600) and its standard error
-//   D/agent.host         there is somebody who starts agents here; D/agent.request asks for one (connect.cpp)
+//   D/agent.host         another process starts agents here; D/agent.request asks it for one (connect.cpp)
 //   D/fence.json         the highest epoch and generation seen
-//   D/notice.json        when the machine will be taken away, if somebody has said so (notice.hpp)
-//   D/containers/NAME    a container that runs for a call, and by which engine (container.hpp)
-//   D/calls/ID/          spec.json, log, events.json (last progress and checkpoint), result.json; ID comes from the key
-//   D/work/              where workers run and files are staged
+//   D/notice.json        when the machine will be taken away, if known (notice.hpp)
+//   D/containers/NAME    a call's running container and its engine (container.hpp)
+//   D/calls/ID/          spec.json, log, events.json (latest progress and checkpoint), result.json; ID derives from the
+//   key D/work/              workers' directory, and staged files
 //
-// A result is on the disk before it is announced, and stays until acknowledged. A call with a spec and no result after
-// the agent was killed is absent: its worker died with the agent (PDEATHSIG), its work directory stays.
-// Workers have sessions of their own. When a call is cancelled or its worker dies, what is left of the call is killed;
-// after a clean end its background processes may stay, and end with the instance.
-// The agent is a child subreaper, so that nothing beneath it can get away; it ends on SIGTERM, `shutdown`, and when the
-// machine's time is up, which removes D as well. Above it stands its keeper, a subreaper, too: when the agent is killed
-// it kills what the agent left, also what has neither the environment nor the session it was started with.
+// A result is on disk before it is announced, and stays until it is acknowledged. A call with a spec but no result
+// after the agent was killed is absent: its worker died with the agent (PDEATHSIG); its work directory is kept. Each
+// worker has its own session. When a call is cancelled or its worker dies, all remaining processes of the call are
+// killed; after a clean end background processes may stay, and end with the instance.
+// The agent is a child subreaper, so that no descendant escapes it. It ends on SIGTERM, on `shutdown`, and when the
+// machine's time is up, which also removes D. Its parent is the keeper, a subreaper too: when the agent is killed, the
+// keeper kills all remaining descendants, also those that changed their environment or session.
 #pragma once
 
 #include <functional>
@@ -33,37 +34,37 @@ namespace rille::agent {
 
 struct DaemonOptions {
   std::string directory;
-  // The words before `--dir D --call KEY`: {"/usr/bin/rille", "agent", "worker"}.
+  // The command before `--dir D --call KEY`: {"/usr/bin/rille", "agent", "worker"}.
   std::vector<std::string> worker_argv;
   std::string build;
   std::int64_t log_bytes_max = 64 << 20;  // per call
-  std::int64_t tick_ms = 1000;            // how often the dead man looks at the clock, and for a notice
+  std::int64_t tick_ms = 1000;            // interval of the dead man's switch and of the check for notices
   Heartbeat heartbeat;
 };
 
 // Owns the process from here on: blocks SIGTERM, SIGINT, SIGHUP and SIGCHLD, becomes a subreaper, takes the lock.
-// Says "ready\n" on standard output once it listens (or "taken\n" when another agent has the lock), then closes it.
-// Gives the exit code when the agent has ended.
+// Prints "ready\n" on standard output once it listens (or "taken\n" if another agent has the lock), then closes it.
+// Returns the exit code when the agent has ended.
 Async<int> run_daemon(Loop& loop, DaemonOptions options);
 
 struct KeeperOptions {
   std::string directory;
-  std::vector<std::string> daemon_argv;  // the words before `--dir D`: {"/usr/bin/rille", "agent", "daemon"}
-  std::int64_t tick_ms = 1000;           // how often it writes down what runs beneath it
+  std::vector<std::string> daemon_argv;  // the command before `--dir D`: {"/usr/bin/rille", "agent", "daemon"}
+  std::int64_t tick_ms = 1000;           // interval of writing D/agent.tree
 };
 
-// Owns the process. Ends what an earlier agent left, then runs the daemon, whose "ready", "taken" or error goes to the
-// same standard output, and kills all that is left beneath itself when the daemon has ended, however that came. The
-// agent goes on when its keeper is killed. Gives the daemon's exit code (128 + signal).
+// Owns the process. Kills the remains of an earlier agent, then runs the daemon, whose "ready", "taken" or error goes
+// to the same standard output. When the daemon has ended, for any reason, kills all remaining descendants. The agent
+// runs on if its keeper is killed. Returns the daemon's exit code (128 + signal).
 Async<int> run_keeper(Loop& loop, KeeperOptions options);
 
 struct ConnectOptions {
   std::string directory;
-  std::vector<std::string> keeper_argv;  // the words before `--dir D`: {"/usr/bin/rille", "agent", "keeper"}
+  std::vector<std::string> keeper_argv;  // the command before `--dir D`: {"/usr/bin/rille", "agent", "keeper"}
 };
 
-// Starts an agent for the directory unless one is alive, then carries bytes between standard input/output and its
-// socket until one side ends. A failure to reach it is told to the client as an error frame.
+// Starts an agent for the directory unless one is alive, then copies bytes between standard input/output and its socket
+// until one side ends. If the agent cannot be reached, the client gets an error frame.
 Async<int> run_connect(Loop& loop, ConnectOptions options);
 
 }  // namespace rille::agent

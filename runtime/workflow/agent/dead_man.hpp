@@ -1,5 +1,5 @@
-// The dead man's switch: when an agent must end itself although nobody asked. A plain rule over times, so that tests
-// turn the clock. Units: microseconds of wall time, since the machine's end is an agreed instant.
+// The dead man's switch: decides when an agent must end itself without being asked. A pure function of times, so that
+// tests control the clock. Wall time in microseconds, since the machine's end is an absolute instant.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace rille::agent {
 
 class DeadMan {
  public:
-  // Without an end of its own, a machine waits this long for somebody to fetch a result.
+  // A machine without an expiry keeps an unfetched result at most this long.
   static constexpr std::int64_t unfetched_ms_max = 7LL * 86'400'000;
 
   struct Now {
     std::int64_t wall_us = 0;
     bool busy = false;       // a runner is connected, or a call runs
-    bool unfetched = false;  // a result waits
-    bool used = false;       // a call runs or has begun, files were moved, or the machine is busy (usage.hpp)
+    bool unfetched = false;  // a result has not been fetched
+    bool used = false;       // a call runs or was started, files were transferred, or the machine is busy (usage.hpp)
   };
   enum class Verdict { live, expired, orphaned, idle };
 
@@ -26,7 +26,7 @@ class DeadMan {
 
   Verdict look(const Now& now) {
     if (machine_.expires_wall_us > 0 && now.wall_us >= machine_.expires_wall_us) return Verdict::expired;
-    if (now.busy || now.wall_us < idle_since_us_) idle_since_us_ = now.wall_us;  // a clock set back starts anew
+    if (now.busy || now.wall_us < idle_since_us_) idle_since_us_ = now.wall_us;  // restarts if the clock was set back
     if (now.used || now.unfetched || now.wall_us < used_us_) used_us_ = now.wall_us;
     if (machine_.idle_after_ms > 0 && now.wall_us - used_us_ >= machine_.idle_after_ms * 1000) return Verdict::idle;
     std::int64_t limit_ms = machine_.orphan_after_ms;
@@ -37,8 +37,8 @@ class DeadMan {
 
  private:
   InstanceFile machine_;
-  std::int64_t idle_since_us_;  // without a runner
-  std::int64_t used_us_;        // last, by whomever
+  std::int64_t idle_since_us_;  // no runner since then
+  std::int64_t used_us_;        // last use
 };
 
 }  // namespace rille::agent

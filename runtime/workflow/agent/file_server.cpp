@@ -33,7 +33,7 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   t.size = header.integer("size", -1);
   if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos ||
       t.size < 0)
-    return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, its size and its SHA-256 are wanted");
+    return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, a size and a SHA-256 are required");
   std::size_t slash = t.path.rfind('/');
   t.part = t.path.substr(0, slash + 1) + "." + t.path.substr(slash + 1) + ".part-" + t.sha256.substr(0, 16);
   return t;
@@ -114,7 +114,7 @@ Result<Reply> FileServer::put(const Value& header, const std::string& body) cons
   if (have != offset)
     return make_error(ErrorKind::state,
                       fmt::format("put '{}': the part there has {} bytes, not {}", t.shown, have, offset),
-                      "ask where to go on")
+                      "query the offset again")
         .with_retry();
   RILLE_CHECK(store::write_all(fd.get(), body, t.shown));
   if (end == t.size) RILLE_CHECK(publish(t, fd.get(), static_cast<mode_t>(header.integer("mode", 0644) & 0777) | 0600));
@@ -170,7 +170,7 @@ Result<Reply> FileServer::list(const Value& header) const {
   for (; !error && it != end; it.increment(error)) {
     if (is_leftover(it->path().filename())) continue;
     struct stat st {};
-    // A link to a directory may lead in a circle; a link to a file is as good as the file.
+    // Links to files are followed; links to directories are not, since they may form a cycle.
     if (::stat(it->path().c_str(), &st) < 0 || (it->is_symlink() && S_ISDIR(st.st_mode))) continue;
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) continue;
     Value entry = describe_file(st);

@@ -1,7 +1,6 @@
-// The agent's side of file transfers. Every operation stands alone: what a transfer has reached is the size of its part
-// file `.NAME.part-<digest>`, so a new agent or another channel goes on where the last one stopped. Bytes appear under
-// their name only when all are there and their SHA-256 is right.
-// Runs on the thread pool: no function here touches the loop.
+// The agent's side of file transfers. Operations are stateless: a transfer's progress is the size of its part file
+// `.NAME.part-<digest>`, so that a new agent or another channel can resume it. A file appears under its name only when
+// it is complete and its SHA-256 is right. Runs on the thread pool: no function here touches the loop.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ Result<std::string> encode_frame(const Frame& frame) {
 
 Error FrameParser::fail(std::string message) {
   failed_ = make_error(ErrorKind::integrity, "agent protocol: " + message,
-                       "something other than an agent writes to this channel, a login banner perhaps");
+                       "another program writes to this channel, perhaps a login banner");
   buffer_.clear();
   return *failed_;
 }
@@ -50,7 +50,7 @@ Result<std::optional<Frame>> FrameParser::next() {
   std::size_t have = buffer_.size() - at_;
   std::optional<Frame> none;
   if (have >= 4) {
-    // Length and type are judged at once, so that a stranger's bytes are refused before they are waited for.
+    // Length and type are checked first, so that foreign data is refused before waiting for its length.
     std::size_t length = get_u32(p);
     if (length < 5 || length > frame_bytes_max)
       return fail(
@@ -65,7 +65,7 @@ Result<std::optional<Frame>> FrameParser::next() {
       frame.type = static_cast<FrameType>(p[4]);
       auto header = Value::from_json(std::string_view(p + 9, header_length));
       if (!header) return fail("a header that cannot be read: " + header.error().message);
-      if (!header->as_object()) return fail("a header that is no object");
+      if (!header->as_object()) return fail("a header that is not an object");
       frame.header = std::move(*header);
       frame.body.assign(p + 9 + header_length, length - 5 - header_length);
       at_ += 4 + length;

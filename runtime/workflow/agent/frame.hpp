@@ -1,6 +1,6 @@
 // Frames: what travels between runner, agent and worker. On the wire: length (u32, little endian, of all that follows),
 // type (1 byte), header length (u32), header (JSON, an object), then raw bytes to the end.
-// A parser that has met a bad frame stays in error: nothing after it can be trusted.
+// After a malformed frame the parser stays in error, since no later frame boundary is known.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace rille::agent {
 
 inline constexpr int protocol_version = 1;
 inline constexpr std::size_t frame_bytes_max = 16u << 20;
-// What a result, progress or checkpoint may take, so that any frame that carries them stays below the limit.
+// Limits of a result, progress or checkpoint, so that any frame that carries them stays below the frame limit.
 inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
 inline constexpr std::size_t event_bytes_max = 256u << 10;
 inline constexpr std::size_t chunk_bytes = 1u << 20;  // of files
@@ -24,9 +24,9 @@ enum class FrameType : std::uint8_t {
   hello = 1,     // first, both ways: {protocol, build, ..}
   request = 2,   // {id, op, ..}
   response = 3,  // {id, value} or {id, error}
-  event = 4,     // {id, event, ..}; also what a worker and its agent say to each other
-  ping = 5,      // {}: I am here
-  error = 6,     // {error}: the last frame of a side that gives up
+  event = 4,     // {id, event, ..}; also between a worker and its agent
+  ping = 5,      // {}: heartbeat
+  error = 6,     // {error}: the last frame of a side that closes with an error
 };
 
 struct Frame {

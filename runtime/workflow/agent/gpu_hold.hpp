@@ -1,5 +1,5 @@
-// The GPUs of the machine that an agent lives on, where machine.json names them ("gpus", uuids): held for as long as
-// the agent lives, and told to its workers by CUDA_VISIBLE_DEVICES. An empty list hides them all.
+// The GPUs that machine.json assigns to an agent ("gpus", UUIDs): locked while the agent lives, and passed to its
+// workers in CUDA_VISIBLE_DEVICES. An empty list hides all GPUs.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,11 @@ namespace rille::agent {
 
 class GpuHold {
  public:
-  // capacity: another machine has one of them by now.
+  // capacity: another local machine holds one of them.
   Result<> take(const Value& machine, const std::string& directory, std::int64_t now_wall_us);
-  // Null: the machine does not say which are its own.
+  // Nothing: machine.json assigns none.
   std::optional<std::int64_t> count() const;
-  const std::optional<std::string>& visible() const { return visible_; }  // CUDA_VISIBLE_DEVICES of its workers
+  const std::optional<std::string>& visible() const { return visible_; }  // CUDA_VISIBLE_DEVICES of the workers
 
  private:
   std::optional<std::string> visible_;

@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
 constexpr int none_there = 70, wrong_build = 71;  // exit codes of the scripts; 255 is ssh's own
 
-// $1: the identity; the other words: where it may be. The same sources with other CUDA kernels are another program; to
-// a runner that has no CUDA part of its own, whose identity is the build alone, each of the build will do.
+// $1: the identity; the other arguments: candidate folders. The same sources with other CUDA kernels have another
+// identity; a runner without CUDA kernels, whose identity is the build alone, accepts any program of the build.
 constexpr const char* look_script = R"sh(
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 build=$1; shift
@@ -28,7 +28,7 @@ for program in "$@" "$home/$build/bin/rille"; do
 done
 exit 70)sh";
 
-// The archive is the standard input.
+// Reads the archive from standard input.
 constexpr const char* unpack_script = R"sh(
 set -e
 fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
@@ -53,14 +53,14 @@ Async<CommandResult> run_there(Loop& loop, const ChannelSpec& channel, std::vect
 Error failed(const CommandResult& result, const ChannelSpec& channel, const char* doing) {
   const std::string said = result.last_words();
   Error e = make_error(ErrorKind::network, fmt::format("{} failed with {}", doing, result.status.text()),
-                       said.empty() ? "it said nothing" : "it said: " + said);
+                       said.empty() ? "it printed nothing" : "its output: " + said);
   e.resource = channel.directory;
   return std::move(e).with_retry();
 }
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// $RILLE_BUNDLE, or an archive beside the program (a build folder has it there).
+// $RILLE_BUNDLE, or an archive next to the program, as in a build folder.
 std::string archive_here(const InstallOptions& options) {
   if (!options.archive.empty()) return options.archive;
   if (const char* named = std::getenv("RILLE_BUNDLE"); named && *named) return named;
@@ -72,7 +72,7 @@ std::string archive_here(const InstallOptions& options) {
   return "";
 }
 
-// The bundle that this program was started from, packed.
+// Packs the bundle that this program was started from.
 Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::string build, CancelToken token) {
   const std::string path = fmt::format("{}/rille-{}.tar.gz", cache, build);
   if (fs::exists(path)) co_return path;
@@ -85,7 +85,7 @@ Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::
   RILLE_CO_TRY(const CommandResult done, co_await run_command(loop, std::move(tar), token));
   if (!done.ok())
     co_return make_error(ErrorKind::io, fmt::format("packing '{}' failed with {}", bundle, done.status.text()),
-                         "it said: " + done.last_words());
+                         "its output: " + done.last_words());
   fs::rename(path + ".new", path, error);
   if (error) co_return errno_error("make", path, error.value());
   co_return path;
@@ -107,7 +107,8 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
     RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, build, token));
   }
   if (archive.empty())
-    co_return make_error(ErrorKind::config, "the instance has no Rille of this build, and there is no bundle to bring",
+    co_return make_error(ErrorKind::config,
+                         "the instance has no Rille of this build, and there is no bundle to install",
                          "run the bundle's rille, or name its archive in RILLE_BUNDLE; `cmake --build build/release "
                          "--target bundle` makes it");
   std::error_code error;
@@ -125,7 +126,7 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
                          fmt::format("the bundle '{}' is of another build than this program, or "
                                      "does not run on the instance",
                                      archive),
-                         there.last_words().empty() ? "make it anew: cmake --build build/release --target bundle"
+                         there.last_words().empty() ? "build it again: cmake --build build/release --target bundle"
                                                     : "it said: " + there.last_words());
   co_return failed(there, channel, "bringing Rille to the instance");
 }

@@ -1,8 +1,8 @@
-// Brings Rille onto an instance that has none: its own bundle, once per instance and build. An instance that sees this
-// machine's files (this machine itself, a cluster with a common home) uses the program that runs here.
+// Installs Rille's own bundle on an instance, once per instance and build. An instance that shares this machine's files
+// (this machine itself, a cluster with a common home) uses the running program.
 //
-// There: ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME), unpacked beside its place and renamed, so that it is there whole
-// or not at all, also when several runners bring it at once. It needs a POSIX shell, tar and gzip there.
+// Target: ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME), unpacked next to it and renamed, so that it is complete or absent
+// even if several runners install at once. The instance needs a POSIX shell, tar and gzip.
 // Loop thread only.
 #pragma once
 
@@ -16,16 +16,16 @@
 namespace rille::agent {
 
 struct InstallOptions {
-  std::string self_exe;  // this program, as this machine names it
-  // What `rille agent install` says there: the build and its CUDA kernels. "": the build alone.
+  std::string self_exe;  // this program's path on this machine
+  // As `rille agent install` prints it there: the build and its CUDA kernels. "": the build alone.
   std::string identity;
-  std::string archive;  // a bundle of this build; "": the one that find_archive finds
-  std::string cache;    // where this program's own bundle may be packed once, to be sent
+  std::string archive;  // a bundle of this build; "": as find_archive finds it
+  std::string cache;    // folder in which this program's own bundle may be packed once
   std::function<void(std::int64_t sent_bytes, std::int64_t total_bytes)> progress;
 };
 
-// The words that begin a command of the agent there: {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}.
-// network: the instance is not reached. config: it has no Rille, and there is no bundle of this build to bring.
+// Returns the start of the agent's command there: {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}.
+// network: the instance cannot be reached. config: it has no Rille, and there is no bundle of this build.
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options,
                                         CancelToken token = {});
 

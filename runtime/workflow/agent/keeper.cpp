@@ -19,7 +19,7 @@ namespace rille::agent {
 
 namespace {
 
-// True: somebody else holds the lock.
+// True: another process holds the lock.
 Result<bool> is_locked(const std::string& path) {
   store::Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.valid()) return errno == ENOENT ? Result<bool>(false) : Result<bool>(errno_error("open", path, errno));
@@ -31,7 +31,7 @@ class Keeper {
   explicit Keeper(KeeperOptions options)
       : options_(std::move(options)), path_(options_.directory + "/" + store::agent_tree_name) {}
 
-  // False: an agent lives here, or its keeper still ends what it left.
+  // False: an agent lives here, or its keeper is still cleaning up.
   Result<bool> take() {
     file_ = store::Fd(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.valid()) return errno_error("open", path_, errno);
@@ -58,7 +58,7 @@ class Keeper {
     start.detached = true;
     start.out = start.err = SubprocessOptions::Output::inherit;
     RILLE_CO_TRY(auto agent, Subprocess::start(loop, start));
-    close_starter();  // the agent alone speaks to it
+    close_starter();  // only the agent reports to the starter
     Subprocess& child = *agent;
     auto wait = [&child](CancelToken token) { return child.wait(token); };
     Result<ExitStatus> ended = co_await with_deadline(loop, options_.tick_ms, {}, "the agent's end", wait);
@@ -73,7 +73,7 @@ class Keeper {
   }
 
  private:
-  // In place: the agent may be removing the directory, where a new name would be in its way.
+  // Written in place: the agent may be removing the directory, and a new file would get in its way.
   void note() {
     std::vector<ProcessId> seen{{getpid(), process_start_time(getpid()).value_or(0)}};
     for (const ProcessId& p : identify_processes({{getpid()}, {}, false})) seen.push_back(p);

@@ -9,14 +9,14 @@ namespace rille::agent {
 
 namespace {
 
-constexpr std::int64_t timeout_ms = 1'000, every_ns = 5'000'000'000;  // what Amazon advises
+constexpr std::int64_t timeout_ms = 1'000, every_ns = 5'000'000'000;  // as Amazon advises
 constexpr const char* token_lasts_s = "21600";
 constexpr std::int64_t second_us = 1'000'000;
 
 using Maybe = std::optional<std::int64_t>;
 
-// "2017-09-18T08:22:00Z", "2018-08-18 12:05:33" by the service's clock; in a list also a date as HTTP writes it, which
-// is read so leniently that a page of some other service may look like one.
+// "2017-09-18T08:22:00Z" or "2018-08-18 12:05:33" by the service's clock; in a list also an HTTP date. HTTP dates are
+// parsed so leniently that a page of another service may look like one.
 Maybe instant_of(const NoticeSpec& spec, std::string text, std::int64_t now_us) {
   constexpr std::size_t date = 10, whole = 19;
   if (text.size() >= whole && text[date] == ' ') text = text.substr(0, date) + "T" + text.substr(date + 1, 8) + "Z";
@@ -57,7 +57,7 @@ struct Asking {
   net::HttpClient http;
   bool busy = false;
   std::int64_t next_ns = 0;
-  Maybe told;  // what was said once stands
+  Maybe told;  // a notice, once given, stays
 
   net::HttpRequest request(const char* method, const std::string& url) const {
     net::HttpRequest out;
@@ -72,7 +72,7 @@ struct Asking {
   }
 };
 
-// A service that is silent is asked again: nothing is lost but the warning.
+// If the service does not answer, it is asked again: only the early warning is lost.
 Task<void> ask(std::shared_ptr<Asking> a, CancelToken cancel) {
   a->busy = true;
   if (!a->spec.token_url.empty() && a->token.empty()) {
@@ -93,7 +93,7 @@ Task<void> ask(std::shared_ptr<Asking> a, CancelToken cancel) {
 class Metadata final : public NoticeSource {
  public:
   explicit Metadata(std::shared_ptr<Asking> asking) : asking_(std::move(asking)) {}
-  // What is known; the service is asked beside it.
+  // Returns the known notice; the service is asked in the background.
   Async<Maybe> look(CancelToken token) override {
     Asking& a = *asking_;
     if (!a.busy && !a.told && a.loop.clock().monotonic_ns() >= a.next_ns) a.loop.spawn(ask(asking_, std::move(token)));

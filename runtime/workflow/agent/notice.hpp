@@ -1,8 +1,7 @@
-// NoticeSource: how an instance learns, on the instance, that it will be taken away. One implementation for each place
-// where that is said: a file, which `rille agent notice` or whatever watches the machine writes, and the metadata
-// service of a cloud, which the machine's file names. The provider's own word (Machine::notice_wall_us) is the runner's
-// affair.
-// Loop thread only; look() is called once per tick of the agent and must not hold it up.
+// NoticeSource: a source of preemption notices on the instance. One implementation reads a file that `rille agent
+// notice` or another watcher writes, the other a cloud's metadata service, which machine.json names. Notices from the
+// provider's API (Machine::notice_wall_us) are handled by the runner. Loop thread only; look() is called once per tick
+// of the agent and must not delay it.
 #pragma once
 
 #include <memory>
@@ -17,14 +16,14 @@ namespace rille::agent {
 class NoticeSource {
  public:
   virtual ~NoticeSource() = default;
-  // When the machine will be taken away, in wall time; nothing when nothing of the kind has been said.
+  // When the machine will be taken away, in wall time; nothing: no notice.
   virtual Async<std::optional<std::int64_t>> look(CancelToken token) = 0;
 };
 
 // D/notice.json: {"deadline_wall_us": ..}. A file that cannot be read is no notice.
 std::unique_ptr<NoticeSource> notice_file(std::string directory);
 
-// A metadata service, asked every five seconds beside the agent's other work. Null: the spec names none.
+// A metadata service, polled every five seconds in the background. Null: the spec names none.
 std::unique_ptr<NoticeSource> notice_of_metadata(Loop& loop, NoticeSpec spec);
 
 }  // namespace rille::agent

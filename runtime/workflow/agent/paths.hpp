@@ -1,5 +1,5 @@
-// Paths that a runner names on an instance: relative to a root, without a way out of it by name. Not a wall against the
-// instance's own programs, which run as the same user: a guard against mistakes.
+// Paths that a runner names on an instance: relative to a root, and not able to leave it by "..". A guard against
+// mistakes, not a security boundary: the instance's programs run as the same user.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ Session::Session(Host& host, std::unique_ptr<Stream> stream)
 Async<> Session::greet() {
   RILLE_CO_TRY(Frame hello, co_await connection_->receive());
   if (hello.type != FrameType::hello)
-    co_return make_error(ErrorKind::integrity, "agent protocol: the first frame is no hello");
+    co_return make_error(ErrorKind::integrity, "agent protocol: the first frame is not a hello");
   std::int64_t theirs = hello.header.integer("protocol");
   if (theirs != protocol_version)
     co_return make_error(
@@ -39,8 +39,8 @@ Async<> Session::greet() {
 }
 
 Task<void> Session::serve(std::shared_ptr<Session> self) {
-  self->connection_->post(Frame{}).ok();                              // so that `connect` knows that we live
-  self->connection_->start_heartbeat(self->host_.options.heartbeat);  // a silent stranger is no runner
+  self->connection_->post(Frame{}).ok();                              // shows `connect` that the agent is alive
+  self->connection_->start_heartbeat(self->host_.options.heartbeat);  // disconnects a peer that stays silent
   auto greeted = co_await self->greet();
   if (!greeted) self->connection_->refuse(greeted.error());
   while (!self->connection_->closed()) {
@@ -50,7 +50,7 @@ Task<void> Session::serve(std::shared_ptr<Session> self) {
       self->connection_->refuse(make_error(ErrorKind::integrity, "agent protocol: a runner sends requests only"));
       break;
     }
-    // The channel is the queue's brake: while it is full, nothing more is read.
+    // While the queue is full nothing more is read, so the channel applies backpressure.
     while (self->file_requests_.size() >= file_requests_max && !self->connection_->closed()) {
       self->file_room_.emplace(self->host_.loop);
       co_await *self->file_room_;
@@ -104,7 +104,7 @@ Result<Reply> Session::answer(const std::string& op, const Value& header) {
   } else if (op == "describe") {
     RILLE_TRY(reply.value, host_.describe());
   } else if (op != "shutdown") {
-    return make_error(ErrorKind::invalid, "the agent knows no request '" + op + "'",
+    return make_error(ErrorKind::invalid, "the agent does not know the request '" + op + "'",
                       "the runner may be newer than the agent");
   }
   return reply;
@@ -177,7 +177,7 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
       sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
     }
     if (!sent || token.cancelled()) break;
-    if (call->version() != seen) continue;  // more came while we were sending
+    if (call->version() != seen) continue;  // changed while sending
     if (call->state() != CallState::running) {
       Reply reply;
       auto status = call->status();
@@ -203,7 +203,7 @@ Async<> Session::respond(std::int64_t id, Result<Reply> reply) {
   }
   auto sent = co_await connection_->send(std::move(frame));
   if (sent || connection_->closed()) co_return sent;
-  Frame failed;  // the answer is over the frame limit
+  Frame failed;  // the response is over the frame limit
   failed.type = FrameType::response;
   failed.header.set("id", id).set("error", error_to_value(sent.error()));
   co_return co_await connection_->send(std::move(failed));

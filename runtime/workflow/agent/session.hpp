@@ -1,6 +1,6 @@
-// Session: one channel to the agent. Says hello, then answers requests: files one after the other on the thread pool,
-// so that chunks arrive in order; everything else at once; each attach streams on its own until its call ends.
-// The agent is asked through Host. Loop thread only.
+// Session: one channel to the agent. Sends hello, then answers requests: file requests one after the other on the
+// thread pool, so that chunks are written in order; all others at once; each attach streams until its call ends. Host
+// is its interface to the agent. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -14,14 +14,14 @@
 
 namespace rille::agent {
 
-struct Host {  // what a session needs of its agent; outlives the sessions
+struct Host {  // outlives the sessions
   Loop& loop;
   const DaemonOptions& options;
   CallTable& calls;
   std::function<Value()> hello;  // instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
-  std::function<void()> used;  // a request that is more than a question
+  std::function<void()> used;  // called by requests that use the machine, not by queries
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -29,7 +29,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t file_requests_max = 64, attaches_max = 256;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
-  // Ends when the channel has ended.
+  // Returns when the channel has ended.
   static Task<void> serve(std::shared_ptr<Session> self);
   void close(Error reason) { connection_->refuse(reason); }
 

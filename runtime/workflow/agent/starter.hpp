@@ -1,5 +1,5 @@
-// What an agent that starts says to the `connect` that started it: one line on standard output, then its end. A starter
-// that is gone is no failure.
+// A starting agent reports to the `connect` that started it with one line on standard output, then closes it. It is no
+// error if the starter is gone.
 #pragma once
 
 #include <fcntl.h>

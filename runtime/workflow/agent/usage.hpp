@@ -1,7 +1,6 @@
-// Usage: how busy the machine of an agent is, as a mean over the last minute: of its GPUs, or of its processors where
-// no GPU tells. It is the whole machine, also what others do there. GPUs are read on the thread pool, one reading at a
-// time: a driver that hangs holds up nothing, and the last reading stands.
-// Loop thread only.
+// Usage: the utilization of the agent's machine, averaged over the last minute: of its GPUs, or of its processors if no
+// GPU reports one. It covers the whole machine, with other users' processes. GPUs are read on the thread pool, one
+// reading at a time: a driver that hangs blocks nothing, and the last reading stays valid. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -19,16 +18,16 @@ class Usage {
   static constexpr std::int64_t window_us = 60'000'000;
 
   explicit Usage(Loop& loop);
-  // Takes a reading; at most one a second counts.
+  // Takes a reading, at most one per second.
   void look(std::int64_t wall_us);
-  // From 0 to 1; nothing before the second reading.
+  // 0 to 1; nothing before the second reading.
   std::optional<double> utilization() const;
-  // {utilization, cpu_percent, gpu_percent (the mean of those that tell), memory_used_bytes, memory_total_bytes}; what
-  // is not known is left out.
+  // {utilization, cpu_percent, gpu_percent (mean of the GPUs that report it), memory_used_bytes, memory_total_bytes};
+  // unknown values are left out.
   Value to_value() const;
 
  private:
-  struct Gpus;  // outlives a reading that does not come back
+  struct Gpus;  // outlives a reading that never returns
   static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus);
   struct Reading {
     std::int64_t at_us;
@@ -39,7 +38,7 @@ class Usage {
   telemetry::CpuTelemetry cpu_;
   Value cpu_now_;
   std::shared_ptr<Gpus> gpus_;
-  std::deque<Reading> readings_;  // of the window
+  std::deque<Reading> readings_;  // within the window
 };
 
 }  // namespace rille::agent

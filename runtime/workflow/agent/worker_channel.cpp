@@ -75,7 +75,7 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::stri
   if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
     return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd),
                       "workers are started by `rille agent`");
-  fcntl(fd, F_SETFD, FD_CLOEXEC);  // what the call starts has no part in it
+  fcntl(fd, F_SETFD, FD_CLOEXEC);  // not inherited by the call's children
   RILLE_TRY(auto state, load(loop, std::move(directory), std::move(call_key)));
   RILLE_TRY(auto stream, Stream::adopt(loop, fd));
   state->line = Connection::over(loop, std::move(stream));
@@ -127,7 +127,7 @@ void WorkerChannel::progress(Value value) {
 }
 
 void WorkerChannel::checkpoint(Value value) {
-  state_->line->post(State::event("checkpoint", std::move(value))).ok();  // a broken line shows in finish
+  state_->line->post(State::event("checkpoint", std::move(value))).ok();  // finish reports a broken line
 }
 
 Async<> WorkerChannel::finish(Result<Value> result) {

@@ -1,10 +1,8 @@
-// WorkerChannel: the worker's end of its line to the agent (a socket at descriptor 3). The agent starts a worker per
-// call with the words `--dir D --call KEY`, D/work as its directory and its standard output and error as the call's
-// log.
-// A worker reads its spec, reports progress and checkpoints, gives one result, and ends. The result must come before
-// the process ends; a worker that ends without one makes the call fail with its exit status and last log lines.
-// When the agent dies the worker is killed by the kernel.
-// Loop thread only.
+// WorkerChannel: the worker's end of its line to the agent (a socket at descriptor 3). The agent starts one worker per
+// call with the arguments `--dir D --call KEY`, in D/work, with standard output and error as the call's log.
+// A worker reads its spec, reports progress and checkpoints, gives one result, and ends. If it ends without a result,
+// the call fails with the exit status and the last log lines. The kernel kills the worker when the agent dies. Loop
+// thread only.
 #pragma once
 
 #include <memory>
@@ -20,32 +18,32 @@ class WorkerChannel {
   // state: no agent at that descriptor; io: the spec cannot be read.
   static Result<std::unique_ptr<WorkerChannel>> open(Loop& loop, std::string directory, std::string call_key,
                                                      int fd = 3);
-  // In a container: the line is the standard input and output, and what is printed from here on is standard error.
+  // In a container: the line is standard input and output; prints go to standard error from here on.
   static Result<std::unique_ptr<WorkerChannel>> open_standard(Loop& loop, std::string directory, std::string call_key);
   ~WorkerChannel();
 
   const Value& spec() const;  // as given to start
   const std::string& call_key() const;
   const std::string& directory() const;  // D
-  int attempt() const;                   // 1, and one more each time the call was started again
-  Value last_checkpoint() const;         // what an earlier attempt published last, or null
+  int attempt() const;                   // 1 at the first start
+  Value last_checkpoint() const;         // the latest checkpoint of an earlier attempt, or null
 
-  // Queued and sent as the line allows. Of progress only the newest waits; checkpoints are never left out.
+  // Queued and sent as the line allows. Only the newest progress is kept in the queue; every checkpoint is sent.
   void progress(Value value);
   void checkpoint(Value value);
-  // Cancelled when the runner asks for it. The worker should then end soon, with a result or without.
+  // Cancelled when the runner cancels the call. The worker should then end soon, with or without a result.
   CancelToken cancelled() const;
 
-  // The machine will be taken away then, in wall time (0: nobody has said so). leave: once its checkpoint is safe the
-  // worker should end with the error `preempted`; the call goes on elsewhere.
+  // When the machine will be taken away, in wall time (0: no notice). leave: the worker should end with the error
+  // `preempted` once its checkpoint is safe; the call continues on another machine.
   struct Preempting {
     std::int64_t deadline_wall_us = 0;
     bool leave = false;
   };
   Preempting preempting() const;
 
-  // Sends the result and waits until the agent has it on its disk. A result over the frame limit (16 MiB) is
-  // replaced by an error that says so. Once.
+  // Sends the result and waits until the agent has written it to disk. A result over the frame limit (16 MiB) is
+  // replaced by an error. Call it once.
   Async<> finish(Result<Value> result);
 
  private:

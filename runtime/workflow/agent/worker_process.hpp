@@ -1,7 +1,6 @@
-// Starting a worker: a session of its own, killed by the kernel when the thread that started it ends, standard output
-// and error in one pipe, and optionally its line to the agent at descriptor 3. Children: who has ended, without a pidfd
-// per orphan: a subreaper must reap them all.
-// Loop thread only.
+// start_worker: a process in its own session, killed by the kernel when the starting thread ends, with standard output
+// and error in one pipe and optionally its line to the agent at descriptor 3. Children: reaps every ended child; the
+// agent is a subreaper and must also reap orphans, for which it has no pidfd. Loop thread only.
 #pragma once
 
 #include <sys/types.h>
@@ -21,28 +20,28 @@ namespace rille::agent {
 
 struct WorkerStart {
   std::vector<std::string> argv;                         // argv[0] is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> env;  // added to ours
+  std::vector<std::pair<std::string, std::string>> env;  // added to this process's environment
   std::string directory;
   bool line = false;
-  bool standard = false;  // the line is its standard input and output, for a container has no descriptor 3
+  bool standard = false;  // the line is standard input and output: a container has no descriptor 3
 };
 
 struct StartedWorker {
   pid_t pid = 0;
-  store::Fd output, line;  // our ends
+  store::Fd output, line;  // the agent's ends
 };
 
-// io (code "errno 2" when there is no such program or directory).
+// io (code "errno 2": no such program or directory).
 Result<StartedWorker> start_worker(const WorkerStart& start);
 
-// SIGCHLD and the signals that end an agent, read from a descriptor: no handler is installed.
+// SIGCHLD and the signals that end an agent, read from a signalfd: no handler is installed.
 class Children {
  public:
-  // Blocks the signals in this thread and all that it starts later.
+  // Blocks the signals in this thread and in threads that it starts later.
   static Result<std::unique_ptr<Children>> watch(Loop& loop, std::function<void(int signal)> on_signal);
   ~Children();
   void on_exit(pid_t pid, std::function<void(ExitStatus)> fn) { waiting_[pid] = std::move(fn); }
-  // Kills everything beneath this process and what has the entry in its environment, and reaps it.
+  // Kills and reaps all descendants and all processes with the entry in their environment.
   Result<> end_all(const std::string& environment_entry);
 
  private:

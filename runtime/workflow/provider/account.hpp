@@ -1,4 +1,4 @@
-// What one is and may at a provider: whose the keys are, where they reach, what they may rent, what was paid before.
+// An account at a provider: the identity of the keys, the regions, quotas, and past prices.
 // Plain values; none of these holds a secret.
 #pragma once
 
@@ -13,32 +13,32 @@
 
 namespace rille::provider {
 
-// A region that was asked, and why it did not answer.
+// A region that was asked; `problem`: why it did not answer.
 struct AskedRegion {
   std::string region;
   std::optional<Error> problem;
 };
 
 struct Identity {
-  std::string who, account;           // "arn:aws:iam::123456789012:user/rille", "123456789012"; "": it is not told
+  std::string who, account;           // "arn:aws:iam::123456789012:user/rille", "123456789012"; "": unknown
   std::string from;                   // where the keys were found, for people: "the environment"
-  std::int64_t key_made_wall_us = 0;  // 0: `age_unknown` says why that is not known
+  std::int64_t key_made_wall_us = 0;  // 0: unknown, `age_unknown` says why
   std::string age_unknown;
-  std::int64_t skew_us = 0;          // of the provider's clock, ahead of ours; 0: less than two seconds
-  std::vector<AskedRegion> regions;  // of those that are set up
+  std::int64_t skew_us = 0;          // how far the provider's clock is ahead; 0: less than two seconds
+  std::vector<AskedRegion> regions;  // the configured ones
 
   Value to_value() const;
 };
 
-// How much of something an account may have at a time in a region, in the provider's own words.
+// A limit of the account in a region, in the provider's terms.
 struct Quota {
   std::string region, name;
-  double limit = 0, used = -1;  // used -1: it is not told
+  double limit = 0, used = -1;  // used -1: unknown
 
   Value to_value() const;
 };
 
-// What a spot machine of a type has cost from then on, until the next point of its zone.
+// The price of a spot machine from that time on, until the next point of its zone.
 struct PricePoint {
   std::string type, zone, currency = "USD";
   std::int64_t from_wall_us = 0;
@@ -47,7 +47,7 @@ struct PricePoint {
   Value to_value() const;
 };
 
-// invalid: "aws has no ..". `provider` may come later, where it is not known yet: tell_lack.
+// invalid: "aws has no ..". tell_lack adds the provider later, if it is not known yet.
 Error lacks(std::string_view provider, std::string_view what);
 Error tell_lack(Error error, std::string_view provider);
 bool is_lack(const Error& error);

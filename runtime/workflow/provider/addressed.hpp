@@ -1,4 +1,4 @@
-// Addressed: a provider whose machines get a public address, for which some clouds charge by the hour.
+// Addressed: a provider whose machines get a public address, which some clouds bill by the hour.
 // Loop thread only.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace rille::provider {
 class Addressed {
  public:
   virtual ~Addressed() = default;
-  // Of a machine of that offer, in micro-dollars; 0: it has none, or none is charged for; or price_unknown.
+  // For a machine of that offer, in micro-dollars; 0: no address, or a free one; or price_unknown.
   virtual Micros address_micros_per_hour(const Offer& offer) const = 0;
-  // What the settings say, for each machine that has one.
+  // The price from the settings, for every machine with an address.
   virtual void set_address_price(Micros micros_per_hour) = 0;
 };
 
@@ -24,13 +24,13 @@ inline Micros address_micros_per_hour(const Provider* provider, const Offer& off
   return addressed ? addressed->address_micros_per_hour(offer) : 0;
 }
 
-// {"aws": 0.005}: dollars for a machine's public address, per hour, by provider; of those that charge for it.
+// {"aws": 0.005}: dollars per hour of a machine's public address, by provider.
 using AddressPrices = std::map<std::string, double>;
 Result<AddressPrices> read_address_prices(const Value& value);
 
 namespace cloud {
 
-// The driver of a region of such a cloud (RegionDriver), by its price list in dollars. None: machines there get none.
+// A RegionDriver of such a cloud, with its list price in dollars. Nothing: machines there get no address.
 class AddressListed {
  public:
   virtual ~AddressListed() = default;

@@ -1,5 +1,5 @@
-// Clocked: a provider whose answers say what time it is there. An instant that a machine shall end at is read by its
-// provider's clock, or by the machine's, and not by ours.
+// Clocked: a provider whose responses carry its time. The provider or the machine, not this machine, compares a
+// machine's expiry with its own clock.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rille::provider {
 class Clocked {
  public:
   virtual ~Clocked() = default;
-  // How far that clock is ahead of ours, by its last answer; 0: less than two seconds, or it was not asked yet.
+  // How far the provider's clock is ahead, by its latest response; 0: less than two seconds, or no response yet.
   virtual std::int64_t skew_us() const = 0;
 };
 

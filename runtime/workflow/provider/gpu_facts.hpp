@@ -1,5 +1,5 @@
-// What NVIDIA says of its GPUs: rates, memory, power, and a rough price. A table to rank and to estimate with, not to
-// measure by: real programs reach a part of these rates. Constant data and pure functions; any thread.
+// NVIDIA's data sheets: rates, memory, power, and a rough price, for ranking and estimates: real programs reach a
+// fraction of these rates. Constant data and pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,36 +10,36 @@
 namespace rille::provider {
 
 struct GpuFacts {
-  std::string_view model;         // as gpu_model() of gpus.hpp gives it; with the memory where there are several
-  std::string_view socket;        // "SXM", "PCIe" or "NVL" where the same model comes in several; else ""
+  std::string_view model;         // as gpu_model() of gpus.hpp returns it; with the memory if there are several sizes
+  std::string_view socket;        // "SXM", "PCIe" or "NVL" if the model has several; else ""
   std::string_view architecture;  // "Ampere"
   int capability = 0;             // 80 is sm_80
-  double memory_bytes = 0;        // as sold: 80 GB are 80e9
-  double bytes_per_s = 0;         // of its memory
-  // Dense rates, in operations per second, a multiply-add being two. 0: the hardware has none. fp16, bf16 and fp8 are
-  // those with sums in fp32, as training needs them.
+  double memory_bytes = 0;        // nominal: 80 GB are 80e9
+  double bytes_per_s = 0;         // memory bandwidth
+  // Dense rates in operations per second; a multiply-add counts as two. 0: not supported by the hardware. fp16, bf16
+  // and fp8 with fp32 accumulation, as training needs.
   double fp32 = 0, tf32 = 0, fp16 = 0, bf16 = 0, fp8 = 0, int8 = 0;
-  double nvlink_bytes_per_s = 0;  // both directions together; 0: it has none
+  double nvlink_bytes_per_s = 0;  // both directions together; 0: no NVLink
   double power_w = 0;
-  int year = 0;  // when it could first be had
-  // Of one, roughly, as of 2025: new, or used where it is no longer made. 0: it is not sold alone.
+  int year = 0;  // of release
+  // Rough price of one GPU in 2025, used if it is no longer made. 0: not sold separately.
   double rough_price_dollars = 0;
-  std::string_view source;  // the document that has the rates
-  bool confirmed = true;    // false: from the press or by proportion, and not read in the maker's own document
+  std::string_view source;  // the document with the rates
+  bool confirmed = true;    // false: from the press or by proportion, not from NVIDIA's documents
 };
 
-// Every GPU that is known, those of one model next to each other, the usual one first.
+// Every known GPU; variants of one model are adjacent, the most common one first.
 std::span<const GpuFacts> gpu_facts();
 
-// The facts of a model by its words, in whatever way it is written: "NVIDIA A100-SXM4-80GB", "A100", "4090". Where it
-// comes with several memories or sockets, memory_bytes (0: unknown) and the name decide, else it is the usual one.
-// nullptr: it is not in the table, is a variant that is not (Ti, Super, Laptop), or is a part of one (a MIG slice).
+// Finds a model by any spelling: "NVIDIA A100-SXM4-80GB", "A100", "4090". For a model with several memory sizes or
+// sockets memory_bytes (0: unknown) and the name decide, else the most common one is returned. nullptr: not in the
+// table, also for a variant that is not (Ti, Super, Laptop) and for a MIG slice.
 const GpuFacts* gpu_facts(std::string_view model, std::int64_t memory_bytes = 0);
 
 // "A100 80GB PCIe": a name that gpu_facts() finds again.
 std::string gpu_name(const GpuFacts& facts);
 
-// The rate of a precision by its name: "bf16". 0: the GPU has none, or it is no name of a precision.
+// The rate of a precision by its name: "bf16". 0: not supported, or not a precision.
 double rate_of(const GpuFacts& facts, std::string_view precision);
 
 }  // namespace rille::provider

@@ -1,4 +1,4 @@
-// Names of GPU models. Drivers, clouds and people write them differently: "NVIDIA A100-SXM4-80GB", "nvidia-a100-80gb",
+// Names of GPU models, which drivers, clouds and people spell differently: "NVIDIA A100-SXM4-80GB", "nvidia-a100-80gb",
 // "A100 80GB". Pure functions; any thread.
 #pragma once
 
@@ -8,25 +8,25 @@
 
 namespace rille::provider {
 
-// The model as Rille shows it: "A100 80GB", "RTX 4090", "H100". Without the maker, the product line and the socket.
+// The model as Rille shows it, without vendor, product line and socket: "A100 80GB", "RTX 4090", "H100".
 std::string gpu_model(std::string_view name);
 
-// "A100-80GB" -> "A100"; a name without a memory stays as it is.
+// "A100-80GB" -> "A100"; a name without a memory size is unchanged.
 std::string gpu_without_memory(std::string_view asked);
 
-// Words after which it is another GPU than the one without them, or a part of it: "Ti", "Super", "MIG". In any case.
+// Words that name another GPU, or a part of one: "Ti", "Super", "MIG". Case is ignored.
 bool makes_another_gpu(std::string_view word);
 
-// Whether `asked` means this model. Every word of it has to be one of the model's, in any case and order; the memory of
-// one GPU counts as a word, too: "A100" and "A100-80GB" mean an "A100" with 80 GB, "A10" does not. And what makes it
-// another GPU must be asked for: "A100" means no slice of one, "RTX 4070" no "RTX 4070 Ti".
+// Whether `asked` matches this model. Every word of it must be one of the model's words, in any case and order; the
+// memory size counts as a word: "A100" and "A100-80GB" match an "A100" with 80 GB, "A10" does not. Words that name
+// another GPU must be asked for: "A100" does not match a slice of one, nor "RTX 4070" an "RTX 4070 Ti".
 bool gpu_matches(std::string_view model, std::int64_t memory_bytes, std::string_view asked);
 
-// Whether it is a model of gpu_facts.hpp, or names none (a memory alone).
+// Whether it is a model of gpu_facts.hpp, or only a memory size.
 bool is_known_gpu(std::string_view asked);
 
-// A model of gpu_facts.hpp whose name is near, for "did you mean"; "A100:8" of "A100x8". "" when `asked` is one of
-// them, or near none.
+// The model of gpu_facts.hpp with the nearest name, for "did you mean"; "A100:8" for "A100x8". "": `asked` is a model
+// itself, or none is near.
 std::string nearest_gpu(std::string_view asked);
 
 }  // namespace rille::provider

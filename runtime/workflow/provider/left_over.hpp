@@ -1,9 +1,8 @@
-// What is left of a machine. A disk or an address costs money until it is ended, and is listed as a machine that is
-// ending: never live, for nobody must take it for the one that is still being made.
-// A free one costs nothing, as the security group that was made for it. A provider lists it while no machine bears its
-// tag, so that it is removed; nobody waits for it, no ledger counts it, and where its removal fails the next `rille gc`
-// tries again.
-// Any thread.
+// Resources that outlive a machine. A disk or an address costs money until it is deleted. It is listed as a terminating
+// machine and never as a live one, so that it is not mistaken for a machine that is being created.
+// A free one, such as the machine's security group, costs nothing. A provider lists it if no machine has its tag, so
+// that it is removed; no release waits for it, no ledger counts it, and if its removal fails the next `rille gc`
+// retries. Any thread.
 #pragma once
 
 #include <string>

@@ -1,8 +1,6 @@
-// What a provider says of the time for which a machine costs, beside when it was created: since when it runs, and since
-// when it ends or has ended. Few say either; whoever counts money believes them before its own clock. Both are read by
-// the provider's clock, but for what lease::Manager::describe gives, which is by ours. And a machine that is known from
-// its create call alone: its provider does not show it yet, so nobody says if it runs.
-// Any thread.
+// Optional times of a machine from its provider: since when it runs, and when its end began. Billing prefers these to
+// the local clock. Both are by the provider's clock, except from lease::Manager::describe, which converts them. Also
+// the mark of an unseen machine: known from its create call only, since the provider does not list it yet. Any thread.
 #pragma once
 
 #include "runtime/workflow/provider/types.hpp"
@@ -11,7 +9,7 @@ namespace rille::provider {
 
 inline void tell_running(Machine& m, std::int64_t since_wall_us) { m.details.set("running_wall_us", since_wall_us); }
 inline void tell_ended(Machine& m, std::int64_t at_wall_us) { m.details.set("ended_wall_us", at_wall_us); }
-// 0: it does not say.
+// 0: unknown.
 inline std::int64_t running_since_us(const Machine& m) { return m.details.integer("running_wall_us"); }
 inline std::int64_t ended_at_us(const Machine& m) { return m.details.integer("ended_wall_us"); }
 

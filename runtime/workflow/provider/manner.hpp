@@ -1,5 +1,5 @@
-// Manner: what must be known of a provider before it is made, and by its name alone: a row that each driver fills in
-// its own header, and providers.cpp gathers. Plain constants; any thread.
+// Manner: constants of a provider that are needed by name, without an instance. Each driver defines its own in its
+// header; providers.cpp collects them. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,35 @@ struct NoticeSpec;
 
 namespace rille::provider {
 
-// Where a refusal reaches farther, or less far, than its kind says (reach.hpp). The driver's table of meanings has the
-// codes' sources.
+// An error code whose reach differs from that of its kind (reach.hpp). The driver's table of meanings cites the
+// sources.
 struct FarRefusal {
   std::string_view code;
   Reach reach;
 };
 
 struct Manner {
-  // Its answer to a question serves the same question only (catalogue/cache.hpp): it lists what is nearest to it, or
-  // cuts its machines to the wish.
+  // A cached answer serves only the identical query (catalogue/cache.hpp): the provider lists the nearest matches only,
+  // or sizes its machines to the query.
   bool narrow = false;
-  // What of the environment says where, as whom and for which account it asks, beside its settings. What the files say
-  // that these name, or that lie in HOME, is not looked at.
+  // Environment variables that select region, identity and account. The contents of files that they name, or of files
+  // in HOME, are not considered.
   std::span<const char* const> variables = {};
   std::span<const FarRefusal> refusals = {};
-  // What a rent may say to it alone, by the names of rent_options.hpp.
+  // The options of rent_options.hpp that it supports.
   std::span<const char* const> options = {};
-  // Where its spot machines ask whether they will be taken away, beneath that address of its metadata service.
+  // How its spot machines are notified of preemption, given the base URL of the metadata service.
   NoticeSpec (*notice)(const std::string& metadata) = nullptr;
-  // How long `rille offers` does not ask again for what was not reached, since asking in vain takes long; 0: it does.
+  // How long `rille offers` does not retry an unreachable region, because the timeout is long; 0: it retries.
   std::int64_t silence_ms = 0;
-  // What of the environment is a key, or goes with one: no program of a script's machine gets it.
+  // Environment variables that hold secrets: withheld from the programs of a machine.
   std::span<const char* const> secrets = {};
 };
 
-// Of a provider that nobody knows, as a test's: none of these.
+// Of an unknown provider, such as a test's: the defaults.
 const Manner& manner_of(std::string_view provider);
 
-// Of all providers.
+// Manner::secrets of all providers.
 std::vector<std::string> secret_variables();
 
 }  // namespace rille::provider

@@ -1,4 +1,4 @@
-// What to change where no offer matches a query, in the words of the place that asked.
+// Hints for a query without a matching offer, in the syntax of the caller.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace rille::provider {
 
 enum class Asker : std::uint8_t { offers, rent, command };  // rille.offers, rille.rent, the command line
 
-// Without all that a hint can be about: anywhere, at any price, of any size. Nothing: it asks for none of that.
+// The query without the conditions that a hint can be about: region, price, sizes. Nothing: it has none of them.
 std::optional<OfferQuery> loosened(OfferQuery query);
-// `others`: what the loosened query finds. The GPU that was meant; else what is in the way, and how near there is
-// something: "did you mean region = \"eu-west-1\"?", "the cheapest that fits is .. at $2.00 an hour: raise max_price".
-// "": it knows no better.
+// `others`: the offers of the loosened query. Suggests a GPU name, else names the condition that excludes the nearest
+// offer: "did you mean region = \"eu-west-1\"?", "the cheapest that fits is .. at $2.00 an hour: raise max_price".
+// "": no suggestion.
 std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& others, Asker asker);
-// The first part of it alone: "did you mean gpu = \"A100\"?".
+// The GPU name alone: "did you mean gpu = \"A100\"?".
 std::string gpu_hint(const OfferQuery& query, Asker asker);
 
 }  // namespace rille::provider

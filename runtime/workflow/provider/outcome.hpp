@@ -1,4 +1,4 @@
-// What an error says about what was asked for: whether it is surely not done. Pure; any thread.
+// Whether an error proves that a request had no effect. Pure; any thread.
 #pragma once
 
 #include <utility>
@@ -7,10 +7,10 @@
 
 namespace rille::provider {
 
-// Whether the provider has surely not done it: only then may the next offer be tried, and what was made beside the
-// machine be taken away.
+// Whether the request certainly had no effect. Only then may the next offer be tried and the machine's other resources
+// (group, address) be removed.
 inline bool is_definitive(const Error& e) {
-  if (e.http_status == 429) return false;  // asked too often: that says nothing about the offer
+  if (e.http_status == 429) return false;  // throttled: says nothing about the offer
   switch (e.kind) {
     case ErrorKind::capacity:
     case ErrorKind::quota:
@@ -21,14 +21,14 @@ inline bool is_definitive(const Error& e) {
   }
 }
 
-// The error of asking what became of an order that was accepted. It is about that question, as a right that is missing
-// for it, and not about the machine, which may be there: so it is network, with the error as its cause.
+// Turns the error of polling an accepted create call into network, with the error as its cause: it is about the poll (a
+// missing right, for example), and the machine may exist.
 inline Error left_open(Error e) {
   if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) return e;
   Error out = e;
   out.kind = ErrorKind::network;
   out.http_status = 0;
-  out.message = "it was accepted, and what became of it cannot be asked: " + e.message;
+  out.message = "the request was accepted, but its outcome cannot be read: " + e.message;
   return std::move(out).with_cause(std::move(e));
 }
 

@@ -1,5 +1,4 @@
-// What spot machines have cost, as people compare it: the points of a provider, type by type. Pure functions; any
-// thread.
+// Summarizes a provider's spot price history by type. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +12,19 @@ namespace rille::provider {
 struct TypeHistory {
   std::string provider, type, currency;
   int zones = 0, points = 0;
-  // Per hour. Over all zones, each price for as long as it stood; `now`: of the cheapest zone.
+  // Per hour, over all zones, weighted by time; `now`: of the cheapest zone.
   Micros lowest = 0, median = 0, highest = 0, now = 0;
-  std::int64_t from_us = 0;     // since when anything is known
-  std::vector<Micros> samples;  // of the cheapest zone, at equal distances until now; -1: nothing is known yet
+  std::int64_t from_us = 0;     // start of the known history
+  std::vector<Micros> samples;  // of the cheapest zone, evenly spaced until now; -1: unknown
 
   Value to_value() const;
 };
 
-// The cheapest type now first. Points without an order, and from before since_us, may be among them: the last of those
-// stood then.
+// Cheapest type first. The points may be unordered and start before since_us: the latest earlier point was valid then.
 std::vector<TypeHistory> summarize(const std::string& provider, const std::vector<PricePoint>& points,
                                    std::int64_t since_us, std::int64_t now_us);
 
-// Eight heights from the lowest sample to the highest; a space where nothing is known.
+// Eight heights from the lowest to the highest sample; a space for unknown.
 std::string sparkline(const std::vector<Micros>& samples);
 
 }  // namespace rille::provider

@@ -1,18 +1,18 @@
-// Provider: somebody who rents out machines. The lease layer alone decides when to call it, and journals each call
+// Provider: a service that rents out machines. Only the lease layer decides when to call it, and journals each call
 // first.
 // Rules for every provider:
-// - create with a token that was used before gives the machine of that token (when traits().token_lifetime_ms > 0).
-// - The tag is on the machine from its first instant; list finds it by prefix, at latest visibility_lag_ms after
-// create.
-// - terminate of a machine that is gone, or never was, succeeds. A success means accepted: only describe or list saying
-//   `gone` (or no longer naming it) means released.
-// - list names everything with the tag that costs money, also a disk or an address that outlived its machine; terminate
-//   takes each id that list gives.
-// - A spot machine that will be taken away bears notice_wall_us from the notice on.
+// - create with a token that was used before returns the same machine (if traits().token_lifetime_ms > 0).
+// - A machine has its tag from its first instant; list finds it by prefix, at the latest visibility_lag_ms after
+//   create.
+// - terminate of a machine that is gone or never existed succeeds. Success means accepted: a machine is released only
+//   when describe reports `gone` or list no longer names it.
+// - list names everything with the tag that costs money, including a disk or an address that outlived its machine;
+//   terminate accepts each id that list returns.
+// - A spot machine that will be taken away has notice_wall_us from the notice on.
 // - describe of an unknown machine is a Machine in state gone, not an error.
-// - Errors name the provider; capacity, quota, auth and network are told apart; retryable is set where a repeat may
-// help.
-// Cancelling stops waiting; whether the call took effect is then unknown.
+// - Errors name the provider; capacity, quota, auth and network are distinct kinds; retryable is set if a repeat may
+//   help.
+// Cancelling stops the wait; whether the call took effect is then unknown.
 // Loop thread only. A provider outlives its calls.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace rille::provider {
 
-// What was found, and the regions that could not be asked: of those nothing is known.
+// The machines found, and the regions that could not be asked, of which nothing is known.
 struct Listing {
   std::vector<Machine> machines;
   std::vector<AskedRegion> unasked;  // each with its problem
@@ -43,30 +43,31 @@ class Provider {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
-  // As list, of one region or, "", of all, where one that does not answer hides nothing of the others: it is named.
-  // Fails where nobody answers at all. Without an own one: list, which asks everywhere.
+  // As list, for one region or ("") all. A region that does not answer is named in the result. Fails if no region
+  // answers. Default: list, for all regions.
   virtual Async<Listing> list_in(std::string region, std::string tag_prefix, CancelToken token);
-  // Optional. What it has charged so far, for those machines that it has a bill for; also for ended ones, and for those
-  // of which no journal knows. A provider without bills gives none: estimates then stay estimates.
+  // Optional. The charges so far of each machine with a bill, also of ended machines and of machines in no journal. A
+  // provider without a billing API returns none: estimates then stay estimates.
   virtual Async<std::vector<Bill>> bill(BillQuery query, CancelToken token);
-  // What follows is optional, too: a provider without it fails with invalid, "NAME has no ..", for which is_lack holds.
-  // A harmless call that proves the credentials, in each region that is set up.
+  // The following are optional too: a provider without them fails with invalid, "NAME has no ..", for which is_lack
+  // holds. Proves the credentials with a harmless call in each configured region.
   virtual Async<Identity> check(CancelToken token);
-  // Of a region, "": of all that are set up. What matters for GPUs, and the whole.
+  // Of a region, or ("") of all configured ones: the quotas of GPU types and the overall ones.
   virtual Async<std::vector<Quota>> quotas(std::string region, CancelToken token);
-  // Makes a live machine one of another type: stops it, and starts it again. Its disk stays, what ran on it ends, and
-  // its address and price may be others. One that cannot become that type goes on as it was, with the refusal.
+  // Changes the type of a live machine: stops it, changes it and starts it again. Its disk stays, its processes end,
+  // its address and price may change. If the type is refused, the machine is started as before and the refusal
+  // returned.
   virtual Async<Machine> resize(std::string id, std::string type, CancelToken token);
-  // What spot machines that fit the query have cost since then, oldest first.
+  // The past prices of spot machines that match the query, oldest first.
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
 };
 
-// The providers of one runtime, by name. Owns them.
+// The providers of one runtime, by name. Owner of the providers.
 class Registry {
  public:
-  Result<> add(std::unique_ptr<Provider> provider);     // state: that name is taken
-  Result<Provider*> find(std::string_view name) const;  // invalid: with the nearest name
-  std::vector<Provider*> all() const;                   // in the order in which they were added
+  Result<> add(std::unique_ptr<Provider> provider);     // state: the name is taken
+  Result<Provider*> find(std::string_view name) const;  // invalid: unknown; the hint has the nearest name
+  std::vector<Provider*> all() const;                   // in the order of adding
 
  private:
   std::vector<std::unique_ptr<Provider>> providers_;

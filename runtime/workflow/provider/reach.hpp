@@ -1,5 +1,5 @@
-// How far a refusal reaches: whether the next offer of that provider, in that region, can do any better. By the code
-// that the provider gave, else by the kind. Pure; any thread.
+// The reach of a refused create call: which other offers would be refused as well. By the provider's error code, else
+// by the error's kind. Pure; any thread.
 #pragma once
 
 #include "runtime/core/base/error.hpp"
@@ -7,13 +7,13 @@
 namespace rille::provider {
 
 enum class Reach {
-  offer,    // this one only
-  larger,   // those of that GPU in that region which are as large or larger: a quota counts vCPUs or GPUs
-  region,   // all that the provider has in that region (a driver knows one zone of each)
-  account,  // all that the provider has
+  offer,    // this offer only
+  larger,   // offers of that GPU in that region of the same size or larger: a quota counts vCPUs or GPUs
+  region,   // all offers of the region (a driver uses one zone of each)
+  account,  // all offers of the provider
 };
 
-// Of a create call that was refused for good.
+// `refusal`: a definitive error of a create call.
 Reach reach_of(const Error& refusal);
 
 }  // namespace rille::provider

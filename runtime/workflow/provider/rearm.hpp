@@ -1,4 +1,4 @@
-// Rearmed: a provider that can set its own switch of a machine (DeadMan::provider) to another instant.
+// Rearmed: a provider that can change the expiry of a machine that it ends itself (DeadMan::provider).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace rille::provider {
 class Rearmed {
  public:
   virtual ~Rearmed() = default;
-  // As CreateRequest::expires_wall_us, of a machine that lives. is_lack: this provider cannot.
+  // As CreateRequest::expires_wall_us, for a live machine. is_lack: not supported.
   virtual Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) = 0;
 };
 

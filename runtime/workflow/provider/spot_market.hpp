@@ -1,4 +1,4 @@
-// SpotPriced: a provider that says what a spot machine costs while it runs.
+// SpotPriced: a provider that reports the price of a running spot machine.
 #pragma once
 
 #include <string>
@@ -9,25 +9,26 @@
 
 namespace rille::provider {
 
-// How the spot prices of a cloud can be followed.
+// How a cloud reports spot prices.
 struct SpotMarket {
-  bool told = false;                         // they can
-  bool by_zone = false;                      // each zone of a region has its own
-  bool knows_before = false;                 // since when a price stands is told, and what was before
+  bool told = false;                         // it reports them at all
+  bool by_zone = false;                      // each zone of a region has its own price
+  bool knows_before = false;                 // it reports past prices with their start
   bool heeds_cap = true;                     // a machine never costs more than CreateRequest::cap_micros_per_hour
-  std::int64_t lasts_us = 5LL * 60'000'000;  // an answer serves so long
+  std::int64_t lasts_us = 5LL * 60'000'000;  // how long an answer is cached
 };
 
-// Traits::look_every_ms of clouds where a look learns nothing but the price: their notice comes from the machine.
+// Traits::look_every_ms of clouds where polling gives the price only, since the notice comes from the machine.
 inline constexpr std::int64_t price_look_every_ms = 5 * 60'000;
 
 class SpotPriced {
  public:
   virtual ~SpotPriced() = default;
   virtual SpotMarket market() const = 0;
-  // What the spot machine `id`, rented by that offer, has cost per hour in the offer's currency since then, oldest
-  // first. knows_before: with the price that stood then; else what this process has been told. May be empty. The same
-  // answer serves all machines of a type and place for SpotMarket::lasts_us, so it may be asked for at each look.
+  // The hourly prices of the spot machine `id`, rented by that offer, since since_us, oldest first, in the offer's
+  // currency. With knows_before they start with the price at since_us, else with the first that this process has seen.
+  // May be empty. Answers are shared by all machines of a type and place for SpotMarket::lasts_us, so frequent calls
+  // are cheap.
   virtual Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string id, std::int64_t since_us,
                                                      CancelToken token) = 0;
 };

@@ -1,4 +1,4 @@
-// What the journal keeps of a request and of a machine: the text of their Values, without making these.
+// The JSON of a request and of a machine for the journal, written without building a Value.
 #pragma once
 
 #include "runtime/workflow/provider/types.hpp"

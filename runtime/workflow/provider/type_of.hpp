@@ -1,5 +1,5 @@
-// The name that its provider's console gives the type of machine behind an offer: "p4d.24xlarge" of
-// "us-east-1/p4d.24xlarge:spot". What Provider::resize takes, and details.type of a Machine says. Pure; any thread.
+// The machine type of an offer, as in the provider's console: "p4d.24xlarge" for "us-east-1/p4d.24xlarge:spot". The
+// argument of Provider::resize, and the value of details.type of a Machine. Pure; any thread.
 #pragma once
 
 #include <string>

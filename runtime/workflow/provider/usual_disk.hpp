@@ -1,5 +1,5 @@
-// UsualDisk: a provider that orders a disk with each machine, also where the rent names none, and charges for it beside
-// the machine. What a gigabyte costs is in the offer, or in the settings (`disk_price`). Loop thread only.
+// UsualDisk: a provider that orders a disk with every machine, even if the rent names none, and bills it separately.
+// The price per gigabyte is in the offer or in the settings (`disk_price`). Loop thread only.
 #pragma once
 
 #include "runtime/workflow/provider/provider.hpp"
@@ -9,7 +9,7 @@ namespace rille::provider {
 class UsualDisk {
  public:
   virtual ~UsualDisk() = default;
-  // Of a machine of that offer; 0: none, or one that costs nothing.
+  // For a machine of that offer; 0: no disk, or a free one.
   virtual std::int64_t usual_disk_bytes(const Offer& offer) const = 0;
 };
 

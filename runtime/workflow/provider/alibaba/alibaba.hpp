@@ -1,4 +1,4 @@
-// The provider of Alibaba Cloud's ECS: pay as you go and spot, in the regions of its settings.
+// The provider of Alibaba Cloud's ECS: pay as you go and spot, in the configured regions.
 // docs/manual/providers/alibaba.md.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, subnet, security_group, public_address, disk, disk_kind, kms_key, reservation,
-// reserved_prices, endpoints. config: they are wrong.
+// reserved_prices, endpoints. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
 NoticeSpec alibaba_notice(const std::string& metadata);  // see manner.hpp
 
@@ -25,7 +25,7 @@ inline constexpr FarRefusal alibaba_refusals[] = {{"Zone.NotOnSale", Reach::regi
 inline constexpr const char* alibaba_options[] = {"reservation", "image"};
 inline constexpr const char* alibaba_secrets[] = {"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
                                                   "ALIBABA_CLOUD_SECURITY_TOKEN"};
-// Prices are asked of a hundred types a region.
+// narrow: prices are requested for at most a hundred types per region.
 inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice,
                                        0,    alibaba_secrets};
 

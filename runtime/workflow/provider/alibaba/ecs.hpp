@@ -1,4 +1,4 @@
-// ECS's calls, as plain values. What ECS calls by its own names is known here and nowhere else. Loop thread only.
+// ECS's API as plain values. ECS's own names are used only here. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 struct Instance {
   std::string id, status, tag, zone, type, address, private_address;
   std::int64_t created_wall_us = 0;
-  bool reclaimed = false;  // the notice: it will be taken away within minutes
+  bool reclaimed = false;  // preemption notice: it will be taken away within minutes
 };
 
 // Knows the error codes of ECS and RAM besides those that all services share.
@@ -32,29 +32,29 @@ class Ecs {
 
   const std::string& region() const { return region_; }
   Async<std::vector<Offer>> types(CancelToken token);  // without prices; id: the type's name
-  // Those that the zone ("": any of the region's) has left; in one call.
+  // The types with capacity in the zone ("": in any of the region); one call.
   Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
-  // Of the machine alone, without its disk. `reserved`: for years, too, which is a call for each term.
+  // The price of the machine without its disk. `reserved`: also with a commitment, one more call per term.
   Async<cloud::Price> price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token);
-  // The new instance's id.
+  // Returns the new instance's id.
   Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);
   Async<> set_release(std::string id, std::int64_t wall_us, CancelToken token);     // AutoReleaseTime
   Async<std::vector<Instance>> describe(Parameters parameters, CancelToken token);  // all pages
   Async<> terminate(std::string id, CancelToken token);
-  // Disks that bear our tag and belong to no machine: ids and tags.
+  // Unattached disks with our tag: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> delete_disk(std::string id, CancelToken token);
-  // The type of a stopped one can be changed.
+  // change_type needs a stopped instance.
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
   Async<> start(std::string id, CancelToken token);
-  // Of the last 30 days at most.
+  // At most the last 30 days.
   Async<std::vector<PricePoint>> spot_history(std::string type, std::int64_t since_us, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
   Async<Value> call(std::string action, Parameters parameters, net::Effect effect, CancelToken token);
-  // answer[group][row] of all pages.
+  // The rows at response[group][row], all pages.
   Async<Value::Array> rows_of(std::string action, Parameters parameters, const char* group, const char* row,
                               CancelToken token);
 

@@ -1,4 +1,4 @@
-// Who we are at Alibaba Cloud: STS and RAM, as plain values. Loop thread only.
+// The identity at Alibaba Cloud: STS and RAM as plain values. Loop thread only.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace rille::provider::alibaba {
 
 class Ram {
  public:
-  // `endpoints`: "sts" and "ram" by other addresses than Alibaba's.
+  // `endpoints`: overrides of "sts" and "ram", for tests.
   Ram(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // Asks STS, which everybody may; and RAM for the age of a key that lasts.
+  // From STS, which needs no right; the age of a permanent key from RAM.
   Async<Identity> identity(CancelToken token);
   Async<std::string> account(CancelToken token);  // by STS alone
   std::int64_t skew_us() const { return sts_.skew_us(); }
@@ -27,7 +27,7 @@ class Ram {
   net::Api sts_, ram_;
 };
 
-// The least that the keys must be allowed.
+// The minimal policy that the keys need.
 std::string policy();
 
 }  // namespace rille::provider::alibaba

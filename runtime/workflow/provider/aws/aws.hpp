@@ -1,5 +1,5 @@
-// The provider of Amazon's EC2: machines on demand and spot, in the regions of its settings. A machine is one instance
-// with its disk, which ends with it. docs/manual/providers/aws.md.
+// The provider of Amazon's EC2: machines on demand and spot, in the configured regions. A machine is one instance with
+// its disk, which is deleted with it. docs/manual/providers/aws.md.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, vpc, subnet, security_group, ssh_from, public_address, instance_profile, disk,
-// kms_key, reservation, capacity_block, endpoints. config: they are wrong.
+// kms_key, reservation, capacity_block, endpoints. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
 NoticeSpec aws_notice(const std::string& metadata);  // see manner.hpp
 
@@ -32,7 +32,7 @@ inline constexpr FarRefusal aws_refusals[] = {{"OptInRequired", Reach::region},
 inline constexpr const char* aws_options[] = {"reservation", "image"};
 inline constexpr const char* aws_secrets[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
                                               "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
-// Prices are asked of a hundred types a region.
+// narrow: prices are requested for at most a hundred types per region.
 inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice, 0, aws_secrets};
 
 }  // namespace rille::provider

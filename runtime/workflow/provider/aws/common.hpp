@@ -1,7 +1,7 @@
-// Common: what machines have beside them, and the members of a cluster have in common: the security group that Rille
-// makes where the settings name none, and with EFA the placement group. They are made with the first machine that wants
-// them and go after the last one: whoever lists what a machine has left is told of them when none is there any more.
-// Another process may take them away just before a machine is to be put there: create then makes them anew.
+// Common: resources that a machine needs or the members of a cluster share: the security group that Rille creates if
+// the settings name none, and with EFA the placement group. They are created with the first machine that needs them and
+// deleted after the last: they are listed as left over once no machine uses them.
+// Another process may delete them just before a machine is created in them: create then makes them again.
 // Loop thread only. It must outlive its calls.
 #pragma once
 
@@ -15,7 +15,7 @@
 namespace rille::provider::aws {
 
 struct CommonSettings {
-  std::string vpc, security_group;  // security_group "": one is made
+  std::string vpc, security_group;  // security_group "": create one
   std::vector<std::string> ssh_from;
 };
 
@@ -23,7 +23,7 @@ class Common {
  public:
   Common(Loop& loop, Ec2& ec2, CommonSettings settings) : loop_(loop), ec2_(ec2), settings_(std::move(settings)) {}
 
-  // One that is ordered now: what it shares is not taken away meanwhile by the others that this process orders or ends.
+  // Held during an order: keeps its shared resources from being deleted by other orders or releases of this process.
   class Order {
    public:
     Order(Common& common, std::string cluster) : common_(common), cluster_(std::move(cluster)) {
@@ -44,13 +44,14 @@ class Common {
     std::string group, placement;  // the security group's id; the placement group's name, or ""
   };
   Async<Place> ready(CreateRequest request, bool efa, CancelToken token);
-  // Whether that refusal says that they have gone meanwhile; if so, they are forgotten.
+  // Whether the refusal says that the shared resources no longer exist; if so, drops them from the cache.
   bool have_gone(const Error& refusal, const CreateRequest& request);
-  // After a refusal: what was made for it goes, unless others are there or come.
+  // After a refusal: deletes the resources made for the request, unless other machines use or will use them.
   Async<> take_back(CreateRequest request, Place place, CancelToken token);
 
-  // Those that no machine has any more. `all`: the region's instances, also those that have ended; of a cluster's it is
-  // told to whom asks for the tag of one that was in it, and else under its maker's.
+  // The resources that no machine uses any more. `all`: the region's instances, including ended ones. A cluster's
+  // resource is listed under the asked tag if that machine was a member, else under the tag of the machine that made
+  // it.
   Async<std::vector<Machine>> left_over(std::vector<Instance> all, std::string asked_tag, CancelToken token);
   static bool is_id(std::string_view id) { return id.starts_with("sg-") || id.starts_with("pg-"); }
   Async<Machine> describe(std::string id, CancelToken token);
@@ -64,10 +65,10 @@ class Common {
   Ec2& ec2_;
   const CommonSettings settings_;
   std::map<std::string, int> orders_;  // by cluster
-  // Of clusters, by name, and whether EFA may pass: what this process has found or made.
+  // The security groups that this process has found or made, by name and whether EFA is allowed.
   std::map<std::pair<std::string, bool>, std::string> groups_;
   std::set<std::string> placements_;
-  std::map<std::string, std::vector<Future<bool>>> making_;  // and who waits for it
+  std::map<std::string, std::vector<Future<bool>>> making_;  // groups being made, with the callers that wait
 };
 
 }  // namespace rille::provider::aws

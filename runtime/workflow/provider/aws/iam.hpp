@@ -1,4 +1,4 @@
-// Who we are at Amazon and what we may rent: STS, IAM and Service Quotas, as plain values. Loop thread only.
+// The identity and quotas at AWS: STS, IAM and Service Quotas as plain values. Loop thread only.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace rille::provider::aws {
 
 class Iam {
  public:
-  // `endpoints`: "sts", "iam" and "servicequotas" by other addresses than Amazon's.
+  // `endpoints`: overrides of "sts", "iam" and "servicequotas", for tests.
   Iam(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
-  // Asks the region's STS, which everybody may; and IAM for the age of a key that lasts.
+  // From the region's STS, which needs no right; the age of a permanent key from IAM.
   Async<Identity> identity(CancelToken token);
   Async<std::string> account(CancelToken token);  // by STS alone
   std::int64_t skew_us() const { return sts_.skew_us(); }
@@ -29,7 +29,7 @@ class Iam {
   net::Api sts_, iam_, quotas_;
 };
 
-// The least that the keys must be allowed.
+// The minimal policy that the keys need.
 std::string policy();
 
 }  // namespace rille::provider::aws

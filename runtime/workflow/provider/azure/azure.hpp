@@ -1,4 +1,4 @@
-// The provider of Azure's virtual machines: pay as you go and spot, in the regions of its settings.
+// The provider of Azure's virtual machines: pay as you go and spot, in the configured regions.
 // docs/manual/providers/azure.md.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, subscription, resource_group, image, subnet, security_group, ssh_from, zone, disk, disk_kind,
-// kms_key, reservation, public_address, endpoints. config: they are wrong.
+// kms_key, reservation, public_address, endpoints. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup);
 NoticeSpec azure_notice(const std::string& metadata);  // see manner.hpp
 
@@ -19,7 +19,7 @@ inline constexpr const char* azure_variables[] = {"AZURE_SUBSCRIPTION_ID", "AZUR
 inline constexpr FarRefusal azure_refusals[] = {{"AzureSpotFeatureNotEnabledForSubscription", Reach::account}};
 inline constexpr const char* azure_options[] = {"reservation", "image"};
 inline constexpr const char* azure_secrets[] = {"AZURE_CLIENT_SECRET", "AZURE_CLIENT_CERTIFICATE_PASSWORD"};
-// Prices are asked of a hundred sizes a region.
+// narrow: prices are requested for at most a hundred sizes per region.
 inline constexpr Manner azure_manner{true, azure_variables, azure_refusals, azure_options, azure_notice,
                                      0,    azure_secrets};
 

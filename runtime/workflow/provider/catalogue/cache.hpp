@@ -1,8 +1,7 @@
-// The offers of this home as they were last told: $RILLE_HOME/cache/offers. Who asks says how old an answer may be;
-// what is older, of other settings, or was asked for less is not used. Errors are not kept, but for places that were
-// not reached, of a provider whose Manner says for how long (silence_ms). Losing the file loses nothing but time: one
-// that is not sound counts as none, and is written anew.
-// One thread at a time. open() and store() block on the disk.
+// The latest offers of each provider: $RILLE_HOME/cache/offers. The caller says how old an answer may be; an answer
+// that is older, belongs to other settings or was for a narrower query is not used. Errors are not cached, except
+// unreachable regions, for Manner::silence_ms. The file can be lost: a damaged one counts as missing and is written
+// again. One thread at a time. open() and store() block on the disk.
 #pragma once
 
 #include <optional>
@@ -13,13 +12,13 @@
 
 namespace rille::provider {
 
-// A provider that is set up, and a fingerprint of how, by its settings and the environment: another region or account
-// is another source. What a file of credentials says is not part of it, its name is.
+// A configured provider and a fingerprint of its settings and environment: another region or account is another source.
+// The name of a credentials file is part of the fingerprint, its contents are not.
 struct OfferSource {
   std::string provider, settings;
 };
 
-// What a settings file says beside each provider's own part; see providers.hpp. Those of "": none.
+// The settings file as a whole; see providers.hpp. Path "": no settings.
 struct OfferSettings {
   std::vector<OfferSource> sources;
   Rates rates;
@@ -27,35 +26,35 @@ struct OfferSettings {
 };
 Result<OfferSettings> read_offer_settings(const std::string& settings_file);  // io, config
 
-// The part of a query that a provider's answer depends on, as text. What Rille sorts out itself (prices, rules, order)
-// is not in it, so one answer serves many queries.
+// The part of a query that a provider's answer depends on, as text. It omits what Rille filters itself (prices,
+// compliance, rank), so one answer serves many queries.
 std::string scope_of(const OfferQuery& query);
-// What to ask a provider whose answer is to be kept.
+// The query to send for an answer that will be cached.
 OfferQuery to_be_kept(OfferQuery query);
-// Whether an answer to `scope` holds all that the query wants of that provider. Some list only what is nearest to the
-// question, or cut their machines to it: theirs serve the same question alone.
+// Whether an answer to `scope` covers the query. The answer of a provider with Manner::narrow covers only the identical
+// query.
 bool covers(const std::string& provider, const std::string& scope, const OfferQuery& query);
 
 class OfferCache {
  public:
   explicit OfferCache(std::string home);
 
-  // The newest answer of that source for the query that is at most max_age_us old: an index into parts().
+  // The newest answer of that source that covers the query and is at most max_age_us old: an index into parts().
   std::optional<std::size_t> fresh(const OfferSource& source, const OfferQuery& query, std::int64_t now_us,
                                    std::int64_t max_age_us) const;
   const CataloguePart& part(std::size_t n) const { return catalogue_->parts()[n]; }
-  // Of that part: who was not reached. Region "": all of the provider.
+  // The regions of that part that were not reached. Region "": the whole provider.
   std::vector<AskedRegion> unasked(std::size_t n) const;
   Catalogue::Found find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit) const;
 
   struct Answer {
     OfferSource source;
     std::vector<Offer> offers;
-    std::int64_t unpriced = 0;  // what it leaves out: LeftOut
+    std::int64_t unpriced = 0;  // as in LeftOut
     std::vector<AskedRegion> unasked = {};
   };
-  // Puts the answers to to_be_kept(query) in the place of what they make superfluous, and drops what is old. A part of
-  // an answer is not kept, or it would be taken for the whole, but where what is missing is kept beside it.
+  // Stores the answers to to_be_kept(query), replaces what they supersede, and drops old parts. An incomplete answer is
+  // stored only with its missing regions, so that it is not taken for a complete one.
   Result<> store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us);
 
  private:

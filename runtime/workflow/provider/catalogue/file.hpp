@@ -1,10 +1,9 @@
-// The catalogue: what providers have offered, in one file that is mapped, not read. Rows of fixed width, tables of what
-// many rows share (GPUs, places, billings, words), and a pool of text; docs/design/catalogue.md draws it. One part per
-// provider and question, each with the time of its answer.
+// The catalogue: offers in one memory-mapped file. Rows of fixed width, tables of shared values (GPUs, places,
+// billings, words), and a pool of text; docs/design/catalogue.md draws it. One part per provider and query, each with
+// the time of its answer.
 //
-// A file that is torn, of another version, or not ours is `integrity`; whoever keeps a cache then does without it. No
-// bytes, however wrong, make a reader do more than miss rows or show odd ones.
-// Any thread; one object belongs to one thread at a time.
+// A file that is damaged, of another version, or of another kind is `integrity`; the cache then ignores it. Wrong bytes
+// can only make a reader miss rows or return wrong ones. Any thread; one object belongs to one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +20,20 @@ namespace rille::provider {
 
 struct CataloguePart {
   std::string provider;
-  std::string scope;                   // what was asked for: cache.hpp
-  std::string settings;                // a fingerprint of what the provider was set up with
+  std::string scope;                   // the query's scope: cache.hpp
+  std::string settings;                // a fingerprint of the provider's configuration
   std::int64_t time_us = 0;            // of the answer
   std::uint32_t first = 0, count = 0;  // its rows; the writer sets them
-  std::int64_t unpriced = 0;           // what the answer left out: LeftOut
-  std::string unasked;                 // the same, as cache.cpp writes it; "": nobody
+  std::int64_t unpriced = 0;           // as in LeftOut
+  std::string unasked;                 // as in LeftOut, in the form of cache.cpp; "": none
 };
 
 class CatalogueWriter {
  public:
   CatalogueWriter();
   ~CatalogueWriter();
-  // Their provider is the part's. invalid, and nothing is added: more rows than rows_max, or what no offer has: an id
-  // of 65,536 bytes, or so many GPUs, or as many places, kinds of GPU, billings or words in all, or 4 GiB of text.
+  // All offers are the part's provider's. invalid, and nothing is added: more rows than rows_max; an id of 65,536 bytes
+  // or that many GPUs; that many places, kinds of GPU, billings or words in total; or 4 GiB of text.
   Result<> add(CataloguePart part, std::span<const Offer> offers);
   std::string finish() const;
   static constexpr std::size_t rows_max = 2'000'000;
@@ -46,9 +45,9 @@ class CatalogueWriter {
 
 class Catalogue {
  public:
-  // io: there is none; integrity: no sound one.
+  // io: no file; integrity: a damaged one.
   static Result<Catalogue> open(const std::string& path);
-  static Result<Catalogue> from_bytes(std::string_view bytes);  // copies them
+  static Result<Catalogue> from_bytes(std::string_view bytes);  // copies the bytes
   Catalogue(Catalogue&&) noexcept;
   Catalogue& operator=(Catalogue&&) noexcept;
   ~Catalogue();
@@ -59,9 +58,9 @@ class Catalogue {
 
   struct Found {
     std::vector<Offer> offers;  // best first by the query's rank
-    std::size_t matching = 0;   // of which these are the first
+    std::size_t matching = 0;   // without the limit
   };
-  // Those of these parts, indexes into parts(), that match as Offer::matches says; at most `limit`, 0: all.
+  // The offers in these parts (indexes into parts()) that satisfy Offer::matches; at most `limit`, 0: all.
   Found find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit = 0) const;
 
  private:

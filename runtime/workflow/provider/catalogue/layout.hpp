@@ -1,5 +1,5 @@
-// The bytes of the catalogue file: a header, then the tables in the order of Header's counts, then the text. Everything
-// is in this machine's byte order: a cache does not travel. Private to runtime/workflow/provider/catalogue.
+// The layout of the catalogue file: a header, then the tables in the order of Header's counts, then the text. All in
+// this machine's byte order: the cache stays on this machine. Private to runtime/workflow/provider/catalogue.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Header {
   char magic[8];
   std::uint32_t version, byte_order;
   std::uint64_t file_bytes;
-  char checksum[32];  // XXH3-128 of all that follows the header, in hexadecimal digits
+  char checksum[32];  // XXH3-128 of everything after the header, in hexadecimal
   std::uint32_t parts, gpus, places, billings, words, numbers, rows, unused;
   std::uint64_t text_bytes;
 };
@@ -37,20 +37,20 @@ struct Gpu {
 };
 
 struct Place {
-  Text region, compliance;  // tags with commas between
+  Text region, compliance;  // comma-separated tags
 };
 
 struct Billing {
   std::int64_t unit_s, minimum_s, minimum_micros, from_live;
 };
 
-// A cold query takes as long as the disk takes to give the file, which is rows for the most part: so what many rows
-// have in common is in a table.
+// A cold query takes as long as reading the file, which is mostly rows: so shared values are in tables.
 struct Row {
   std::int64_t price_micros_per_hour;
   std::uint32_t id_at;  // in the pool
   std::int32_t vcpus;
-  std::uint32_t memory_bytes, disk_bytes_max, disk_micros_per_gb_hour;  // these five: in the table of numbers
+  std::uint32_t memory_bytes, disk_bytes_max,
+      disk_micros_per_gb_hour;  // with the next two: indexes into the table of numbers
   std::uint32_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
   float network_gbps;
   std::uint16_t id_size, gpu, place, billing, gpu_count, spot;

@@ -1,6 +1,6 @@
-// A cloud of regions, made from its settings: a driver for each region that they name. Those of them that they name no
-// more are reached as well, by what is said of all regions: what was rented there is watched and released, and nothing
-// is rented. Loop thread only.
+// Builds a cloud with regions from its settings: a driver for each named region. Regions removed from the settings stay
+// reachable, with the settings that apply to all regions: machines there are watched and released, but none is rented.
+// Loop thread only.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace rille::provider::cloud {
 
-// The driver of a region, by what the settings say of it. `named`: they name it.
+// Makes a region's driver. `named`: the settings name the region.
 using MadeDriver = Result<std::unique_ptr<RegionDriver>>;
 using DriverOf = std::function<MadeDriver(const std::string& region, const Value& settings, bool named)>;
 
 struct RegionalCloud {
   std::string name;
-  Traits traits;                   // the settings may say otherwise
-  std::vector<std::string> known;  // region names: for "did you mean", and what is reached without being named
-  // A region's machines are in parts of the account that the settings name (a project, a group). In a region that they
-  // name no more, what is not found may be in another part: it is gone only if it was seen there.
+  Traits traits;                   // the settings may override them
+  std::vector<std::string> known;  // region names: for "did you mean", and reachable without being named
+  // The settings name a part of the account (a project, a group) per region. In a region removed from the settings, a
+  // machine that is not found may be in another part: it counts as gone only if it was seen there before.
   bool divided = false;
   DriverOf driver_of;
 };

@@ -1,5 +1,5 @@
-// Everywhere: what the drivers share whose cloud has one address for all its places, and one key that every call bears.
-// A driver is then its words, its offers and its order. Loop thread only.
+// Everywhere: the base of drivers for clouds with one address for all locations and one key in every call. Loop thread
+// only.
 #pragma once
 
 #include <algorithm>
@@ -27,10 +27,10 @@ class Everywhere : public RegionDriver {
 
  protected:
   Everywhere(SshKeys keys, net::CredentialChain chain) : access_(std::move(keys)), chain_(std::move(chain)) {}
-  // Whose the key is; `from` is filled in by the caller.
+  // The key's identity; the caller fills in `from`.
   virtual Async<Identity> identity(CancelToken token) = 0;
 
-  // Those of all that the account has whose tag begins so. What has another name is nobody's here, and is not read.
+  // The account's machines with that tag prefix; others are skipped without conversion.
   template <class T, class F>
   static Result<std::vector<Machine>> tagged(const std::vector<T>& all, std::string T::*tag, const std::string& prefix,
                                              F machine_of) {
@@ -43,8 +43,8 @@ class Everywhere : public RegionDriver {
     return out;
   }
 
-  // Of the whole machine, where what is bid is what is paid: above the least bid of the moment, so that it lasts a
-  // while, and never more than the lease has reserved.
+  // The bid for a whole machine, on markets where the bid is the price: above the current minimum, so that it lasts for
+  // a while, and at most what the lease has reserved.
   static Micros bid_of(const CreateRequest& request) {
     constexpr Micros above_percent = 10;
     const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
@@ -57,7 +57,7 @@ class Everywhere : public RegionDriver {
   net::CredentialChain chain_;
 };
 
-// Its driver as a provider: `said`: the settings' traits.
+// Wraps the driver as a provider. `said`: the settings' traits.
 template <class Driver, class Settings>
 Result<std::unique_ptr<Provider>> make_everywhere(const char* name, Setup setup, Settings settings, const Value& said,
                                                   Traits traits) {

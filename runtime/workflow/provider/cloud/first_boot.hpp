@@ -1,6 +1,5 @@
-// What a rented machine runs at its first start, as user data: lets our key in, takes the host key that we expect, says
-// what the agent has to know, and sets the timer that ends the machine when nobody is left to do it.
-// Pure functions; any thread.
+// The user data of a rented machine, run at its first boot: authorizes our key, installs the expected host key, writes
+// the agent's machine.json, and sets the timer that ends the machine if its runner is lost. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,31 +18,31 @@ struct FirstBoot {
   SshKey host_key;
   std::int64_t expires_wall_us = 0, orphan_after_ms = 0, idle_after_ms = 0;
   double idle_below = 0;
-  bool powers_off = false;  // at the end of the ttl: where powering off ends the bill
-  NoticeSpec notice;        // of a spot machine: where it is told of its end
-  bool container = false;   // no init system, perhaps no sshd: it is installed where it is missing, and started
+  bool powers_off = false;  // power off at the end of the ttl, if that ends the bill
+  NoticeSpec notice;        // of a spot machine: the source of preemption notices
+  bool container = false;   // no init system, perhaps no sshd: installs it if missing, and starts it
 };
 
-// A script for /bin/sh, run as root. The same input gives the same bytes, as a repeated create call needs them.
+// A /bin/sh script, run as root. Deterministic, since a repeated create call must send the same bytes.
 std::string first_boot_script(const FirstBoot& boot);
 
-// How machines of one cloud are made reachable, and reached: the keys of this installation.
+// SSH access to the machines of one cloud with the keys of this installation.
 class Access {
  public:
   explicit Access(SshKeys keys) : keys_(std::move(keys)) {}
-  // `metadata`: the address of the cloud's metadata service, for spot machines; "": they do not ask it.
+  // `metadata`: base URL of the cloud's metadata service, for spot machines; "": not used.
   Access(SshKeys keys, std::string cloud, std::string metadata)
       : keys_(std::move(keys)), cloud_(std::move(cloud)), metadata_(std::move(metadata)) {}
-  const std::string& public_line() const { return keys_.public_line(); }  // what a machine has to let in
-  // first_boot_script for this request, in base64. invalid: longer than the cloud takes.
+  const std::string& public_line() const { return keys_.public_line(); }  // to be authorized on a machine
+  // first_boot_script for this request, in base64. invalid: longer than the cloud allows.
   Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
-  // The same as plain text, for a machine that powering off does not end. invalid: longer than the cloud takes.
+  // The same as plain text, for machines that powering off does not end. invalid: longer than the cloud allows.
   Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max) const;
-  // How the agent of the machine with that tag is reached, once it runs and has an address.
+  // The channel to the agent of the machine with that tag.
   Result<ChannelSpec> channel(const std::string& tag, const std::string& id, const std::string& address, int port = 22,
                               const std::string& user = "root") const;
 
-  // The channel of a machine that has its tag. One that lives and has no address yet is pending still.
+  // Sets the channel of a machine. A live machine without an address becomes pending.
   Result<> reach(Machine& machine, const std::string& id, const std::string& address) const;
 
  private:

@@ -1,4 +1,4 @@
-// Whose keys are used, and how old they are by the list of a user's keys that its cloud gives. Loop thread only.
+// The identity of the keys and their age, from the cloud's list of the user's keys. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 namespace rille::provider::cloud {
 
 struct KeyList {
-  const char* service;                                           // that is asked, for people: "IAM"
-  const char* made;                                              // the field with the time
+  const char* service;                                           // name for people: "IAM"
+  const char* made;                                              // the field with the creation time
   std::function<Result<std::int64_t>(const std::string&)> time;  // in microseconds
   std::function<Async<Value::Array>(CancelToken)> ask;           // rows with an AccessKeyId each
 };
 
-// Asks for the age of keys that last; a policy that does not let their owner ask is no failure: it is told why the age
-// is not known. `who` has name, account and skew already.
+// Adds the age of permanent keys to `who`, which has name, account and skew already. A missing right is no failure:
+// age_unknown gets the reason.
 Async<Identity> with_keys(Identity who, net::CredentialChain& keys, KeyList list, CancelToken token);
 
 }  // namespace rille::provider::cloud

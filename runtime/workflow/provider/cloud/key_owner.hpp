@@ -1,4 +1,4 @@
-// KeyOwner: whose a key is, asked for once per key. Loop thread only.
+// KeyOwner: the owner of a key, requested once per key. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace rille::provider::cloud {
 
-// A mark of a key by which nobody finds the key.
+// A one-way digest of a key.
 std::string mark_of(const std::string& provider, const net::Credentials& keys);
 
 class KeyOwner {
@@ -17,7 +17,7 @@ class KeyOwner {
 
   KeyOwner(std::string provider, std::string kind) : provider_(std::move(provider)), kind_(std::move(kind)) {}
 
-  // "account 123456789012". ask: gives the name alone, of that kind. integrity: it gave an empty one.
+  // "account 123456789012". `ask` returns the name without the kind. integrity: an empty name.
   Async<std::string> get(net::CredentialChain* keys, Ask ask, CancelToken token);
 
  private:

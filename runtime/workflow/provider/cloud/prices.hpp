@@ -1,4 +1,4 @@
-// What types cost, for clouds where the price of each is a call: asked for a few at once, and kept for a while.
+// Prices of types, for clouds with one call per price: requested in batches and cached for a while.
 // Loop thread only.
 #pragma once
 
@@ -17,30 +17,30 @@ namespace rille::provider::cloud {
 struct Price {
   Micros micros_per_hour = price_unknown;
   std::string currency;
-  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // of an hour, by who is bound for so many years
+  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // per hour, with a commitment of one or three years
 };
 
 constexpr std::int64_t year_hours = 8'760;
-// price_unknown: nothing, which no machine costs.
+// price_unknown for 0, which is no real price.
 inline Micros micros_of(double amount) {
   return amount > 0 ? static_cast<Micros>(std::llround(amount * 1e6)) : price_unknown;
 }
-// Of an hour, of what costs so much for so many years.
+// The hourly price of a total for that many years.
 inline Micros hourly_of(double total, int years) { return micros_of(total / static_cast<double>(year_hours * years)); }
 
-// Three decimals, upwards: a cap that was rounded down would be below the price it came from.
+// Three decimals, rounded up: a cap rounded down would be below the price it was derived from.
 std::string price_text(Micros micros);
 
-// More than any cloud has types with GPUs that Rille runs on: what is left out of an answer are types without one.
+// More than the number of supported GPU types of any cloud, so that only types without a GPU are omitted.
 constexpr std::size_t types_priced_max = 100;
 
-// Those of one region's types that fit in all but the price, not more than `most`; query.left_out counts the others. No
-// price is known yet, so no kind may crowd out another: of each GPU and number of GPUs the smallest type, then of each
-// the next one. Every GPU has its turn before those types without one, and before larger numbers of the same.
+// At most `most` of one region's types that match the query except for the price; query.left_out counts the others.
+// Since no price is known yet, the selection is balanced: the smallest type of each GPU model and count, then the next
+// of each. Every GPU model comes before types without a GPU and before larger counts of the same model.
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query,
                                     std::size_t most = types_priced_max);
 
-// together(), a few at a time: services count the calls of a second. `patience_ms` is that of each few.
+// together() in batches, since services limit calls per second. `patience_ms` is per batch.
 template <class T>
 Task<std::vector<Result<T>>> in_batches(Loop& loop, std::vector<Together<T>> all, std::int64_t patience_ms,
                                         CancelToken token) {
@@ -60,8 +60,8 @@ class PriceBook {
   using Ask = std::function<Async<Price>(std::string type, bool spot, CancelToken token)>;
   PriceBook(Loop& loop, Ask ask) : loop_(loop), ask_(std::move(ask)) {}
 
-  // The same offers with their prices, on demand or spot. Those whose price cannot be had are left out, and
-  // query.left_out says why under the region's name; where that is true of all it is the error.
+  // The offers with their prices, on demand or spot. Offers without a price are dropped, and query.left_out gets the
+  // reason under the region's name; if no offer has a price, the reason is the error.
   Async<std::vector<Offer>> priced(std::vector<Offer> offers, OfferQuery query, std::string region, CancelToken token);
 
  private:

@@ -1,4 +1,4 @@
-// How most clouds make a machine another type: it stops, is changed, and starts again.
+// Changes a machine's type, as most clouds allow it: stop, change, start.
 // Loop thread only.
 #pragma once
 
@@ -17,19 +17,19 @@ struct Standing {
   std::string type;
 };
 
-// A driver's calls for one machine.
+// The driver's calls for one machine.
 struct Resizing {
   Resizing() = default;
-  std::string type;  // that it shall have
+  std::string type;  // the new type
   std::function<Async<Standing>(CancelToken)> look;
   std::function<Async<>(CancelToken)> stop, start;
   std::function<Async<>(std::string type, CancelToken)> change;
 };
 
-// One that runs and has the type already is left alone; one that an earlier attempt has stopped goes on from there.
-// Whatever goes wrong once it may have been stopped, also a cancellation, it is started again before that is told: as
-// it was, where the new type is refused or has no room. Success: it has the type and has been started. state,
-// http_status 404: there is no such machine; else the cause; one that stands still after all says so.
+// A running machine that already has the type is left alone; one that an earlier attempt has stopped is continued.
+// After any failure or cancellation once the machine may be stopped, it is started again before the error is returned,
+// with its old type if the new one was refused or sold out. Success: it has the new type and was started. state,
+// http_status 404: no such machine; otherwise the cause; the error says so if the machine could not be started.
 Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token);
 
 }  // namespace rille::provider::cloud

@@ -1,5 +1,5 @@
-// SettingsReader: a provider's part of the settings file, field by field. What is wrong is remembered, and told at the
-// end: the first wrong field, or one that nobody asked for, with the nearest name. Any thread.
+// SettingsReader: reads a provider's part of the settings file field by field. done() returns the first error: a wrong
+// value, or an unknown field with the nearest name. Any thread.
 #pragma once
 
 #include <initializer_list>
@@ -18,17 +18,18 @@ class SettingsReader {
 
   std::string text(const char* field, std::string otherwise = "");
   std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
-  // "us-central1-a", or a list of such; "" and an empty list are none.
+  // "us-central1-a", or a list; "" and an empty list mean none.
   std::vector<std::string> one_or_more(const char* field, const std::string& otherwise);
   std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
   bool flag(const char* field, bool otherwise);
   Value object(const char* field);
-  // An object of names and texts, which a machine bears beside our own tag.
+  // An object of names and strings: tags of a machine besides Rille's own.
   Value tags(const char* field);
-  // A text for all types, or an object of types and texts: text_for reads it.
+  // A string for all types, or an object with a string per type; read it with text_for.
   Value text_by_type(const char* field);
-  Value any(const char* field) { return take(field); }               // the caller says what is wrong with it
-  Result<> done(std::initializer_list<const char*> elsewhere = {});  // fields that others read; config
+  Value any(const char* field) { return take(field); }  // the caller checks it
+  Result<> done(
+      std::initializer_list<const char*> elsewhere = {});  // `elsewhere`: fields read by other code. Errors: config
 
  private:
   const Value& take(const char* field);
@@ -40,14 +41,14 @@ class SettingsReader {
   std::optional<Error> wrong_;
 };
 
-// Those that SettingsReader::tags has read, to a list of objects with these two fields.
+// Appends the tags from SettingsReader::tags to a list of objects with these two field names.
 void add_tags(Value::Array& list, const Value& tags, const char* key, const char* value);
 
-// What text_by_type says of that type; "": nothing.
+// The value of text_by_type for that type; "": none.
 std::string text_for(const Value& by_type, const std::string& type);
 
-// Each region's name and settings: `regions` is a list of names, or an object of names with what is different there;
-// the rest of the settings holds for all. Without it: the `usual` region. config: neither a list nor an object.
+// Each region's name and settings: `regions` is a list of names, or an object with overrides per region; the other
+// settings apply to all. Without `regions`: the `usual` region. config: neither a list nor an object.
 Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::string& provider, const Value& settings,
                                                                    const std::string& usual);
 

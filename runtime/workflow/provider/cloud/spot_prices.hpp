@@ -1,4 +1,4 @@
-// SpotPrices: what spot machines of a type and place cost, asked for once in a while for all of them. Loop thread only.
+// SpotPrices: a cache of spot prices by type and place, shared by all machines there. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@ namespace rille::provider::cloud {
 
 class SpotPrices {
  public:
-  // Points of one type and place; one without an instant is the price of now.
+  // Points of one type and place; one without a time is the current price.
   using Ask = std::function<Async<std::vector<PricePoint>>(std::int64_t since_us, CancelToken token)>;
   explicit SpotPrices(Loop& loop) : loop_(loop) {}
 
-  // `key`: which type and place. What was told within lasts_us is told again. Points without an instant bear that of
-  // the question that gave them, and stand one after the other. A question that fails leaves what was known.
+  // `key`: type and place. An answer is reused for lasts_us. Points without a time get the time of their request and
+  // are kept in sequence. A failed request keeps the known points.
   Async<std::vector<PricePoint>> get(std::string key, std::int64_t since_us, std::int64_t lasts_us, Ask ask,
                                      CancelToken token);
 
  private:
   struct Known {
-    std::int64_t until_us = 0, since_us = 0;  // how long it serves, and how far back it goes
+    std::int64_t until_us = 0, since_us = 0;  // valid until; known since
     std::vector<PricePoint> points;
     bool asking = false;
     std::vector<Future<bool>> waiting;

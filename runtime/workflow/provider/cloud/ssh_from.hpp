@@ -1,6 +1,5 @@
-// ssh_from: from where ssh reaches a machine through the group, the firewall, that a driver makes for it; the same in
-// the settings of each that makes one.
-// Pure; any thread.
+// The setting ssh_from: the addresses from which SSH is allowed by the security group or firewall that a driver
+// creates. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace rille::provider::cloud {
 
-// The ranges of IPv4 addresses that a setting names; null: all addresses. config: it names none, or something else.
+// The setting's IPv4 ranges; null: all addresses. config: no range, or not a range.
 Result<std::vector<std::string>> read_ssh_from(const std::string& provider, const Value& setting);
 
 }  // namespace rille::provider::cloud

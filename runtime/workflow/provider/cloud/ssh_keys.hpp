@@ -1,8 +1,7 @@
-// Keys for reaching rented machines by ssh, all Ed25519: this installation's own, made once, and one per machine for
-// its host, derived from a secret of the installation and the machine's tag. So a repeated create call carries the same
-// bytes, and the first connection to a machine already knows its host key.
-// They live in a folder of mode 0700 outside $RILLE_HOME: a copied or lost home takes no key along.
-// Any thread; these calls block.
+// Ed25519 keys for SSH to rented machines: this installation's client key, made once, and a host key per machine,
+// derived from a secret of the installation and the machine's tag. So a repeated create call sends the same bytes, and
+// the host key is known before the first connection. They are in a folder of mode 0700 outside $RILLE_HOME, so that a
+// copied or lost home contains no key. Any thread; these calls block.
 #pragma once
 
 #include <string>
@@ -13,21 +12,21 @@ namespace rille::provider::cloud {
 
 struct SshKey {
   std::string public_line;   // "ssh-ed25519 AAAA.. comment"
-  std::string private_text;  // as OpenSSH reads it; secret
+  std::string private_text;  // in OpenSSH's format; secret
 };
 
-// From 32 bytes. The same bytes give the same key.
+// `seed`: 32 bytes. The same seed gives the same key.
 SshKey ssh_key_from(const std::string& seed, const std::string& comment);
 
 class SshKeys {
  public:
-  // Makes the folder and the installation's key where there are none. io: it cannot; integrity: what is there is torn.
+  // Makes the folder and the installation's key if they are missing. io; integrity: a damaged key.
   static Result<SshKeys> open(std::string folder);
 
   const std::string& identity_file() const { return identity_file_; }
   const std::string& public_line() const { return public_line_; }
   SshKey host_key(const std::string& tag) const;
-  // A file that says that `alias` has the host key of that tag; for ssh's UserKnownHostsFile. Written if need be.
+  // A file for ssh's UserKnownHostsFile in which `alias` has the host key of that tag. Written if missing.
   Result<std::string> known_hosts(const std::string& tag, const std::string& alias) const;
 
  private:

@@ -1,7 +1,7 @@
-// A region of which the settings name several zones, each with a subnet of its own where the cloud wants that: `zone`
-// is a list, and `subnet` may be one, in the same order. Each zone sells by itself, so that the next is tried where one
-// has nothing left: the first zone's offers are named as ever, those of the others "TYPE@ZONE". What is rented is the
-// region's: any zone's driver finds it. Loop thread only.
+// A region with several zones in the settings: `zone` is a list, and `subnet` may be a list in the same order, for
+// clouds with a subnet per zone. Each zone has its own offers, so that the next zone is tried when one is sold out:
+// offers of the first zone keep their names, those of the others are "TYPE@ZONE". Machines belong to the region: any
+// zone's driver finds them. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace rille::provider::cloud {
 
-// `make`: the driver of the region by settings that name one zone. config: more subnets than zones, or fewer.
+// `make`: makes the region's driver from settings with one zone. config: the numbers of subnets and zones differ.
 MadeDriver by_zone(Loop& loop, const std::string& provider, const Value& settings,
                    const std::function<MadeDriver(const Value& of_zone)>& make);
 

@@ -1,5 +1,5 @@
-// Compute Engine's calls, as plain values, with the price list of Cloud Billing. What Google calls by its own names is
-// known here and nowhere else. Loop thread only.
+// The APIs of Compute Engine and of Cloud Billing's price list as plain values. Google's own names are used only here.
+// Loop thread only.
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ namespace rille::provider::gcp {
 struct Instance {
   std::string zone, name, status, tag, type, address, private_address;
   std::int64_t created_wall_us = 0;
-  std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // for the last time; 0: not yet
+  std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // the latest; 0: never
 };
 
-// Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (of a GiB), "T4" (of one).
+// Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (per GiB), "T4" (each).
 using PartPrices = std::map<std::string, std::int64_t>;
 struct PriceList {
-  PartPrices now, year, three_years;  // without a commitment (or spot), and with one for so long
+  PartPrices now, year, three_years;  // now: without a commitment, or spot; the others: with that commitment
 };
 
 struct Disk {
@@ -30,7 +30,7 @@ struct Disk {
 };
 
 struct Rule {
-  std::string name, tag, region;  // "": not ours
+  std::string name, tag, region;  // "": not Rille's
 };
 
 class Compute {
@@ -39,32 +39,33 @@ class Compute {
 
   const std::string& region() const { return region_; }
   std::int64_t skew_us() const { return api_.skew_us(); }
-  // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" where GPUs are attached, else the type's name.
+  // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" with attached GPUs, else the type's name.
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
   Async<PriceList> prices(bool spot, CancelToken token);
-  // Waits for the operation: stock runs out there. One of that name that is there already is it.
+  // Waits for the operation, since capacity errors occur there. Success if an instance of that name exists.
   Async<> insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,
                  CancelToken token);
   Async<Instance> describe(std::string zone, std::string name, CancelToken token);
-  Async<std::vector<Instance>> list(CancelToken token);  // of the region, all pages, those that bear our label
+  Async<std::vector<Instance>> list(CancelToken token);  // in the region, all pages, with our label
   Async<> remove(std::string zone, std::string name, CancelToken token);
   Async<std::vector<Disk>> disks(CancelToken token);  // as list
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
-  // firewall.cpp. ssh to the machines with that network tag is only for those ranges; `rule` begins the rules' names.
+  // firewall.cpp. Allows SSH to the machines with that network tag only from those ranges. `rule`: prefix of the rule
+  // names.
   Async<> narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                      std::vector<std::string> from, CancelToken token);
-  Async<std::vector<Rule>> rules(CancelToken token);  // ours, of the region's machines
+  Async<std::vector<Rule>> rules(CancelToken token);  // our rules for the region's machines
   Async<Rule> describe_rule(std::string name, CancelToken token);
   Async<> remove_rule(std::string name, CancelToken token);  // waits for the operation
   // "stop", "start", "setMachineType"; waits for the operation.
   Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
-  // account.cpp. `account`, `key_id`: of a service account; "": others are not told of.
+  // account.cpp. `account`, `key_id`: of a service account; "": not a service account.
   Async<Identity> identity(std::string account, std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
-  // zone "": of what is everywhere.
+  // zone "": a global operation.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
   Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
   Async<> make_rule(Value rule, CancelToken token);
@@ -78,26 +79,27 @@ class Compute {
   net::Api api_;
 };
 
-// The least that a role must be allowed.
+// The minimal role that the keys need.
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";
-inline constexpr const char* tag_item = "rille-tag";  // the same as metadata, for a tag that is no label
+inline constexpr const char* tag_item = "rille-tag";  // the tag as metadata, if it is not a valid label
 
 // The price of an offer of types(), or price_unknown.
 Micros price_of(const Offer& offer, const PartPrices& prices);
-// What of an offer's id is the machine's type, and which GPUs are attached to it: ("", 0): none.
+// The parts of an offer's id: machine type and attached GPUs ("", 0: none).
 struct TypeName {
   std::string machine, gpu;
   int count = 0;
-  std::string zone;  // "": the first of the settings
+  std::string zone;  // "": the first zone of the settings
 };
-// Of an offer's id without its region: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
+// `id`: without the region: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
 TypeName read_type(const std::string& id);
-// Machines of that type are not moved to another host while they run, also where no GPU is attached to them:
+// Whether machines of that type cannot be live-migrated, even without an attached GPU:
 // https://cloud.google.com/compute/docs/instances/live-migration-process
 bool cannot_move(const std::string& machine);
-// Of a boot disk; newer families know no persistent disks: https://cloud.google.com/compute/docs/disks/hyperdisks
+// The default kind of a boot disk; newer families do not support persistent disks:
+// https://cloud.google.com/compute/docs/disks/hyperdisks
 const char* usual_disk_kind(const std::string& machine);
 
 }  // namespace rille::provider::gcp

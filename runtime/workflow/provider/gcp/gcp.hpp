@@ -1,4 +1,4 @@
-// The provider of Google Compute Engine: on demand and spot, in the regions of its settings.
+// The provider of Google Compute Engine: on demand and spot, in the configured regions.
 // docs/manual/providers/gcp.md.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, project, zone, image, vpc (or network), subnet, security_group, ssh_from, public_address, disk,
-// disk_kind, kms_key, reservation, credentials, endpoints. config: they are wrong.
+// disk_kind, kms_key, reservation, credentials, endpoints. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
 NoticeSpec gcp_notice(const std::string& metadata);  // see manner.hpp
 

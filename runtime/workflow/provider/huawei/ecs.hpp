@@ -1,5 +1,5 @@
-// ECS's calls, as plain values, with those of IAM (projects) and BSS (prices) that renting needs. What Huawei calls by
-// its own names is known here and nowhere else. Loop thread only.
+// The APIs of ECS, IAM (projects) and BSS (prices) as plain values. Huawei's own names are used only here. Loop thread
+// only.
 #pragma once
 
 #include <string>
@@ -23,30 +23,30 @@ using net::huawei::domain_of;
 
 class Ecs {
  public:
-  // `project`: "" asks IAM for the one that bears the region's name.
+  // `project` "": the project with the region's name, requested from IAM.
   Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
 
   const std::string& region() const { return region_; }
-  // Without prices; id: the flavor's name. Those that this zone ("": any) has now.
+  // The flavors on sale in the zone ("": any), without prices; id: the flavor's name.
   Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
-  // `reserved`: for years, too, which is a second call.
+  // `reserved`: also with a commitment, one more call.
   Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token);
-  // Waits for the job: stock runs out there. A server that could not be made is deleted before the error is given.
-  // The new server's id.
+  // Returns the new server's id. Waits for the job, since capacity errors occur there. A server that failed is deleted
+  // before the error is returned.
   Async<std::string> create(Value server, std::string client_token, std::int64_t send_by_wall_us, CancelToken token);
   Async<Server> describe(std::string id, CancelToken token);
-  Async<std::vector<Server>> list(CancelToken token);  // all pages; those that bear our tag
+  Async<std::vector<Server>> list(CancelToken token);  // all pages; with our tag
   Async<> remove(std::string id, CancelToken token);   // with its disks and its address
-  // evs.cpp: disks that bear our tag and belong to no server: ids and tags.
+  // evs.cpp: unattached disks with our tag: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> remove_disk(std::string id, CancelToken token);
-  // Stops it, changes it and starts it again; waits for that job.
+  // One job stops, changes and starts the server; waits for it.
   Async<> resize(std::string id, std::string flavor, CancelToken token);
   // account.cpp
   Async<Identity> identity(std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<std::string> domain(CancelToken token);  // the account's id, whatever the project
+  Async<std::string> domain(CancelToken token);  // the account's id, independent of the project
 
  private:
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, net::Effect effect,
@@ -62,7 +62,7 @@ class Ecs {
   net::Api api_;
 };
 
-// The least that the keys must be allowed.
+// The minimal policy that the keys need.
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";

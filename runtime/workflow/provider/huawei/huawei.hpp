@@ -1,4 +1,4 @@
-// The provider of Huawei Cloud's ECS: pay per use and spot, in the regions of its settings.
+// The provider of Huawei Cloud's ECS: pay per use and spot, in the configured regions.
 // docs/manual/providers/huawei.md.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, project, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind,
-// address_kind, kms_key, reserved_prices, endpoints. config: they are wrong.
+// address_kind, kms_key, reserved_prices, endpoints. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup);
 NoticeSpec huawei_notice(const std::string& metadata);  // see manner.hpp
 
@@ -19,7 +19,7 @@ inline constexpr const char* huawei_variables[] = {"HUAWEICLOUD_SDK_REGION_ID", 
                                                    "HUAWEICLOUD_SDK_IDP_ID"};
 inline constexpr const char* huawei_secrets[] = {"HUAWEICLOUD_SDK_AK", "HUAWEICLOUD_SDK_SK",
                                                  "HUAWEICLOUD_SDK_SECURITY_TOKEN"};
-// Prices are asked of a hundred types a region.
+// narrow: prices are requested for at most a hundred types per region.
 inline constexpr const char* huawei_options[] = {"image"};
 inline constexpr Manner huawei_manner{true, huawei_variables, {}, huawei_options, huawei_notice, 0, huawei_secrets};
 

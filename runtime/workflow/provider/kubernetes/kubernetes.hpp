@@ -1,6 +1,6 @@
-// The provider `kubernetes`: a rent is a Job whose only pod keeps its GPUs until it is deleted or its deadline has
-// passed; the channel is `kubectl exec`. A Job's name comes from its tag, so a create that is repeated finds it.
-// See docs/manual/providers/kubernetes.md.
+// The provider `kubernetes`: a machine is a Job whose only pod holds its GPUs until it is deleted or its deadline
+// passes; the channel is `kubectl exec`. The Job's name derives from the tag, so a repeated create finds it. See
+// docs/manual/providers/kubernetes.md.
 #pragma once
 
 #include "runtime/workflow/provider/manner.hpp"
@@ -8,13 +8,13 @@
 
 namespace rille::provider {
 
-// config: what is wrong with the settings.
+// config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup);
 
 inline constexpr const char* kubernetes_variables[] = {"KUBECONFIG", "KUBERNETES_SERVICE_HOST",
                                                        "KUBERNETES_SERVICE_PORT"};
 inline constexpr const char* kubernetes_options[] = {"priority_class", "image"};
-// Pods are cut to the wish.
+// narrow: pods are sized to the query.
 inline constexpr Manner kubernetes_manner{true, kubernetes_variables, {}, kubernetes_options};
 
 }  // namespace rille::provider

@@ -1,5 +1,4 @@
-// Lambda Cloud's calls, as plain values. What Lambda calls by its own names is known here and nowhere else.
-// Loop thread only.
+// Lambda Cloud's API as plain values. Lambda's own names are used only here. Loop thread only.
 #pragma once
 
 #include <string>
@@ -15,22 +14,22 @@ struct Instance {
   std::string id, status, tag, region, type, address;
 };
 
-// As Lambda's users keep it: environment, ~/.lambda_cloud/lambda_keys.
+// From the environment or ~/.lambda_cloud/lambda_keys.
 net::CredentialChain key_chain(Loop& loop);
 
 class Instances {
  public:
   Instances(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // A row per region with capacity, with prices; id: the type's name.
+  // One offer per type and region with capacity, with prices; id: the type's name.
   Async<std::vector<Offer>> sold(CancelToken token);
   Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
   Async<Instance> describe(std::string id, CancelToken token);                                // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);  // http_status 404
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<Identity> identity(CancelToken token);  // Lambda tells no names
-  // Puts the key there under that name, unless the name is there.
+  Async<Identity> identity(CancelToken token);  // the API returns no name
+  // Uploads the key under that name, unless the name exists.
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);
 
  private:

@@ -1,5 +1,5 @@
-// The GPUs that the provider `local` offers: those that NVML shows and this process may see, and which of them are free
-// (store/gpu_claim.hpp). Any thread; it blocks while NVML starts.
+// The GPUs that the provider `local` offers: those in NVML that this process may use, and which of them are free
+// (store/gpu_claim.hpp). Any thread; blocks while NVML starts.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@ namespace rille::provider {
 struct LocalGpu {
   std::string uuid, model;  // "H200", "H100 80GB MIG 1g.10gb"
   std::int64_t memory_bytes = 0;
-  bool part = false;     // of a divided GPU: a process can use one of them
-  bool runnable = true;  // false: Rille's CUDA part does not know such an old one
+  bool part = false;     // a MIG slice: a process can use only one
+  bool runnable = true;  // false: too old for Rille's CUDA plug-in
 };
 
-// None where there is no NVML, or RILLE_DEVICE=cpu or CUDA_VISIBLE_DEVICES hides all.
+// Empty without NVML, and if RILLE_DEVICE=cpu or CUDA_VISIBLE_DEVICES hides all.
 std::vector<LocalGpu> local_gpus();
 
-// One offer for each model and number of free ones, like `machine` in all else.
+// One offer per model and number of free GPUs; all other fields as in `machine`.
 std::vector<Offer> gpu_offers(const std::vector<LocalGpu>& all, const store::GpuClaims& claims, const Offer& machine,
                               std::int64_t now_wall_us);
 
-// As many free ones as the offer has, claimed for `owner`; what it has claimed before counts. capacity: too few are.
+// Claims as many free GPUs as the offer has for `owner`; earlier claims of that owner count. capacity: too few are
+// free.
 Result<std::vector<std::string>> claim_gpus(const std::vector<LocalGpu>& all, const store::GpuClaims& claims,
                                             const Offer& offer, const std::string& owner, std::int64_t now_wall_us);
 

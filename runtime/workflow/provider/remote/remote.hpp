@@ -1,5 +1,5 @@
-// A provider that is somebody's web service: six calls of JSON over HTTP, with the words of types.hpp. For a pool of
-// machines that no other provider knows, and for a cloud made by a test. The protocol: docs/manual/providers/remote.md.
+// A provider implemented by an external web service: six JSON calls over HTTP with the fields of types.hpp. For a
+// custom pool of machines, and for clouds made by tests. The protocol: docs/manual/providers/remote.md.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace rille::provider {
 
-// `settings`: {"url": .., "traits": {..}}. config: they say what nobody knows.
+// `settings`: {"url": .., "traits": {..}}. config: an unknown or wrong field.
 Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings);
 
 }  // namespace rille::provider

@@ -1,5 +1,5 @@
-// RunPod's calls, as plain values: REST v2, and GraphQL, which alone knows bids and how many processors come with a
-// GPU. What RunPod calls by its own names is known here and nowhere else. Loop thread only.
+// RunPod's API as plain values: REST v2, and GraphQL for bids and for the number of CPUs per GPU. RunPod's own names
+// are used only here. Loop thread only.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@
 
 namespace rille::provider::runpod {
 
-// One model of GPU, as sold in pods of some number of them.
+// A GPU model and the sizes of pods in which it is sold.
 struct Sold {
   std::string id, name;           // "NVIDIA A100-SXM4-80GB", "A100 SXM"
-  std::int64_t memory_bytes = 0;  // of one
+  std::int64_t memory_bytes = 0;  // of one GPU
   Micros micros_per_gpu_hour = 0;
-  std::vector<std::string> centers;  // where there are some
+  std::vector<std::string> centers;  // data centers with capacity
 };
 
-// What comes with the GPUs, at least, and the least bid that is taken; 0: RunPod does not say.
+// The minimum CPUs and memory that come with the GPUs, and the minimum bid; 0: unknown.
 struct Shape {
   int vcpus = 0;
   std::int64_t memory_bytes = 0;
@@ -58,7 +58,7 @@ class Pods {
   Async<> terminate(std::string id, CancelToken token);  // http_status 404
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return graphql_.skew_us(); }
-  Async<std::string> account(CancelToken token);  // its id alone
+  Async<std::string> account(CancelToken token);  // the id
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, net::Effect effect, CancelToken token);

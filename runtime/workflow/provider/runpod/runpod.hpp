@@ -1,5 +1,5 @@
-// The provider `runpod`: GPU pods, containers on RunPod's hosts in a data centre of one's choice, on demand and
-// interruptible. docs/manual/providers/runpod.md has its settings.
+// The provider `runpod`: GPU pods (containers) in RunPod's data centers, on demand and interruptible. The settings:
+// docs/manual/providers/runpod.md.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ Result<std::unique_ptr<Provider>> make_runpod_provider(Setup setup);
 
 inline constexpr const char* runpod_variables[] = {"RUNPOD_API_KEY"};
 inline constexpr FarRefusal runpod_refusals[] = {{"no-money", Reach::account}, {"402", Reach::account}};
-// Pods are cut to the wish.
+// narrow: pods are sized to the query.
 inline constexpr const char* runpod_options[] = {"image"};
 inline constexpr Manner runpod_manner{true, runpod_variables, runpod_refusals, runpod_options, nullptr,
                                       0,    runpod_variables};

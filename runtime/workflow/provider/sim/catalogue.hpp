@@ -1,5 +1,5 @@
-// What the simulated cloud rents out: instance types with the names, sizes and rough prices of real ones, in four
-// regions, on demand and spot. The prices are those of nobody; they have the right order of magnitude.
+// The simulated cloud's offers: instance types with names, sizes and rough prices of real ones, in four regions, on
+// demand and spot. The prices are invented; they have the right order of magnitude.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct Type {
   int vcpus;
   std::int64_t memory_bytes;
   double price;                // dollars per hour, on demand, in the cheapest region
-  double spot_share;           // of it, that spot costs on average
-  double preemptions_per_day;  // of a spot machine, on average
+  double spot_share;           // mean spot price as a share of `price`
+  double preemptions_per_day;  // mean, of a spot machine
 };
 
 struct Region {
@@ -29,7 +29,7 @@ struct Region {
 const std::vector<Type>& types();
 const std::vector<Region>& regions();
 
-// "h100x8@us-east:spot" <-> its parts. Null: the cloud has nothing of that name.
+// "h100x8@us-east:spot" <-> its parts. Null: unknown name.
 struct Place {
   const Type* type = nullptr;
   const Region* region = nullptr;

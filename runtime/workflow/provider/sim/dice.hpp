@@ -1,5 +1,5 @@
-// Dice: chance that is a function of what is asked, not of when. The same seed, word and number give the same throw,
-// so that one more call in one place does not change what happens in all others.
+// Dice: random numbers as a pure function of seed, name and number, so that one more call in one place does not change
+// the results elsewhere.
 #pragma once
 
 #include <cmath>

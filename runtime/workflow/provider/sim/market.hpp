@@ -1,5 +1,4 @@
-// The market: what a place costs and whether it has any left, at an instant. Functions of the seed and the time alone:
-// asking changes nothing.
+// The market: the price and availability of a place at an instant. Pure functions of the seed and the time.
 #pragma once
 
 #include "runtime/workflow/provider/sim/catalogue.hpp"
@@ -11,11 +10,11 @@ constexpr std::int64_t minute_us = 60'000'000, hour_us = 60 * minute_us;
 
 class Market {
  public:
-  // scarcity: the share of the time in which a place on demand has nothing left; spot is scarcer.
+  // scarcity: the share of time in which a place is sold out on demand; spot is scarcer.
   Market(Dice dice, double scarcity) : dice_(dice), scarcity_(scarcity) {}
 
-  // Spot prices move around their mean, by the hour, the day's third and the day and a half, in steps of five minutes;
-  // on demand they stand still.
+  // Spot prices vary around their mean with periods of an hour, a third of a day and a day and a half, in steps of five
+  // minutes; on-demand prices are constant.
   Micros price_micros_per_hour(const Place& place, std::int64_t at_us) const;
   bool sold_out(const Place& place, std::int64_t at_us) const;
 

@@ -1,5 +1,5 @@
-// The `sim` provider: a cloud that does not exist, under the rules of provider.hpp. Machines, prices and troubles come
-// from one seed; time is the loop's, which is meant to be virtual. Calls have latency and fail as Options says.
+// The `sim` provider: a simulated cloud under the rules of provider.hpp. Machines, prices and faults come from one
+// seed; time is the loop's clock, usually a virtual one. Calls have latency and fail as Options says.
 #pragma once
 
 #include "runtime/workflow/provider/provider.hpp"
@@ -7,8 +7,8 @@
 
 namespace rille::provider::sim {
 
-// Told before and after the effect of each call ("create", "list", ..): where a process may die. Null: nowhere. False:
-// it has died, and the call never returns.
+// Called before and after the effect of each call ("create", "list", ..), so that a test can kill the process there.
+// Returns false if it has died: the call then never returns.
 using Gate = std::function<bool(const char* operation, bool done)>;
 
 // The cloud outlives the provider.

@@ -1,4 +1,4 @@
-// The hosts of the provider `ssh`, as its settings name them. A plain value; any thread.
+// The hosts of the provider `ssh`, from its settings. A plain value; any thread.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace rille::provider {
 
 struct SshHost {
   std::string name;       // in offers and ids
-  std::string address;    // user@host, or a name of ~/.ssh/config
-  int port = 0;           // 0: as ssh's own files say
-  std::string identity;   // a private key's file; "": as ssh's own files say
-  std::string directory;  // of its instances; "": ~/.local/state/rille/rented there
+  std::string address;    // user@host, or a Host of ~/.ssh/config
+  int port = 0;           // 0: from ssh's configuration
+  std::string identity;   // a private key file; "": from ssh's configuration
+  std::string directory;  // parent of the instance directories; "": ~/.local/state/rille/rented
   std::string region;
-  std::vector<std::string> options;  // more words for ssh
-  int slots = 1;                     // how many instances at once
-  Micros price_micros_per_hour = 0;  // what the owner wants it to count as
+  std::vector<std::string> options;  // further arguments of ssh
+  int slots = 1;                     // maximum number of instances
+  Micros price_micros_per_hour = 0;  // assumed price
 
-  // ssh with its options, up to the command.
+  // The ssh command line up to the remote command.
   std::vector<std::string> prefix() const;
 };
 

@@ -1,11 +1,12 @@
-// What the provider `ssh` runs on a host, for a POSIX shell. $1 is the folder of its instances, "" for the usual one.
+// The POSIX shell scripts that the provider `ssh` runs on a host. $1: the parent of the instance directories, "":
+// default.
 #pragma once
 
 namespace rille::provider::ssh_scripts {
 
 constexpr int no_slot = 75, not_there = 74, no_folder = 73, no_program = 127;  // exit codes
 
-// Begins each of the others.
+// The beginning of every script.
 constexpr const char* begin = R"sh(set -u
 root=${1:-${XDG_STATE_HOME:-$HOME/.local/state}/rille/rented}
 live() {
@@ -18,7 +19,7 @@ live() {
 }
 )sh";
 
-// Says what the host has, a fact a line.
+// Prints the host's facts, one per line.
 constexpr const char* probe = R"sh(live
 echo "cpus $(getconf _NPROCESSORS_ONLN)"
 echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
@@ -27,8 +28,8 @@ nvidia-smi --query-gpu=memory.total,name --format=csv,noheader,nounits 2>/dev/nu
 exit 0
 )sh";
 
-// $2 the id, $3 the machine's file, $4 the slots. Gives the file that is there; 75: no slot is free; 73: the folder
-// cannot be made, or written.
+// $2: the id, $3: machine.json, $4: the slots. Prints the machine.json that is there. 75: no free slot; 73: the folder
+// cannot be created or written.
 constexpr const char* create = R"sh(set -e
 umask 077
 mkdir -p "$root" || exit 73
@@ -50,14 +51,14 @@ echo "$root/$2"
 cat "$root/$2/machine.json"
 )sh";
 
-// $2 the id. Gives its folder and file; 74: there is none.
+// $2: the id. Prints its directory and machine.json; 74: not there.
 constexpr const char* describe = R"sh([ -e "$root/$2/machine.json" ] || exit 74
 echo "$root/$2"
 cat "$root/$2/machine.json"
 if [ -e "$root/$2/notice.json" ]; then echo; cat "$root/$2/notice.json"; fi
 )sh";
 
-// The same of all, each after its folder.
+// The same for all instances.
 constexpr const char* list = R"sh(for file in "$root"/i-*/machine.json; do
   [ -e "$file" ] || continue
   echo "${file%/machine.json}"
@@ -66,8 +67,8 @@ constexpr const char* list = R"sh(for file in "$root"/i-*/machine.json; do
 done
 )sh";
 
-// $2 the id. No agent starts after the mark; the agent's keeper ends what it left; then whatever bears the instance's
-// mark in its environment is killed until there is none; machine.json goes last.
+// $2: the id. After the mark no agent starts; the agent's keeper kills the remaining descendants; then processes with
+// the instance's mark in their environment are killed until none is left; machine.json is removed last.
 constexpr const char* terminate = R"sh(dir=$root/$2
 [ -e "$dir/machine.json" ] || { rm -rf "$dir"; exit 0; }
 sed 's/"terminating":false/"terminating":true/' "$dir/machine.json" >"$dir/machine.json.new" &&

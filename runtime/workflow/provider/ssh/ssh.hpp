@@ -1,6 +1,6 @@
 // The provider of hosts that you own, reached by OpenSSH: the `ssh` command, with your keys, agent and ~/.ssh/config.
-// What is "rented" is a slot of a host: a folder there, with the tag in it from its first instant. A host needs a POSIX
-// shell with flock, /proc, tar and gzip; nothing is installed by root. docs/manual/providers/ssh.md.
+// A machine is a slot of a host: a directory there, which has the tag from its first instant. A host needs a POSIX
+// shell with flock, /proc, tar and gzip; root is not needed. docs/manual/providers/ssh.md.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@
 
 namespace rille::provider {
 
-// Settings: see read_ssh_hosts. config: they are wrong.
+// Settings: see read_ssh_hosts. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup);
 
-// A host that is off says so after 15 s.
+// silence_ms: an unreachable host costs 15 s per attempt.
 inline constexpr Manner ssh_manner{.silence_ms = 60'000};
 
 }  // namespace rille::provider

@@ -1,4 +1,4 @@
-// Who we are at Tencent Cloud: STS and CAM, as plain values. Loop thread only.
+// The identity at Tencent Cloud: STS and CAM as plain values. Loop thread only.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace rille::provider::tencent {
 
 class Cam {
  public:
-  // `endpoints`: "sts" and "cam" by other addresses than Tencent's.
+  // `endpoints`: overrides of "sts" and "cam", for tests.
   Cam(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
-  // Asks STS, which everybody may; and CAM for the age of a key that lasts.
+  // From STS, which needs no right; the age of a permanent key from CAM.
   Async<Identity> identity(CancelToken token);
   Async<std::string> account(CancelToken token);  // by STS alone
   std::int64_t skew_us() const { return sts_.skew_us(); }
@@ -27,7 +27,7 @@ class Cam {
   net::Api sts_, cam_;
 };
 
-// The least that the keys must be allowed.
+// The minimal policy that the keys need.
 std::string policy();
 
 }  // namespace rille::provider::tencent

@@ -1,4 +1,4 @@
-// CBS's calls, as plain values: the disks that outlived their machines. Loop thread only.
+// CBS's API as plain values: disks that outlived their machines. Loop thread only.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Cbs {
  public:
   Cbs(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
-  // Those that bear our tag and belong to no machine: ids and tags.
+  // Unattached disks with our tag: (id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> remove(std::string disk, CancelToken token);
 

@@ -1,4 +1,4 @@
-// CVM's calls, as plain values. What CVM calls by its own names is known here and nowhere else. Loop thread only.
+// CVM's API as plain values. CVM's own names are used only here. Loop thread only.
 #pragma once
 
 #include <map>
@@ -25,28 +25,28 @@ class Cvm {
   Cvm(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
   const std::string& region() const { return region_; }
-  // With prices; id: the type's name. Of a zone, "": the cheapest of all.
+  // With prices; id: the type's name. zone "": the cheapest zone of each type.
   Async<std::vector<Offer>> sold(std::string zone, bool spot, CancelToken token);
-  // Of a type in a zone, also where it is sold out: who has one pays on. price_unknown: it is not told.
+  // The spot price of a type in a zone, also when the type is sold out. price_unknown: not returned.
   Async<Micros> spot_price(std::string type, std::string zone, CancelToken token);
   Async<std::string> run(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
   Async<std::vector<Instance>> describe(Value request, CancelToken token);                 // all pages
   Async<> terminate(std::string id, CancelToken token);
-  // The type of a stopped one can be changed.
+  // change_type needs a stopped instance.
   Async<> stop(std::string id, CancelToken token);
   Async<> change_type(std::string id, std::string type, CancelToken token);
   Async<> start(std::string id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
-  // A type's GPUs, as far as CVM tells.
+  // A type's GPUs, as far as the API returns them.
   struct Gpus {
-    double count = 0;  // below 1: a part of one
+    double count = 0;  // below 1: a fraction of a GPU
     std::string model;
-    std::int64_t memory_bytes = 0;  // of one
+    std::int64_t memory_bytes = 0;  // of one GPU
   };
   Async<> learn_gpus(std::string zone, CancelToken token);
-  // False: a part of one.
+  // False: the type has only a fraction of a GPU.
   bool read_gpus(const Value& row, Offer& offer) const;
   Async<> act(std::string action, std::string id, Value more, net::Effect effect, CancelToken token);
   Async<Value> call(std::string action, Value request, net::Effect effect, CancelToken token);

@@ -1,4 +1,4 @@
-// The provider of Tencent Cloud's CVM: pay as you go and spot, in the regions of its settings.
+// The provider of Tencent Cloud's CVM: pay as you go and spot, in the configured regions.
 // docs/manual/providers/tencent.md.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind, currency, endpoints.
-// config: they are wrong.
+// config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
 NoticeSpec tencent_notice(const std::string& metadata);  // see manner.hpp
 

@@ -1,7 +1,7 @@
-// Vast.ai's calls, as plain values. What Vast calls by its own names is known here and nowhere else. Loop thread only.
+// Vast.ai's API as plain values. Vast's own names are used only here. Loop thread only.
 //
-// A create that is refused may have made an instance all the same, stopped, whose disk costs money: such a one is
-// destroyed here, before the refusal is told.
+// A refused create may still have made a stopped instance, whose disk costs money: it is destroyed before the refusal
+// is returned.
 #pragma once
 
 #include <string>
@@ -21,23 +21,23 @@ struct Instance {
   Micros micros_per_hour = price_unknown;
 };
 
-// As Vast's own tool finds it: environment, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
+// In the order of Vast's own tool: environment, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
 net::CredentialChain key_chain(Loop& loop);
 
 class Market {
  public:
   Market(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // The cheapest that may fit, with prices and places; id: of the ask.
+  // The cheapest matches, with prices and locations; id: of the ask.
   Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
-  // The new instance's id.
+  // Returns the new instance's id.
   Async<std::string> rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token);
   Async<Instance> describe(std::string id, CancelToken token);  // http_status 404
   Async<std::vector<Instance>> list(CancelToken token);         // all pages
   Async<> destroy(std::string id, CancelToken token);           // http_status 404
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<std::string> account(CancelToken token);  // its id alone
+  Async<std::string> account(CancelToken token);  // the id
 
  private:
   Async<Value> user(CancelToken token);
