@@ -110,7 +110,7 @@ end)
           [r["steps"] for r in data("--measured", "--workload", "long")] == [3995], (out, err, kept()))
 
     code, out, err = run("offers", "--workload", "tiny")
-    check("what was measured on processors ranks no GPUs", code == 1 and "on processors only" in err, (out, err))
+    check("what was measured on processors ranks no GPUs", code == 1 and "on CPUs only" in err, (out, err))
 
     # As machines with GPUs would have measured it.
     home = root + "/home/measured.json"
@@ -143,10 +143,10 @@ end)
     table = run("offers", "--provider", "remote", "--workload", "gpt")[1]
     check("the table, too", "TOKENS PER $" in table and "not measured" in table and "FROM" in table, table)
     code, out, err = run("offers", "--workload", "gtp")
-    check("a workload that was never measured", code == 1 and "nothing was measured under that name" in err and
+    check("a workload that was never measured", code == 1 and "there are no measurements of that name" in err and
           "did you mean 'gpt'?" in err, err)
     code, out, err = run("offers", "--workload", "gpt", "--rank", "price")
-    check("and one that has no meaning", code == 1 and "no meaning for rank" in err, err)
+    check("and one that has no meaning", code == 1 and "does not apply to rank" in err, err)
 
     asks = script("asks", """
 local function ask()

@@ -105,7 +105,7 @@ try:
     check("by who makes it", ids("--gpu-vendor", "nvidia") == ids() and ids("--gpu-vendor", "AMD") == [])
     check("by the disk, of which nothing is known", ids("--disk-kind", "nvme") == [])
     code, out, err = run("offers", "--gpu", "any,A100")
-    check("a list is of models", code == 1 and "\"any\" is no model" in err, (code, err))
+    check("a list is of models", code == 1 and "\"any\" is not a model" in err, (code, err))
     check("by region: nothing", ids("--region", "elsewhere") == [])
     check("by price, which yuan have none of without a rate", ids("--max-price", "25") == ["t4", "a100x8"])
     check("and with one", ids("--max-price", "25", "--rate", "CNY=0.14") == ["t4", "yuan", "a100x8"])
@@ -239,7 +239,7 @@ esac
           any(o.get("id") == "me@gpu2" for o in again) and
           [o["error"] for o in first if o.get("error")] == [silent[0]["error"]], (asked(), again))
     code, out, err = run("offers")
-    check("so does the table", code == 0 and "me@gpu2" in out and "is not reached" in err and " ago)" in err and
+    check("so does the table", code == 0 and "me@gpu2" in out and "cannot be reached" in err and " ago)" in err and
           "--refresh asks again" in err and asked() == ["gpu1", "gpu2"], (out, err))
     offers("--refresh")
     check("--refresh asks it again", asked() == ["gpu1", "gpu1", "gpu2", "gpu2"], asked())
@@ -261,7 +261,7 @@ esac
     code, out, err = run("offers", "--provider", "ssh")
     code_again, out, err_again = run("offers", "--provider", "ssh")
     check("if all of them are off, that is remembered, too", code == code_again != 0 and "(asked" not in err and
-          "is not reached" in err_again and "(asked" in err_again and asked().count("gpu1") == 3, (err, err_again))
+          "cannot be reached" in err_again and "(asked" in err_again and asked().count("gpu1") == 3, (err, err_again))
     with open(root + "/providers.json", "w") as f:
         json.dump({"remote": remote}, f)
 

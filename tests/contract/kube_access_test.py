@@ -143,7 +143,7 @@ print(open("{root}/answer").read())
         check("one that is not installed, with its hint", "'no-such-keys' cannot be started" in said and
               "get it from the shop" in said, said)
         said = plugged(server, {"token": key}, interactiveMode="Always")[1]
-        check("one that wants a terminal", "wants a terminal" in said, said)
+        check("one that wants a terminal", "needs a terminal" in said, said)
         said = plugged(server, {})[1]
         check("one that gives nothing", "gives no token" in said and key not in said, said)
         said = plugged(server, {"clientKeyData": "half-of-it"})[1]

@@ -71,7 +71,7 @@ def of_ssh(place):
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", root + "/other"], check=True)
     other = " ".join(Path(root, "other.pub").read_text().split()[:2])
     mistake("a host whose key has changed", offers(at(known(f"[127.0.0.1]:{host.port} {other}\n"))), "config",
-            "not the one that ssh knows", good["address"], f"ssh-keygen -R '[127.0.0.1]:{host.port}'")
+            "has changed", good["address"], f"ssh-keygen -R '[127.0.0.1]:{host.port}'")
     mistake("a key that the host does not take", rent(at(identity=root + "/other"), "cpu"), "auth", "refuses your key",
             good["address"], "without a password")
     mistake("a user that there is not", rent(at(address="nosuchuser@127.0.0.1"), "cpu"), "auth",
@@ -80,7 +80,7 @@ def of_ssh(place):
     shutil.copy(good["identity"], root + "/open")
     os.chmod(root + "/open", 0o644)
     mistake("a key that others may read", offers(at(identity=root + "/open")), "config", root + "/open", "chmod 600")
-    mistake("a host that does not listen", offers(at(port=free_port())), "network", "is not reached", "`port`")
+    mistake("a host that does not listen", offers(at(port=free_port())), "network", "cannot be reached", "`port`")
     # Two dots: no server of names has to be asked to know that there is none.
     mistake("a host that there is not", offers(at(address="me@gpu1..lab")), "config", "there is no host",
             "me@gpu1..lab", "settings")

@@ -435,6 +435,6 @@ TEST_CASE_METHOD(WithSettings, "settings: ssh_from is a range; where no group is
     REQUIRE_FALSE(made);
     CHECK(to_string(made.error().kind) == to_string(ErrorKind::config));
     CHECK_THAT(made.error().message, Catch::Contains(fake_name() + ": "));
-    CHECK_THAT(made.error().message, Catch::Contains(makes_groups ? said : "makes no group of its own"));
+    CHECK_THAT(made.error().message, Catch::Contains(makes_groups ? said : "no security group is created"));
   }
 }

@@ -135,7 +135,7 @@ TEST_CASE_METHOD(Fake, "what was rented in a region that the settings name no mo
     if (r) continue;
     INFO(r.error().message);
     CHECK(to_string(r.error().kind) == to_string(ErrorKind::config));
-    CHECK(r.error().hint.find("put it back") == 0);
+    CHECK(r.error().hint.find("restore it") == 0);
   }
 
   // By a process that has not seen it before; and what has ended since is gone.

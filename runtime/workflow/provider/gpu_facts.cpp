@@ -14,10 +14,9 @@ namespace {
 
 constexpr double G = 1e9, T = 1e12;
 
-// Data sheets print rates with 2:4 sparsity since Ampere; these are the dense ones, half of that. GeForce and RTX cards
-// multiply fp16 at half the printed rate when they add up in fp32.
-// Columns: model, socket, architecture, sm, memory, bandwidth, fp32, tf32, fp16, bf16, fp8, int8, NVLink, W, year, $,
-// source.
+// Since Ampere data sheets list rates with 2:4 sparsity; these are dense, half of that. GeForce and RTX cards run fp16
+// with fp32 accumulation at half the listed rate. Columns: model, socket, architecture, sm, memory, bandwidth, fp32,
+// tf32, fp16, bf16, fp8, int8, NVLink, W, year, $, source.
 constexpr GpuFacts table[] = {
     {"P4", "", "Pascal", 61, 8 * G, 192 * G, 5.5 * T, 0, 0, 0, 0, 22 * T, 0, 75, 2016, 100,
      "NVIDIA Tesla P4 data sheet"},
@@ -43,7 +42,7 @@ constexpr GpuFacts table[] = {
      "NVIDIA A10 data sheet"},
     {"A10G", "", "Ampere", 86, 24 * G, 600 * G, 35 * T, 35 * T, 70 * T, 70 * T, 0, 140 * T, 0, 300, 2021, 0,
      "NVIDIA A10G data sheet, as AWS publishes it", false},
-    // One of the four on a board: prices, power and memory are a quarter's.
+    // One of four GPUs on a board: price, power and memory are a quarter of the board's.
     {"A16", "", "Ampere", 86, 16 * G, 200 * G, 4.5 * T, 9 * T, 17.9 * T, 17.9 * T, 0, 35.9 * T, 0, 62.5, 2021, 900,
      "NVIDIA A16 data sheet"},
     {"A30", "", "Ampere", 80, 24 * G, 933 * G, 10.3 * T, 82 * T, 165 * T, 165 * T, 0, 330 * T, 200 * G, 165, 2021, 4500,
@@ -123,7 +122,7 @@ constexpr GpuFacts table[] = {
      600, 2025, 8500, "NVIDIA RTX PRO 6000 data sheet: fp32; the others by proportion to its 4000 fp4 TOPS", false},
 };
 
-// A name as words, its memory apart.
+// A name split into words, without the memory size.
 struct Words {
   std::vector<std::string> words;
   double gb = 0;
@@ -152,7 +151,7 @@ bool within(const std::vector<std::string>& part, const std::vector<std::string>
   });
 }
 
-// Drivers and clouds count in GB or GiB and keep some back; what differs by more is another GPU, or a slice.
+// Drivers and clouds count in GB or GiB and reserve some; a larger difference means another GPU, or a slice.
 bool is_near(double bytes, double sold) {
   const auto near = [sold](double n) { return std::abs(n - sold) <= 0.09 * sold; };
   return near(bytes) || near(bytes / 1.073741824);
@@ -165,13 +164,13 @@ bool names_socket(std::string_view name, std::string_view socket) {
   return !wanted.empty() && upper.find(wanted) != std::string::npos;
 }
 
-// How well a row fits what is asked for: 0 not at all; more words in common count most, then the socket.
+// How well a row matches; 0: not at all. More common words count most, then the socket.
 int fit(const GpuFacts& row, const Words& asked, double bytes, std::string_view name) {
   const Words has = split(row.model);
   const bool less = within(asked.words, has.words), more = within(has.words, asked.words);
   if (!less && !more) return 0;
   if (bytes > 0 && !is_near(bytes, row.memory_bytes)) return 0;
-  // What is a Ti is asked for by that word, and a word more is another GPU.
+  // A "Ti" matches only if asked for, and any further word means another GPU.
   const std::vector<std::string>&longer = less ? has.words : asked.words, &shorter = less ? asked.words : has.words;
   for (const std::string& word : longer)
     if (makes_another_gpu(word) && std::find(shorter.begin(), shorter.end(), word) == shorter.end()) return 0;

@@ -66,7 +66,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return out;
 }
 
-// Words that say nothing about the model.
+// Words without meaning for the model.
 bool is_filler(const std::string& word) {
   constexpr std::string_view fillers[] = {"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "SXM",    "SXM2",
                                           "SXM3",   "SXM4",  "SXM5",    "PCIE",   "NVL",    "HBM2",
@@ -78,7 +78,7 @@ bool is_memory(const std::string& word) {
   return word.size() > 2 && word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
 }
 
-// What a GPU is sold as having: a card of 80 GB reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
+// The nominal memory size: an 80 GB card reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
 bool is_size_of(const std::string& word, std::int64_t memory_bytes) {
   const double gb = number_at(word), bytes = static_cast<double>(memory_bytes);
   const auto near = [gb](double n) { return std::abs(n - gb) <= 0.06 * gb; };

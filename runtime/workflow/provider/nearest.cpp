@@ -28,18 +28,19 @@ std::string option(const std::string& name, const std::string& value, Asker aske
                                  : fmt::format("{} = \"{}\"", name, value);
 }
 
-// Something that a query can ask for beside the GPU's model.
+// A condition of a query other than the GPU model.
 struct Wish {
   const char* name;
   bool (*asked)(const OfferQuery& query);
   void (*drop)(OfferQuery& query);
-  std::string (*advice)(const OfferQuery& query, const Offers& without, Asker asker);  // others fit but for this
+  std::string (*advice)(const OfferQuery& query, const Offers& without,
+                        Asker asker);  // `without`: offers that match except for this condition
 };
 
 std::string price_advice(const OfferQuery& query, const Offers& without, Asker asker) {
   const auto price = [&query](const Offer* o) { return static_cast<std::uint64_t>(o->dollars(query.rates)); };
   const Offer& cheapest = **std::min_element(without.begin(), without.end(), [&](const Offer* a, const Offer* b) {
-    return price(a) < price(b);  // an unknown one is above all
+    return price(a) < price(b);  // an unknown price sorts last
   });
   const std::string cap = option("max_price", asker);
   if (const Micros dollars = cheapest.dollars(query.rates); dollars >= 0)
@@ -59,7 +60,7 @@ std::string price_advice(const OfferQuery& query, const Offers& without, Asker a
                                              : fmt::format("rates = {{ {} = DOLLARS }}", currency));
 }
 
-// A name that is near may be that of a region which exists, too, and is only not set up: so that is said in any case.
+// The asked region may exist without being configured, so the hint says that in any case.
 std::string region_advice(const OfferQuery& query, const Offers& without, Asker asker) {
   std::vector<std::string> regions;
   for (const Offer* o : without)
@@ -89,7 +90,7 @@ std::string count_advice(const OfferQuery& query, const Offers& without, Asker a
                      before.empty() ? "" : " or ", *last, option("gpu", fmt::format("{}:{}", model, *last), asker));
 }
 
-// As cards are sold: 80 GB are 80 GiB.
+// Nominal sizes: 80 GB means 80 GiB.
 std::int64_t as_sold_gb(std::int64_t bytes) {
   constexpr std::int64_t gib = std::int64_t{1} << 30;
   return (bytes + gib / 2) / gib;
@@ -182,7 +183,7 @@ std::optional<OfferQuery> loosened(OfferQuery query) {
 }
 
 std::string gpu_hint(const OfferQuery& query, Asker asker) {
-  for (const GpuWish& one : query.gpus) {  // of those the first that nobody can have meant
+  for (const GpuWish& one : query.gpus) {  // the first that is not a known model
     OfferQuery alone;
     alone.gpu = one.model;
     if (std::string meant = gpu_hint(alone, asker); !meant.empty()) return meant;

@@ -13,7 +13,7 @@ namespace {
 constexpr int samples_count = 24;
 constexpr Micros not_known = -1;
 
-using Line = std::vector<std::pair<std::int64_t, Micros>>;  // of one zone: from when on, and how much; in order
+using Line = std::vector<std::pair<std::int64_t, Micros>>;  // of one zone: (start, price), sorted
 
 Micros at(const Line& line, std::int64_t us) {
   const auto after =
@@ -32,13 +32,13 @@ TypeHistory summed(const std::map<std::string, Line>& zones, std::int64_t since_
   TypeHistory out;
   out.zones = static_cast<int>(zones.size());
   out.from_us = now_us;
-  std::vector<std::pair<Micros, std::int64_t>> stood;  // a price, and for how long
+  std::vector<std::pair<Micros, std::int64_t>> stood;  // (price, duration)
   std::int64_t whole_us = 0;
   for (const auto& [zone, line] : zones)
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::int64_t from = std::max(line[i].first, since_us);
       const std::int64_t to = i + 1 < line.size() ? line[i + 1].first : now_us;
-      if (to < from) continue;  // over before that time
+      if (to < from) continue;  // ended before the period
       ++out.points;
       out.from_us = std::min(out.from_us, from);
       stood.emplace_back(line[i].second, to - from);

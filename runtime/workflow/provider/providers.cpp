@@ -48,15 +48,15 @@ std::string say() {
   return std::string(text) + "\n";
 }
 
-constexpr char whoever[] = "Whoever may log in there by ssh with a key may use it.";
-constexpr char slurm_user[] = "Whoever may submit jobs to the cluster may use it.";
+constexpr char whoever[] = "Any user who can log in there by ssh with a key.";
+constexpr char slurm_user[] = "Any user who can submit jobs to the cluster.";
 constexpr char runpod_key[] =
-    "A key that may read and write pods, by REST and by GraphQL: made in RunPod's console, Settings, API keys.";
-constexpr char lambda_key[] = "Lambda's keys may do all that the account may: there is no lesser one.";
+    "A key with read and write access to pods, by REST and by GraphQL: RunPod's console, Settings, API keys.";
+constexpr char lambda_key[] = "Lambda's keys have all rights of the account: there is no restricted key.";
 constexpr char vast_key[] = R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
-constexpr char remote_says[] = "What its own server asks for.";
+constexpr char remote_says[] = "As its own server requires.";
 
-// A new provider is a row here, and a folder beside this file.
+// The list of providers: a new one is a row here and a folder next to this file.
 constexpr Row rows[] = {
     {"ssh", make_ssh_provider, "a real sshd", say<whoever>, ssh_manner},
     {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>, slurm_manner},
@@ -101,7 +101,7 @@ std::vector<std::string> secret_variables() {
 }
 
 Result<About> about_provider(const std::string& name) {
-  if (name == "local") return About{"itself", "This machine's own user: nobody has to be let in.\n"};
+  if (name == "local") return About{"itself", "This machine's own user: no permissions needed.\n"};
   if (const Row* row = row_of(name)) return About{row->verified, row->policy()};
   return make_error(ErrorKind::invalid, fmt::format("there is no provider '{}'", name), hint_for(name));
 }
@@ -133,9 +133,9 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
   };
   Result<Value> settings = Value::from_json(text.str());
   if (!settings) return wrong(settings.error().message, "it is JSON: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
-  if (settings->as_array() && settings->as_array()->empty()) return out;  // as Lua writes an empty table
+  if (settings->as_array() && settings->as_array()->empty()) return out;  // an empty Lua table
   if (!settings->as_object())
-    return wrong("it is no object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
+    return wrong("it is not an object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
   const Result<AddressPrices> addresses = read_address_prices((*settings)["address_price"]);
   if (!addresses) return wrong(addresses.error().message, addresses.error().hint);
   for (const auto& [name, part] : *settings->as_object()) {
@@ -149,7 +149,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
       continue;
     }
     if (name == "address_price") continue;
-    if (name == "local") {  // always there, and nothing to say of it
+    if (name == "local") {  // always present, without settings
       if (!part.as_object() || !part.as_object()->empty())
         return wrong("local = " + part.to_json() + ": this machine takes no settings", "write {}, or leave it out");
       continue;

@@ -1,4 +1,4 @@
-// What is asked for, as a script or the command says it, and whether an offer has it.
+// Parses a query from a script or the command line, and matches offers against it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,7 +28,7 @@ Error wrong(std::string_view field, const Value& value, std::string_view wanted)
 Error unknown_word(std::string_view field, const std::string& word, const std::vector<std::string>& known) {
   const std::string near = did_you_mean(word, known);
   return make_error(
-      ErrorKind::invalid, fmt::format("{} = \"{}\": nobody knows that", field, word),
+      ErrorKind::invalid, fmt::format("{} = \"{}\": unknown value", field, word),
       near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean '{}'?", near));
 }
 
@@ -68,14 +68,14 @@ Result<> read_gpu(const Value& value, OfferQuery& out) {
   for (const Value& item : *list) {
     RILLE_TRY(GpuWish one, read_one_gpu(item));
     if (lower_case(one.model) == "any" || lower_case(one.model) == "cpu")
-      return make_error(ErrorKind::invalid, fmt::format("gpu = {}: \"{}\" is no model", value.to_json(), one.model),
-                        "a list is of models: any of them will do");
+      return make_error(ErrorKind::invalid, fmt::format("gpu = {}: \"{}\" is not a model", value.to_json(), one.model),
+                        "a list names models, any of which may match");
     out.gpus.push_back(std::move(one));
   }
   return {};
 }
 
-// Who makes the GPUs, and what the disk is that comes with a machine: known.cpp, and each driver.
+// The values of gpu_vendor and disk_kind; they are set in known.cpp and by each driver.
 Result<std::string> read_word(const char* field, const Value& value, const std::vector<std::string>& known) {
   if (!value.as_string()) return wrong(field, value, fmt::format("one of {}", fmt::join(known, ", ")));
   std::string word = lower_case(*value.as_string());
@@ -98,7 +98,7 @@ Result<std::vector<std::string>> read_names(const char* field, const Value& valu
 Result<std::map<std::string, double>> read_numbers(const char* field, const Value& value, const char* wanted,
                                                    bool or_zero = false) {
   std::map<std::string, double> out;
-  const bool empty_list = value.as_array() && value.as_array()->empty();  // {} of Lua
+  const bool empty_list = value.as_array() && value.as_array()->empty();  // Lua's {}
   if (!value.as_object() && !empty_list && !value.is_null()) return wrong(field, value, wanted);
   for (const auto& [key, number] : value.as_object() ? *value.as_object() : Value::Object()) {
     const double* const n = number.as_number();
@@ -191,8 +191,8 @@ Result<Rates> read_rates(const Value& value) {
   for (const auto& [currency, rate] : rates) {
     const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
     if (currency.size() != 3 || !std::all_of(currency.begin(), currency.end(), is_capital) || currency == "USD")
-      return make_error(ErrorKind::invalid, fmt::format("rates: '{}' is no currency to convert", currency),
-                        "by their codes, as in rates = { CNY = 0.14, EUR = 1.08 }");
+      return make_error(ErrorKind::invalid, fmt::format("rates: '{}' is not a currency", currency),
+                        "use currency codes, as in rates = { CNY = 0.14, EUR = 1.08 }");
   }
   return rates;
 }
@@ -229,7 +229,7 @@ bool OfferQuery::accepts_no_gpu() const {
 }
 
 bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t memory_bytes) const {
-  constexpr double as_sold = 0.97;  // "24 GB" may have less, once the errors' codes are taken off
+  constexpr double as_sold = 0.97;  // a "24 GB" GPU may report less, with ECC enabled
   const double least = static_cast<double>(gpu_memory_bytes) * as_sold;
   if (gpu_memory_bytes > 0 && static_cast<double>(memory_bytes) < least) return false;
   if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, memory_bytes, gpu);
@@ -292,7 +292,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
     for (GpuWish& one : out.gpus) one.count = one.count > 0 ? one.count : out.count;
   if (!out.gpus.empty()) out.count = 0;
   if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())
-    return make_error(ErrorKind::invalid, "rank = \"tokens_per_dollar\" goes by what you have measured",
+    return make_error(ErrorKind::invalid, "rank = \"tokens_per_dollar\" needs a measurement",
                       "add workload = \"NAME\", as rille.train measured it, or tokens_per_second = { H100 = 9500 }: of "
                       "one GPU, for your model");
   return out;
@@ -300,7 +300,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
 
 namespace {
 
-// Of this machine's own GPUs the parts of divided ones are in no table.
+// MIG slices of the local GPUs are in no table.
 bool runs_rille(const Offer& o) {
   if (o.gpu_count == 0) return is_own_cpu(o.provider);
   const bool unknown_here = o.provider == "local" && !gpu_facts(o.gpu, o.gpu_memory_bytes);
@@ -316,7 +316,7 @@ bool Offer::matches(const OfferQuery& q) const {
   if (q.runnable && !runs_rille(*this)) return false;
   if (asked != "cpu" && !q.accepts_count(gpu, gpu_memory_bytes, gpu_count)) return false;
   if (vcpus < q.vcpus || memory_bytes < q.memory_bytes) return false;
-  const bool placed = !provider.empty();  // a driver sorts its types out before they have a provider and a region
+  const bool placed = !provider.empty();  // drivers filter types before provider and region are set
   if (placed && !q.accepts_region(region)) return false;
   if (q.max_price_micros_per_hour) {
     const Micros price = dollars(q.rates);

@@ -20,7 +20,7 @@ Result<std::int64_t> read_size(const char* name, const Value& said) {
   }
   Result<std::int64_t> bytes = parse_size_bytes(*text);
   if (bytes && *bytes > 0) return bytes;
-  Error e = bytes ? make_error(ErrorKind::invalid, fmt::format("'{}' is no size", *text), "more than nothing")
+  Error e = bytes ? make_error(ErrorKind::invalid, fmt::format("'{}' is not a size", *text), "it must be above zero")
                   : std::move(bytes).error();
   e.message = fmt::format("{}: {}", name, e.message);
   return e;
@@ -30,7 +30,7 @@ namespace {
 
 struct RentOption {
   const char *name, *things, *example;
-  bool for_spot = true;  // also
+  bool for_spot = true;  // allowed for spot machines
 };
 constexpr RentOption all[] = {{"reservation", "reservations", "reservation = \"cr-0123456789abcdef0\"", false},
                               {"image", "images", "image = \"ami-0123456789abcdef0\""},
@@ -56,15 +56,15 @@ Result<> check(const RentOption& option, const Value& said, const OfferQuery& qu
   };
   if (!said.as_string() || said.as_string()->empty()) return wrong("a name is wanted", option.example);
   if (query.providers.size() != 1)
-    return wrong("it is one provider's: say whose",
+    return wrong("it belongs to one provider: name it",
                  fmt::format("provider = \"..\", one of: {}", who_understands(option.name)));
   if (!understands(query.providers.front(), option.name)) {
     Error e = lacks(query.providers.front(), option.things);
-    e.hint = fmt::format("leave {} out; it is for: {}", option.name, who_understands(option.name));
+    e.hint = fmt::format("remove {}; supported by: {}", option.name, who_understands(option.name));
     return e;
   }
   if (query.spot && !option.for_spot)
-    return wrong("spot machines do not come out of it", "leave out either that or spot = true");
+    return wrong("not possible for spot machines", "remove either this or spot = true");
   return {};
 }
 

@@ -4,7 +4,7 @@
 
 namespace rille::provider {
 
-// As cloud/regional.cpp and sim/catalogue.cpp make the ids of offers.
+// The inverse of how cloud/regional.cpp and sim/catalogue.cpp build offer ids.
 std::string type_of(const Offer& offer) {
   constexpr std::string_view spot = ":spot";
   std::string out = offer.id;

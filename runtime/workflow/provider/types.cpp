@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 4> dead_men = {"provider", "guest", "credential", "none"};
 constexpr std::array<std::string_view, 4> states = {"pending", "live", "terminating", "gone"};
 
-// The words and numbers that only some offers have.
+// Fields that only some offers have.
 constexpr std::pair<const char*, std::string Offer::*> words[] = {{"gpu_vendor", &Offer::gpu_vendor},
                                                                   {"interconnect", &Offer::interconnect},
                                                                   {"rdma", &Offer::rdma},
@@ -23,7 +23,7 @@ constexpr std::pair<const char*, std::string Offer::*> words[] = {{"gpu_vendor",
                                                                   {"driver", &Offer::driver},
                                                                   {"cuda_max", &Offer::cuda_max}};
 
-// As journaled, and as people see them.
+// For the journal, and for people.
 struct Reserved {
   const char *inner, *shown;
   Micros Offer::*field;
@@ -32,8 +32,7 @@ constexpr Reserved reserved[] = {
     {"reserved_1y_micros_per_hour", "reserved_1y_price_per_hour", &Offer::reserved_1y_micros_per_hour},
     {"reserved_3y_micros_per_hour", "reserved_3y_price_per_hour", &Offer::reserved_3y_micros_per_hour}};
 
-// Each as a Value, or as its text at once. The keys are in their order: the text's are to be, and a Value takes a key
-// that comes last more quickly.
+// Writes a Value, or its JSON text directly. The keys are sorted: the text requires it, and a Value appends faster.
 template <class Object>
 Object as(const Billing& b) {
   Object out;

@@ -164,7 +164,7 @@ TEST_CASE("a workload that cannot be meant is refused") {
     CHECK(q.error().kind == ErrorKind::invalid);
     CHECK((q.error().message + " | " + q.error().hint).find(text) != std::string::npos);
   };
-  refused(R"({"workload":"gpt"})", "nothing was measured under that name | train once");
+  refused(R"({"workload":"gpt"})", "there are no measurements of that name | train once");
   REQUIRE(keep(home.path, measured("A100", 80, 4100)).ok());
   refused(R"({"workload":"gpd"})", "did you mean 'gpt'?");
   refused(R"({"workload":"something else"})", "measured are gpt");
@@ -172,13 +172,13 @@ TEST_CASE("a workload that cannot be meant is refused") {
   refused(R"({"workload":7})", "a name is wanted");
   refused(R"({"estimated":true})", "a name is wanted");
   refused(R"({"workload":"gpt","estimated":1})", "true or false");
-  refused(R"({"workload":"gpt","rank":"price"})", "no meaning for rank");
+  refused(R"({"workload":"gpt","rank":"price"})", "does not apply to rank");
   refused(R"({"workload":"gpt","tokens_per_second":"fast"})", "tokens_per_second");
   refused(R"({"rank":"tokens_per_dollar"})", "workload = ");
   Measurement cpu = measured("", 0, 10);
   cpu.workload = "small";
   REQUIRE(keep(home.path, cpu).ok());
-  refused(R"({"workload":"small"})", "measured on processors only");
+  refused(R"({"workload":"small"})", "measured on CPUs only");
   // With a table of one's own the name may be new.
   CHECK(resolved(home, R"({"workload":"new","tokens_per_second":{"T4":7}})").ok());
   Value rent = options(R"({"workload":"gpt","estimated":true,"rank":"tokens_per_dollar","gpu":"T4"})");

@@ -31,11 +31,11 @@ using namespace alibaba;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, stock_lasts_us = 5LL * 60'000'000;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
-// AutoReleaseTime has to be half an hour ahead when the call arrives, which may be long after it was planned.
+// AutoReleaseTime must be half an hour ahead when the call arrives, possibly long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 constexpr std::int64_t notice_us = 5LL * 60'000'000;
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {
     "cn-qingdao",     "cn-beijing",     "cn-zhangjiakou", "cn-huhehaote",   "cn-wulanchabu",  "cn-hangzhou",
     "cn-shanghai",    "cn-nanjing",     "cn-shenzhen",    "cn-heyuan",      "cn-guangzhou",   "cn-chengdu",
@@ -62,7 +62,7 @@ struct Account {
 MachineState state_of(const std::string& status) {
   if (status == "Pending" || status == "Starting") return MachineState::pending;
   if (status == "Running") return MachineState::live;
-  return MachineState::terminating;  // a stopped one keeps its disk, which costs money
+  return MachineState::terminating;  // a stopped instance keeps its disk, which costs money
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -83,7 +83,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     if (left.empty() && !settings_.zone.empty() && !query.spot)
       co_return make_error(
           ErrorKind::config,
-          fmt::format("alibaba: region '{}' has nothing left in the zone '{}'", region(), settings_.zone),
+          fmt::format("alibaba: region '{}' has no capacity in the zone '{}'", region(), settings_.zone),
           "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
@@ -112,7 +112,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found.front());
   }
 
-  // Disks that outlived their machine are listed, too: they cost money.
+  // Also lists disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Parameters asked{{"Tag.1.Key", tag_key}};
     RILLE_CO_TRY(const std::vector<Instance> all, co_await ecs_.describe(std::move(asked), token));
@@ -140,11 +140,11 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
   }
 
-  // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  // The identity comes from STS, which is global; a call in this region proves access to it.
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await ram_.identity(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // who may not ask for them could release nothing
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // without this right releases would fail
     co_return out;
   }
 
@@ -160,7 +160,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
-  // A call per type; of those that are not sold so there is no history.
+  // One call per type; types without a spot offer have no history.
   Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> fitting, co_await fitting_types(query, token));
     std::vector<Together<std::vector<PricePoint>>> asked;
@@ -202,7 +202,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return cloud::smallest_fitting(types_, std::move(query));
   }
 
-  // Of which there are some now, sold so.
+  // Types in stock for this market.
   Async<std::vector<Offer>> types_left(bool spot, CancelToken token) {
     RILLE_CO_CHECK(co_await learn_types(token));
     const std::int64_t now_us = loop_.clock().wall_us();
@@ -237,7 +237,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
                                       std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("alibaba: region {} has no {}", region(), name),
-                          "name an image, a VSwitch (subnet) and a security group that lets port 22 in, in the "
+                          "name an image, a VSwitch (subnet) and a security group that allows port 22, in the "
                           "provider's settings");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
@@ -290,9 +290,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     return m;
   }
 
-  // The list says that a machine will be taken away, not when: "in about five minutes" after it began to say so
-  // (https://www.alibabacloud.com/help/faq-detail/48269.htm). That was after it was last seen without the notice; who
-  // has never seen it so counts from now, and may have less time. The machine's own metadata service names the instant.
+  // The list flags a reclaimed machine without a time: it is taken away about five minutes after the flag appears
+  // (https://www.alibabacloud.com/help/faq-detail/48269.htm), which was after the last view without the flag. Without
+  // such a view, count from now, and possibly overestimate. The machine's metadata service has the exact time.
   std::int64_t notice_of(const Instance& instance) {
     constexpr std::size_t looks_max = 10'000;
     if (looks_.size() > looks_max) looks_.clear();
@@ -308,7 +308,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     std::int64_t at_us = 0;
   };
   struct Look {
-    std::int64_t calm_us = 0, notice_us = 0;  // when it was last seen without a notice; what the notice came to
+    std::int64_t calm_us = 0, notice_us = 0;  // last seen without a notice; the computed time
   };
 
   Loop& loop_;
@@ -351,7 +351,7 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 24LL * 3'600'000;  // not confirmed: older documents say so
+  traits.token_lifetime_ms = 24LL * 3'600'000;  // from older documents, not confirmed
   traits.visibility_lag_ms = 60'000;
   traits.look_every_ms = 30'000;
   traits.teardown_ms = release_margin_us / 1000;

@@ -33,10 +33,10 @@ constexpr net::Meaning meanings[] = {
     {"InvalidInstanceType.NotSupported*", Trouble::capacity},
     {"Invalid.PrivatePoolOptions.NoStock", Trouble::capacity},
     {"LackResource", Trouble::capacity},
-    {"InvalidSpotPriceLimit.*", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
-    {"QuotaExceed.*", Trouble::quota, "ask for more in the Quota Center, or take another region"},
-    {"InvalidAccountStatus.NotEnoughBalance", Trouble::quota, "the account has not enough money"},
-    {"Account.Arrearage", Trouble::quota, "the account has debts"},
+    {"InvalidSpotPriceLimit.*", Trouble::capacity, "the market price is above your maximum: raise max_price"},
+    {"QuotaExceed.*", Trouble::quota, "request more in the Quota Center, or use another region"},
+    {"InvalidAccountStatus.NotEnoughBalance", Trouble::quota, "the account's balance is too low"},
+    {"Account.Arrearage", Trouble::quota, "the account has unpaid bills"},
     {"OperationConflict*", Trouble::transient},
     {"IdempotentProcessing", Trouble::transient},
     {"LastTokenProcessing", Trouble::transient},
@@ -47,8 +47,8 @@ constexpr net::Meaning meanings[] = {
     {"InvalidDiskId.NotFound", Trouble::not_found},
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"Forbidden.InstanceNotFound", Trouble::not_found},
-    {"Forbidden*", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
-    {"NoPermission", Trouble::auth, "the key's owner may not do this: rille doctor --provider alibaba --policy"},
+    {"Forbidden*", Trouble::auth, "the keys lack a permission: rille doctor --provider alibaba --policy"},
+    {"NoPermission", Trouble::auth, "the keys lack a permission: rille doctor --provider alibaba --policy"},
 };
 
 Micros micros_of(const Value& price) {
@@ -56,7 +56,7 @@ Micros micros_of(const Value& price) {
   return number && *number > 0 ? static_cast<Micros>(std::llround(*number * 1e6)) : price_unknown;
 }
 
-// Of what a price is made of, the machine's part.
+// The machine's part of a price.
 Micros of_machine(const Value& price) {
   Micros out = micros_of(price["TradePrice"]);
   for (const Value& part : list_of(price["DetailInfos"]["DetailInfo"]))
@@ -144,7 +144,7 @@ Offer read_type(const Value& v) {
     offer.gpu = gpu_model(v.text("GPUSpec"));
     offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
   }
-  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursts
+  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursting
   if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
   if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
   else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";
@@ -163,8 +163,8 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   co_return out;
 }
 
-// WithStock: enough; ClosedWithStock: little; WithoutStock, ClosedWithoutStock: none. A type that is not named is not
-// sold there.
+// WithStock: enough; ClosedWithStock: little; WithoutStock, ClosedWithoutStock: none. A missing type is not
+// offered there.
 Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelToken token) {
   Parameters asked{{"DestinationResource", "InstanceType"},
                    {"ResourceType", "instance"},
@@ -184,11 +184,11 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
   co_return out;
 }
 
-// With the disk's kind: types that take only newer kinds are refused beside the usual one, an older.
+// With the disk's kind: types that support only newer kinds are refused with the older default.
 Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token) {
   Parameters asked{
       {"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}, {"SystemDisk.Category", disk_kind}};
-  // As it is ordered: without the protected hour that is the default, and has a price of its own.
+  // As in the order: without the protected first hour, which is the default and priced differently.
   if (spot) asked.insert(asked.end(), {{"SpotStrategy", "SpotAsPriceGo"}, {"SpotDuration", "0"}});
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
   const Value& said = answer["PriceInfo"]["Price"];
@@ -204,7 +204,7 @@ Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spo
                     {"SystemDisk.Category", disk_kind}};
     const Result<Value> told = co_await call("DescribePrice", std::move(term), Effect::none, token);
     if (!told && token.cancelled()) co_return told.error();
-    if (!told) continue;  // not sold for so long
+    if (!told) continue;  // no commitment of that term
     const Micros total = of_machine((*told)["PriceInfo"]["Price"]);
     (years == 1 ? out.reserved_1y : out.reserved_3y) = cloud::hourly_of(static_cast<double>(total) / 1e6, years);
   }
@@ -257,7 +257,7 @@ Async<> Ecs::set_release(std::string id, std::int64_t wall_us, CancelToken token
   co_return success();
 }
 
-// It goes on being charged for, and so keeps its place.
+// Billing continues, so that the capacity is kept.
 Async<> Ecs::stop(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId", id}, {"StoppedMode", "KeepCharging"}};
   auto answer = co_await call("StopInstance", std::move(asked), Effect::none, token);
@@ -280,7 +280,7 @@ Async<> Ecs::start(std::string id, CancelToken token) {
 }
 
 Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t since_us, CancelToken token) {
-  constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // older ones are refused
+  constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // an older start is refused
   since_us = std::max(since_us, api_.now_us() - back_us_max + 60'000'000);
   std::vector<PricePoint> out;
   std::int64_t offset = 0;
@@ -302,7 +302,7 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
       point.micros_per_hour = micros_of(v["SpotPrice"]);
       if (point.from_wall_us > 0 && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
     }
-    // The last page, too, may say where the next would begin.
+    // The last page may also have a next token.
     const std::int64_t next = answer.integer("NextOffset");
     if (rows.empty() || next <= offset) co_return out;
     offset = next;

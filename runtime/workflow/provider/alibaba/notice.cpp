@@ -1,4 +1,4 @@
-// How its spot machines are told of their end; docs/design/providers.md names the sources.
+// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/alibaba/alibaba.hpp"
 

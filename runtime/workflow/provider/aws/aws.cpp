@@ -34,15 +34,15 @@ using namespace aws;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
-constexpr int attempts_max = 3;  // to order a machine while others take away what it shares
+constexpr int attempts_max = 3;  // at creating a machine while other processes delete its shared resources
 
-// With NVIDIA's driver, Docker and its toolkit; Amazon's own, renewed by Amazon.
+// Amazon's image with NVIDIA's driver, Docker and its toolkit, updated by Amazon.
 constexpr const char* image_owner = "amazon";
 // Which of the two a type takes: https://docs.aws.amazon.com/dlami/latest/devguide/important-changes.html
 constexpr const char* image_pattern = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)*";
 constexpr const char* older_image_pattern = "Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 2*)*";
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {
     "us-east-1",      "us-east-2",      "us-west-1",      "us-west-2",      "af-south-1",     "ap-east-1",
     "ap-east-2",      "ap-south-1",     "ap-south-2",     "ap-southeast-1", "ap-southeast-2", "ap-southeast-3",
@@ -54,14 +54,14 @@ const char* const known_regions[] = {
 
 struct Settings {
   std::string image, instance_profile, kms_key;
-  std::vector<Zone> zones;  // as they are tried
+  std::vector<Zone> zones;  // in the order of trying
   CommonSettings common;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
   Value reservation, tags, endpoints;
 };
 
-// What all regions share.
+// Shared by all regions.
 struct Account {
   Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "aws", endpoints.text("metadata", "http://169.254.169.254")),
@@ -74,7 +74,7 @@ struct Account {
 MachineState state_of(const std::string& state) {
   if (state == "pending") return MachineState::pending;
   if (state == "running") return MachineState::live;
-  // A stopped one keeps its disk, which costs money; Rille stops none, and terminates what it finds.
+  // A stopped instance keeps its disk, which costs money. Rille stops none, and terminates those it finds.
   return state == "terminated" ? MachineState::gone : MachineState::terminating;
 }
 
@@ -94,7 +94,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
-    // China's regions are not in that list.
+    // The price list does not include China's regions.
     else if (currency_ == "USD") co_await learn_prices(fitting, query.left_out, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
@@ -102,7 +102,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       std::optional<Ec2::ZonePrices> by_zone;
       if (query.spot) {
         const auto at = spot_prices_.find(offer.id);
-        if (at == spot_prices_.end()) continue;  // not sold here as spot
+        if (at == spot_prices_.end()) continue;  // no spot offer here
         by_zone = at->second.second;
       } else if (const auto at = prices_.find(offer.id); at != prices_.end()) {
         offer.price_micros_per_hour = at->second.second.micros_per_hour;
@@ -129,7 +129,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       const Result<Instance> made = co_await ec2_.run(std::move(whole), request.send_by_wall_us, token);
       if (made) co_return machine_of(*made);
       if (common_.have_gone(made.error(), request) && attempt < attempts_max) continue;
-      // Refused for good: what was made for it goes, too. A machine that an earlier send has made keeps it.
+      // Definitive refusal: delete the resources made for it, unless an earlier send has created the machine.
       if (is_definitive(made.error())) (void)co_await common_.take_back(request, place, token);
       co_return made.error();
     }
@@ -150,8 +150,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return machine_of(found.front());
   }
 
-  // Disks that outlived their machine are listed, too: they cost money; and what machines share, which costs none. EC2
-  // still shows what has ended within the hour, by which it is known who was in a cluster.
+  // Also lists disks that outlived their machine, which cost money, and unused shared resources, which do not. EC2
+  // still lists instances that ended within the hour, which tells the members of a cluster.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"}};
     RILLE_CO_TRY(std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
@@ -174,7 +174,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return ec2_.terminate(std::move(id), std::move(token));
   }
 
-  // Since February 2024, of each public IPv4 address.
+  // Charged since February 2024 for each public IPv4 address.
   std::optional<Micros> address_micros_per_hour(bool) const override {
     return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
   }
@@ -221,7 +221,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
-  // What fits but for its price, which is a call for each.
+  // Types that match except for the price, which needs one call each.
   Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
     RILLE_CO_CHECK(co_await learn_types(token));
     std::vector<Offer> all;
@@ -238,8 +238,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // How many of its network cards are ordered with an Elastic Fabric Adapter; 0: it is not asked for. EC2 gives a
-  // machine with several interfaces no public address.
+  // The number of network cards to request with an Elastic Fabric Adapter; 0: not requested. EC2 gives no public
+  // address to a machine with several interfaces.
   Async<int> efa_cards_of(CreateRequest request, std::string type, CancelToken token) {
     if (!wants_rdma(request) || request.offer.rdma != "efa") co_return 0;
     if (settings_.public_address) co_return 1;
@@ -262,7 +262,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // NVIDIA's open driver begins with Turing; V100 and M60 are older.
+  // NVIDIA's open driver needs Turing or newer; V100 and M60 are older.
   static bool wants_older_driver(const std::string& type) {
     for (const char* family : {"p2.", "p3.", "p3dn.", "g3.", "g3s."})
       if (type.starts_with(family)) return true;
@@ -279,7 +279,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     offer.memory_bytes = type.memory_bytes;
     offer.price_micros_per_hour = price_unknown;
     offer.billing.minimum_s = billing_minimum_s;
-    offer.billing.from_live = true;  // not while it is pending
+    offer.billing.from_live = true;  // not billed while pending
     offer.disk_bytes_max = 16'000 * gb;
     offer.network_gbps = type.network_gbps;
     if (type.efa_cards > 0) offer.rdma = "efa";
@@ -301,8 +301,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // One call per type. A price that cannot be had stays unknown, and why is said: under a budget such an offer is not
-  // taken.
+  // One call per type. A price that cannot be read stays unknown, with the reason reported: a budget refuses such an
+  // offer.
   Task<void> learn_prices(std::vector<Offer> fitting, std::shared_ptr<LeftOut> left_out, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<cloud::Price>> asked;
@@ -348,7 +348,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                    {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                    {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
                    {"BlockDeviceMapping.1.Ebs.Encrypted", "true"}};
-    // Those that save up credit would go on without any, unless the account says otherwise, and bill what they take.
+    // Burstable types run beyond their CPU credits by default and bill the excess.
     if (type.size() > 1 && type[0] == 't' && type[1] >= '0' && type[1] <= '9')
       out.emplace_back("CreditSpecification.CpuCredits", "standard");
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);
@@ -384,7 +384,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // With several cards each has an interface; all but the first serve EFA alone, which needs no address.
+  // One interface per card; all but the first are EFA-only, which needs no address.
   // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
   void add_network(Parameters& out, const Common::Place& place, const std::string& subnet, int efa_cards) const {
     if (!place.placement.empty()) out.emplace_back("Placement.GroupName", place.placement);
@@ -420,7 +420,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     m.state = state_of(instance.state);
     m.tag = instance.tag;
     m.created_wall_us = instance.launched_wall_us;
-    if (m.state == MachineState::live) tell_running(m, instance.launched_wall_us);  // for the last time
+    if (m.state == MachineState::live) tell_running(m, instance.launched_wall_us);  // of the latest start
     if (instance.ended_wall_us) tell_ended(m, instance.ended_wall_us);
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
@@ -439,10 +439,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
-  // When asked, and what was said.
+  // (time of the request, answer)
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
   std::map<std::string, std::pair<std::int64_t, Ec2::ZonePrices>> spot_prices_;
-  std::map<std::string, Ec2::Image> images_;  // by their ids, or the patterns of their names
+  std::map<std::string, Ec2::Image> images_;  // by id or name pattern
 };
 
 Result<Settings> read_settings(const Value& of_region) {
@@ -476,11 +476,11 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
-  traits.create_timeout_ms = 300'000;  // create looks for an image and makes a group first
+  traits.create_timeout_ms = 300'000;  // create first finds an image and makes a group
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = billing_minimum_s;
   traits.look_every_ms = 30'000;
-  traits.dead_man = DeadMan::guest;  // its timer powers it off, and powering off terminates it
+  traits.dead_man = DeadMan::guest;  // its timer powers it off, which terminates it
   traits.spot_notice_s = 120;
   cloud::RegionalCloud aws{"aws", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
   aws.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,

@@ -37,7 +37,7 @@ Async<Common::Place> Common::ready(CreateRequest request, bool efa, CancelToken 
   co_return out;
 }
 
-// Of machines that are ordered at the same time for one cluster the first makes the group, and the others wait for it.
+// Concurrent orders for one cluster: the first makes the group, the others wait for it.
 Async<std::string> Common::group(GroupWish wish, CancelToken token) {
   if (wish.cluster.empty()) co_return co_await ec2_.security_group(std::move(wish), std::move(token));
   const std::pair key(wish.cluster, wish.efa);
@@ -54,7 +54,7 @@ Async<std::string> Common::group(GroupWish wish, CancelToken token) {
   struct Turn {
     Common& of;
     std::string cluster;
-    ~Turn() {  // also when this coroutine is destroyed where it stands
+    ~Turn() {  // runs also if this coroutine is destroyed while suspended
       auto waiting = of.making_.extract(cluster);
       for (const Future<bool>& one : waiting.mapped()) one.set(true);
     }
@@ -81,7 +81,7 @@ void Common::forget(const std::string& group) {
 Async<> Common::take_back(CreateRequest request, Place place, CancelToken token) {
   const std::string cluster = cluster_in(request);
   if (!cluster.empty() && orders_.at(cluster) > 1) co_return success();
-  // EC2 refuses it while a member is there.
+  // EC2 refuses while the group has a member.
   if (settings_.security_group.empty()) (void)co_await remove(place.group, token);
   if (place.placement.empty()) co_return success();
   const Result<> removed = co_await ec2_.delete_placement_group(place.placement, token);
@@ -91,7 +91,7 @@ Async<> Common::take_back(CreateRequest request, Place place, CancelToken token)
 
 Async<std::vector<Machine>> Common::left_over(std::vector<Instance> all, std::string asked_tag, CancelToken token) {
   RILLE_CO_TRY(std::vector<Owned> owned, co_await ec2_.groups(token));
-  // Each release asks for what bears its lease's tag: most are of machines without a cluster.
+  // Each release lists its lease's tag; most machines have no cluster.
   const auto own = std::find_if(all.begin(), all.end(), [&](const Instance& i) { return i.tag == asked_tag; });
   if (own == all.end() || !own->cluster.empty()) {
     RILLE_CO_TRY(const std::vector<Owned> placements, co_await ec2_.placement_groups(token));

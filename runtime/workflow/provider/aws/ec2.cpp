@@ -30,25 +30,24 @@ constexpr net::Meaning meanings[] = {
     {"InsufficientFreeAddressesInSubnet", Trouble::capacity},
     {"UnfulfillableCapacity", Trouble::capacity},
     {"Unsupported", Trouble::capacity},
-    {"SpotMaxPriceTooLow", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"SpotMaxPriceTooLow", Trouble::capacity, "the market price is above your maximum: raise max_price"},
     {"VcpuLimitExceeded", Trouble::quota, "ask for more vCPUs: Service Quotas, EC2, or take another region"},
     {"InstanceLimitExceeded", Trouble::quota, "ask for more: Service Quotas, EC2, or take another region"},
     {"MaxSpotInstanceCountExceeded", Trouble::quota, "ask for more spot vCPUs: Service Quotas, EC2"},
     {"VolumeLimitExceeded", Trouble::quota},
-    {"SecurityGroupLimitExceeded", Trouble::quota, "each machine, or cluster, has one: name a `security_group`"},
+    {"SecurityGroupLimitExceeded", Trouble::quota, "each machine or cluster has one: name a `security_group`"},
     {"AddressLimitExceeded", Trouble::quota},
     {"NetworkInterfaceLimitExceeded", Trouble::quota},
     {"ResourceLimitExceeded", Trouble::quota},
-    {"PendingVerification", Trouble::quota, "Amazon checks the account: it takes some hours"},
+    {"PendingVerification", Trouble::quota, "Amazon is verifying the account: this takes some hours"},
     {"OptInRequired", Trouble::quota, "the account has to accept this region or product first"},
     {"EC2ThrottledException", Trouble::throttle},
     {"AuthFailure.ServiceLinkedRoleCreationNotPermitted", Trouble::auth,
-     "the account has rented no spot machine yet, and these keys may not prepare it: once, by who may: aws iam "
+     "this account's first spot machine needs a service-linked role, which these keys may not create: once, as an "
+     "admin: aws iam "
      "create-service-linked-role --aws-service-name spot.amazonaws.com"},
-    {"UnauthorizedOperation", Trouble::auth,
-     "the keys' owner may not do this: rille doctor --provider aws "
-     "--policy"},
-    {"AccessDenied*", Trouble::auth, "the keys' owner may not do this: rille doctor --provider aws --policy"},
+    {"UnauthorizedOperation", Trouble::auth, "the keys lack a permission: rille doctor --provider aws --policy"},
+    {"AccessDenied*", Trouble::auth, "the keys lack a permission: rille doctor --provider aws --policy"},
     {"IncorrectInstanceState", Trouble::conflict},
     {"UnsupportedOperation", Trouble::conflict},
     {"IdempotentParameterMismatch", Trouble::conflict},
@@ -60,9 +59,9 @@ constexpr net::Meaning meanings[] = {
     {"InvalidPlacementGroup.Unknown", Trouble::not_found},
     {"InvalidPlacementGroup.InUse", Trouble::conflict},
     {"InvalidPlacementGroup.Duplicate", Trouble::conflict},
-    {"PlacementGroupLimitExceeded", Trouble::quota, "each cluster with EFA has one: ask for more: Service Quotas, EC2"},
+    {"PlacementGroupLimitExceeded", Trouble::quota, "each cluster with EFA has one: request more: Service Quotas, EC2"},
     {"DependencyViolation", Trouble::conflict},
-    {"ReservationCapacityExceeded", Trouble::capacity, "the reservation of the settings is in use, or of another type"},
+    {"ReservationCapacityExceeded", Trouble::capacity, "the configured reservation is in use, or of another type"},
 };
 
 std::int64_t number_of(const Value& v, const char* key) {
@@ -70,7 +69,7 @@ std::int64_t number_of(const Value& v, const char* key) {
   return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-// "User initiated (2026-11-22 16:55:00 GMT)": when that second was over; 0: it does not say.
+// "User initiated (2026-11-22 16:55:00 GMT)": the end of that second; 0: no time.
 std::int64_t transition_of(const std::string& reason) {
   const std::size_t at = reason.rfind('(');
   if (at == std::string::npos || reason.size() < at + 20) return 0;
@@ -98,7 +97,7 @@ Instance read_instance(const Value& v) {
 
 Micros micros_of(const std::string& dollars) { return cloud::micros_of(number_at(dollars)); }
 
-// "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit", "High": nothing that it always has.
+// "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit" and "High" guarantee nothing: 0.
 double network_of(const std::string& words) {
   std::string_view rest;
   double times = 1, each = number_at(words, &rest);
@@ -106,7 +105,7 @@ double network_of(const std::string& words) {
   return rest == " Gigabit" ? times * each : 0;
 }
 
-// One adapter a card; the first card has one wherever a type has any.
+// One adapter per card; if a type supports EFA at all, its first card does.
 int efa_cards_of(const Value& network) {
   if (network.text("efaSupported") != "true") return 0;
   const std::int64_t most =
@@ -162,7 +161,7 @@ Async<Value> Ec2::call(std::string action, Parameters parameters, Effect effect,
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
-// All pages' lists as one.
+// The lists of all pages.
 Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::string list, CancelToken token) {
   Value::Array all;
   std::string next;
@@ -170,7 +169,7 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
     Parameters asked = parameters;
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
-    if (answer[list].is_null()) co_return net::not_theirs("aws", action);  // an empty one stands there as well
+    if (answer[list].is_null()) co_return net::not_theirs("aws", action);  // an empty list is still present
     for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
     next = answer.text("nextToken");
     if (next.empty()) co_return Value(std::move(all));
@@ -263,7 +262,7 @@ Async<> Ec2::terminate(std::string id, CancelToken token) {
   co_return net::not_theirs("aws", "TerminateInstances");
 }
 
-// Each may be sent again: a stopped one stays stopped, and a type is set, not added.
+// All three are idempotent.
 Async<> Ec2::stop(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId.1", id}};
   auto answer = co_await call("StopInstances", std::move(asked), Effect::none, token);
@@ -309,7 +308,7 @@ Async<Ec2::Image> Ec2::image(std::string id, CancelToken token) {
   for (const Value& v : list_of(answer["imagesSet"]))
     if (v.text("imageId") == id) co_return Image{id, v.text("rootDeviceName", "/dev/sda1")};
   co_return make_error(ErrorKind::config, fmt::format("region {} has no image {}", region_, id),
-                       "an image lives in one region: name one of that region, or none");
+                       "images are regional: name one of that region, or none");
 }
 
 Async<Ec2::Image> Ec2::image(std::string owner, std::string name_pattern, CancelToken token) {

@@ -14,7 +14,7 @@ using net::Effect;
 
 constexpr int policy_pages_max = 50;
 
-// IAM is one service of a partition, with a region of its own to be signed for.
+// IAM is global within a partition; requests are signed for a fixed region.
 std::string iam_region(const std::string& region) {
   if (region.starts_with("cn-")) return "cn-north-1";
   return region.starts_with("us-gov-") ? "us-gov-west-1" : "us-east-1";

@@ -22,7 +22,7 @@ Parameters tagged(const char* kind, const std::string& tag, const std::string& c
   return out;
 }
 
-// Everything between what is in the group. EFA wants it in both directions: it goes past IP, so that a rule for all
+// All traffic between members of the group. EFA needs it in both directions: it bypasses IP, so that a rule for all
 // addresses does not let it through. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
 void add_inner_rule(Parameters& out, int n, const std::string& group) {
   out.insert(out.end(), {{fmt::format("IpPermissions.{}.IpProtocol", n), "-1"},
@@ -53,7 +53,7 @@ Owned read_owned(const Value& v) {
 
 }  // namespace
 
-// An earlier send of the same create may have made it: one that lets nobody in was left by a crash.
+// An earlier send of the same create may have made it; a group without rules was left by a crash.
 Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
   RILLE_CO_TRY(Value group, co_await find_group(wish.name, wish.vpc, token));
   if (group.is_null()) {
@@ -71,7 +71,7 @@ Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
   }
   const std::string id = group.text("groupId");
   if (id.empty()) co_return net::not_theirs("aws", "CreateSecurityGroup");
-  if (list_of(group["ipPermissions"]).empty()) {  // all of them are one call's
+  if (list_of(group["ipPermissions"]).empty()) {  // one call sets all rules
     const auto opened = co_await call("AuthorizeSecurityGroupIngress", ingress(id, wish), Effect::lasting, token);
     if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
   }
@@ -118,7 +118,7 @@ Async<> Ec2::delete_group(std::string id, CancelToken token) {
   co_return success();
 }
 
-// Another member of the cluster, or an earlier send, may have made it.
+// Another cluster member or an earlier send may have made it.
 Async<> Ec2::placement_group(std::string name, std::string tag, CancelToken token) {
   Parameters make = tagged("placement-group", tag, name);
   make.insert(make.end(), {{"GroupName", name}, {"Strategy", "cluster"}});

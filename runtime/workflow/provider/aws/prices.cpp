@@ -1,4 +1,4 @@
-// Amazon's price list: on demand and reserved, which one answer holds. Spot prices are EC2's: ec2.cpp.
+// Amazon's price list, with on-demand and reserved prices in one response. Spot prices come from EC2: ec2.cpp.
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
@@ -10,7 +10,7 @@ namespace {
 using net::Effect;
 using net::list_of;
 
-// A term of the list: dollars an hour, and dollars at its beginning.
+// A term of the price list: dollars per hour, and the upfront fee.
 struct Term {
   double hourly = 0, advance = 0;
 };
@@ -25,7 +25,7 @@ Term read_term(const Value& of_term) {
   return out;
 }
 
-// Of the standard reservations for so many years the one without an advance; where there is none, the cheapest.
+// The standard reservation of that term without an upfront fee, else the cheapest.
 Micros reserved_price(const Value& terms, const char* length, int years) {
   Micros best = price_unknown;
   bool best_has_advance = true;

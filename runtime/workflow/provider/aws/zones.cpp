@@ -10,9 +10,9 @@ namespace rille::provider::aws {
 Result<std::vector<Zone>> pair_zones(const std::vector<std::string>& names, const std::vector<std::string>& subnets) {
   if (!names.empty() && !subnets.empty() && names.size() != subnets.size())
     return make_error(ErrorKind::config,
-                      fmt::format("aws: the settings name zone = {} and subnet = {}: not as many",
-                                  fmt::join(names, ", "), fmt::join(subnets, ", ")),
-                      "name the zone of each subnet, in their order; or no zones: EC2 is asked where the subnets are");
+                      fmt::format("aws: zone = {} and subnet = {} have different lengths", fmt::join(names, ", "),
+                                  fmt::join(subnets, ", ")),
+                      "name the zone of each subnet, in the same order; or no zones: they are looked up");
   std::vector<Zone> out;
   for (std::size_t i = 0; i < std::max(names.size(), subnets.size()); ++i)
     out.push_back({names.empty() ? "" : names[i], subnets.empty() ? "" : subnets[i]});
@@ -42,7 +42,7 @@ Async<> Zones::learn(CancelToken token) {
   for (const Zone& zone : known_)
     if (std::count_if(known_.begin(), known_.end(), [&](const Zone& z) { return z.name == zone.name; }) > 1)
       co_return make_error(ErrorKind::config,
-                           fmt::format("aws: two of the subnets that the settings name are in zone {}", zone.name),
+                           fmt::format("aws: two of the configured subnets are in zone {}", zone.name),
                            "name one subnet of each zone");
   co_return success();
 }
@@ -66,16 +66,15 @@ Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrice
   co_return out;
 }
 
-// The same order is sent again by a process that has not asked where the subnets are: what it says must not depend on
-// that.
+// A repeated order may come from a process that has not looked up the subnets' zones: it must be the same without them.
 Async<Zone> Zones::of_offer(std::string zone, CancelToken token) {
   if (zone.empty()) co_return told_.empty() ? Zone() : told_.front();
   if (told_.empty()) co_return Zone{zone, ""};
   RILLE_CO_CHECK(co_await learn(token));
   for (std::size_t i = 0; i < known_.size(); ++i)
     if (known_[i].name == zone) co_return told_[i];
-  co_return make_error(ErrorKind::config, fmt::format("aws: the settings do not name zone {} any more", zone),
-                       "put it, or its subnet, back");
+  co_return make_error(ErrorKind::config, fmt::format("aws: the settings no longer name zone {}", zone),
+                       "restore it or its subnet");
 }
 
 }  // namespace rille::provider::aws

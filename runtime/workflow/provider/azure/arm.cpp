@@ -23,7 +23,8 @@ using net::Trouble;
 
 constexpr int pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, part_patience_ms = 60'000, remove_patience_ms = 180'000;
-constexpr const char* operation_field = "$operation";  // of a successful answer: where its outcome will be told
+constexpr const char* operation_field =
+    "$operation";  // added to a successful response: the URL of the operation's outcome
 
 constexpr net::Meaning meanings[] = {
     {"AllocationFailed", Trouble::capacity},
@@ -66,11 +67,11 @@ net::Answer read_answer(const net::HttpResponse& response) {
       out.value.set(operation_field, url);
     return out;
   }
-  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // of the prices
+  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // form of the price API
   out.foreign = !error.as_object();
   out.code = error.text("code", error.text("Code"));
   out.message = error.text("message", error.text("Message"));
-  // One code for "no quota" and for "not in this state".
+  // "No quota" and "wrong state" share one code.
   if (out.code == "OperationNotAllowed" && out.message.find("uota") == std::string::npos) out.code += ".State";
   return out;
 }
@@ -127,9 +128,9 @@ constexpr Family families[] = {{"_T4_", "T4", 16},
                                {"NC12s_v3", "V100", 16},
                                {"NC24s_v3", "V100", 16},
                                {"NC24rs_v3", "V100", 16}};
-constexpr int vcpus_per_a10 = 36;  // the smaller sizes have a part of one
+constexpr int vcpus_per_a10 = 36;  // smaller sizes have a fraction of a GPU
 
-// false: it has a part of a GPU only.
+// False: only a fraction of a GPU.
 bool read_gpus(Offer& offer, int count) {
   offer.gpu_count = count;
   if (count == 0) return true;
@@ -139,7 +140,7 @@ bool read_gpus(Offer& offer, int count) {
     offer.gpu_memory_bytes = f.gib << 30;
     return offer.gpu != "A10" || offer.vcpus >= vcpus_per_a10 * count;
   }
-  offer.gpu = offer.id;  // a family that this table does not know
+  offer.gpu = offer.id;  // a family that is not in the table
   return true;
 }
 
@@ -175,11 +176,12 @@ const char* version_of(std::string_view kind) {
 }
 }  // namespace
 
-// Every call of ours may be sent again: a resource's path is its key, and PUT of what is there changes nothing.
+// All calls are idempotent: a resource's path is its key, and repeating a PUT changes nothing.
 Async<Value> Arm::call(std::string method, std::string url, Value body, CancelToken token, Effect effect) {
-  // A link that an answer gave goes to the same host, or our token would go elsewhere.
+  // A link from a response must have the same host: the token must not go elsewhere.
   if (!url.starts_with(base_url_ + "/"))
-    co_return make_error(ErrorKind::integrity, "Azure points to another host: " + url.substr(0, url.find('?')));
+    co_return make_error(ErrorKind::integrity,
+                         "Azure's response links to another host: " + url.substr(0, url.find('?')));
   net::Parts parts = parts_of(url);
   parts.method = method;
   if (body.as_object()) {
@@ -223,7 +225,7 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, Ca
       else if (name == "CpuArchitectureType" && value != "x64") fits = false;
       else if (name == "PremiumIO" && value != "True" && need.premium_disk) fits = false;
       else if (name == "HyperVGenerations" && need.generation_2 && value.find("V2") == value.npos) fits = false;
-      else if (name == "ConfidentialComputingType") confidential = true;  // wants a security profile in the order
+      else if (name == "ConfidentialComputingType") confidential = true;  // needs a security profile in the request
       else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
       else if (name == "NvmeDiskSizeInMiB" && number_at(value) > 0) offer.disk_kind = "nvme";
       else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
@@ -249,7 +251,7 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
       continue;
     const int years = type != "Reservation" ? 0 : term == "1 Year" ? 1 : term == "3 Years" ? 3 : -1;
     if (years < 0 || (years == 0 && (type != "Consumption" || row.text("unitOfMeasure") != "1 Hour"))) continue;
-    // A reservation's price is that of its whole term, whatever its unit says.
+    // A reservation's price is for the whole term, whatever its unit says.
     const double price = row.number("retailPrice");
     const Micros micros = years > 0 ? cloud::hourly_of(price, years) : cloud::micros_of(price);
     if (micros == price_unknown) continue;
@@ -262,7 +264,7 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
   co_return out;
 }
 
-// Resource Graph's table of spot prices: 90 days of changes, of each size one row.
+// Resource Graph's table of spot prices: 90 days of changes, one row per size.
 // https://learn.microsoft.com/azure/virtual-machines/spot-vms#azure-resource-graph
 Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes, std::int64_t since_us,
                                                  CancelToken token) {
@@ -362,8 +364,8 @@ Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
   co_return out;
 }
 
-// Each kind's own list: those of Resource Manager itself leave the tags out where they are asked for by a tag, and show
-// late what is new.
+// Uses each kind's own list: Resource Manager's general list omits the tags if filtered by a tag, and shows new
+// resources late.
 Async<std::vector<Resource>> Arm::all_of(std::string kind, CancelToken token) {
   std::string url = base_url_ + path_of(kind) + "?api-version=" + version_of(kind);
   RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));

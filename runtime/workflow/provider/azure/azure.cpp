@@ -33,9 +33,9 @@ constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure says 180 s
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
 constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
-constexpr const char* user = "rille";  // Azure wants one that is not root; nobody uses it
+constexpr const char* user = "rille";  // required by Azure, must not be root; unused
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {
     "eastus",           "eastus2",       "centralus",     "northcentralus",     "southcentralus",     "westcentralus",
     "westus",           "westus2",       "westus3",       "canadacentral",      "canadaeast",         "brazilsouth",
@@ -62,7 +62,7 @@ struct Account {
   net::CredentialChain chain;
 };
 
-// What belongs to a machine is named after it.
+// A machine's resources are named after it.
 struct Names {
   std::string machine, disk, interface, address, group;
   explicit Names(const std::string& name)
@@ -75,7 +75,7 @@ std::string machine_of_part(const std::string& name) {
   return name;
 }
 
-// The most that Azure takes; upwards, or it would be below the price it came from.
+// Azure's precision, rounded up: a cap rounded down would be below the price it was derived from.
 double five_decimals(Micros micros) { return static_cast<double>((micros + 9) / 10) / 1e5; }
 
 bool is_under_way(const std::string& provisioning) {
@@ -86,10 +86,10 @@ MachineState state_of(const VirtualMachine& vm) {
   if (vm.provisioning == "Deleting" || vm.provisioning == "Failed") return MachineState::terminating;
   if (vm.power == "running") return MachineState::live;
   if (vm.power.empty() || vm.power == "starting" || is_under_way(vm.provisioning)) return MachineState::pending;
-  return MachineState::terminating;  // stopped ones are charged for; deallocated ones keep disk and address
+  return MachineState::terminating;  // stopped machines are billed; deallocated ones keep disk and address
 }
 
-// Microsoft's for NVIDIA's cards has their driver: github.com/Azure/azhpc-images. Else plain Ubuntu.
+// With NVIDIA GPUs Microsoft's image with the driver (github.com/Azure/azhpc-images), else plain Ubuntu.
 Value usual_image(const Offer& offer) {
   const bool nvidia = offer.gpu_count > 0 && offer.gpu_vendor != "amd";
   Value out;
@@ -121,7 +121,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       const auto at = prices_.find(offer.id);
       if (at == prices_.end()) continue;
       offer.price_micros_per_hour = query.spot ? at->second.second.spot : at->second.second.on_demand;
-      if (offer.price_micros_per_hour == price_unknown) continue;  // not sold so
+      if (offer.price_micros_per_hour == price_unknown) continue;  // not offered in this market
       if (!query.spot) {
         offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
         offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
@@ -152,15 +152,15 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const Error& why = state.error();
     if (token.cancelled() || why.kind == ErrorKind::network || why.kind == ErrorKind::timeout || why.http_status == 429)
       co_return why;
-    if (why.http_status == 407) {  // a proxy's word, and not Azure's
+    if (why.http_status == 407) {  // from a proxy, not from Azure
       Error open = why;
       open.kind = ErrorKind::network;
       co_return open;
     }
-    // It was refused for good: what was made for it costs money.
+    // Definitive refusal: the resources made for it cost money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
-      Error e = make_error(ErrorKind::network,
-                           "what was made for a refused machine is perhaps still there: " + cleared.error().message);
+      Error e =
+          make_error(ErrorKind::network, "resources of a refused machine may still exist: " + cleared.error().message);
       co_return std::move(e).with_cause(state.error());
     }
     co_return state.error();
@@ -180,7 +180,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<std::vector<Machine>> list(std::string prefix, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Resource> all, co_await parts(token));
-    // Machines come last: a part of one that is made meanwhile is not taken for a left-over.
+    // Machines are listed last, so that resources of a machine created meanwhile are not taken for left-overs.
     RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_of(std::string(machines), token));
     std::move(there.begin(), there.end(), std::back_inserter(all));
     std::set<std::string> owners, seen;
@@ -199,7 +199,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
     const auto answers = co_await together(loop_, std::move(asked), 0, token);
     for (const Result<Machine>& m : answers) {
-      if (!m && m.error().http_status == 404) continue;  // it went meanwhile
+      if (!m && m.error().http_status == 404) continue;  // deleted meanwhile
       if (!m) co_return m.error();
       out.push_back(*m);
     }
@@ -210,14 +210,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const auto [kind, name] = read_id(id);
     cloud::Patience patience(loop_, reserved_patience_ms);
     for (;;) {
-      // An address cannot go before its interface has.
+      // An address can be deleted only after its interface.
       const Result<> removed = co_await arm_.remove(kind, name, kind == interfaces, token);
       if (removed || removed.error().code != reserved_code) co_return removed;
       RILLE_CO_CHECK(co_await patience.next("the removal of " + name, token));
     }
   }
 
-  // Of a static address of SKU Standard.
+  // For a static address of SKU Standard.
   std::optional<Micros> address_micros_per_hour(bool) const override {
     return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
   }
@@ -227,7 +227,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_TRY(Identity out, co_await arm_.identity(token));
-    RILLE_CO_CHECK(co_await arm_.quotas(token));  // a subscription is everywhere; a location is asked for its own
+    RILLE_CO_CHECK(co_await arm_.quotas(token));  // the subscription is global; this call checks the location
     out.from = found.from;
     out.who = net::azure::owner_of(found.keys.token);
     if (out.who.empty() && (found.from == "the environment" || found.from == net::azure::certificate_source ||
@@ -261,7 +261,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await arm_.spot_history(std::move(sizes), since_us, std::move(token));
   }
 
-  // The list says since when a price is the newest; that this is since when machines cost it, it does not.
+  // The list gives the time of a price's publication, which need not be when machines start to cost it.
   SpotMarket market() const override { return {.told = true}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
     RILLE_CO_TRY(const Prices prices, co_await arm_.prices(offer.id, std::move(token)));
@@ -272,10 +272,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
-  // Of an image that the settings name, its generation is its owner's affair.
+  // For a configured image the generation is up to the user.
   Needs needs() const { return {settings_.disk_kind.starts_with("Premium"), settings_.image.as_object()->empty()}; }
 
-  // What fits but for its price, which is a call for each.
+  // Sizes that match except for the price, which needs one call each.
   Async<std::vector<Offer>> fitting_sizes(OfferQuery query, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     auto& [asked_us, sizes] = sizes_[query.spot];
@@ -283,7 +283,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       RILLE_CO_TRY(sizes, co_await arm_.sizes(settings_.zone, query.spot, needs(), token));
       asked_us = now_us;
       if (sizes.empty())
-        co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' sells no machines", region()),
+        co_return make_error(ErrorKind::config, fmt::format("azure: location '{}' has no offers", region()),
                              "is it one? `az account list-locations` names them");
     }
     co_return cloud::smallest_fitting(sizes, query);
@@ -306,7 +306,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // What may lie beside machines, with its tag.
+  // Resources besides machines, with their tag.
   Async<std::vector<Resource>> parts(CancelToken token) {
     std::vector<Together<std::vector<Resource>>> asked;
     for (const std::string_view kind : part_kinds)
@@ -315,12 +315,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     auto answers = co_await together(loop_, std::move(asked), 0, token);
     std::vector<Resource> out;
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      // Who names a group of their own may have a role that says nothing of groups, and none was made.
+      // With a configured security group the role may lack rights on groups; Rille created none, so skip them.
       const bool needless = part_kinds[i] == groups && !settings_.security_group.empty();
       if (!answers[i] && needless && answers[i].error().kind == ErrorKind::auth) continue;
       if (!answers[i]) co_return answers[i].error();
       for (Resource& part : *answers[i]) {
-        // A disk bears its machine's tag in its name, if at all.
+        // A disk has its machine's tag only in its name.
         if (part.kind == disks) part.tag = machine_of_part(part.name);
         if (part.kind != disks || (part.tag != part.name && part.tag.starts_with("rille-")))
           out.push_back(std::move(part));
@@ -335,7 +335,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return {id.substr(0, slash), id.substr(slash + 1)};
   }
 
-  // A call per size; one that has no price is not sold here. An error: of those that could not be asked, one.
+  // One call per size; a size without a price is not offered here. `failure`: the error of one failed call.
   Async<> learn_prices(std::vector<Offer> fitting, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<Prices>> asked;
@@ -358,7 +358,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // Group, address, interface, machine: each is there before the next names it. All may have been made before.
+  // Group, address, interface, machine: each must exist before the next refers to it. All may exist already.
   Async<MachineState> make(const Names& names, const CreateRequest& request, Value order, CancelToken token) {
     const std::string& tag = request.tag;
     const std::int64_t by_us = request.send_by_wall_us;
@@ -387,12 +387,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     interface.set("properties", std::move(properties));
     RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), by_us, token));
     const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), by_us, token);
-    // What is there and cannot be changed so was made by an earlier send.
+    // A resource that exists and cannot be changed was made by an earlier send.
     if (!put && put.error().code != "PropertyChangeNotAllowed") co_return put.error();
     cloud::Patience patience(loop_, create_patience_ms);
     for (;;) {
       const Result<VirtualMachine> vm = co_await arm_.describe(names.machine, token);
-      if (!vm && vm.error().http_status == 404) co_return MachineState::pending;  // not shown yet
+      if (!vm && vm.error().http_status == 404) co_return MachineState::pending;  // not visible yet
       if (!vm) co_return vm.error();
       if (vm->provisioning == "Failed")
         co_return arm_.failed(vm->failure.empty() ? "AllocationFailed" : vm->failure, names.machine);
@@ -402,8 +402,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
   }
 
-  // An interface that Azure keeps for the machine stays, and so does its address: the next offer does not wait three
-  // minutes. Both are listed as left-overs, for the run's last look and `rille gc`.
+  // An interface that Azure reserves for the machine stays, with its address: the next offer does not wait three
+  // minutes. Both are listed as left-overs and removed at the run's end or by `rille gc`.
   Async<> clear(const Names& names, CancelToken token) {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
     const Result<> interface = co_await arm_.remove(std::string(interfaces), names.interface, true, token);
@@ -411,7 +411,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
     RILLE_CO_CHECK(interface);
     RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
-    if (settings_.security_group.empty())  // it costs nothing: one that stays is removed by whoever finds it
+    if (settings_.security_group.empty())  // free: one that stays is removed later as a left-over
       (void)co_await arm_.remove(std::string(groups), names.group, true, token);
     co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
   }
@@ -479,7 +479,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return m;
   }
 
-  // Its public one, or the one within its subnet; "": it has none yet.
+  // The public address, else the private one; "": none yet.
   Async<std::string> address_of(Names names, CancelToken token) {
     const std::string kind(settings_.public_address ? addresses : interfaces);
     const std::string name = settings_.public_address ? names.address : names.interface;
@@ -501,14 +501,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Settings settings_;
   Arm arm_;
   std::string owner_;
-  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // spot: when asked, and what was said
+  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // by spot: (time of the request, answer)
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
 };
 
 Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("azure", of_region);
   Settings s;
-  read.text("tenant");  // of all regions
+  read.text("tenant");  // for all regions
   s.subscription = read.text("subscription", net::environment("AZURE_SUBSCRIPTION_ID"));
   s.resource_group = read.text("resource_group", net::environment("AZURE_DEFAULTS_GROUP"));
   s.image = read.object("image");
@@ -527,7 +527,7 @@ Result<Settings> read_settings(const Value& of_region) {
   if (s.subscription.empty())
     return make_error(ErrorKind::config, "azure: which subscription?",
                       "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
-                      "az account show has that of who is logged in");
+                      "az account show prints the current one");
   return s;
 }
 
@@ -543,11 +543,11 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az), std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; ours comes from the tag
+  traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; it derives from the tag
   traits.create_timeout_ms = 420'000;        // create waits for its operations
   traits.visibility_lag_ms = 60'000;
   traits.look_every_ms = price_look_every_ms;
-  traits.dead_man = DeadMan::none;  // powering off inside does not end the bill
+  traits.dead_man = DeadMan::none;  // powering off from inside does not end the bill
   traits.spot_notice_s = 30;
   cloud::RegionalCloud azure{"azure", std::move(traits), {std::begin(known_regions), std::end(known_regions)}, true};
   azure.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,

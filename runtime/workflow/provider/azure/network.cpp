@@ -6,10 +6,10 @@
 namespace rille::provider::azure {
 
 namespace {
-constexpr int first_priority = 100;  // the least that a rule may have, and the first to be looked at
+constexpr int first_priority = 100;  // the lowest number allowed, evaluated first
 }
 
-// What Azure adds to each group by itself lets in what comes from its own network, and keeps out the rest.
+// Azure's default rules allow traffic from the own network and deny the rest.
 Value lets_ssh_in(const std::vector<std::string>& from) {
   Value rule, out;
   rule.set("protocol", "Tcp").set("access", "Allow").set("direction", "Inbound").set("priority", first_priority);

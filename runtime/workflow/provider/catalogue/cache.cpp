@@ -18,7 +18,7 @@ constexpr std::int64_t kept_us = 24LL * 3'600'000'000;
 constexpr std::size_t parts_max = 64, kept_rows_max = 1'000'000;
 constexpr std::int64_t settings_bytes_max = 16 << 20;
 
-// A hash of its variables; the values themselves are kept nowhere.
+// A hash of the provider's variables; the values themselves are not stored.
 std::string environment_of(const std::string& provider) {
   std::string chain = derive_hex({net::environment("HOME")}, 64);
   for (const char* name : manner_of(provider).variables) chain = derive_hex({chain, name, net::environment(name)}, 64);
@@ -53,7 +53,7 @@ Value scope_value(const OfferQuery& q) {
   return out;
 }
 
-// Whoever was not reached may be so for a moment; any other error is told for as long as it is there, and no longer.
+// Unreachable may be cached for a moment; any other error must be reported as long as it lasts, and no longer.
 bool is_kept(const OfferCache::Answer& a) {
   if (a.unasked.empty()) return true;
   if (manner_of(a.source.provider).silence_ms <= 0) return false;
@@ -78,13 +78,13 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
   RILLE_TRY(const Value settings, Value::from_json(text));
   if (settings.as_array() && settings.as_array()->empty()) return out;
-  if (!settings.as_object()) return make_error(ErrorKind::config, settings_file + ": it is no object");
+  if (!settings.as_object()) return make_error(ErrorKind::config, settings_file + ": it is not an object");
   for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
       RILLE_TRY(out.rates, read_rates(part));
     } else if (name == "disk_price") {
       RILLE_TRY(out.disk_prices, read_disk_prices(part));
-    } else if (name != "local" && name != "address_price") {  // that is told to the providers
+    } else if (name != "local" && name != "address_price") {  // handled by make_providers
       out.sources.push_back({name, derive_hex({"settings", name, part.to_json(), environment_of(name)}, 16)});
     }
   }
@@ -109,7 +109,7 @@ bool covers(const std::string& provider, const std::string& scope, const OfferQu
   if (manner_of(provider).narrow) return false;
   const Result<Value> had = Value::from_json(scope);
   if (!had || !had->as_object() || had->boolean("spot") != query.spot) return false;
-  // Each thing that it was narrowed by, the query wants as well.
+  // Every restriction of the answer must also be in the query.
   const auto wanted = [&](const auto& field) { return asked[field.first] == field.second; };
   return std::all_of(had->as_object()->begin(), had->as_object()->end(), wanted);
 }
@@ -123,7 +123,7 @@ std::optional<std::size_t> OfferCache::fresh(const OfferSource& source, const Of
   std::optional<std::size_t> best;
   for (std::size_t i = 0; catalogue_ && i < catalogue_->parts().size(); ++i) {
     const CataloguePart& p = part(i);
-    const std::int64_t age_us = now_us - p.time_us;  // below 0: the clock was set back
+    const std::int64_t age_us = now_us - p.time_us;  // negative: the clock was set back
     if (p.provider != source.provider || p.settings != source.settings || age_us < 0 || age_us > max_age_us) continue;
     if (!p.unasked.empty() && age_us > manner_of(p.provider).silence_ms * 1000) continue;
     if ((!best || p.time_us > part(*best).time_us) && covers(p.provider, p.scope, query)) best = i;
@@ -147,7 +147,8 @@ Catalogue::Found OfferCache::find(std::span<const std::size_t> parts, const Offe
 Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us) {
   std::erase_if(answers, [](const Answer& a) { return !is_kept(a); });
   if (answers.empty()) return {};
-  if (Result<Catalogue> newer = Catalogue::open(path_)) catalogue_ = std::move(*newer);  // another may have written
+  if (Result<Catalogue> newer = Catalogue::open(path_))
+    catalogue_ = std::move(*newer);  // another process may have written it
   const OfferQuery asked = to_be_kept(query);
   CatalogueWriter writer;
   std::size_t parts = 0, rows = 0;
@@ -156,7 +157,7 @@ Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query,
     CataloguePart part{a.source.provider, scope_of(asked), a.source.settings, now_us};
     part.unpriced = a.unpriced;
     part.unasked = to_text(a.unasked);
-    // What does not fit is not kept, and no reason to keep nothing of the others: it is asked for again.
+    // A part that does not fit is skipped and requested again next time; the others are still stored.
     if (writer.add(std::move(part), a.offers)) rows += a.offers.size(), ++parts;
   }
   std::vector<const CataloguePart*> old;

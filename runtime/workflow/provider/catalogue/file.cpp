@@ -15,10 +15,10 @@
 
 namespace rille::provider {
 
-// The tables where they lie: in a mapped file, or in a copy of bytes.
+// The tables in place: in a mapped file, or in a copy of the bytes.
 struct Catalogue::View {
   store::MappedFile file;
-  std::vector<std::uint64_t> copy;  // aligned, as a mapped file is
+  std::vector<std::uint64_t> copy;  // aligned like a mapped file
   std::string_view bytes;
   std::span<const layout::Part> parts;
   std::span<const layout::Gpu> gpus;
@@ -45,10 +45,10 @@ struct Catalogue::View {
 namespace {
 
 Error unsound(const std::string& what) {
-  return make_error(ErrorKind::integrity, "the catalogue of offers is " + what, "it is written anew: rille offers");
+  return make_error(ErrorKind::integrity, "the catalogue of offers is " + what, "`rille offers` writes it again");
 }
 
-// Takes n of them off the front.
+// Splits n elements off the front.
 template <class T>
 bool take(std::string_view& rest, std::uint64_t n, std::span<const T>& out) {
   if (n > rest.size() / sizeof(T)) return false;
@@ -162,13 +162,13 @@ std::vector<Offer> Catalogue::offers(const CataloguePart& part) const {
 
 namespace {
 
-// What the query says of each entry of the tables, found once, so that a row is judged by a few loads.
+// The query evaluated once per table entry, so that a row needs only a few loads.
 struct Verdicts {
   std::vector<char> gpu, place, interconnect, rdma, disk;
-  std::vector<std::vector<int>> counts;  // of a GPU in a query for several; none: any
-  std::vector<double> rate;              // by the word of the currency; 0: none
+  std::vector<std::vector<int>> counts;  // allowed counts per GPU; empty: any
+  std::vector<double> rate;              // by currency word; 0: unknown
   std::vector<GpuWorth> worth;
-  bool no_gpu = false, cpu = false;  // accepts none; wants none
+  bool no_gpu = false, cpu = false;  // accepts machines without a GPU; wants only those
 };
 
 struct Hit {

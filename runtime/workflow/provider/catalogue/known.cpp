@@ -29,7 +29,7 @@ std::string_view vendor_of(std::string_view gpu, std::int64_t memory_bytes) {
 }  // namespace
 
 const GpuFacts* known_gpu(std::string_view model, std::int64_t memory_bytes) {
-  // A look-up compares words, and lists of offers have few models: what was found is kept, up to a limit.
+  // Lookups compare words, and a list of offers has few models: cache the results, up to a limit.
   constexpr std::size_t kept_max = 1024;
   thread_local std::map<std::pair<std::string, std::int64_t>, const GpuFacts*> kept;
   const auto at = kept.find({std::string(model), memory_bytes});
@@ -46,7 +46,7 @@ bool runs_plugin(std::string_view model, std::int64_t memory_bytes) {
 void complete(Offer& o) {
   const std::string_view type = type_in(o.id);
   const KnownType* t = find_known_type(o.provider, type);
-  if (!t) t = find_known_type(o.provider, type.substr(0, type.find('@')));  // of one of several zones
+  if (!t) t = find_known_type(o.provider, type.substr(0, type.find('@')));  // a zone's offer
   if (t) {
     if (o.interconnect.empty() && o.gpu_count > 1) o.interconnect = t->interconnect;
     if (o.rdma.empty()) o.rdma = t->rdma;
@@ -56,10 +56,10 @@ void complete(Offer& o) {
   if (o.gpu_count > 0 && o.gpu_vendor.empty()) o.gpu_vendor = vendor_of(o.gpu, o.gpu_memory_bytes);
   const auto is_named = [type = type_in(o.id)](const char* word) { return type.find(word) != std::string_view::npos; };
   if (o.gpu_count > 1 && o.interconnect.empty() && (is_named("SXM") || is_named("HBM3"))) o.interconnect = "nvlink";
-  if (o.gpu_count > 1 && o.interconnect.empty())  // a card that has no other way, on whatever board it stands
+  if (o.gpu_count > 1 && o.interconnect.empty())  // a card without NVLink, on any board
     if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->nvlink_bytes_per_s == 0)
       o.interconnect = "pcie";
-  // Toolkits that are newer than this know nothing of Volta and what came before: CUDA 13.0's release notes.
+  // Newer toolkits dropped Volta and older: CUDA 13.0's release notes.
   if (o.gpu_count > 0 && o.cuda_max.empty())
     if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->capability < capability_least)
       o.cuda_max = "12.9";

@@ -29,7 +29,7 @@ auto kind_of(const Measurement& m) {
 
 Error damaged(const std::string& why) { return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why)); }
 
-// From here to its end nobody else reads and writes.
+// Holds the file's lock for its lifetime.
 Result<store::Fd> lock(const std::string& path) {
   store::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.valid()) return errno_error("open", path, errno);
@@ -85,7 +85,7 @@ Result<std::vector<Measurement>> measurements(const std::string& home) {
   RILLE_TRY(const std::string text, store::read_file(path, file_bytes_max));
   const auto foreign = [&path](const std::string& why) {
     return make_error(ErrorKind::integrity, fmt::format("{}: {}", path, why),
-                      "put it aside: what was measured is then measured again");
+                      "move it away: measurements then start again");
   };
   const Result<Value> file = Value::from_json(text);
   if (!file) return foreign(file.error().message);

@@ -16,20 +16,20 @@ namespace {
 
 constexpr std::string_view rank_name = "tokens_per_dollar";
 
-// A name that matches the offers of that model, whoever offers it.
+// A name that matches offers of that model from every provider.
 std::string key_of(const Measurement& m) {
   const GpuFacts* facts = known_gpu(m.gpu, m.gpu_memory_bytes);
   return facts ? gpu_name(*facts) : gpu_model(m.gpu);
 }
 
-// What a training in that type goes by, for which a tensor's words stand, too.
+// The precision of a training; tensor dtype names are accepted too.
 double rate(const GpuFacts& f, std::string_view precision) {
   if (precision == "f32") return f.fp32;
   if (precision == "tf32" && f.tf32 > 0) return f.tf32;
   return f.bf16 > 0 ? f.bf16 : f.fp16;
 }
 
-bool is_empty_list(const Value& v) { return v.as_array() && v.as_array()->empty(); }  // {} of Lua
+bool is_empty_list(const Value& v) { return v.as_array() && v.as_array()->empty(); }  // Lua's {}
 
 Error unmeasured(const std::string& name, const std::vector<Measurement>& all) {
   std::vector<std::string> names;
@@ -40,7 +40,7 @@ Error unmeasured(const std::string& name, const std::vector<Measurement>& all) {
       "tokens_per_second = { H100 = 9500 }";
   if (const std::string near = did_you_mean(name, names); !near.empty()) hint = fmt::format("did you mean '{}'?", near);
   else if (!names.empty()) hint = fmt::format("measured are {}; {}", fmt::join(names, ", "), hint);
-  return make_error(ErrorKind::invalid, fmt::format("workload = \"{}\": nothing was measured under that name", name),
+  return make_error(ErrorKind::invalid, fmt::format("workload = \"{}\": there are no measurements of that name", name),
                     hint);
 }
 
@@ -54,7 +54,7 @@ void Workload::leave_out(Value& options) {
   if (!options["tokens_per_second"].as_object()) o->erase("rank");
 }
 
-// Unless the user has said a number for it, or a newer one stands there.
+// Unless the user gave a number, or a newer one is there.
 void Workload::take(const Measurement& m) {
   if (m.gpu.empty()) return;
   const std::string key = key_of(m);
@@ -64,7 +64,7 @@ void Workload::take(const Measurement& m) {
   numbers_[key] = m.per_second;
 }
 
-// By the median of what a FLOP per second was worth.
+// Estimates with the median speed per FLOP/s.
 void Workload::estimate(const std::string& precision) {
   std::vector<double> worth;
   for (const auto& [key, facts] : measured_)
@@ -91,11 +91,11 @@ Result<Workload> Workload::resolve(const std::string& home, Value& options) {
   if (!guess.is_null() && !guess.as_bool())
     return make_error(ErrorKind::invalid, fmt::format("estimated = {}: true or false is wanted", guess.to_json()));
   if (!options["rank"].is_null() && options.text("rank") != rank_name)
-    return make_error(ErrorKind::invalid, "workload has no meaning for rank = " + options["rank"].to_json(),
-                      "it goes with rank = \"tokens_per_dollar\"");
+    return make_error(ErrorKind::invalid, "workload does not apply to rank = " + options["rank"].to_json(),
+                      "use rank = \"tokens_per_dollar\"");
   leave_out(options);
   if (const Value& own = options["tokens_per_second"]; !own.is_null() && !own.as_object() && !is_empty_list(own))
-    return out;  // who reads the query says what is wrong with it
+    return out;  // the query's parser reports the error
   out.name_ = *named.as_string();
   if (const Value::Object* own = options["tokens_per_second"].as_object())
     for (const auto& [name, number] : *own) {
@@ -111,7 +111,7 @@ Result<Workload> Workload::resolve(const std::string& home, Value& options) {
   }
   if (out.numbers_.empty() && out.unit_.empty()) return unmeasured(out.name_, all);
   if (out.numbers_.empty())
-    return make_error(ErrorKind::invalid, fmt::format("workload = \"{}\" was measured on processors only", out.name_),
+    return make_error(ErrorKind::invalid, fmt::format("workload = \"{}\" was measured on CPUs only", out.name_),
                       "train it on a GPU, or say tokens_per_second = { H100 = 9500 }");
   if (guess.as_bool() && *guess.as_bool()) out.estimate(precision);
   Value table = out.given_.empty() ? Value(Value::Object()) : options["tokens_per_second"];
@@ -132,7 +132,7 @@ std::string_view Workload::source_of(std::string_view gpu, std::int64_t memory_b
 void Workload::mark(Value& offers) const {
   if (!named() || !offers.as_array()) return;
   for (Value& offer : *offers.as_array())
-    if (!offer["id"].is_null())  // others say what became of a provider
+    if (!offer["id"].is_null())  // other rows report a provider's error
       offer.set("tokens_from", source_of(offer.text("gpu"), offer.integer("gpu_memory_bytes")));
 }
 

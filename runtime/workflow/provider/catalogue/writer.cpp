@@ -17,7 +17,7 @@ namespace rille::provider {
 struct CatalogueWriter::Tables {
   static constexpr std::size_t two_bytes_max = std::numeric_limits<std::uint16_t>::max();
   std::string text;
-  std::map<std::string, layout::Text, std::less<>> texts;  // of all but the ids
+  std::map<std::string, layout::Text, std::less<>> texts;  // of all texts but the ids
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> gpu_of;
   std::map<std::pair<std::string, std::string>, std::size_t> place_of;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> billing_of;
@@ -31,9 +31,9 @@ struct CatalogueWriter::Tables {
   std::vector<std::int64_t> numbers;
   std::vector<layout::Row> rows;
 
-  bool over = false;  // something has not fitted: see add
+  bool over = false;  // a limit of add() was exceeded
 
-  // What a row has two bytes for.
+  // Values stored in two bytes of a row.
   std::uint16_t two_bytes(std::size_t n) {
     over = over || n > two_bytes_max;
     return static_cast<std::uint16_t>(n);
@@ -103,7 +103,7 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     r.gpu = t.two_bytes(t.gpu(o));
     r.place = t.two_bytes(t.place(o));
     r.billing = t.two_bytes(t.billing(o.billing));
-    r.gpu_count = t.two_bytes(static_cast<std::size_t>(o.gpu_count));  // below 0 is too many, too
+    r.gpu_count = t.two_bytes(static_cast<std::size_t>(o.gpu_count));  // a negative number is too large as well
     r.vcpus = o.vcpus;
     r.interconnect = t.word(o.interconnect);
     r.rdma = t.word(o.rdma);

@@ -20,12 +20,13 @@ constexpr const char* starts_sshd =
 
 Result<std::string> fitting(std::string script, std::size_t bytes_max) {
   if (script.size() > bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("user data of {} bytes, at most {}", script.size(), bytes_max));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("the user data has {} bytes, more than the limit of {}", script.size(), bytes_max));
   return script;
 }
 
-// Once a minute: whether an agent holds its lock. Where none has for orphan_after, the machine ends: its runner died
-// before it started one, or the agent was killed. By the time since the start, which no correction of the clock moves.
+// Checks once a minute whether an agent holds its lock. If none has for orphan_after, the machine ends: the runner died
+// before it started an agent, or the agent was killed. Uses the uptime, which clock corrections do not change.
 std::string looks_for_agent(std::int64_t orphan_after_ms) {
   return fmt::format(R"sh(cat >/var/lib/rille/look <<'END'
 now=$(cut -d. -f1 /proc/uptime) seen=$(cat /run/rille/seen 2>/dev/null)
@@ -57,8 +58,8 @@ systemctl enable --now rille-look.timer
 
 }  // namespace
 
-// Our key comes first: where the cloud was given it, too, cloud-init has put it into root's file with a command that
-// only says whom to sign in as, and sshd takes the first line that fits.
+// Our key comes first: if the cloud also got it, cloud-init has added it to root's file with a forced command that only
+// prints which user to log in as, and sshd uses the first matching line.
 std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
@@ -66,7 +67,7 @@ std::string first_boot_script(const FirstBoot& boot) {
   if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
   if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
   const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
-  // By the unit that is made below: where that is not installed, an agent ends no machine.
+  // Uses the unit created below: without it the agent does not end the machine.
   if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
   else machine.set("keeps_files", true);
   std::string out = fmt::format(R"sh(#!/bin/sh
@@ -89,8 +90,8 @@ printf '%s\n' {machine} >{dir}/machine.json
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
                                 fmt::arg("machine", shell_quote(machine.to_json())));
   if (!powers_off) return out;
-  // A timer that a restart of the machine does not lose, and that fires at once when its time passed meanwhile. One
-  // whose time is over before it is made would never fire: then it does in a minute.
+  // A timer that survives a reboot and fires at once if its time has passed meanwhile. A timer created after its time
+  // would never fire: then it fires in a minute.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
   return out +
          fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'

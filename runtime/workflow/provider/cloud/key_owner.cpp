@@ -16,7 +16,7 @@ Async<std::string> KeyOwner::get(net::CredentialChain* keys, Ask ask, CancelToke
   if (mark == mark_) co_return owner_;
   RILLE_CO_TRY(const std::string told, co_await ask(token));
   if (told.empty())
-    co_return make_error(ErrorKind::integrity, fmt::format("{} does not say whose {} the keys are", provider_, kind_));
+    co_return make_error(ErrorKind::integrity, fmt::format("{} does not return the {} of the keys", provider_, kind_));
   owner_ = kind_ + " " + told;
   mark_ = mark;
   co_return owner_;

@@ -18,13 +18,13 @@ std::string price_text(Micros micros) {
 
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most) {
   query.max_price_micros_per_hour.reset();
-  query.region.clear();                                // types do not name the region that they were asked of
-  using Model = std::pair<std::string, std::int64_t>;  // the GPU and its memory
+  query.region.clear();                                // types have no region set
+  using Model = std::pair<std::string, std::int64_t>;  // GPU and memory
   std::map<Model, std::map<int, std::vector<Offer>>> models;
   for (const Offer& o : types)
     if (o.matches(query)) models[{o.gpu, o.gpu_memory_bytes}][o.gpu_count].push_back(o);
   struct Group {
-    std::size_t nth = 0;  // among its model's numbers of GPUs
+    std::size_t nth = 0;  // rank among its model's GPU counts
     const std::vector<Offer>* offers = nullptr;
   };
   std::vector<Group> groups;
@@ -93,7 +93,7 @@ Async<std::vector<Offer>> PriceBook::priced(std::vector<Offer> offers, OfferQuer
     out.push_back(std::move(offer));
   }
   if (!failure) co_return out;
-  if (out.empty() || token.cancelled()) co_return *failure;  // half of them would pass for all
+  if (out.empty() || token.cancelled()) co_return *failure;  // a partial list would look complete
   failure->message =
       fmt::format("what {} of its types cost is not known: {}", offers.size() - out.size(), failure->message);
   if (query.left_out) query.left_out->unasked.push_back({std::move(region), std::move(*failure)});

@@ -34,7 +34,7 @@ class Regional final : public Provider,
                        public Addressed,
                        public UsualDisk {
  public:
-  // The driver of a region that is not among them; null: there is none.
+  // Makes the driver of a region that is not configured; null: none.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
 
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
@@ -61,11 +61,11 @@ class Regional final : public Provider,
       else unasked.push_back({names[i], named(answers[i].error(), "offers")});
     }
     if (out.empty() && !unasked.empty()) co_return *unasked.back().problem;
-    if (query.left_out)  // beside what the regions themselves say
+    if (query.left_out)  // besides what the regions report
       std::move(unasked.begin(), unasked.end(), std::back_inserter(query.left_out->unasked));
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
       const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
-      return price(a) < price(b);  // unknown ones last
+      return price(a) < price(b);  // unknown prices last
     });
     co_return out;
   }
@@ -105,7 +105,7 @@ class Regional final : public Provider,
     co_return found;
   }
 
-  // All or nothing: a part would be taken for the whole.
+  // All or nothing: a partial list would look complete.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
     if (!all.unasked.empty()) co_return *all.unasked.front().problem;
@@ -136,7 +136,7 @@ class Regional final : public Provider,
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
         m.id = id_of(*drivers[i], m.id);
         note(drivers[i]->region(), tag_prefix);
-        // A page may repeat what the one before has shown.
+        // A page may repeat entries of the previous one.
         if (seen.insert(m.id).second) out.machines.push_back(std::move(m));
       }
     }
@@ -149,7 +149,7 @@ class Regional final : public Provider,
     const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return success();
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
-    // Once it is ended nobody can tell any more whether it was there.
+    // After the termination this can no longer be checked.
     const std::string mine = own;
     if (in_doubt(where, id)) RILLE_CO_CHECK(co_await describe(id, token));
     Result<> done = co_await driver->terminate(mine, token);
@@ -157,7 +157,7 @@ class Regional final : public Provider,
     co_return success();
   }
 
-  // One region that answers proves the credentials; the others are told of.
+  // One region that answers proves the credentials; the others are reported.
   Async<Identity> check(CancelToken token) override {
     std::vector<Together<Identity>> asked;
     for (const auto& driver : regions_)
@@ -187,7 +187,7 @@ class Regional final : public Provider,
   Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) override {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own))
-      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is no machine of {}", id, name_)), "set_end");
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_)), "set_end");
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
     Result<> done = co_await driver->set_end(own, expires_wall_us, token);
     if (!done) co_return named(done.error(), "set_end");
@@ -213,14 +213,14 @@ class Regional final : public Provider,
     const SpotPrices::Ask ask = [driver, offer, zone](std::int64_t from_us, CancelToken t) {
       return driver->spot_prices(offer, zone, from_us, std::move(t));
     };
-    // From the day before on, so that one answer serves all that were rented on a day.
+    // From the previous day on, so that one answer serves all machines rented on one day.
     const std::int64_t back_us = std::max<std::int64_t>(0, since_us - since_us % day_us - day_us);
     auto told = co_await spot_prices_.get(key, back_us, market.lasts_us, ask, std::move(token));
     if (!told) co_return named(told.error(), "spot prices");
     co_return told;
   }
 
-  // A cloud has one clock, and some of its regions may not have been asked yet.
+  // All regions share one clock; some may not have been asked yet.
   std::int64_t skew_us() const override {
     for (const auto& driver : regions_)
       if (const std::int64_t skew_us = driver->skew_us()) return skew_us;
@@ -234,7 +234,7 @@ class Regional final : public Provider,
     const std::optional<Micros> price = listed ? listed->address_micros_per_hour(offer.spot) : std::nullopt;
     if (!price) return 0;
     if (address_price_) return *address_price_;
-    return offer.currency == "USD" ? *price : price_unknown;  // another price list
+    return offer.currency == "USD" ? *price : price_unknown;  // a different price list
   }
 
   std::int64_t usual_disk_bytes(const Offer& offer) const override {
@@ -251,7 +251,7 @@ class Regional final : public Provider,
   Async<Machine> resize(std::string id, std::string type, CancelToken token) override {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own))
-      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is no machine of {}", id, name_)), "resize");
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_)), "resize");
     RILLE_CO_TRY(RegionDriver * driver, find(where));
     const std::string mine = own;
     Result<> done = co_await driver->resize(mine, std::move(type), token);
@@ -272,7 +272,7 @@ class Regional final : public Provider,
   }
 
  private:
-  // All of one region, or of all; one that fails fails the whole, since a part would be taken for it.
+  // Of one region or of all. A failed region fails the call, since a partial list would look complete.
   template <class T, class F>
   Async<std::vector<T>> of_regions(std::string region, const char* operation, F ask, CancelToken token) {
     std::vector<Together<std::vector<T>>> asked;
@@ -307,11 +307,11 @@ class Regional final : public Provider,
   Result<RegionDriver*> find(const std::string& name) const {
     for (const auto& driver : regions_)
       if (driver->region() == name || driver->region().empty()) return driver.get();
-    return make_error(ErrorKind::config, fmt::format("the settings of {} have no region '{}' any more", name_, name),
-                      "put it back until what was rented there is released");
+    return make_error(ErrorKind::config, fmt::format("the settings of {} no longer have the region '{}'", name_, name),
+                      "restore it until all machines there are released");
   }
 
-  // Also one that the settings name no more, where something may have been rented before.
+  // Also a region removed from the settings, which may still have machines.
   Result<RegionDriver*> reach(const std::string& name) {
     Result<RegionDriver*> mine = find(name);
     if (mine || !elsewhere_ || std::find(known_.begin(), known_.end(), name) == known_.end()) return mine;
@@ -334,19 +334,19 @@ class Regional final : public Provider,
   void note(const std::string& region, const std::string& what) {
     if (divided_ && !is_named(region)) seen_.insert(region + " " + what);
   }
-  // Whether what is not there, a machine by its id or by its tag, may be where nobody looks.
+  // Whether a machine that was not found, by id or tag, may be in a part of the account that is not searched.
   bool in_doubt(const std::string& region, const std::string& what) const {
     return divided_ && !is_named(region) && !seen_.contains(region + " " + what);
   }
   Error not_seen(const std::string& region) const {
     return make_error(ErrorKind::config,
-                      fmt::format("the settings of {} have no region '{}' any more, and what they say of all regions "
-                                  "does not lead to what was rented there",
+                      fmt::format("the settings of {} no longer have the region '{}', and their general part "
+                                  "does not reach its machines",
                                   name_, region),
-                      "put it back, as it was, until what was rented there is released");
+                      "restore it unchanged until all machines there are released");
   }
 
-  // A region that is misspelt fails in each cloud's own way, and none says so.
+  // A misspelt region fails differently in each cloud, and no error says so.
   Error in_region(Error error, const std::string& region) const {
     const std::string near = did_you_mean(region, known_);
     if (near.empty() || near == region) return error;
@@ -386,11 +386,11 @@ class Regional final : public Provider,
   std::vector<std::unique_ptr<RegionDriver>> regions_, reached_;
   std::vector<std::string> known_;
   Elsewhere elsewhere_;
-  std::optional<Micros> address_price_;  // as the settings say
+  std::optional<Micros> address_price_;  // from the settings
   bool divided_;
   SpotPrices spot_prices_;
   std::map<std::string, std::string> zones_;  // of machines
-  std::set<std::string> seen_;                // where settings say no more which part of the account to look at
+  std::set<std::string> seen_;                // machines seen in regions removed from the settings
 };
 
 }  // namespace
@@ -428,8 +428,8 @@ Result<std::vector<Offer>> only_there(const std::string& provider, std::vector<O
   for (const std::string& name : wanted)
     if (near.empty()) near = did_you_mean(name, seen);
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing in the regions of its settings: {}", provider, fmt::join(wanted, "; ")),
-                    near.empty() ? fmt::format("there is some in: {}", fmt::join(seen, "; "))
+                    fmt::format("{} has no offers in the configured regions: {}", provider, fmt::join(wanted, "; ")),
+                    near.empty() ? fmt::format("there are offers in: {}", fmt::join(seen, "; "))
                                  : fmt::format("did you mean '{}'?", near));
 }
 

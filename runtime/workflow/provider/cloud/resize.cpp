@@ -8,11 +8,11 @@ namespace rille::provider::cloud {
 namespace {
 
 constexpr std::int64_t stop_patience_ms = 600'000, start_patience_ms = 600'000, shown_patience_ms = 60'000;
-constexpr std::int64_t late_stop_ns = 30'000'000'000;  // how late a stop whose answer is not known may show
-constexpr int refusals_max = 20;                       // in a row, of the start alone
+constexpr std::int64_t late_stop_ns = 30'000'000'000;  // how late a stop with an unknown outcome may take effect
+constexpr int refusals_max = 20;                       // consecutive refusals of the start
 
 Error no_machine() {
-  Error e = make_error(ErrorKind::state, "there is no such machine any more");
+  Error e = make_error(ErrorKind::state, "the machine no longer exists");
   e.http_status = 404;
   return e;
 }
@@ -22,7 +22,7 @@ Error stands_still(Error last, Error why) {
   return std::move(last).with_cause(std::move(why));
 }
 
-// One that comes up or goes down: a stop would be refused, or cut its first boot short.
+// Waits while the machine starts or stops: a stop would be refused, or would interrupt the first boot.
 Async<Standing> at_rest(Loop& loop, Resizing how, CancelToken token) {
   Patience patience(loop, stop_patience_ms);
   while (true) {
@@ -43,7 +43,7 @@ Async<> until_stopped(Loop& loop, Resizing how, CancelToken token) {
   }
 }
 
-// A start was accepted: until it shows, the machine is taken for one that stands still.
+// Called after an accepted start: until it takes effect, the machine looks stopped.
 Async<> until_up(Loop& loop, Resizing how) {
   Patience patience(loop, shown_patience_ms);
   while (true) {
@@ -54,8 +54,8 @@ Async<> until_up(Loop& loop, Resizing how) {
   }
 }
 
-// All ways out but the good one lead through here. Heeds no cancellation: what stands still costs money and does
-// nothing. may_stop: a stop is on its way, and may show only later.
+// Every path but success ends here. Ignores cancellation: a stopped machine costs money without doing work. may_stop: a
+// stop was sent and may take effect later.
 Async<> start_again(Loop& loop, Resizing how, std::string before, Error why, bool may_stop) {
   Patience patience(loop, start_patience_ms);
   const std::int64_t settled_ns = loop.clock().monotonic_ns() + (may_stop ? late_stop_ns : 0);
@@ -98,7 +98,7 @@ Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
   RILLE_CO_TRY(Standing now, co_await how.look(token));
   if (now.power == Power::between) {
     Result<Standing> rest = co_await at_rest(loop, how, token);
-    if (!rest) co_return co_await start_again(loop, how, now.type, rest.error(), true);  // it may be going down
+    if (!rest) co_return co_await start_again(loop, how, now.type, rest.error(), true);  // it may be stopping
     now = std::move(*rest);
   }
   if (now.power == Power::gone) co_return no_machine();
@@ -108,7 +108,7 @@ Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
   bool stopped = now.power == Power::stopped;
   if (!stopped) {
     done = co_await how.stop(token);
-    if (!done && now.power == Power::running && is_definitive(done.error())) co_return done;  // it runs on
+    if (!done && now.power == Power::running && is_definitive(done.error())) co_return done;  // it still runs
     if (done) done = co_await until_stopped(loop, how, token);
     stopped = done.ok();
   }

@@ -18,7 +18,9 @@ const Value& SettingsReader::take(const char* field) {
 void SettingsReader::refuse(const char* field, const char* wanted) {
   if (wrong_) return;
   const std::string_view what = wanted;
-  const char* const example = what == "a text" ? "\"..\"" : what.starts_with("an object") ? "{..}" : "[\"..\", \"..\"]";
+  const char* const example = what == "a string"              ? "\"..\""
+                              : what.starts_with("an object") ? "{..}"
+                                                              : "[\"..\", \"..\"]";
   wrong_ = make_error(
       ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field, settings_[field].to_json(), wanted),
       what.starts_with("a size") ? "with its unit, in quotes" : fmt::format("as in \"{}\": {}", field, example));
@@ -28,7 +30,7 @@ std::string SettingsReader::text(const char* field, std::string otherwise) {
   const Value& v = take(field);
   if (v.is_null()) return otherwise;
   if (v.as_string()) return *v.as_string();
-  refuse(field, "a text");
+  refuse(field, "a string");
   return otherwise;
 }
 
@@ -39,7 +41,7 @@ std::vector<std::string> SettingsReader::texts(const char* field, std::vector<st
   const Value::Array* list = v.as_array();
   for (std::size_t i = 0; list && i < list->size(); ++i)
     if ((*list)[i].as_string()) out.push_back(*(*list)[i].as_string());
-  if (!list || out.size() != list->size()) refuse(field, "a list of texts");
+  if (!list || out.size() != list->size()) refuse(field, "a list of strings");
   return out.empty() ? otherwise : out;
 }
 
@@ -51,7 +53,7 @@ std::vector<std::string> SettingsReader::one_or_more(const char* field, const st
   for (std::size_t i = 0; list && i < list->size(); ++i)
     if (const std::string* one = (*list)[i].as_string()) out.push_back(*one);
     else good = false;
-  if (!good) refuse(field, "a text or a list of texts");
+  if (!good) refuse(field, "a string or a list of strings");
   if (v.as_string()) out.push_back(*v.as_string());
   std::erase(out, "");
   if (out.empty() && !otherwise.empty()) out.push_back(otherwise);
@@ -86,7 +88,7 @@ Value SettingsReader::tags(const char* field) {
   bool fits = v.is_null() || v.as_object();
   for (const auto& [name, text] : v.as_object() ? *v.as_object() : Value::Object())
     fits = fits && text.as_string() && !name.empty() && !lower_case(name).starts_with("rille") && name != "Name";
-  if (!fits) refuse(field, "an object of names and texts, where no name is Name or begins with rille");
+  if (!fits) refuse(field, "an object of names and strings, where no name is Name or begins with rille");
   return fits && v.as_object() ? v : Value(Value::Object{});
 }
 
@@ -99,7 +101,7 @@ Value SettingsReader::text_by_type(const char* field) {
   bool fits = v.is_null() || v.as_string() || v.as_object();
   if (const Value::Object* all = v.as_object())
     for (const auto& [type, text] : *all) fits = fits && text.as_string();
-  if (!fits) refuse(field, "a text, or an object of types and texts");
+  if (!fits) refuse(field, "a string, or an object of types and strings");
   return fits ? v : Value();
 }
 
@@ -110,7 +112,7 @@ Result<> SettingsReader::done(std::initializer_list<const char*> elsewhere) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     if (key == "ssh_from")
       return make_error(ErrorKind::config,
-                        fmt::format("{}: it makes no group of its own, whose ssh_from could be said", provider_),
+                        fmt::format("{}: ssh_from does not apply, since no security group is created", provider_),
                         "what its machines are in, a group, a firewall or a network of yours, says who gets in: leave "
                         "ssh_from out");
     std::vector<std::string> names = known_;
@@ -118,7 +120,7 @@ Result<> SettingsReader::done(std::initializer_list<const char*> elsewhere) {
     const std::string near = did_you_mean(key, names);
     std::string all;
     for (const std::string& name : names) (all += all.empty() ? "" : " ") += name;
-    return make_error(ErrorKind::config, fmt::format("{}: nobody knows the field '{}'", provider_, key),
+    return make_error(ErrorKind::config, fmt::format("{}: unknown field '{}'", provider_, key),
                       near.empty() ? "its fields: " + all : fmt::format("did you mean '{}'?", near));
   }
   return {};
@@ -151,7 +153,7 @@ Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::st
   }
   if (out.empty())
     return make_error(ErrorKind::config, fmt::format("{}: regions = {}", provider, regions.to_json()),
-                      "a list of names, or {\"NAME\": {what is different there}}");
+                      "a list of names, or {\"NAME\": {overrides}}");
   return out;
 }
 

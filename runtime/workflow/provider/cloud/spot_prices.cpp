@@ -9,7 +9,7 @@ constexpr std::int64_t failure_lasts_us = 60'000'000;
 constexpr std::size_t points_max = 10'000;
 }  // namespace
 
-// What has no instant is what was seen just now: it is news only where it differs.
+// A point without a time is the current price: it is added only if it differs.
 void SpotPrices::learn(Known& known, std::vector<PricePoint> told, std::int64_t now_us) {
   const bool is_seen = std::any_of(told.begin(), told.end(), [](const PricePoint& p) { return p.from_wall_us == 0; });
   if (!is_seen) {
@@ -44,7 +44,7 @@ Async<std::vector<PricePoint>> SpotPrices::get(std::string key, std::int64_t sin
   Result<std::vector<PricePoint>> told = co_await ask(back_us, token);
   known.asking = false;
   for (const Future<bool>& waiter : std::exchange(known.waiting, {})) waiter.set(true);
-  if (!told && token.cancelled()) co_return token.reason();  // of this caller: the next one asks
+  if (!told && token.cancelled()) co_return token.reason();  // this caller's; the next caller asks again
   known.until_us = now_us + (told ? lasts_us : std::min(lasts_us, failure_lasts_us));
   known.since_us = back_us;
   if (told) learn(known, std::move(*told), now_us);

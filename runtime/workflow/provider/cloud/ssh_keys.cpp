@@ -60,7 +60,7 @@ std::string unhex(const std::string& text) {
 
 std::string bytes_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
 
-// The file's text; where there is none yet, this one, written whole and first come first served.
+// The file's text; if there is no file, writes `text` atomically; the first writer wins.
 Result<std::string> once(const std::string& path, const std::string& text) {
   if (access(path.c_str(), F_OK) == 0) return store::read_file(path, 1 << 20);
   const std::string fresh = path + ".new-" + random_hex(4);
@@ -76,7 +76,7 @@ Result<std::string> once(const std::string& path, const std::string& text) {
 
 SshKey ssh_key_from(const std::string& seed, const std::string& comment) {
   const std::string half = public_half(seed), blob = public_blob(half);
-  const Digest check = sha256("check" + blob);  // any number, told twice; the same each time
+  const Digest check = sha256("check" + blob);  // an arbitrary number, written twice; deterministic here
   std::string secret;
   for (int i = 0; i < 2; ++i) secret.append(reinterpret_cast<const char*>(check.data()), 4);
   put_text(secret, "ssh-ed25519");
@@ -84,7 +84,7 @@ SshKey ssh_key_from(const std::string& seed, const std::string& comment) {
   put_text(secret, seed + half);
   put_text(secret, comment);
   for (char pad = 1; secret.size() % 8; ++pad) secret += pad;
-  std::string whole("openssh-key-v1", 15);  // with its zero
+  std::string whole("openssh-key-v1", 15);  // including the terminating zero
   put_text(whole, "none");
   put_text(whole, "none");
   put_text(whole, "");
@@ -101,8 +101,9 @@ Result<SshKeys> SshKeys::open(std::string folder) {
   if (chmod(out.folder_.c_str(), 0700) < 0) return errno_error("protect", out.folder_, errno);
   RILLE_TRY(const std::string digits, once(out.folder_ + "/secret", random_hex(secret_digits / 2)));
   if (digits.size() != secret_digits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return make_error(ErrorKind::integrity, "'" + out.folder_ + "/secret' is torn: 64 hexadecimal digits are wanted",
-                      "machines rented before cannot be reached without it; when none is left, remove the file");
+    return make_error(ErrorKind::integrity,
+                      "'" + out.folder_ + "/secret' is damaged: it must have 64 hexadecimal digits",
+                      "existing machines cannot be reached without it; remove the file once none is left");
   out.secret_ = unhex(digits);
   const SshKey own = ssh_key_from(bytes_of(sha256(out.secret_ + "identity")), "rille");
   out.identity_file_ = out.folder_ + "/id_ed25519";

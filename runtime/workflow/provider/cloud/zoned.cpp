@@ -53,8 +53,7 @@ class Zoned final : public RegionDriver, public UsualDisk {
     if (zone == zones_.end())
       co_return make_error(
           ErrorKind::config,
-          fmt::format("{}: the settings of region {} do not name zone {} any more", provider_, region(), name),
-          "put it back");
+          fmt::format("{}: the settings of region {} no longer name zone {}", provider_, region(), name), "restore it");
     co_return co_await zone->driver->create(std::move(request), std::move(type), std::move(token));
   }
 
@@ -104,7 +103,7 @@ MadeDriver by_zone(Loop& loop, const std::string& provider, const Value& setting
                    const std::function<MadeDriver(const Value& of_zone)>& make) {
   SettingsReader read(provider, settings);
   const std::vector<std::string> zones = read.one_or_more("zone", ""), subnets = read.one_or_more("subnet", "");
-  if (zones.size() < 2 && subnets.size() < 2) {  // `make` says what is wrong with the rest
+  if (zones.size() < 2 && subnets.size() < 2) {  // `make` checks the rest
     Value one = settings;
     if (settings["zone"].as_array() && !zones.empty()) one.set("zone", zones.front());
     if (settings["subnet"].as_array() && !subnets.empty()) one.set("subnet", subnets.front());
@@ -112,9 +111,9 @@ MadeDriver by_zone(Loop& loop, const std::string& provider, const Value& setting
   }
   if (subnets.size() > 1 && subnets.size() != zones.size())
     return make_error(ErrorKind::config,
-                      fmt::format("{}: the settings name zone = {} and subnet = {}: not as many", provider,
+                      fmt::format("{}: zone = {} and subnet = {} have different lengths", provider,
                                   fmt::join(zones, ", "), fmt::join(subnets, ", ")),
-                      "name the zone of each subnet, in their order");
+                      "name the zone of each subnet, in the same order");
   std::vector<Zone> out;
   for (std::size_t i = 0; i < zones.size(); ++i) {
     Value one = settings;

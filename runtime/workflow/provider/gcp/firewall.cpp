@@ -14,7 +14,7 @@ using net::Effect;
 using net::list_of;
 
 constexpr std::int64_t rule_patience_ms = 60'000;
-constexpr int lets_in = 900, keeps_out = 901;  // the lower comes first; what a network has by itself is at 65534
+constexpr int lets_in = 900, keeps_out = 901;  // the lower number wins; a network's default rules have 65534
 constexpr const char* tag_begins = "rille-";
 
 // "rille-0123456789ab-.. us-central1"
@@ -34,7 +34,7 @@ Value rule_of(const std::string& name, const std::string& about, const std::stri
 
 }  // namespace
 
-// Made by an earlier send of the same create, it is there; one that was on its way out is made again.
+// The rule may exist from an earlier send of the same create; one that is being deleted is made again.
 Async<> Compute::make_rule(Value rule, CancelToken token) {
   cloud::Patience patience(loop_, rule_patience_ms);
   const std::string name = rule.text("name");
@@ -56,7 +56,7 @@ Async<> Compute::make_rule(Value rule, CancelToken token) {
   }
 }
 
-// The first to be made keeps everybody out; both before the machine is.
+// The deny rule is made first; both are made before the machine.
 Async<> Compute::narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                             std::vector<std::string> from, CancelToken token) {
   const std::string about = tag + " " + region_;

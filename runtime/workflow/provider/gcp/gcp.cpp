@@ -34,11 +34,11 @@ constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, spot_prices_last_us = types_last_us / 2;
 constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63, rule_length_max = 60;
 constexpr std::string_view rules_begin = "global/firewalls/";
-// An instant, not a duration: a request that is sent again is the same one. It is at most so far away:
+// An instant, not a duration, so that a repeated request is identical. Its maximum distance:
 // https://cloud.google.com/compute/docs/instances/limit-vm-runtime
 constexpr std::int64_t run_s_max = 120LL * 86'400, release_margin_s = 300;
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {"us-central1",
                                      "us-east1",
                                      "us-east4",
@@ -84,10 +84,10 @@ const char* const known_regions[] = {"us-central1",
 
 struct Settings {
   std::string project, image, vpc, subnet, security_group, disk_kind, kms_key;
-  std::vector<std::string> zones;  // as they are tried
+  std::vector<std::string> zones;  // in the order of trying
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
-  std::vector<std::string> ssh_from;  // none: the network's own rules say who gets in
+  std::vector<std::string> ssh_from;  // empty: the network's own rules apply
   Value reservation, tags, endpoints;
 };
 
@@ -96,24 +96,24 @@ struct Account {
       : access(std::move(keys), "gcp", endpoints.text("metadata", "http://metadata.google.internal")), named_key(key),
         chain(net::gcp::key_chain(loop, key, endpoints)) {}
   cloud::Access access;
-  std::string named_key;  // the file that the settings name
+  std::string named_key;  // the key file of the settings
   net::CredentialChain chain;
 };
 
 MachineState state_of(const std::string& status) {
   if (status == "PROVISIONING" || status == "STAGING" || status == "REPAIRING") return MachineState::pending;
   if (status == "RUNNING") return MachineState::live;
-  return MachineState::terminating;  // TERMINATED is a stopped one, whose disk costs money
+  return MachineState::terminating;  // TERMINATED means stopped: the disk costs money
 }
 
-// A label's value; a tag that is none is made one, and stands in the metadata, too.
+// A label value for the tag; a tag that is not a valid label is converted, and also stored in the metadata.
 std::string label_of(const std::string& tag) {
   constexpr const char* allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_";
   const bool fits = tag.size() <= name_length_max && tag.find_first_not_of(allowed) == std::string::npos;
   return fits ? tag : cloud::resource_name(tag, name_length_max);
 }
 
-// Google runs it at every start, as root, also where there is no cloud-init; ours is for the first.
+// Google runs the startup script at every boot, as root, also without cloud-init; ours runs only at the first.
 Result<std::string> startup_script(const std::string& base64) {
   RILLE_TRY(std::string script, from_base64(base64));
   const std::string once = fmt::format("[ -e {}/machine.json ] && exit 0\n", cloud::instance_directory);
@@ -121,7 +121,7 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-// Google's Deep Learning image, whose family names the driver's branch; without GPUs plain Ubuntu.
+// Google's Deep Learning image, whose family names the driver branch; plain Ubuntu without GPUs.
 constexpr const char* gpu_image =
     "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
 constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
@@ -179,7 +179,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (done)
       done = co_await compute_.insert(name.zone, std::move(order), request.token, request.send_by_wall_us, token);
     if (done) co_return made;
-    // Refused for good: what was made for it goes, too.
+    // Definitive refusal: delete the resources made for it.
     if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(name.zone, own, rule, token);
     co_return done.error();
   }
@@ -208,7 +208,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_CO_TRY(const std::vector<Disk> disks, co_await compute_.disks(token));
     for (const Disk& disk : disks)
       if (!disk.used) out.push_back(machine_of(disk));
-    if (settings_.ssh_from.empty()) co_return out;  // who makes none need not be allowed to list them
+    if (settings_.ssh_from.empty()) co_return out;  // without own rules the right to list them is not needed
     RILLE_CO_TRY(const std::vector<Rule> rules, co_await compute_.rules(token));
     for (const Rule& rule : rules)
       if (std::none_of(all.begin(), all.end(), [&rule](const Instance& i) { return i.tag == rule.tag; }))
@@ -223,7 +223,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
 
-  // Of an external IPv4 address in use.
+  // For an external IPv4 address in use.
   std::optional<Micros> address_micros_per_hour(bool spot) const override {
     return settings_.public_address ? std::optional<Micros>(spot ? 2'500 : 5'000) : std::nullopt;
   }
@@ -245,12 +245,13 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<std::vector<Quota>> quotas(CancelToken token) override { return compute_.quotas(std::move(token)); }
 
-  // What is attached to a machine stays attached to it.
+  // Attached GPUs stay attached.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     const Place place = read_id(id);
     if (read_type(type).count > 0)
-      co_return make_error(ErrorKind::invalid, fmt::format("'{}' has GPUs attached, which a resize cannot do", type),
-                           "take a type that has its GPUs inside, as a2-highgpu-1g");
+      co_return make_error(ErrorKind::invalid,
+                           fmt::format("'{}' has attached GPUs, which a resize cannot change", type),
+                           "use a type with built-in GPUs, such as a2-highgpu-1g");
     cloud::Resizing how;
     how.type = std::move(type);
     how.look = [this, place](CancelToken t) { return standing(place, std::move(t)); };
@@ -262,7 +263,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
-  // Google changes them once a month at most, and its list is long.
+  // Prices change at most once a month, and the list is long.
   SpotMarket market() const override { return {.told = true, .heeds_cap = false}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
     RILLE_CO_CHECK(co_await learn_prices(true, spot_prices_last_us, token));
@@ -299,7 +300,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
-  // A machine that an earlier send has made keeps its rules: only where there surely is none, they go.
+  // Deletes the rules only if there certainly is no machine: an earlier send may have created it.
   Task<void> widen_again(std::string zone, std::string machine, std::string rule, CancelToken token) {
     const Result<Instance> there = co_await compute_.describe(zone, machine, token);
     if (there || there.error().http_status != 404) co_return;
@@ -332,7 +333,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
             : *std::find_if_not(settings_.zones.begin(), settings_.zones.end() - 1,
                                 [this](const std::string& zone) { return zone.starts_with(region() + "-"); });
     if (wrong.starts_with(region() + "-")) return success();
-    return make_error(ErrorKind::config, fmt::format("gcp: region {} is given the zone '{}'", region(), wrong),
+    return make_error(ErrorKind::config, fmt::format("gcp: zone '{1}' is not in region {0}", region(), wrong),
                       fmt::format("name one of its zones, or several: {{\"regions\": {{\"{0}\": {{\"zone\": "
                                   "\"{0}-a\"}}}}}}",
                                   region()));
@@ -340,8 +341,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Result<Value> order_of(const CreateRequest& request, const TypeName& name) const {
     if (request.expires_wall_us / 1'000'000 - loop_.clock().wall_us() / 1'000'000 > run_s_max - release_margin_s)
-      return make_error(ErrorKind::invalid, "gcp: ends a machine by itself after 120 days at the latest",
-                        "rent for less: ttl = \"2000h\"");
+      return make_error(ErrorKind::invalid, "gcp: a machine's ttl is at most 120 days",
+                        "use a shorter ttl: ttl = \"2000h\"");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     RILLE_TRY(const std::string script, startup_script(user_data));
     const std::string here = "zones/" + name.zone + "/";
@@ -387,7 +388,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return out;
   }
 
-  // What cannot be moved while it runs ends where Google has to mend its host; of E2 it takes nothing but a move.
+  // Machines that cannot be migrated are terminated at host maintenance; E2 allows only migration.
   Value scheduling_of(const CreateRequest& request, const std::string& machine) const {
     const bool stays = request.offer.spot || request.offer.gpu_count > 0 || cannot_move(machine);
     Value out;
@@ -405,7 +406,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     if (m.state == MachineState::live && instance.started_wall_us) tell_running(m, instance.started_wall_us);
-    // Of one that is stopped, its disk alone costs; of one that is on its way there this is of the time before.
+    // For a stopped machine only the disk costs money; while it is stopping, this is the earlier stop.
     if (instance.status == "TERMINATED" && instance.stopped_wall_us)
       tell_ended(m, instance.stopped_wall_us + 1'000'000);
     m.details.set("type", instance.type).set("zone", instance.zone);
@@ -414,7 +415,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return m;
   }
 
-  static Machine machine_of(const Disk& disk) {  // one that outlived its machine
+  static Machine machine_of(const Disk& disk) {  // outlived its machine
     return left_over(disk.zone + "/disks/" + disk.name, disk.tag);
   }
 
@@ -427,10 +428,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::string owner_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // spot: when asked, and what was said
+  std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // by spot: (time of the request, answer)
 };
 
-// As Google's own libraries find it.
+// In the order of Google's own libraries.
 Result<std::string> project_of(const std::string& named, const std::string& key) {
   if (!named.empty()) return named;
   for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
@@ -442,7 +443,7 @@ Result<std::string> project_of(const std::string& named, const std::string& key)
   if (std::string project = account.text("project_id"); !project.empty()) return project;
   RILLE_TRY(std::string active, net::gcp::gcloud_project());
   if (!active.empty()) return active;
-  if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // who pays for calls
+  if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // billed for API calls
   return make_error(ErrorKind::config, "gcp: which project?",
                     "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings, or: gcloud config set "
                     "project NAME");
@@ -465,8 +466,8 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   if (const Value from = read.any("ssh_from"); !from.is_null()) {
     RILLE_TRY(s.ssh_from, cloud::read_ssh_from("gcp", from));
     if (!s.subnet.empty() && of_region["vpc"].is_null() && of_region["network"].is_null())
-      return make_error(ErrorKind::config, "gcp: ssh_from makes rules of a network, and only its subnet is named",
-                        "name the network of the subnet, too: \"vpc\": \"global/networks/NAME\"");
+      return make_error(ErrorKind::config, "gcp: ssh_from needs the network, and only its subnet is named",
+                        "name the network of the subnet too: \"vpc\": \"global/networks/NAME\"");
   }
   s.disk_kind = read.text("disk_kind");
   s.disk_bytes = read.bytes("disk", s.disk_bytes);
@@ -485,7 +486,7 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   const std::string key = setup.settings.text("credentials");
   const auto account = std::make_shared<Account>(setup.loop, key, setup.settings["endpoints"], std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 30LL * 60'000;  // 60 min are said; later the name alone keeps it one machine
+  traits.token_lifetime_ms = 30LL * 60'000;  // documented: 60 min; afterwards the name keeps it unique
   traits.create_timeout_ms = 480'000;        // create waits for its operations: two rules, and the machine
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = 60;

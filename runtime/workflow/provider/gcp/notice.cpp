@@ -1,10 +1,10 @@
-// How its spot machines are told of their end; docs/design/providers.md names the sources.
+// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/gcp/gcp.hpp"
 
 namespace rille::provider {
 
-// TRUE: that, not when. It is about half a minute.
+// TRUE: preemption without a time, about 30 seconds later.
 NoticeSpec gcp_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/computeMetadata/v1/instance/preempted";

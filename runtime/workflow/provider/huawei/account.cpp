@@ -24,7 +24,7 @@ constexpr const char* policy_text = R"json({
 
 }  // namespace
 
-// Everybody may ask for an own key. A temporary one is none that IAM keeps.
+// No right is needed for the own key. IAM does not list temporary keys.
 Async<Identity> Ecs::identity(std::string key_id, CancelToken token) {
   Identity out;
   net::Query none;

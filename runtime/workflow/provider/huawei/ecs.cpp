@@ -22,23 +22,23 @@ using net::Trouble;
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
-constexpr const char* other_site_code = "CBC.0156";  // the account is not of the site whose prices were asked for
+constexpr const char* other_site_code = "CBC.0156";  // the account belongs to another site's price service
 
 constexpr net::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
     {"Ecs.0042", Trouble::capacity},
     {"Ecs.0319", Trouble::capacity},
-    {"Ecs.0001", Trouble::quota, "ask for more in the console's quota page, or take another region"},
-    {"Ecs.0003", Trouble::auth, "the account is restricted: look at its balance"},
-    {"Ecs.0012", Trouble::quota, "the subnet has no address left: name another"},
+    {"Ecs.0001", Trouble::quota, "request more on the console's quota page, or use another region"},
+    {"Ecs.0003", Trouble::auth, "the account is restricted: check its balance"},
+    {"Ecs.0012", Trouble::quota, "the subnet has no free address: name another"},
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},
     {other_site_code, Trouble::auth,
-     "the account is another site's: name its price service: \"endpoints\": {\"bss\": ..}"},
-    // A wrong clock and a wrong key have this one code.
+     "the account belongs to another site: set its price service: \"endpoints\": {\"bss\": ..}"},
+    // A wrong clock and a wrong key share this code.
     {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
-    {"APIGW.0302", Trouble::auth, "the key may not use this project: `project` is that of the region"},
+    {"APIGW.0302", Trouble::auth, "the key has no access to this project: `project` must be the region's"},
 };
 
 // {"error": {..}}; older calls {"badRequest": {..}}, {"itemNotFound": {..}}; the gateway error_code.
@@ -70,7 +70,7 @@ net::ApiOptions options() {
   return out;
 }
 
-// The number in a text or a number.
+// A number, possibly as a string.
 std::int64_t number_of(const Value& v) {
   if (v.as_number()) return static_cast<std::int64_t>(*v.as_number());
   return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
@@ -78,8 +78,8 @@ std::int64_t number_of(const Value& v) {
 
 bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
 
-// `zones` is as "az1(normal), az2(sellout)", and of a zone that it does not name `status` holds; without either a
-// flavor is sold for use, and not as spot. zone "": any that is named.
+// `zones` is "az1(normal), az2(sellout)"; `status` applies to zones that it does not name. Without either a flavor is
+// sold on demand, but not as spot. zone "": any zone.
 bool is_sold(const Value& specs, const std::string& zone, bool spot) {
   const std::string zones = specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az");
   const std::string status = specs.text(spot ? "cond:spot:operation:status" : "cond:operation:status");
@@ -98,7 +98,7 @@ bool is_sold(const Value& specs, const std::string& zone, bool spot) {
   return !named && (status.empty() ? !spot : is_on_sale(status));
 }
 
-// [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a text; older flavors: "t4:direct:1".
+// [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a string; older flavors: "t4:direct:1".
 void read_gpus(const Value& specs, Offer& offer) {
   const Result<Value> told = Value::from_json(specs.text("info:gpus"));
   const Value::Array rows = told ? list_of(*told) : Value::Array();
@@ -174,7 +174,7 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
     co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
   Result<Value> answer = co_await api_.call(operation, parts, effect, token);
   if (answer || answer.error().code != other_site_code) co_return answer;
-  // Several may ask at once: who comes first finds the other site, for all.
+  // Of concurrent calls the first finds the other site for all.
   if (bss_url_ == url) std::swap(bss_url_, other_bss_url_);
   parts.scheme = bss_url_.substr(0, bss_url_.find("://"));
   parts.host = bss_url_.substr(bss_url_.find("://") + 3);
@@ -191,7 +191,7 @@ Async<std::string> Ecs::project(CancelToken token) {
     if (row.text("name") == region_) project_ = row.text("id");
   if (project_.empty())
     co_return make_error(ErrorKind::config, fmt::format("huawei: no project is named {}", region_),
-                         "name the project's id in the settings: \"project\": \"0123..\"");
+                         "set the project's id: \"project\": \"0123..\"");
   co_return project_;
 }
 
@@ -238,7 +238,7 @@ Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, 
   co_return co_await add_reserved(std::move(out), for_years, std::move(token));
 }
 
-// Of both terms in one call; who sells none says no, and the price on demand stands alone.
+// Both terms in one call; an error means that there is no commitment, and the on-demand price stands alone.
 Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value::Array products;
@@ -275,7 +275,7 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
   }
 }
 
-// That the flavor is sold out has no code of its own that Huawei documents: its words tell.
+// Huawei documents no code for a sold-out flavor: its message tells.
 Error Ecs::refused(Error error) const {
   if (error.kind != ErrorKind::invalid) return error;
   const std::string said = net::lower_case(error.message);
@@ -284,7 +284,7 @@ Error Ecs::refused(Error error) const {
   return error;
 }
 
-// network: they may still be there.
+// network: the servers may still exist.
 Async<> Ecs::clear(std::vector<std::string> ids, CancelToken token) {
   for (const std::string& id : ids) {
     Result<> done = co_await remove(id, token);
@@ -321,7 +321,7 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
   std::vector<std::string> ids;
   for (const Value& id : list_of((*answer)["serverIds"]))
     if (id.as_string()) ids.push_back(*id.as_string());
-  Value failure = told;  // the part of the job that failed says more than the whole
+  Value failure = told;  // the failed sub-job has the details
   for (const Value& part : list_of(told["entities"]["sub_jobs"])) {
     const std::string id = part["entities"].text("server_id");
     if (!id.empty() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
@@ -347,7 +347,7 @@ Async<Server> Ecs::describe(std::string id, CancelToken token) {
 Async<std::vector<Server>> Ecs::list(CancelToken token) {
   std::vector<Server> out;
   std::int64_t seen = 0;
-  for (int page = 1; page <= pages_max; ++page) {  // `offset` is the number of a page here
+  for (int page = 1; page <= pages_max; ++page) {  // here `offset` is a page number
     net::Query query{{"limit", std::to_string(page_rows)}, {"offset", std::to_string(page)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/detail", std::move(query),
                                                    Value(), Effect::none, token));

@@ -25,12 +25,12 @@ namespace {
 using namespace huawei;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::string_view volume = "volume/";  // before a disk's id, which looks like a server's
+constexpr std::string_view volume = "volume/";  // prefix of a disk's id, which looks like a server's
 constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
-// auto_terminate_time has to be half an hour ahead when the call arrives, which may be long after it was planned.
+// auto_terminate_time must be half an hour ahead when the call arrives, possibly long after it was planned.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {"cn-north-1",     "cn-north-4",     "cn-north-9",     "cn-east-2",
                                      "cn-east-3",      "cn-south-1",     "cn-south-2",     "cn-southwest-2",
                                      "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4",
@@ -58,7 +58,7 @@ MachineState state_of(const Server& server) {
   if (server.status == "DELETED") return MachineState::gone;
   const bool runs = server.status == "ACTIVE" || server.status == "REBOOT" || server.status == "HARD_REBOOT";
   const bool ends = server.task == "deleting" || server.task == "soft-deleting" || server.task == "powering-off";
-  return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped one keeps its disk
+  return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped server keeps its disk
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -81,7 +81,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     RILLE_CO_TRY(const std::vector<Offer> all, co_await ecs_.flavors(settings_.zone, query.spot, token));
     if (all.empty() && !query.spot)
       co_return make_error(ErrorKind::config,
-                           fmt::format("huawei: region '{}' sells nothing in the zone '{}'", region(), settings_.zone),
+                           fmt::format("huawei: region '{}' has no offers in the zone '{}'", region(), settings_.zone),
                            "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(all, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
@@ -102,7 +102,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found);
   }
 
-  // Disks that outlived their server are listed, too: they cost money.
+  // Also lists disks that outlived their server, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Server> all, co_await ecs_.list(token));
     std::vector<Machine> out;
@@ -128,8 +128,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
-    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // who may not do this is not let in
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // nor could release anything
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // needed for any access
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // without this right releases would fail
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
     out.from = found.from;
     if (!found.keys.token.empty()) out.age_unknown = "temporary keys, which end by themselves";
@@ -137,7 +137,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Async<std::vector<Quota>> quotas(CancelToken token) override { return ecs_.quotas(std::move(token)); }
-  // A job that a process before has started may have done it.
+  // A job started by an earlier process may have done it.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     RILLE_CO_TRY(const Server now, co_await ecs_.describe(id, token));
     if (now.type == type && now.status == "ACTIVE") co_return success();
@@ -173,7 +173,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
           std::pair("subnet", &settings_.subnet), std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("huawei: region {} has no {}", region(), name),
-                          "name a zone, an image, a VPC, a subnet and a security group that lets port 22 in, in the "
+                          "name a zone, an image, a VPC, a subnet and a security group that allows port 22, in the "
                           "provider's settings");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
@@ -204,7 +204,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       more.set("marketType", "spot").set("support_auto_recovery", "false");
-      if (most > 0) more.set("spotPrice", cloud::price_text(most));  // without one: the price on demand
+      if (most > 0) more.set("spotPrice", cloud::price_text(most));  // default: the on-demand price
     }
     out.set("extendparam", std::move(more));
     return out;
@@ -230,13 +230,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   cloud::PriceBook prices_;
 };
 
-// `only`: it is the only region that is named.
+// `only`: the only configured region.
 Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
   cloud::SettingsReader read("huawei", of_region);
   Settings s;
-  // A project is one region's: the variable can only mean one.
+  // A project belongs to one region: the variable applies only if one region is configured.
   s.project = read.text("project", only ? net::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
-  if (!named) s.project.clear();  // it is asked for
+  if (!named) s.project.clear();  // requested from IAM
   s.image = read.text("image");
   s.tags = read.tags("tags");
   s.zone = read.text("zone");
@@ -263,7 +263,7 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 0;        // nowhere said: what is uncertain is looked for by tag
+  traits.token_lifetime_ms = 0;        // not documented: uncertain creates are searched by tag
   traits.create_timeout_ms = 360'000;  // create waits for its job
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;

@@ -1,10 +1,10 @@
-// How its spot machines are told of their end; docs/design/providers.md names the sources.
+// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/huawei/huawei.hpp"
 
 namespace rille::provider {
 
-// Any answer: that, not when. It is about five minutes.
+// Any response: preemption without a time, about five minutes later.
 NoticeSpec huawei_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/openstack/latest/spot/instance-action";

@@ -16,7 +16,7 @@ namespace rille::provider {
 namespace {
 
 constexpr const char* account_folder = "/var/run/secrets/kubernetes.io/serviceaccount/";
-constexpr std::int64_t token_lasts_us = 60'000'000;  // a file rotates, and a plug-in keeps its own
+constexpr std::int64_t token_lasts_us = 60'000'000;  // token files rotate, and plug-ins have their own cache
 
 Error wrong(std::string what, std::string hint = "kubectl config view --minify shows what is used") {
   return make_error(ErrorKind::config, "kubernetes: " + std::move(what), std::move(hint));
@@ -28,12 +28,12 @@ std::string beside(const std::string& kubeconfig, const std::string& path) {
   return std::filesystem::path(kubeconfig).parent_path() / path;
 }
 
-// kubeconfig is YAML, and JSON is YAML as well.
+// A kubeconfig is YAML, of which JSON is a subset.
 Async<Value> read_config(Loop& loop, std::string file, std::string context, CancelToken token) {
   CommandOptions view;
   view.argv = {"kubectl", "config", "view", "--raw", "--minify", "--flatten", "-o", "json"};
   if (!context.empty()) view.argv.push_back("--context=" + context);
-  if (file.find(':') == std::string::npos) {  // else several, which kubectl merges
+  if (file.find(':') == std::string::npos) {  // several files are merged by kubectl
     RILLE_CO_TRY(const std::string text, store::read_file(file, 4 << 20));
     if (Result<Value> read = Value::from_json(text); read && read->as_object()) co_return std::move(*read);
     view.argv.insert(view.argv.end(), {"--kubeconfig", file});
@@ -46,7 +46,7 @@ Async<Value> read_config(Loop& loop, std::string file, std::string context, Canc
   co_return Value::from_json(done->out);
 }
 
-// Of `key`, whose data stand in the file or in a file that it names, beside it unless its path is absolute.
+// The data of `key`: inline, or in a file named relative to the kubeconfig.
 Result<std::string> pem_of(const Value& object, const std::string& key, const std::string& kubeconfig) {
   if (const std::string data = object.text(key + "-data"); !data.empty()) return from_base64(data);
   const std::string file = object.text(key);
@@ -70,7 +70,7 @@ Error no_context(const std::string& file, const std::string& context, const Valu
                near.empty() ? "kubectl config get-contexts lists them" : fmt::format("did you mean '{}'?", near));
 }
 
-// What an ExecCredential says of the cluster: the fields of a kubeconfig's, and what stands there for plug-ins.
+// The cluster in an ExecCredential: the fields of the kubeconfig's cluster and its extension for plug-ins.
 Value told_of(const Value& cluster, const std::string& ca_pem) {
   Value out;
   for (const char* key : {"server", "tls-server-name", "proxy-url"})
@@ -144,7 +144,7 @@ Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::stri
 
 namespace {
 
-// What a plug-in is started with, as client-go has it: nobody is there to answer its questions.
+// The environment of a plug-in, as in client-go: non-interactive.
 Result<CommandOptions> plug_in_command(const Value& plug_in, const Value& cluster) {
   CommandOptions out;
   out.argv.push_back(plug_in.text("command"));
@@ -153,7 +153,7 @@ Result<CommandOptions> plug_in_command(const Value& plug_in, const Value& cluste
   for (const Value& one : plug_in["env"].as_array() ? *plug_in["env"].as_array() : Value::Array())
     out.env.emplace_back(one.text("name"), one.text("value"));
   if (plug_in.text("interactiveMode") == "Always")
-    return make_error(ErrorKind::auth, fmt::format("kubernetes: the plug-in '{}' wants a terminal", out.argv.front()),
+    return make_error(ErrorKind::auth, fmt::format("kubernetes: the plug-in '{}' needs a terminal", out.argv.front()),
                       "its interactiveMode is Always: Rille starts it without one");
   Value spec = Value::Object{};
   spec.set("interactive", false);

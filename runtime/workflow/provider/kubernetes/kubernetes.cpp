@@ -24,21 +24,21 @@ using net::Effect;
 using net::Trouble;
 
 constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
-constexpr int unseen_looks_max = 3;  // for a pod that is not shown yet
+constexpr int unseen_looks_max = 3;  // for a pod that is not visible yet
 constexpr int page_size = 500;
 constexpr std::int64_t grace_ms_max = 3'600'000;
 
 constexpr net::Meaning meanings[] = {
     {"ExceededQuota", Trouble::quota, "the namespace's quota: kubectl describe quota"},
-    {"AlreadyExists", Trouble::conflict, "two orders with one name"},
+    {"AlreadyExists", Trouble::conflict, "two create requests with the same name"},
     {"NotFound", Trouble::not_found, ""},
     {"Unauthorized", Trouble::auth, "does `kubectl get pods` work with this kubeconfig?"},
-    {"Forbidden", Trouble::auth, "what it needs: rille doctor --provider kubernetes --policy"},
+    {"Forbidden", Trouble::auth, "the required rights: rille doctor --provider kubernetes --policy"},
 };
 
-constexpr const char* no_path = "NoSuchPath";  // as it says in plain words of what it has no such API of
+constexpr const char* no_path = "NoSuchPath";  // for a plain-text 404 of an unknown API path
 
-// Each says its kind: what was asked for, or a Status.
+// Every response has a kind: the requested one, or Status.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   if (Result<Value> read = Value::from_json(response.body)) out.value = std::move(*read);
@@ -60,7 +60,7 @@ net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
 struct Setting {
   KubeSettings kube;
   std::string kubeconfig, context, context_server, cache;
-  std::vector<std::string> zones;  // only these are offered; empty: all
+  std::vector<std::string> zones;  // empty: all
 };
 
 class Kubernetes final : public Provider, public Owned, public Clocked {
@@ -83,7 +83,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return there;
   }
 
-  // A pod that finds no node in time is taken back.
+  // A pod that is not scheduled in time is deleted.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     const std::string id = kube_name(request.tag);
@@ -100,15 +100,15 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       if ((seen && why.empty()) || (!seen && ++unseen > unseen_looks_max)) break;
       if (seen && now_ms() >= until_ms) {
         if (Result<> back = co_await take_back(id, token); !back) co_return left_open(back.error());
-        co_return named(make_error(ErrorKind::capacity, fmt::format("no node takes '{}': {}", request.offer.id, why),
-                                   "`wait` in the settings says how long a rent waits for a node"),
+        co_return named(make_error(ErrorKind::capacity, fmt::format("no node can run '{}': {}", request.offer.id, why),
+                                   "`wait` in the settings limits the wait for a node"),
                         "create");
       }
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }
     Result<Machine> found = co_await describe(id, token);
     if (found && found->state != MachineState::gone) co_return found;
-    Machine m;  // not shown yet
+    Machine m;  // not visible yet
     m.id = id;
     m.tag = request.tag;
     m.state = MachineState::pending;
@@ -158,8 +158,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return success();
   }
 
-  // A review of oneself, which everybody may ask for; older servers, which have none, still tell their version. Then
-  // what a rent needs first.
+  // A SelfSubjectReview needs no right; servers without it still return their version. Then the first call that a rent
+  // needs.
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     Value review;
@@ -193,7 +193,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     return id.starts_with("rille-") && id.find_first_not_of("0123456789abcdef", 6) == std::string::npos;
   }
 
-  // Comes back when nothing is left: a refusal promises that.
+  // Returns when the Job is gone, as a refusal promises.
   Async<> take_back(std::string id, CancelToken token) {
     RILLE_CO_CHECK(co_await terminate(id, token));
     const std::int64_t until_ms = now_ms() + take_back_ms;
@@ -201,13 +201,14 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       RILLE_CO_TRY(const Machine m, co_await describe(id, token));
       if (m.state == MachineState::gone) co_return success();
       if (now_ms() >= until_ms)
-        co_return named(make_error(ErrorKind::network, fmt::format("the job '{}' that found no node does not end", id)),
-                        "create");
+        co_return named(
+            make_error(ErrorKind::network, fmt::format("the job '{}', which found no node, does not end", id)),
+            "create");
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }
   }
 
-  // The cluster is looked for at the first call: it may take kubectl. Later only what a plug-in gives is renewed.
+  // The cluster is resolved at the first call, which may run kubectl. Later only plug-in credentials are renewed.
   Async<> open(CancelToken token) {
     if (!chain_) {
       KubeAccess access;
@@ -219,7 +220,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       } else {
         access.server = setting_.context_server;
       }
-      if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // else by another call meanwhile
+      if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // unless another call did it meanwhile
     }
     if (access_.user["exec"].as_object()) {
       const Result<net::FoundKeys> asked = co_await chain_->get(token);
@@ -232,7 +233,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Result<> use(KubeAccess access) {
     const std::size_t host = access.server.find("://");
     if (host == std::string::npos)
-      return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is no server", access.server),
+      return named(make_error(ErrorKind::config, fmt::format("kubernetes: '{}' is not a server URL", access.server),
                               "as in https://10.0.0.1:6443"),
                    "connect");
     scheme_ = access.server.substr(0, host);
@@ -246,7 +247,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     return {};
   }
 
-  // Calls that are under way keep the one that they began with.
+  // Running calls keep the Api that they started with.
   void make_api() {
     net::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
     options.ca_file = access_.ca_file;
@@ -264,7 +265,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       access_.client_key = std::move(told->client_key);
       if (api_) make_api();
     }
-    // The certificate says it, or nobody asks.
+    // Identified by the certificate, or anonymous.
     if (!found && (!access_.client_certificate.empty() || access_.user.is_null())) found.emplace();
     co_return found;
   }
@@ -311,7 +312,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return out;
   }
 
-  // Null: there is none. Of several the one that stays.
+  // Null: none. Of several, the one that is not terminating.
   Async<Value> pod_of(std::string id, CancelToken token) {
     net::Query of{{"labelSelector", std::string(kube_tag_label) + "=" + id}};
     RILLE_CO_TRY(const Value::Array all, co_await pages("describe", pods(), of, token));
@@ -324,7 +325,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Machine machine_of(const std::string& id, const Value& job, const Value& pod) const {
     Machine m = kube_machine(job, pod, loop_.clock().wall_us());
     m.id = id;
-    const bool several = setting_.kubeconfig.find(':') != std::string::npos;  // which is no argument of kubectl's
+    const bool several = setting_.kubeconfig.find(':') != std::string::npos;  // not valid as an argument of kubectl
     if (several) m.channel.argv_prefix = {"env", "KUBECONFIG=" + setting_.kubeconfig, "kubectl"};
     else m.channel.argv_prefix = {"kubectl"};
     if (!several && !setting_.kubeconfig.empty())
@@ -352,7 +353,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Traits traits_;
   std::string name_ = "kubernetes", scheme_, host_;
   KubeSettings settings_;  // with the context's namespace
-  KubeAccess access_;      // of the cluster; its certificate is the newest that a plug-in gave
+  KubeAccess access_;      // with the newest certificate of a plug-in
   std::unique_ptr<net::CredentialChain> chain_;
   std::shared_ptr<net::Api> api_;
 };
@@ -403,12 +404,12 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
     s.kube.price_micros_per_gpu_hour = *micros;
   }
   Traits traits;
-  // The name is a token only as long as its Job is there: sent again after an end that nobody saw, it makes another.
+  // The name acts as a token only while its Job exists: repeated after an unnoticed end, it makes another.
   traits.token_lifetime_ms = 0;
   traits.visibility_lag_ms = 30'000;
   traits.owned = true;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // what follows the ttl until the Job's own deadline has come
+  traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // from the ttl to the Job's own deadline
   traits.dead_man = DeadMan::provider;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(std::make_unique<Kubernetes>(setup.loop, std::move(s), std::move(traits)));

@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* gpu_resource = "nvidia.com/gpu";
 constexpr const char* product_label = "nvidia.com/gpu.product";
-// That tell a node's GPU, as they are looked at: NVIDIA's GPU feature discovery; Google's, CoreWeave's, Karpenter's;
-// and what every cloud's nodes bear, the type of the machine, whose GPU the settings tell.
+// Labels with a node's GPU, in order: NVIDIA's GPU feature discovery, Google's, CoreWeave's, Karpenter's; last the
+// machine type, which every cloud sets and whose GPU the settings name.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#nodekubernetesioinstance-type
 constexpr const char* gpu_labels[] = {product_label, "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
                                       "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type"};
@@ -47,7 +47,7 @@ struct Amount {
 };
 
 struct Node {
-  std::string zone, label, product;  // of gpu_labels the first that it has, and its value; "": none
+  std::string zone, label, product;  // the first of gpu_labels on the node, and its value; "": none
   std::string model;
   std::int64_t gpu_memory_bytes = 0;
   Amount all, free;
@@ -77,13 +77,13 @@ bool tolerates(const Value& toleration, const Value& taint) {
   return key == taint.text("key") && toleration.text("value") == taint.text("value");
 }
 
-// As the scheduler does for the pod of kube_job: its labels are those that are asked for, and its taints are tolerated.
+// As the scheduler decides for the pod of kube_job: the node has the selected labels and only tolerated taints.
 bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   const Value& labels = node["metadata"]["labels"];
   for (const auto& [label, value] :
        settings.node_selector.as_object() ? *settings.node_selector.as_object() : Value::Object())
     if (Value(labels.text(label)) != value) return false;
-  const Value::Array ours = tolerations_of(settings, true);  // a node with GPUs is offered for them only
+  const Value::Array ours = tolerations_of(settings, true);  // a node with GPUs is offered only with them
   for (const Value& taint : items(node["spec"]["taints"])) {
     const bool soft = taint.text("effect") == "PreferNoSchedule";
     const auto fits = [&taint](const Value& t) { return tolerates(t, taint); };
@@ -92,7 +92,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   return true;
 }
 
-// "A100 80GB" says it; of a model that is made with one memory only it is known. 0: neither.
+// From the name ("A100 80GB"), or known for models with a single memory size. 0: unknown.
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
@@ -128,7 +128,7 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
-// "NVIDIA-A100-SXM4-80GB", of the label that nearly all have; else "cloud.google.com/gke-accelerator=nvidia-l4".
+// "NVIDIA-A100-SXM4-80GB" for the usual label; else "cloud.google.com/gke-accelerator=nvidia-l4".
 std::string product_of(const Node& node) {
   return node.label.empty() || node.label == product_label ? node.product : node.label + "=" + node.product;
 }
@@ -192,10 +192,10 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
   }
 }
 
-// Keeps the pod: until its folder is gone (the agent's own end), the time is over ($3, seconds), or nobody has come to
-// start an agent ($4, for so many seconds). 0: never. Told to end, it does so at once when no call runs; else the agent
-// is told of it, and the calls have what the pod is given ($5, seconds) to save their work; so has the work of those
-// that have left, to be fetched. Whether that is an eviction or a release cannot be seen from within.
+// Keeps the pod running until its instance directory is gone (the agent has ended), its time is over ($3, seconds), or
+// no agent was started for $4 seconds. 0: never. On SIGTERM it ends at once if no call runs; else it notifies the
+// agent, and calls have the grace period ($5, seconds) to save their work, and finished ones to have it fetched. An
+// eviction and a release look the same from inside.
 constexpr const char* keep_script = R"sh(umask 077
 dir=$1 grace=$5 leaving=
 told() {
@@ -288,7 +288,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
   spec.set("tolerations", tolerations_of(settings, request.offer.gpu_count > 0));
-  // Of 64 MB as it comes, in which data loaders and NCCL do not run; this one is bounded by the pod's memory.
+  // The default of 64 MB is too small for data loaders and NCCL; this one is limited by the pod's memory.
   spec.set("volumes", Value::Array{Value().set("name", "shm").set("emptyDir", Value().set("medium", "Memory"))});
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
@@ -326,9 +326,9 @@ std::string kube_unschedulable(const Value& pod) {
 
 namespace {
 
-constexpr std::int64_t pod_due_us = 60'000'000;  // a Job has its pod within a second, unless something forbids it
+constexpr std::int64_t pod_due_us = 60'000'000;  // a Job gets its pod within a second unless it is blocked
 
-// Why a pod's containers do not start. After two failed pulls of an image the kubelet backs off, and we give up.
+// Why a pod's containers do not start. After two failed image pulls the kubelet backs off; then we give up.
 void note_waiting(const Value& pod, Value& details) {
   constexpr std::string_view hopeless[] = {"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                                            "CreateContainerConfigError"};
@@ -351,7 +351,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   const std::string expires = notes.text("rille/expires", "0");
   m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
   const std::string phase = pod["status"].text("phase"), ends = pod["metadata"].text("deletionTimestamp");
-  const Result<std::int64_t> ends_us = parse_utc(ends);  // when its grace is over, not when it began
+  const Result<std::int64_t> ends_us = parse_utc(ends);  // the end of the grace period, not its start
   const bool evicted = !job.is_null() && job["metadata"].text("deletionTimestamp").empty() && phase == "Running" &&
                        ends_us && now_us < *ends_us;
   if (job.is_null()) m.state = pod.is_null() ? MachineState::gone : MachineState::terminating;
@@ -362,7 +362,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
   if (m.state == MachineState::pending && pod.is_null() && job["spec"].boolean("suspend")) {
-    m.details.set("problem", "the Job is suspended: the queue that it is in has not let it start");  // Kueue's
+    m.details.set("problem", "the Job is suspended: its queue has not admitted it");  // by Kueue
   } else if (m.state == MachineState::pending && pod.is_null()) {
     m.details.set("problem", fmt::format("the Job has no pod yet: `kubectl describe job {}` says why, as a quota would",
                                          job["metadata"].text("name")));

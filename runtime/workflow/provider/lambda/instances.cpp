@@ -18,15 +18,15 @@ using net::Trouble;
 constexpr net::Meaning meanings[] = {
     {"instance-operations/launch/insufficient-capacity", Trouble::capacity},
     {"global/quota-exceeded", Trouble::quota, "ask Lambda's support for more"},
-    {"global/account-inactive", Trouble::quota, "the account has to be put in order: see Lambda's dashboard"},
+    {"global/account-inactive", Trouble::quota, "the account is inactive: see Lambda's dashboard"},
     {"global/too-many-requests", Trouble::throttle},
-    {"global/invalid-api-key", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/lambda.md"},
+    {"global/invalid-api-key", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/lambda.md"},
     {"global/forbidden", Trouble::auth},
     {"global/object-does-not-exist", Trouble::not_found},
     {"global/not-found", Trouble::not_found},
     {"global/conflict", Trouble::conflict},
     {"global/internal-error*", Trouble::transient},
-    {"provider/*", Trouble::transient},  // of whoever is behind Lambda; also for what is still booting
+    {"provider/*", Trouble::transient},  // from Lambda's upstream; also while an instance boots
 };
 
 // {"data": ..} or {"error": {"code", "message", "suggestion"}}
@@ -48,11 +48,11 @@ net::ApiOptions options() {
   out.meanings = meanings;
   out.read = read_answer;
   out.sign = net::bear_plain_key;
-  out.throttle_ms = 2'000;  // a launch per 12 s, a call per second, and no word of when to come again
+  out.throttle_ms = 2'000;  // limits: a launch per 12 s, a call per second; no Retry-After
   return out;
 }
 
-// "A100 (40 GB SXM4)" says both.
+// "A100 (40 GB SXM4)": model and memory.
 std::pair<std::string, std::int64_t> gpu_of(std::string words) {
   std::int64_t gib = 0;
   if (const std::size_t open = words.find('('); open != std::string::npos)

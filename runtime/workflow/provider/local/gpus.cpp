@@ -17,7 +17,7 @@ namespace rille::provider {
 
 namespace {
 
-// The words of CUDA_VISIBLE_DEVICES: numbers count as NVML does, by the bus. Null: it is not set.
+// The entries of CUDA_VISIBLE_DEVICES; numbers are in NVML's order, by bus id. Nothing: not set.
 std::optional<std::vector<std::string>> visible_words() {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!text) return std::nullopt;
@@ -92,8 +92,8 @@ Result<std::vector<std::string>> claim_gpus(const std::vector<LocalGpu>& all, co
   for (const std::string& uuid : mine) claims.drop(uuid, owner);
   return make_error(
       ErrorKind::capacity,
-      fmt::format("of this machine's {} {} are free, and {} wanted", offer.gpu, mine.size(), offer.gpu_count),
-      "other runs have them: `rille leases` shows those of this home");
+      fmt::format("of this machine's {} GPUs {} are free, {} are needed", offer.gpu, mine.size(), offer.gpu_count),
+      "other runs use them: `rille leases` shows those of this home");
 }
 
 }  // namespace rille::provider

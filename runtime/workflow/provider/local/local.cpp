@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Everything that blocks, as plain functions of the pool's threads.
+// Blocking functions, for the thread pool.
 struct LocalStore {
   std::string name, instances;
   std::int64_t grace_ms;
@@ -65,7 +65,7 @@ struct LocalStore {
     return machine;
   }
 
-  // Made beside its place and renamed, so that an instance is there whole, with its tag, or not at all.
+  // Created under a temporary name and renamed, so that an instance is complete, with its tag, or absent.
   Result<Machine> create(const CreateRequest& request, std::int64_t now_us) const {
     std::string id = "i-" + derive_hex({"local", request.token}, 16);
     RILLE_TRY(Machine before, describe(id));
@@ -83,9 +83,9 @@ struct LocalStore {
       RILLE_CHECK(store::remove_tree(fresh));
       return std::move(mine).error();
     }
-    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));  // none: its agent hides them all
+    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));  // an empty list hides all GPUs
     RILLE_CHECK(store::write_machine(fresh, file));
-    // An empty directory (the last instant of a terminate) is replaced by the rename; a full one is another's create.
+    // The rename replaces an empty directory (left by a terminate); a full one belongs to another create.
     if (rename(fresh.c_str(), directory(id).c_str()) < 0) {
       int e = errno;
       RILLE_CHECK(store::remove_tree(fresh));
@@ -113,15 +113,15 @@ struct LocalStore {
     return out;
   }
 
-  // What a killed create left. An hour is far longer than any create takes.
+  // Remains of killed creates. An hour is far longer than any create takes.
   void sweep(const std::string& entry, std::int64_t now_us) const {
     struct stat st {};
     std::string path = instances + "/" + entry;
     if (stat(path.c_str(), &st) == 0 && now_us / 1'000'000 - st.st_mtime > 3600) store::remove_tree(path).ok();
   }
 
-  // The order makes every interruption harmless: no agent can start after the mark, nothing is removed while something
-  // of the instance runs, and the mark goes last.
+  // The order makes every interruption harmless: no agent can start after the mark, nothing is removed while a process
+  // of the instance runs, and the mark is removed last.
   Result<> terminate(const std::string& id) const {
     if (!plausible_id(id)) return {};
     std::string dir = directory(id);
@@ -135,7 +135,7 @@ struct LocalStore {
     return store::remove_instance_directory(dir);
   }
 
-  // Those that no agent has held yet; the others were free with its end.
+  // Claims that no agent has taken over; the others were released when the agent ended.
   void give_back_gpus(const std::string& dir) const {
     const auto file = store::read_machine(dir);
     if (!file || !*file) return;
@@ -144,8 +144,8 @@ struct LocalStore {
         if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
   }
 
-  // An agent's keeper ends by itself when it has ended what the agent left. After both were killed, its list and the
-  // environment say what is left.
+  // The keeper exits once it has killed the agent's descendants. If both were killed, the keeper's list and the
+  // processes' environment identify the rest.
   Result<> end_rest(const std::string& dir) const {
     std::vector<ProcessId> known;
     if (auto text = store::read_file(dir + "/" + store::agent_tree_name, 16 << 20)) known = decode_processes(*text);
@@ -154,17 +154,17 @@ struct LocalStore {
     return kill_processes({{}, std::string(instance_environment) + "=" + dir, true, std::move(known)}, 10'000);
   }
 
-  // The lock says whether an agent lives; what it wrote there says which process it is.
+  // The lock shows whether an agent lives, its contents which process it is.
   Result<> end_agent(const std::string& dir) const {
     store::Fd lock(open((dir + "/" + store::agent_lock_name).c_str(), O_RDWR | O_CLOEXEC));
     if (!lock.valid()) return errno == ENOENT ? Result<>() : Result<>(errno_error("open", dir + "/agent.lock", errno));
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return {};
     auto owner = store::read_agent_owner(dir);
-    if (!owner) return {};  // it has just started: the environment scan finds it
+    if (!owner) return {};  // just started: the scan of environments finds it
     pid_t pid = static_cast<pid_t>(owner->pid);
     if (end_process(pid, owner->start_time, SIGTERM, grace_ms)) return {};
     if (process_start_time(pid) != owner->start_time) return {};
-    end_process(pid, owner->start_time, SIGSTOP, 0);  // so that it starts nothing while the tree is collected
+    end_process(pid, owner->start_time, SIGSTOP, 0);  // so that it starts no process while the tree is collected
     return kill_processes({{pid}, {}}, 10'000);
   }
 };
@@ -176,12 +176,12 @@ std::int64_t machine_memory_bytes() {
 class Local : public Provider {
  public:
   Local(Loop& loop, LocalOptions options) : loop_(loop), options_(std::move(options)) {
-    // Processes are found by the directory in their environment, so one directory has one name.
+    // Processes are found by the directory in their environment, so its path must be canonical.
     std::error_code error;
     fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
     store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms, store::GpuClaims()};
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
-    traits_.create_timeout_ms = 0;  // a create ends with the process that makes it
+    traits_.create_timeout_ms = 0;  // a create ends with its process
     traits_.dead_man = DeadMan::guest;
     traits_.owned = true;
   }
@@ -189,7 +189,7 @@ class Local : public Provider {
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
-  // With GPUs that Rille can use, "any" means one of them, and not the processor.
+  // If there are usable GPUs, "any" means one of them and not the CPU.
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken) override {
     Offer offer;
     offer.provider = name_;
@@ -197,7 +197,7 @@ class Local : public Provider {
     offer.vcpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
     offer.memory_bytes = machine_memory_bytes();
     offer.region = "here";
-    offer.spot = query.spot;  // nobody takes this machine away: it is as good as spot
+    offer.spot = query.spot;  // never preempted, so it also satisfies a spot query
     offer.price_micros_per_hour = options_.price_micros_per_hour;
     std::vector<LocalGpu> gpus;
     std::vector<Offer> with_gpus;

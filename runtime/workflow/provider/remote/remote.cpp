@@ -28,7 +28,7 @@ class Remote final : public Provider {
     std::erase_if(all, [&](const Offer& o) { return !o.matches(query); });
     for (Offer& o : all) o.provider = name_;
     std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
-      return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown ones last
+      return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown prices last
     });
     co_return all;
   }
@@ -89,7 +89,8 @@ class Remote final : public Provider {
     std::vector<T> out;
     const Value::Array* items = answer[field].as_array();
     if (!items)
-      return make_error(ErrorKind::integrity, fmt::format("the answer has no list '{}': {}", field, answer.to_json()));
+      return make_error(ErrorKind::integrity,
+                        fmt::format("the response has no list '{}': {}", field, answer.to_json()));
     for (const Value& item : *items) {
       RILLE_TRY(T one, T::from_value(item));
       out.push_back(std::move(one));
@@ -97,7 +98,7 @@ class Remote final : public Provider {
     return out;
   }
 
-  // One attempt: who repeats it is the lease layer, which knows what may be repeated.
+  // One attempt: the lease layer decides what may be repeated.
   Async<Value> call(std::string operation, Value body, CancelToken token, std::int64_t send_by_wall_us = 0) {
     net::HttpRequest request;
     request.method = "POST";
@@ -146,8 +147,7 @@ class Remote final : public Provider {
 Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings) {
   std::string url = settings.text("url");
   if (!url.starts_with("http://") && !url.starts_with("https://"))
-    return make_error(ErrorKind::config, "remote: there is no url",
-                      "write {\"url\": \"https://..\", \"traits\": {..}}");
+    return make_error(ErrorKind::config, "remote: url is missing", "write {\"url\": \"https://..\", \"traits\": {..}}");
   while (url.ends_with('/')) url.pop_back();
   RILLE_TRY(Traits traits, read_traits(settings["traits"], {}));
   return std::unique_ptr<Provider>(std::make_unique<Remote>(loop, std::move(url), traits));

@@ -17,23 +17,23 @@ using net::Trouble;
 
 constexpr const char* ssh_port = "22/tcp";
 
-// REST errors have a status and words, no code. A create that there is no room for has the status of one that breaks a
-// rule, so the next offer is tried in both cases; a body that does not fit the contract has 422.
+// REST errors have a status and a message, no code. A create without capacity has the same status as one that breaks a
+// rule, so the next offer is tried in both cases; a malformed body has 422.
 constexpr net::Meaning meanings[] = {
     {"no-room", Trouble::capacity},
-    {"low-bid", Trouble::capacity, "the market is above what you pay at most: raise max_price"},
+    {"low-bid", Trouble::capacity, "the market price is above your maximum: raise max_price"},
     {"not-found", Trouble::not_found},
-    {"no-money", Trouble::quota, "the account has not enough money"},
-    {"400", Trouble::capacity, "RunPod does not tell a full data centre from a rule that was broken: read its words"},
-    {"402", Trouble::quota, "the account has not enough money"},
-    {"401", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
-    {"403", Trouble::auth, "the key may not do this: it needs to read and write pods"},
-    // Of GraphQL, where the status tells nothing: of another code it is unknown whether anything was done.
+    {"no-money", Trouble::quota, "the account's balance is too low"},
+    {"400", Trouble::capacity, "RunPod reports missing capacity and invalid requests alike: see its message"},
+    {"402", Trouble::quota, "the account's balance is too low"},
+    {"401", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/runpod.md"},
+    {"403", Trouble::auth, "the key lacks a permission: it needs read and write access to pods"},
+    // GraphQL, where the status has no meaning: any other code leaves the effect open.
     {"INTERNAL_SERVER_ERROR", Trouble::transient},
     {"BAD_USER_INPUT", Trouble::invalid},
     {"GRAPHQL_*", Trouble::invalid},
-    {"UNAUTHENTICATED", Trouble::auth, "is the key right, and not deleted? docs/manual/providers/runpod.md"},
-    {"FORBIDDEN", Trouble::auth, "the key may not do this: it needs to read and write pods"},
+    {"UNAUTHENTICATED", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/runpod.md"},
+    {"FORBIDDEN", Trouble::auth, "the key lacks a permission: it needs read and write access to pods"},
 };
 
 std::string code_of(const std::string& words) {
@@ -61,7 +61,7 @@ net::Answer read_rest(const net::HttpResponse& response) {
   return out;
 }
 
-// Errors of resolvers come with status 200.
+// Resolver errors have status 200.
 net::Answer read_graphql(const net::HttpResponse& response) {
   net::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -70,7 +70,7 @@ net::Answer read_graphql(const net::HttpResponse& response) {
   if (errors && !errors->empty() && (*errors)[0].as_object()) {
     out.message = (*errors)[0].text("message");
     out.code = response.ok() ? code_of(out.message) : std::to_string(response.status);
-    // Our own query is wrong, and another offer will not do.
+    // The query itself is wrong; another offer would not help.
     if (response.status == 400 || out.code.empty()) out.code = (*errors)[0]["extensions"].text("code", "GraphQL");
   } else {
     out.foreign = !response.ok() || !out.value["data"].as_object();
@@ -226,11 +226,11 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   net::Parts parts = net::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
   auto answer = co_await rest_.call("deletePod", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
-  if (!answer->is_null()) co_return net::not_theirs("runpod", "deletePod");  // it says nothing
+  if (!answer->is_null()) co_return net::not_theirs("runpod", "deletePod");  // a success has an empty response
   co_return success();
 }
 
-// Both services have to take the key.
+// Both services must accept the key.
 Async<std::string> Pods::account(CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer,

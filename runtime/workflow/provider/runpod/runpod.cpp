@@ -20,13 +20,14 @@ namespace {
 using namespace runpod;
 
 constexpr std::int64_t gb = 1'000'000'000;
-// Of a container's disk, 0.10 dollars a month everywhere: docs.runpod.io/pods/storage. No call tells it.
+// The price of a container's disk, 0.10 dollars per GB and month everywhere: docs.runpod.io/pods/storage. No API
+// returns it.
 constexpr Micros disk_micros_per_gb_hour = 137;
 constexpr std::size_t script_bytes_max = 8 << 10;
 
 struct Settings {
   std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
-  std::vector<std::string> regions;  // none: all
+  std::vector<std::string> regions;  // empty: all
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };
@@ -34,7 +35,8 @@ struct Settings {
 MachineState state_of(const Pod& pod) {
   if (pod.status == "PROVISIONING" || pod.status == "STARTING") return MachineState::pending;
   if (pod.status == "RUNNING") return pod.address.empty() ? MachineState::pending : MachineState::live;
-  return pod.status == "TERMINATED" ? MachineState::gone : MachineState::terminating;  // a stopped one is ended, too
+  return pod.status == "TERMINATED" ? MachineState::gone
+                                    : MachineState::terminating;  // a stopped pod is terminated too
 }
 
 class Cloud final : public cloud::Everywhere, public UsualDisk {
@@ -70,13 +72,13 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     const std::size_t mark = type.rfind(" x");
     if (mark == std::string::npos)
-      co_return make_error(ErrorKind::invalid, "'" + type + "' is no offer of runpod's", "take one from rille.offers");
+      co_return make_error(ErrorKind::invalid, "'" + type + "' is not an offer of runpod", "use one from rille.offers");
     RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
     Order order;
     order.name = request.tag;
     order.send_by_wall_us = request.send_by_wall_us;
     order.image = image_in(request, settings_.image);
-    // The image's own start, where it has one, keeps the container alive; else nothing has to.
+    // The image's own start command, if any, keeps the container alive.
     order.start_command = fmt::format(
         "sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
         "exec sleep infinity'",

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view id_prefix = "sim-";
 constexpr double day_us = 86'400e6;
 
-// The earliest of those that are set.
+// The earliest of the times that are set.
 std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
   std::int64_t out = 0;
   for (std::int64_t t : instants)
@@ -75,7 +75,7 @@ std::vector<Offer> Cloud::offers(const OfferQuery& query) const {
   return out;
 }
 
-// All that the world will do to it unasked.
+// Draws the machine's fate.
 void Cloud::foresee(Box& box) {
   const Dice own = dice_.of(box.id);
   double provisioning = static_cast<double>(options_.provisioning_ms) * 1000;
@@ -117,7 +117,7 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   Place place = find_place(request.offer.id);
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no offer '{}'", request.offer.id),
-                      "see what there is with `rille offers`");
+                      "`rille offers` lists them");
   if (has_none(place)) {
     ++counts.refused;
     return nothing_left(place);
@@ -136,12 +136,12 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   ++counts.created;
   boxes_.push_back(std::move(box));
   Machine made = view(boxes_.back());
-  made.tag = request.tag;  // the create call itself is not subject to the lag
+  made.tag = request.tag;  // the create response has no visibility lag
   made.state = MachineState::pending;
   return made;
 }
 
-// How old the view of one call is: an ended machine may still look alive, never the other way round.
+// The age of one call's view: an ended machine may still look alive, never the reverse.
 std::int64_t Cloud::stale_us() {
   double most = static_cast<double>(options_.visibility_lag_ms) * 1000;
   auto age = static_cast<std::int64_t>(most * dice_.unit("stale", static_cast<std::uint64_t>(counts.calls)));
@@ -212,7 +212,7 @@ void Cloud::terminate(const std::string& id) {
   const std::int64_t now = now_us();
   const auto call = static_cast<std::uint64_t>(counts.calls);
   if (it == boxes_.end() || it->terminated_us || (it->end_us() && now >= it->end_us())) return;
-  // What does not show yet is taken for what never was: "success".
+  // A machine that is not visible yet is treated as unknown: success.
   if (now < it->shown_us) return void(++counts.unseen_terminates);
   if (dice_.chance(options_.faults.terminate_lies, "lie", call)) return void(++counts.lies);
   bool slow = dice_.chance(options_.faults.terminate_slow, "slow", call);
@@ -222,13 +222,12 @@ void Cloud::terminate(const std::string& id) {
   it->gone_us = now + 1000 * dice_.between(most / 2, most, "shutdown", call);
 }
 
-// It stops at once and comes up again in the time that a start takes. On demand the price stands still, so what it was
-// has cost what it cost.
+// It stops at once and starts in the time of a start. On-demand prices are constant, so the past costs are fixed.
 Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   auto it = locate(id);
   const std::int64_t now = now_us();
   if (it == boxes_.end() || it->terminated_us || !it->alive(now)) {
-    Error e = make_error(ErrorKind::state, fmt::format("there is no machine '{}' any more", id));
+    Error e = make_error(ErrorKind::state, fmt::format("the machine '{}' no longer exists", id));
     e.http_status = 404;
     return e;
   }
@@ -239,8 +238,8 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
     if (type == one.type->id && one.region == box.place.region && !one.spot) place = one;
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no type '{}'", type),
-                      "see what there is with `rille offers`");
-  if (box.place.spot) return make_error(ErrorKind::invalid, "a spot machine cannot be stopped, nor resized");
+                      "`rille offers` lists them");
+  if (box.place.spot) return make_error(ErrorKind::invalid, "a spot machine cannot be stopped or resized");
   if (has_none(place)) {
     ++counts.refused;
     return nothing_left(place);
@@ -259,7 +258,7 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   return view(box);
 }
 
-// By the hour, as the cheapest place of each type has it: enough for who looks back.
+// Hourly, of each type's cheapest place: enough for a history.
 std::vector<PricePoint> Cloud::price_history(const OfferQuery& query, std::int64_t since_us) const {
   std::vector<PricePoint> out;
   for (std::int64_t at = since_us - since_us % hour_us; at <= now_us(); at += hour_us)
@@ -275,14 +274,14 @@ std::vector<PricePoint> Cloud::price_history(const OfferQuery& query, std::int64
   return out;
 }
 
-// Spot is priced anew each hour of the machine's life; on demand the price stands still.
+// The spot price is set anew each hour of the machine's life; the on-demand price is constant.
 Micros Cloud::price_at(const Box& box, std::int64_t at_us) const {
   if (!box.place.spot || at_us < box.live_us) return box.price_micros_per_hour;
   std::int64_t hour = (at_us - box.live_us) / hour_us;
   return hour ? market_.price_micros_per_hour(box.place, box.live_us + hour * hour_us) : box.price_micros_per_hour;
 }
 
-// From live to the first of: told to end, taken away, expired. A unit that has begun counts.
+// From live to the earliest of termination, preemption and expiry. Started units count.
 Micros Cloud::bill_micros(const Box& box, std::int64_t until_us) const {
   std::int64_t end = earliest({box.terminated_us, box.lost_us, box.expires_us, box.idle_us()});
   if (!end || end > until_us) end = until_us;

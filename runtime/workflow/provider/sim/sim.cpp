@@ -101,7 +101,7 @@ class Sim final : public Provider {
     co_return co_await never;
   }
 
-  // The way there, and what may end it before the call has any effect. Gives the number of the call.
+  // The request's latency and the faults before the call has an effect. Returns the call's number.
   Async<std::uint64_t> arrive(const char* operation, CancelToken token) {
     RILLE_CO_CHECK(co_await place(operation, false));
     auto call = static_cast<std::uint64_t>(++cloud_.counts.calls);
@@ -127,7 +127,7 @@ class Sim final : public Provider {
     co_return call;
   }
 
-  // The way back, on which the answer may be lost.
+  // The response's latency, in which it may be lost.
   Async<> answer(const char* operation, std::uint64_t call, CancelToken token) {
     RILLE_CO_CHECK(co_await place(operation, true));
     RILLE_CO_CHECK(co_await sleep_for(loop_, way_ms("back", call), token));

@@ -17,7 +17,7 @@ namespace rille::provider {
 
 namespace {
 
-constexpr std::int64_t small_machine_cpus = 4;  // of one without GPUs, when nobody says how many
+constexpr std::int64_t small_machine_cpus = 4;  // default of a machine without GPUs
 
 Error wrong(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "slurm: " + what, std::move(hint));
@@ -29,7 +29,7 @@ std::int64_t number(const std::string& text) {
   return out;
 }
 
-constexpr std::string_view reserved = "reserved";  // idle, for those who name its reservation
+constexpr std::string_view reserved = "reserved";  // idle, but only for jobs that name the reservation
 
 std::vector<std::string> cut(const std::string& line) {
   std::vector<std::string> out;
@@ -46,7 +46,7 @@ struct Size {
   int gpus = 0;
 };
 
-// What a node can give of that size: its share of processors and memory, or what is asked for if that is more.
+// A node's offer of that size: its share of processors and memory, or the query's if that is more.
 struct Shape {
   std::int64_t cpus = 0, memory_mib = 0;
 };
@@ -77,7 +77,7 @@ bool fits_now(const SlurmNode& node, const Size& size, const Shape& shape) {
          count_of(node.gpus_free, size) >= size.gpus;
 }
 
-// 1, 2, 4, .. and all of a node, or the number that is asked for.
+// 1, 2, 4, .. up to all GPUs of a node, or the requested number.
 std::vector<Size> sizes_of(const std::vector<const SlurmNode*>& nodes, const OfferQuery& query) {
   std::set<std::pair<std::string, int>> found;
   bool without = false;
@@ -143,7 +143,7 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
   std::vector<std::string> there;
   for (const SlurmNode& node : nodes)
     if (std::find(there.begin(), there.end(), node.partition) == there.end()) there.push_back(node.partition);
-  std::sort(there.begin(), there.end());  // Slurm names them in an order of its own
+  std::sort(there.begin(), there.end());  // Slurm's order is arbitrary
   for (const std::string& name : partitions) {
     if (std::find(there.begin(), there.end(), name) != there.end()) continue;
     const std::string near = did_you_mean(name, there);
@@ -155,7 +155,7 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
 }
 
 bool SlurmNode::usable() const {
-  if (state.find('*') != std::string::npos) return false;  // it does not answer
+  if (state.find('*') != std::string::npos) return false;  // the node does not respond
   const std::string word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
   return word == "idle" || word == "mixed" || word == "allocated" || word == "completing" || word == "planned" ||
          word == reserved;
@@ -168,7 +168,7 @@ std::vector<std::string> slurm_node_words() {
 
 std::map<std::string, int> read_slurm_gres(const std::string& text) {
   std::map<std::string, int> out;
-  std::string plain;  // without what stands in brackets, which may hold commas
+  std::string plain;  // without the parts in brackets, which may contain commas
   int depth = 0;
   for (const char c : text) {
     if (c == '(' || c == '[') ++depth;

@@ -14,13 +14,13 @@ namespace rille::provider {
 
 namespace {
 
-// What of the submitter's environment a job gets: where its programs and files are, and no secrets.
+// The variables that a job inherits from the submitter: paths, no secrets.
 constexpr const char* exported = "--export=HOME,PATH,USER,LOGNAME,SHELL,LANG,XDG_CACHE_HOME";
 
-constexpr std::int64_t warned_s = 120;             // before a job's end its script is told
-constexpr std::int64_t deadline_minutes_more = 5;  // beyond the time that a rent waits in the queue
+constexpr std::int64_t warned_s = 120;             // before a job's end its script is signalled
+constexpr std::int64_t deadline_minutes_more = 5;  // added to the time that a rent waits in the queue
 
-// $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish() are set before it.
+// Uses $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish().
 constexpr const char* keep_script = R"sh(
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # whoever rented it has gone on without it
 mkdir "$root/$name" || exit 1
@@ -79,13 +79,13 @@ bool one_of(const std::string& word, const char* const (&all)[N]) {
 }
 
 struct Refusal {
-  const char* said;  // by the command
+  const char* said;  // in the command's output
   ErrorKind kind;
   const char* hint;
-  const char* about = "";  // which of its options this is about
+  const char* about = "";  // the option concerned
 };
 
-// Others may have had an effect. The first that fits counts.
+// Errors that are not listed may have had an effect. The first match counts.
 constexpr Refusal refusals[] = {
     {"node configuration is not available", ErrorKind::capacity, "no node of the partition has that much",
      "--partition= --gres= --cpus-per-task= --mem="},
@@ -114,7 +114,7 @@ constexpr Refusal refusals[] = {
     {": not found", ErrorKind::config, "Slurm's commands have to be in the PATH there; `via` says where that is"},
 };
 
-// Nobody knows what became of the command, but where to look.
+// The command's outcome is unknown.
 constexpr Refusal silences[] = {
     {"contact slurm controller", ErrorKind::network, "`scontrol ping` there says whether Slurm's controller is up"},
     {"not establish a configuration source", ErrorKind::network,
@@ -124,7 +124,7 @@ constexpr Refusal silences[] = {
     {"onnection refused", ErrorKind::network, "is the login node of `via` up?"},
 };
 
-// What follows may be advice, as "Try 'sbatch --help'".
+// Later lines may be advice, such as "Try 'sbatch --help'".
 std::string line_with(const std::string& text, const char* words) {
   const std::size_t at = text.find(words);
   const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
@@ -137,7 +137,7 @@ std::string plain(std::string said) {
   return said;
 }
 
-// " (--partition=gpu --account=x)": what of the command's words a refusal is about.
+// " (--partition=gpu --account=x)": the arguments that a refusal concerns.
 std::string asked_for(const Refusal& refusal, const std::vector<std::string>& words) {
   std::string out;
   std::istringstream options(refusal.about);
@@ -255,7 +255,7 @@ Error slurm_error(const std::string& command, const CommandResult& result, const
   if (said.empty()) said = result.status.text();
   const Refusal* const known = std::find_if(std::begin(silences), std::end(silences), has);
   return make_error(ErrorKind::network, fmt::format("{} fails: {}", command, said),
-                    known == std::end(silences) ? "does it work by hand?" : known->hint)
+                    known == std::end(silences) ? "does the command work by hand?" : known->hint)
       .with_retry();
 }
 

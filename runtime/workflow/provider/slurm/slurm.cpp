@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t command_timeout_ms = 60'000, first_look_ms = 100, longest_look_ms = 5'000;
 
-// The id of a machine: the job's number, and what its tag gives, since Slurm begins to count again one day.
+// The id of a machine: the job's number and a part from its tag, since Slurm reuses numbers.
 struct Id {
   std::string job, folder;
 };
@@ -46,7 +46,7 @@ class Slurm final : public Provider, public Owned {
     co_return slurm_offers(nodes, settings_, query);
   }
 
-  // Comes back when the job runs. One that does not start in time is taken back: others may have room.
+  // Returns when the job runs. A job that does not start in time is cancelled, since other offers may have capacity.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     if (request.tag.empty()) co_return named(make_error(ErrorKind::invalid, "create needs a tag"), "create");
     const std::int64_t now_us = loop_.clock().wall_us();
@@ -57,7 +57,7 @@ class Slurm final : public Provider, public Owned {
     if (!done.ok()) co_return named(slurm_error("sbatch", done, words), "create");
     const std::string job = done.out.substr(0, done.out.find_first_not_of("0123456789"));
     if (job.empty())
-      co_return named(make_error(ErrorKind::network, "sbatch gives no number: '" + done.out + "'"), "create");
+      co_return named(make_error(ErrorKind::network, "sbatch printed no job number: '" + done.out + "'"), "create");
     Result<Machine> made = co_await started(id_of(job, request.tag), request, now_us, token);
     if (!made) co_return named(made.error(), "create");
     made->expires_wall_us = request.expires_wall_us;
@@ -82,7 +82,7 @@ class Slurm final : public Provider, public Owned {
     co_return out;
   }
 
-  // scancel says nothing of jobs that are not there, and would end a stranger's job of the same number.
+  // scancel is silent about unknown jobs, and would cancel another job with the same number.
   Async<> terminate(std::string id, CancelToken token) override {
     RILLE_CO_TRY(const std::optional<SlurmJob> job, co_await look(id, token));
     if (!job || job->ended()) co_return success();
@@ -92,7 +92,7 @@ class Slurm final : public Provider, public Owned {
     co_return success();
   }
 
-  // "ClusterName             = lab". Slurm's numbers begin anew in each cluster.
+  // "ClusterName             = lab". Job numbers are per cluster.
   Async<std::string> owner(std::string, CancelToken token) override {
     if (!owner_.empty()) co_return owner_;
     std::vector<std::string> words{"scontrol", "show", "config"};
@@ -117,7 +117,7 @@ class Slurm final : public Provider, public Owned {
       if (job && *job && (*job)->ended() && (*job)->nodes.empty())
         co_return make_error(ErrorKind::capacity,
                              fmt::format("job {} was dropped from the queue ({})", (*job)->id, (*job)->state),
-                             "it could not begin in time any more, or somebody has cancelled it");
+                             "it could no longer start in time, or was cancelled");
       if (job && *job && !back && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
       const bool never = back || (job && *job && !(*job)->can_start());
       if (never || now_ms() >= until_ms) {
@@ -127,7 +127,7 @@ class Slurm final : public Provider, public Owned {
                         : make_error(ErrorKind::capacity,
                                      fmt::format("job {} has not started within {} ({})", read_id(id).job,
                                                  format_duration_ms(settings_.wait_ms), reason),
-                                     "`wait` in the settings says how long a rent waits in the queue");
+                                     "`wait` in the settings limits the wait in the queue");
       }
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }
@@ -135,18 +135,18 @@ class Slurm final : public Provider, public Owned {
 
   Error cannot_start(const SlurmJob& job, const CreateRequest& request, std::int64_t sent_us) const {
     if (job.sent_back())
-      return make_error(ErrorKind::capacity, fmt::format("job {} was sent back to the queue ({})", job.id, job.reason),
-                        "others want its nodes, or one of them is out of order: sinfo -R");
+      return make_error(ErrorKind::capacity, fmt::format("job {} was requeued ({})", job.id, job.reason),
+                        "its nodes were preempted, or one of them failed: sinfo -R");
     if (job.reason.starts_with("PartitionTimeLimit") || job.reason.starts_with("PartitionConfig"))
       return make_error(ErrorKind::config,
                         fmt::format("partition '{}' does not allow '{}' for {} ({})", job.partition, request.offer.id,
                                     format_duration_ms(slurm_minutes(request, sent_us) * 60'000), job.reason),
-                        "a shorter ttl, or another partition: sinfo -o '%P %l'");
+                        "use a shorter ttl or another partition: sinfo -o '%P %l'");
     return make_error(ErrorKind::config, fmt::format("job {} cannot start: {}", job.id, job.reason),
-                      "the partition, the account, the qos and the options of the settings lead there");
+                      "check partition, account, qos and options in the settings");
   }
 
-  // Nothing: there is no such job any more.
+  // Nothing: the job no longer exists.
   Async<std::optional<SlurmJob>> look(std::string id, CancelToken token) {
     const Id own = read_id(id);
     if (own.job.empty()) co_return std::optional<SlurmJob>();
@@ -158,8 +158,8 @@ class Slurm final : public Provider, public Owned {
     co_return std::optional<SlurmJob>();
   }
 
-  // One that was sent back to the queue has lost its node and what was there: it is as good as gone. The lease layer
-  // ends it before it asks for another, and should it start once more its script ends at once.
+  // A requeued job has lost its node and its files: it counts as lost. The lease layer cancels it before it requests
+  // another, and if it starts again its script ends at once.
   Machine machine_of(const SlurmJob& job) const {
     Machine m;
     m.id = id_of(job.id, job.tag);
@@ -170,7 +170,7 @@ class Slurm final : public Provider, public Owned {
       m.state = MachineState::terminating;
     else m.state = job.state == "RUNNING" ? MachineState::live : MachineState::pending;
     m.created_wall_us = job.submitted_s * 1'000'000;
-    if (m.state == MachineState::live && job.preempted_s > 0)  // its grace has begun: it ends then
+    if (m.state == MachineState::live && job.preempted_s > 0)  // its grace period has begun
       m.notice_wall_us = std::max(job.ends_s, job.preempted_s) * 1'000'000;
     m.channel.argv_prefix = settings_.via;
     m.channel.quoted = !settings_.via.empty();
@@ -223,7 +223,7 @@ Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup) {
   traits.create_timeout_ms = command_timeout_ms;
   traits.visibility_lag_ms = 2'000;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms = 5 * 60'000;  // a limit in whole minutes, the grace of a kill, a busy controller
+  traits.teardown_ms = 5 * 60'000;  // limit in whole minutes, kill grace, busy controller
   traits.dead_man = DeadMan::provider;
   traits.owned = true;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));

@@ -12,7 +12,7 @@ namespace rille::provider {
 namespace {
 
 constexpr const char* known[] = {"address", "name", "port", "identity", "directory", "region", "slots", "price"};
-constexpr const char* numbers[] = {"port", "slots", "price"};  // the others are texts
+constexpr const char* numbers[] = {"port", "slots", "price"};  // the other fields are strings
 
 template <std::size_t N>
 bool is_one_of(const std::string& word, const char* const (&all)[N]) {
@@ -30,7 +30,7 @@ Result<SshHost> read_host(const Value& v) {
   if (const std::string* address = v.as_string()) {
     host.address = host.name = *address;
   } else if (!v.as_object()) {
-    return make_error(ErrorKind::config, "ssh: a host is a text or an object, not " + v.to_json(),
+    return make_error(ErrorKind::config, "ssh: a host is a string or an object, not " + v.to_json(),
                       "as in \"hosts\": [\"me@gpu1\"]");
   } else {
     host.address = v.text("address");
@@ -54,7 +54,7 @@ Result<SshHost> read_host(const Value& v) {
     }
   }
   if (host.address.empty()) return wrong(host.name, "it has no address");
-  // ssh would take it for an option.
+  // ssh would parse it as an option.
   if (host.address[0] == '-' || host.address.find_first_of(" \t\n'\"") != std::string::npos)
     return wrong(host.name, fmt::format("'{}' is no address", host.address), "as in me@gpu1.example.org");
   if (host.name.find('/') != std::string::npos) return wrong(host.name, "a name has no '/'", "give it another `name`");
@@ -69,10 +69,10 @@ Result<SshHost> read_host(const Value& v) {
 }  // namespace
 
 std::vector<std::string> SshHost::prefix() const {
-  // No question can be answered here: a host whose key is unknown is refused, not trusted.
+  // Non-interactive: a host with an unknown key is refused.
   std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
                                "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
-                               // the user's own settings of these are for a terminal
+                               // overrides the user's interactive settings
                                "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
   if (!identity.empty()) out.insert(out.end(), {"-i", identity, "-o", "IdentitiesOnly=yes"});

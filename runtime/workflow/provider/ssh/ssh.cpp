@@ -23,20 +23,20 @@ constexpr std::int64_t command_timeout_ms = 60'000, probe_lasts_ms = 30'000;
 
 std::string id_of(const SshHost& host, const std::string& instance) { return host.name + "/" + instance; }
 
-// What ssh-keygen -R calls the host: "[gpu1]:2222".
+// The host in the form of ssh-keygen -R: "[gpu1]:2222".
 std::string known_as(const SshHost& host) {
   const std::string name = host.address.substr(host.address.find('@') + 1);
   return host.port ? fmt::format("'[{}]:{}'", name, host.port) : name;
 }
 
-// What ssh's own words mean to its user. Those that may be others in a minute are worth another try.
+// The meaning of ssh's messages. Transient ones are retryable.
 Error unreachable(const SshHost& host, const CommandResult& result) {
   const std::string said = result.last_words(), key = host.identity.empty() ? "~/.ssh/id_*" : host.identity;
   const auto has = [&](const char* part) { return result.err.find(part) != std::string::npos; };
   if (has("IDENTIFICATION HAS CHANGED"))
     return make_error(ErrorKind::config,
-                      fmt::format("the key of host '{}' is not the one that ssh knows: it is another machine, or was "
-                                  "installed anew",
+                      fmt::format("the host key of '{}' has changed: it is another machine, or was "
+                                  "reinstalled",
                                   host.address),
                       fmt::format("if you know why: ssh-keygen -R {}, then connect once by hand and compare its "
                                   "fingerprint",
@@ -46,7 +46,7 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
                       fmt::format("connect once by hand, and compare its fingerprint: ssh {}", host.address));
   if (has("UNPROTECTED PRIVATE KEY"))
     return make_error(ErrorKind::config,
-                      fmt::format("ssh does not use the key '{}' for host '{}': others may read it", key, host.address),
+                      fmt::format("ssh rejects the key '{}' for host '{}': other users can read it", key, host.address),
                       fmt::format("chmod 600 {}", key));
   if (has("Permission denied") && has("not accessible"))
     return make_error(ErrorKind::config, fmt::format("there is no key '{}' for host '{}'", key, host.address),
@@ -58,11 +58,11 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
                                   host.address));
   if (has("Could not resolve hostname") && !has("Temporary failure"))
     return make_error(ErrorKind::config, fmt::format("there is no host '{}': {}", host.address, said),
-                      "its address stands in the provider's settings");
+                      "check its address in the provider's settings");
   return make_error(
              ErrorKind::network,
-             fmt::format("host '{}' is not reached: {}", host.address, said.empty() ? result.status.text() : said),
-             has("Connection refused") ? "it is on, but no sshd listens there: is `port` in its settings right?"
+             fmt::format("host '{}' cannot be reached: {}", host.address, said.empty() ? result.status.text() : said),
+             has("Connection refused") ? "it is up, but no sshd listens there: check `port` in its settings"
                                        : fmt::format("is it on? ssh {} shows more", host.address))
       .with_retry();
 }
@@ -117,7 +117,7 @@ class Ssh final : public Provider {
     }
     if (out.empty() && !unasked.empty()) co_return std::move(*unasked.back().problem);
     if (query.left_out) query.left_out->unasked = std::move(unasked);
-    for (Offer& o : out) o.spot = query.spot;  // nobody takes it away: it is as good as spot
+    for (Offer& o : out) o.spot = query.spot;  // never preempted, so it also satisfies a spot query
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.dollars() < b.dollars(); });
     co_return out;
   }
@@ -139,7 +139,7 @@ class Ssh final : public Provider {
     if (done.status.code == ssh_scripts::no_slot)
       co_return named(
           make_error(ErrorKind::capacity, fmt::format("host '{}' has no free slot of its {}", host.name, host.slots),
-                     "wait, or release what is there: rille leases"),
+                     "wait, or release a machine there: rille leases"),
           "create");
     if (!done.ok()) co_return named(script_failed(host, done), "create");
     RILLE_CO_TRY(std::vector<Machine> machines, read_machines(host, done.out));
@@ -161,14 +161,14 @@ class Ssh final : public Provider {
     co_return machines.empty() ? gone : std::move(machines[0]);
   }
 
-  // A host that is not reached makes it fail: what is not seen there might be there.
+  // Fails if a host is not reached: the machine might be there.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
     if (!all.unasked.empty()) co_return std::move(*all.unasked.front().problem);
     co_return std::move(all.machines);
   }
 
-  // A tag whose create this home has sent is on the host to which it was sent, and only that one is asked.
+  // A tag created from this home is on the host noted for it; only that host is asked.
   Async<Listing> list_in(std::string, std::string tag_prefix, CancelToken token) override {
     std::vector<Together<std::vector<Machine>>> asked;
     std::vector<std::string> places;
@@ -207,7 +207,7 @@ class Ssh final : public Provider {
  private:
   static const std::string& place_of(const SshHost& host) { return host.region.empty() ? host.name : host.region; }
 
-  // Where a create is sent, written down before it is. Lost notes cost nothing but questions to all hosts.
+  // Notes the host of a create before it is sent. If the note is lost, all hosts are asked.
   std::string note_of(const std::string& tag) const { return notes_ + "/" + derive_hex({"ssh", tag}, 16); }
   Result<> note_host(const std::string& tag, const std::string& host) const {
     RILLE_CHECK(store::make_directories(notes_));
@@ -221,15 +221,15 @@ class Ssh final : public Provider {
   Result<std::size_t> find(const std::string& name) const {
     for (std::size_t i = 0; i < hosts_.size(); ++i)
       if (hosts_[i].name == name) return i;
-    return make_error(ErrorKind::config, fmt::format("the settings of ssh have no host '{}' any more", name),
-                      "put it back until what was rented there is released");
+    return make_error(ErrorKind::config, fmt::format("the settings of ssh no longer have the host '{}'", name),
+                      "restore it until all machines there are released");
   }
 
   struct Place {
-    const SshHost* host = nullptr;  // none: the id is not of this provider
+    const SshHost* host = nullptr;  // null: not an id of this provider
     std::string instance;
   };
-  // config: the settings do not name the host any more; so nobody knows what is there.
+  // config: the settings no longer name the host, so its machines are unknown.
   Result<Place> split(const std::string& id) const {
     const std::size_t slash = std::min(id.rfind('/'), id.size());
     const std::string instance = slash < id.size() ? id.substr(slash + 1) : "";
@@ -273,7 +273,7 @@ class Ssh final : public Provider {
     offer.id = host.name;
     offer.vcpus = std::max(1, probe.cpus / host.slots);
     offer.memory_bytes = probe.memory_bytes / host.slots;
-    if (probe.gpu_count > 0 && host.slots == 1) {  // several slots would use the same GPUs
+    if (probe.gpu_count > 0 && host.slots == 1) {  // several slots would share the GPUs
       offer.gpu_count = probe.gpu_count;
       offer.gpu = probe.gpu;
       offer.gpu_memory_bytes = probe.gpu_memory_bytes;
@@ -290,7 +290,7 @@ class Ssh final : public Provider {
     co_return read_machines(host, done.out);
   }
 
-  // Lines: a folder, then its file; a notice's file may follow.
+  // Lines: a directory, its machine.json, and possibly a notice file.
   Result<std::vector<Machine>> read_machines(const SshHost& host, const std::string& text) const {
     std::vector<Machine> out;
     std::istringstream lines(text);
@@ -321,12 +321,13 @@ class Ssh final : public Provider {
     return out;
   }
 
-  // What the host lacks is not there the next time either.
+  // A host that lacks a program will lack it the next time.
   Error script_failed(const SshHost& host, const CommandResult& result) const {
     if (result.status.code == ssh_scripts::no_folder)
-      return make_error(ErrorKind::config,
-                        fmt::format("host '{}' has no place for instances: {}", host.name, result.last_words()),
-                        "`directory` in the host's settings names one that you may write there");
+      return make_error(
+          ErrorKind::config,
+          fmt::format("host '{}' has no writable folder for instances: {}", host.name, result.last_words()),
+          "set `directory` in the host's settings to a writable folder");
     if (result.status.code == ssh_scripts::no_program)
       return make_error(ErrorKind::config, fmt::format("host '{}' lacks a program: {}", host.name, result.last_words()),
                         "it needs a POSIX shell with flock, sed, find, tar and gzip");
@@ -354,7 +355,7 @@ class Ssh final : public Provider {
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup) {
   RILLE_TRY(std::vector<SshHost> hosts, read_ssh_hosts(setup.settings));
   Traits traits;
-  traits.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the folder's name comes from it
+  traits.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the directory's name derives from the token
   traits.create_timeout_ms = command_timeout_ms;
   traits.dead_man = DeadMan::guest;
   traits.owned = true;

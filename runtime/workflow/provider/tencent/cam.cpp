@@ -10,7 +10,7 @@ namespace {
 
 using net::Effect;
 
-// A condition by tag takes whole values (qcs:resource_tag: key&value), and each machine has another one.
+// A tag condition matches whole values only (qcs:resource_tag: key&value), and each machine has its own.
 constexpr const char* policy_text = R"json({
   "version": "2.0",
   "statement": [

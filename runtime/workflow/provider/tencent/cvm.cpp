@@ -30,22 +30,21 @@ constexpr net::Meaning meanings[] = {
     {"UnsupportedOperation.NoInstanceTypeSupportSpot", Trouble::capacity},
     {"UnsupportedOperation.SpotUnsupportedRegion", Trouble::capacity},
     {"InvalidParameterValue.InsufficientPrice", Trouble::capacity,
-     "the market is above what you pay at most: raise max_price"},
-    {"LimitExceeded*", Trouble::quota, "ask for more in the console's quota page, or take another region"},
+     "the market price is above your maximum: raise max_price"},
+    {"LimitExceeded*", Trouble::quota, "request more on the console's quota page, or use another region"},
     {"InstancesQuotaLimitExceeded", Trouble::quota},
     {"OverQuota", Trouble::quota},
-    {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account has not enough money"},
+    {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account's balance is too low"},
     {"UnsupportedOperation.InstanceStatePending", Trouble::transient},
     {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
     {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // already being terminated
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"InvalidDiskId.NotFound", Trouble::not_found},
     {"InvalidDisk.RepeatRefund", Trouble::not_found},  // already returned
-    {"UnauthorizedOperation*", Trouble::auth,
-     "the key's owner may not do this: rille doctor --provider tencent --policy"},
+    {"UnauthorizedOperation*", Trouble::auth, "the keys lack a permission: rille doctor --provider tencent --policy"},
 };
 
-// For types of which CVM names the number of GPUs alone: what its documents say of their families
+// GPU models by family, from the documentation, for types of which CVM returns only the number of GPUs
 // (https://www.tencentcloud.com/document/product/560/19701).
 struct Family {
   const char *name, *gpu;
@@ -57,7 +56,7 @@ constexpr Family families[] = {{"GN7", "T4", 16},     {"GN7vi", "T4", 16},    {"
 
 constexpr const char* prepaid = "PREPAID";
 
-// What an hour of a type costs that is paid for years ahead, of all zones the cheapest.
+// The hourly price of a type with a commitment, in its cheapest zone.
 struct Reserved {
   Micros year = price_unknown, three_years = price_unknown;
   void learn(const Value& price) {
@@ -110,7 +109,7 @@ Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelT
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
-// One call, in all of a region's zones or in one; a filter of it takes one value.
+// One call for all zones of the region, or for one: the filter takes one value.
 Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
   if (!gpus_.empty() && api_.now_us() - gpus_at_us_ <= gpus_last_us) co_return success();
   Value asked;
@@ -149,7 +148,7 @@ bool Cvm::read_gpus(const Value& row, Offer& offer) const {
 Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
   RILLE_CO_CHECK(co_await learn_gpus(zone, token));
   Value::Array charges{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")};
-  if (!spot) charges.emplace_back(prepaid);  // what they cost for years comes with the same answer
+  if (!spot) charges.emplace_back(prepaid);  // the same response has the prices with a commitment
   Value::Array filters{Value().set("Name", "instance-charge-type").set("Values", std::move(charges))};
   if (!zone.empty()) filters.push_back(Value().set("Name", "zone").set("Values", Value::Array{Value(zone)}));
   Value asked;
@@ -244,7 +243,7 @@ Async<> Cvm::act(std::string action, std::string id, Value more, Effect effect, 
   co_return success();
 }
 
-// It goes on being charged for, and so keeps its place.
+// Billing continues, so that the capacity is kept.
 Async<> Cvm::stop(std::string id, CancelToken token) {
   Value how;
   how.set("StopType", "SOFT_FIRST").set("StoppedMode", "KEEP_CHARGING");
@@ -261,7 +260,7 @@ Async<> Cvm::start(std::string id, CancelToken token) {
   return act("StartInstances", std::move(id), Value(Value::Object{}), Effect::none, std::move(token));
 }
 
-// Machines of a zone, not processors.
+// The quota counts machines of a zone, not processors.
 Async<std::vector<Quota>> Cvm::quotas(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("DescribeAccountQuota", Value(), Effect::none, token));
   const Value& sets = answer["AccountQuotaOverview"]["AccountQuota"];

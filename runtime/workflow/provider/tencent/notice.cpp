@@ -1,10 +1,10 @@
-// How its spot machines are told of their end; docs/design/providers.md names the sources.
+// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/tencent/tencent.hpp"
 
 namespace rille::provider {
 
-// "2018-08-18 12:05:33", in Beijing.
+// "2018-08-18 12:05:33", Beijing time.
 NoticeSpec tencent_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/latest/meta-data/spot/termination-time";

@@ -28,10 +28,10 @@ using namespace tencent;
 
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
-// ActionTime has to be five minutes ahead when the call arrives, which may be long after it was planned.
+// ActionTime must be five minutes ahead when the call arrives, possibly long after it was planned.
 constexpr std::int64_t release_margin_us = 10LL * 60'000'000;
 
-// For "did you mean" only: a newer region works as well.
+// For "did you mean" only: newer regions work as well.
 const char* const known_regions[] = {"ap-beijing",       "ap-shanghai",  "ap-guangzhou", "ap-nanjing",
                                      "ap-chengdu",       "ap-chongqing", "ap-hongkong",  "ap-singapore",
                                      "ap-bangkok",       "ap-jakarta",   "ap-seoul",     "ap-tokyo",
@@ -58,7 +58,7 @@ struct Account {
 MachineState state_of(const std::string& state) {
   if (state == "PENDING" || state == "STARTING") return MachineState::pending;
   if (state == "RUNNING" || state == "REBOOTING") return MachineState::live;
-  return MachineState::terminating;  // a stopped one, or one whose launch failed, is ended, too
+  return MachineState::terminating;  // stopped machines and failed launches are terminated too
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -103,7 +103,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found.front());
   }
 
-  // Disks that outlived their machine are listed, too: they cost money.
+  // Also lists disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Value asked;
     asked.set("Filters", Value::Array{Value().set("Name", "tag-key").set("Values", Value::Array{Value(tag_key)})});
@@ -123,7 +123,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     return cvm_.terminate(std::move(id), std::move(token));
   }
 
-  // Who they are is told by STS, which is everywhere; that they reach this region, by a call there.
+  // The identity comes from STS, which is global; a call in this region proves access to it.
   std::int64_t skew_us() const override { return cam_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return cam_.account(std::move(t)); };
@@ -133,7 +133,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
     RILLE_CO_CHECK(co_await cvm_.quotas(token));
-    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // who may not ask for them could release nothing
+    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // without this right releases would fail
     co_return out;
   }
 
@@ -182,7 +182,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
                                       std::pair("security_group", &settings_.security_group)})
       if (value->empty())
         return make_error(ErrorKind::config, fmt::format("tencent: region {} has no {}", region(), name),
-                          "name a zone, an image and a security group that lets port 22 in, in the provider's "
+                          "name a zone, an image and a security group that allows port 22, in the provider's "
                           "settings");
     RILLE_TRY(const std::string user_data, account_->access.user_data(request, false, user_data_bytes_max));
     const std::int64_t disk_bytes = request.disk_bytes ? request.disk_bytes : settings_.disk_bytes;
@@ -251,7 +251,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.currency = read.text("currency", usual_currency);
   s.public_address = read.flag("public_address", true);
   RILLE_CHECK(read.done({"regions", "traits"}));
-  if (s.currency != "CNY" && s.currency != "USD")  // the API names none: prices are in the account's
+  if (s.currency != "CNY" && s.currency != "USD")  // the API names no currency: prices are in the account's
     return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
                       "\"CNY\", or \"USD\" for an account of the international site");
   return s;
@@ -272,10 +272,10 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
     if (currency_of(settings) != currency)
       return make_error(
           ErrorKind::config,
-          fmt::format("tencent: region {} is paid in {}, another one in {}", name, currency_of(settings), currency),
-          "an account has one currency: say it once, beside \"regions\"");
+          fmt::format("tencent: region {} has the currency {}, another one {}", name, currency_of(settings), currency),
+          "an account has one currency: set it once, next to \"regions\"");
   Traits traits;
-  traits.token_lifetime_ms = 0;  // nowhere confirmed: what is uncertain is looked for by tag
+  traits.token_lifetime_ms = 0;  // not confirmed: uncertain creates are searched by tag
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;
   traits.look_every_ms = price_look_every_ms;

@@ -16,17 +16,17 @@ namespace {
 using namespace vast;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::size_t script_bytes_max = 4048;  // what Vast's own tool warns of
+constexpr std::size_t script_bytes_max = 4048;  // limit in Vast's own tool
 
 struct Settings {
   std::string image = "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel";
-  std::vector<std::string> regions;  // none: all
+  std::vector<std::string> regions;  // empty: all
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };
 
 MachineState state_of(const Instance& instance) {
-  if (instance.stopped) return MachineState::terminating;  // its disk costs money: it is ended
+  if (instance.stopped) return MachineState::terminating;  // its disk costs money: terminate it
   const std::string& s = instance.status;
   if (s == "running") return instance.address.empty() ? MachineState::pending : MachineState::live;
   return s == "exited" || s == "stopped" || s == "offline" || s == "unknown" ? MachineState::terminating
