@@ -181,7 +181,8 @@ TEST_CASE("what one provider alone understands is refused before anything is sen
   };
   const Wrong all[] = {
       {Value().set("reservation", "cr-1"), "it belongs to one provider: name it", "one of: slurm, aws, alibaba, gcp"},
-      {Value().set("reservation", "cr-1").set("providers", Value::Array{"aws", "cloud"}), "it belongs to one provider", "provider ="},
+      {Value().set("reservation", "cr-1").set("providers", Value::Array{"aws", "cloud"}), "it belongs to one provider",
+       "provider ="},
       {of_aws().set("provider", "cloud"), "cloud has no reservations", "it is for: slurm, aws, alibaba, gcp, azure"},
       {Value().set("provider", "aws").set("qos", "high"), "aws has no qos", "it is for: slurm"},
       {Value().set("provider", "aws").set("priority_class", "high"), "aws has no priority classes", "kubernetes"},

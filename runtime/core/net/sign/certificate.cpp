@@ -101,10 +101,10 @@ Result<ClientCertificate> read_certificate(const std::string& bytes, const std::
   Contents got = pem ? read_pem(bytes, password) : read_pkcs12(bytes, password);
   ERR_clear_error();
   if (!got.key)
-    return make_error(
-        ErrorKind::auth,
-        std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") + ", or the password is wrong",
-        "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
+    return make_error(ErrorKind::auth,
+                      std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") +
+                          ", or the password does not match",
+                      "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
   const auto own = std::find_if(got.certificates.begin(), got.certificates.end(), [&](const Certificate& one) {
     return X509_check_private_key(one.get(), got.key.get()) == 1;
   });
