@@ -131,7 +131,7 @@ try:
                           (("--gpu-memory", "96GB"), "the most that a GPU has here is 80 GB: lower --gpu-memory"),
                           (("--gpu-vendor", "amd"), "fits but for --gpu-vendor amd"),
                           (("--disk-kind", "nvme"), "fits but for --disk-kind nvme"),
-                          (("--gpu", "foo"), "nobody here has a GPU called 'foo': `rille offers` lists"),
+                          (("--gpu", "foo"), "no provider here has a GPU called 'foo': `rille offers` lists"),
                           (("--gpu", "B200"), "none of those who were asked has --gpu B200: `rille offers` lists"),
                           (("--region", "hre"), "did you mean --region here?"),
                           (("--region", "far,away"), "there is some in: here. A cloud is asked only in the `regions`"),

@@ -203,8 +203,8 @@ std::string gpu_hint(const OfferQuery& query, Asker asker) {
   if (!near.empty()) return fmt::format("did you mean {}?", option("gpu", near, asker));
   if (is_known_gpu(query.gpu)) return "";
   return fmt::format(
-      "nobody here has a GPU called '{}': `rille offers` lists those that there are. A name is a model, "
-      "with its memory or without: A100, A100-80GB, H100, L4, RTX 4090",
+      "no provider here has a GPU called '{}': `rille offers` lists the available ones. A name is a model, "
+      "with or without its memory: A100, A100-80GB, H100, L4, RTX 4090",
       query.gpu);
 }
 

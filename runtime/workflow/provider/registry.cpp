@@ -16,7 +16,7 @@ Async<Listing> Provider::list_in(std::string, std::string tag_prefix, CancelToke
 
 Async<std::vector<Bill>> Provider::bill(BillQuery, CancelToken) { co_return std::vector<Bill>(); }
 
-Async<Identity> Provider::check(CancelToken) { co_return lacks(name(), "account: nobody has to be let in"); }
+Async<Identity> Provider::check(CancelToken) { co_return lacks(name(), "account: no permissions needed"); }
 
 Async<std::vector<Quota>> Provider::quotas(std::string, CancelToken) { co_return lacks(name(), "quotas"); }
 

@@ -1,7 +1,7 @@
-// What is made for machines beside them: the security group that lets ssh in, and the members of a cluster reach each
-// other; the placement group of a cluster with EFA. Made for one machine, or for the members of a cluster, where the
-// settings name no group; each bears its maker's tag, and goes after the last machine: EC2 refuses to delete one that a
-// machine still has.
+// Shared resources of machines: the security group, which allows SSH and traffic between the members of a cluster, and
+// the placement group of a cluster with EFA. Created for one machine or for a cluster if the settings name no group.
+// Each has the tag of the machine that made it, and is deleted after the last machine: EC2 refuses to delete one in
+// use.
 #include <fmt/format.h>
 
 #include "runtime/workflow/provider/aws/ec2.hpp"

@@ -1,6 +1,6 @@
-// The security group that lets ssh in, made for one machine where the settings name none. It bears the machine's tag
-// and is named after it, so making it again finds it; it goes after the machine and its interface: Azure refuses to
-// delete one that an interface still has. It costs nothing.
+// The security group that allows SSH, created for one machine if the settings name none. It has the machine's tag and a
+// name derived from it, so that creating it again finds it. It is deleted after the machine and its interface: Azure
+// refuses to delete a group in use. It is free.
 #include "runtime/workflow/provider/azure/arm.hpp"
 
 namespace rille::provider::azure {

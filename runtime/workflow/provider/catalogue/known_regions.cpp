@@ -1,5 +1,5 @@
-// Regions and the rules that they keep, as far as it can be said of a region as a whole. It says where a machine stands
-// and what its provider has signed, and is no legal advice.
+// Regions and their compliance tags, as far as they apply to a region as a whole: the location and the provider's
+// agreements. Not legal advice.
 //   gdpr     the region lies in the EU or the EEA: the providers' lists of regions
 //   hipaa    the provider signs a business associate agreement that covers virtual machines there:
 //            https://aws.amazon.com/compliance/hipaa-eligible-services-reference/
@@ -18,11 +18,11 @@ namespace rille::provider {
 namespace {
 
 struct Rule {
-  std::string_view provider, region;  // "cn-*": all that begin so; "*, DE": all that end so; "*"
-  std::string_view tag;               // "-hipaa": not it, whatever stands below
+  std::string_view provider, region;  // "cn-*": prefix; "*, DE": suffix; "*": all
+  std::string_view tag;               // "-hipaa": excludes the tag, overriding later rules
 };
 
-// In order; of one tag the first that fits counts.
+// The first matching rule of a tag counts.
 constexpr Rule rules[] = {
     {"aws", "eu-west-2", "-gdpr"},     // London
     {"aws", "eu-central-2", "-gdpr"},  // Zurich
@@ -101,7 +101,7 @@ constexpr Rule rules[] = {
     {"vast", "*, SE", "gdpr"},
     {"vast", "*, SI", "gdpr"},
     {"vast", "*, SK", "gdpr"},
-    // Of nobody: the simulated cloud's.
+    // The simulated cloud.
     {"sim", "us-*", "hipaa"},
     {"sim", "eu-west", "hipaa"},
     {"sim", "eu-west", "gdpr"},

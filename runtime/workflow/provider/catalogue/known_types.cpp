@@ -1,4 +1,4 @@
-// Instance types: what joins their GPUs and their machines. Only what the vendors state as given, never "up to".
+// Instance types: the interconnects of GPUs and machines. Only values that the vendors guarantee, never "up to".
 //   aws      https://docs.aws.amazon.com/ec2/latest/instancetypes/ac.html and "Elastic Fabric Adapter"
 //   azure    https://learn.microsoft.com/azure/virtual-machines/sizes/overview, "GPU accelerated", each series' page
 //   gcp      https://cloud.google.com/compute/docs/gpus/gpu-network-bandwidth
@@ -92,9 +92,9 @@ constexpr KnownType types[] = {
     {"lambda", "gpu_8x_v100*", "nvlink", "", 0, "nvme"},
     {"lambda", "gpu_2x_h100_sxm5*", "nvlink", "", 0, "nvme"},
     {"lambda", "gpu_4x_h100_sxm5*", "nvlink", "", 0, "nvme"},
-    {"lambda", "gpu_8x_*", "nvswitch", "", 0, "nvme"},  // V100s stand above; the other boards of eight are SXM
+    {"lambda", "gpu_8x_*", "nvswitch", "", 0, "nvme"},  // V100s are above; the other boards with eight GPUs are SXM
     {"lambda", "gpu_*", "", "", 0, "nvme"},
-    // Of nobody: the simulated cloud's.
+    // The simulated cloud.
     {"sim", "a100-80x8@*", "nvswitch", "roce", 400, "nvme"},
     {"sim", "h100x8@*", "nvswitch", "infiniband", 3200, "nvme"},
     {"sim", "h200x8@*", "nvswitch", "infiniband", 3200, "nvme"},
@@ -103,8 +103,7 @@ constexpr KnownType types[] = {
 
 }  // namespace
 
-// The first that fits: of those with a star the narrow ones stand first. A driver's types have no provider yet; the
-// names are nobody else's.
+// The first match; narrower patterns come first. A driver's types have no provider yet, but type names are unique.
 const KnownType* find_known_type(std::string_view provider, std::string_view type) {
   for (const KnownType& t : types) {
     if (!provider.empty() && provider != t.provider) continue;

@@ -120,7 +120,7 @@ std::string sold_in(std::string what) {
   return is_part && what.find(' ') == what.rfind(' ') ? what : "";
 }
 
-// "Commitment v1: N2 Cpu in Americas for 1 Year", without a family those of N1; "Commitment v1: Nvidia H100 80GB GPU
+// "Commitment v1: N2 Cpu in Americas for 1 Year", without a family N1; "Commitment v1: Nvidia H100 80GB GPU
 // running in Americas for 1 Year".
 std::string committed_in(const std::string& text) {
   constexpr std::string_view begin = "Commitment v1: ";

@@ -1,7 +1,7 @@
-// Who reaches a machine's ssh, where the settings say ssh_from: two firewall rules of the network, one that lets those
-// in and one that keeps out everybody else, though the network's own rules (as "default-allow-ssh") would not. They
-// hold for the network tag that the machine alone has. A rule has no labels: the machine's tag and region stand in its
-// description. Rules cost nothing, and go with the lease.
+// SSH access if the settings have ssh_from: two firewall rules of the network, one that allows those ranges and one
+// that denies all others, which also overrides the network's own rules (such as "default-allow-ssh"). They apply to a
+// network tag that only this machine has. Rules have no labels, so the machine's tag and region are in the description.
+// Rules are free, and are deleted with the lease.
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gcp/compute.hpp"
 #include "runtime/workflow/provider/outcome.hpp"

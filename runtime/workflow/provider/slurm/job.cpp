@@ -22,7 +22,7 @@ constexpr std::int64_t deadline_minutes_more = 5;  // added to the time that a r
 
 // Uses $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish().
 constexpr const char* keep_script = R"sh(
-[ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # whoever rented it has gone on without it
+[ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # the lease has already been replaced
 mkdir "$root/$name" || exit 1
 mkdir "$root/$name/work"
 dir=$(cd "$root/$name" && pwd -P) || exit 1

@@ -41,7 +41,7 @@ Result<SshHost> read_host(const Value& v) {
     host.port = static_cast<int>(v.integer("port"));
     host.slots = static_cast<int>(v.integer("slots", 1));
     for (const auto& [key, value] : *v.as_object()) {
-      if (!is_one_of(key, known)) return wrong(host.name, fmt::format("nobody knows the field '{}'", key));
+      if (!is_one_of(key, known)) return wrong(host.name, fmt::format("unknown field '{}'", key));
       if (value.is_null()) continue;
       const bool number = is_one_of(key, numbers);
       if (number ? !value.as_number() : !value.as_string())

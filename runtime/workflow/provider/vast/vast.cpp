@@ -96,7 +96,7 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     m.tag = instance.label;
     m.created_wall_us = instance.created_wall_us;
     m.details.set("type", instance.type).set("region", instance.place);
-    if (instance.outbid) m.details.set("problem", "somebody has bid more");
+    if (instance.outbid) m.details.set("problem", "outbid");
     if (m.state != MachineState::live) return m;
     m.price_micros_per_hour = instance.micros_per_hour;
     m.details.set("address", instance.address);
