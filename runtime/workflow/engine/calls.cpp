@@ -187,33 +187,115 @@ agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, 
   return request;
 }
 
-Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
-                             CancelToken token, std::int64_t& ran_on) {
-  agent::StartRequest request = start_request(spec, call_key(lease_id, key), 0);
-  std::int64_t offset = 0;
-  int breaks = 0;
-  Measuring measuring(home_of(run_.config_.home), run_.id(), workload_of(run_.config_.script, spec.name));
+// A call at work: what its attempts have in common.
+struct Calls::RunningCall {
+  std::string lease_id;
+  CallSpec spec;
+  agent::StartRequest request = {};
+  std::int64_t offset = 0;  // of its log: what was printed already
+  Measuring measuring;
+  std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
+  std::shared_ptr<agent::AgentClient> agent = {};
+
+  RunningCall(RunImpl& run, std::string lease, CallSpec s)
+      : lease_id(std::move(lease)), spec(std::move(s)),
+        measuring(home_of(run.config_.home), run.id(), workload_of(run.config_.script, spec.name)) {}
+};
+
+// They refer to `work`, which outlives them.
+agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   agent::AttachHandlers callbacks;
-  callbacks.log = [&](std::string_view text, std::int64_t at) {
-    offset = at + static_cast<std::int64_t>(text.size());
+  callbacks.log = [this, &work](std::string_view text, std::int64_t at) {
+    work.offset = at + static_cast<std::int64_t>(text.size());
     if (run_.hooks().print) run_.hooks().print(text);
   };
-  callbacks.progress = [&](const Value& p) {
-    if (Result<> kept = measuring.hear(p, run_.loop().clock().wall_us()); !kept)
+  callbacks.progress = [this, &work](const Value& p) {
+    if (Result<> kept = work.measuring.hear(p, run_.loop().clock().wall_us()); !kept)
       run_.event("warning", Value().set("what", "how fast it trains is not kept").set("message", kept.error().message));
     if (run_.hooks().progress) run_.hooks().progress(p);
   };
-  auto keeper = std::make_shared<Keeper>();
-  keeper->lease = lease_id;
-  keeper->key = request.call_key;
-  keeper->folder = folder_of(spec.name, keeper->key);
-  std::shared_ptr<agent::AgentClient> agent;
-  callbacks.notice = [&](std::int64_t deadline_us) { noticed(lease_id, request.generation, deadline_us); };
-  callbacks.checkpoint = [&](const Value& c) {
-    keeper->latest = c;
-    if (spec.keep_checkpoints && !keeper->busy) run_.loop().spawn(keep(keeper, agent, token));
+  callbacks.notice = [this, &work](std::int64_t deadline_us) {
+    noticed(work.lease_id, work.request.generation, deadline_us);
+  };
+  callbacks.checkpoint = [this, &work, token](const Value& c) {
+    work.keeper->latest = c;
+    if (work.spec.keep_checkpoints && !work.keeper->busy) run_.loop().spawn(keep(work.keeper, work.agent, token));
     run_.event("checkpoint", c);
   };
+  return callbacks;
+}
+
+// The call's first attempt on a machine: the first one that this process sees, or another.
+Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken token) {
+  if (work.request.generation) {
+    run_.event("call_moved", Value()
+                                 .set("call", work.spec.name)
+                                 .set("lease", work.lease_id)
+                                 .set("generation", l.generation)
+                                 .set("from_checkpoint", !work.keeper->latest.is_null()));
+    work.offset = work.request.after_attempt = 0;
+  }
+  work.request.generation = work.keeper->generation = l.generation;
+  work.measuring.on(l);
+  // What installs a driver comes before the look for what it drives.
+  if (work.spec.setup) co_return success();
+  co_return co_await look_for_gpus(l, work.agent, token);
+}
+
+void Calls::restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms) {
+  run_.event("call_restarted", Value()
+                                   .set("call", work.spec.name)
+                                   .set("why", why)
+                                   .set("from_checkpoint", !work.keeper->latest.is_null())
+                                   .set("attempt", attempt)
+                                   .set("delay_ms", delay_ms));
+}
+
+Async<> Calls::restore_and_start(RunningCall& work, CancelToken token) {
+  if (work.spec.keep_checkpoints) RILLE_CO_CHECK(co_await restore(work.keeper, work.agent, token));
+  RILLE_CO_TRY(agent::CallStatus begun, co_await work.agent->start(work.request, token));
+  co_return success();
+}
+
+// The checkpoints that a call which has ended published and that are not kept yet.
+Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
+  while (work.keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
+  if (work.spec.keep_checkpoints) co_await keep(work.keeper, work.agent, token);
+  if (!work.keeper->warning.empty())
+    run_.event("warning", Value().set("what", "the last checkpoint was not kept").set("message", work.keeper->warning));
+  co_return success();
+}
+
+// Waits before the next attempt, longer after each that brought no new checkpoint; gives up after too many of them.
+Async<> Calls::wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed,
+                                CancelToken token) {
+  Error why = ended.state == agent::CallState::done
+                  ? ended.result->error()
+                  : make_error(ErrorKind::internal, "its agent died",
+                               "look for what ends processes on the instance: memory, or its system's log");
+  if (ended.idle_attempts >= run_.config_.restarts.attempts_max)
+    co_return gave_up(work.spec.name, ended.idle_attempts, std::move(why));
+  const std::int64_t now_us = run_.loop().clock().wall_us();
+  if (postponed.until_us <= now_us)
+    postponed.until_us = now_us + 1000 * restart_delay_ms(work.request.call_key, ended.attempt, ended.idle_attempts);
+  postponed.record(postponed.until_us);
+  const std::int64_t delay_ms = (postponed.until_us - now_us) / 1000;
+  restarted(work, why.message, ended.attempt + 1, delay_ms);
+  co_return co_await sleep_for(run_.loop(), delay_ms, token);
+}
+
+Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed,
+                             CancelToken token, std::int64_t& ran_on) {
+  RunningCall work(run_, lease_id, std::move(spec));
+  work.request = start_request(work.spec, call_key(lease_id, key), 0);
+  work.keeper->lease = lease_id;
+  work.keeper->key = work.request.call_key;
+  work.keeper->folder = folder_of(work.spec.name, work.keeper->key);
+  const agent::AttachHandlers callbacks = handlers(work, token);
+  agent::StartRequest& request = work.request;
+  std::shared_ptr<Keeper>& keeper = work.keeper;
+  std::shared_ptr<agent::AgentClient>& agent = work.agent;
+  int breaks = 0;
 
   while (true) {
     auto connected = co_await client(lease_id, token);
@@ -221,38 +303,23 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     agent = *connected;
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
     if (l->generation != request.generation) {  // the first machine that this process sees, or another
-      if (request.generation) {
-        run_.event("call_moved", Value()
-                                     .set("call", spec.name)
-                                     .set("lease", lease_id)
-                                     .set("generation", l->generation)
-                                     .set("from_checkpoint", !keeper->latest.is_null()));
-        offset = breaks = 0;
-        postponed.until_us = request.after_attempt = 0;
-      }
-      request.generation = keeper->generation = ran_on = l->generation;
-      measuring.on(*l);
-      // What installs a driver comes before the look for what it drives.
-      if (!spec.setup) RILLE_CO_CHECK(co_await look_for_gpus(*l, agent, token));
+      if (request.generation) breaks = 0, postponed.until_us = 0;
+      ran_on = l->generation;
+      RILLE_CO_CHECK(co_await begin_on(work, *l, token));
     }
-    session(lease_id).working[request.call_key] = {agent, request.generation, spec.keep_checkpoints};
+    session(lease_id).working[request.call_key] = {agent, request.generation, work.spec.keep_checkpoints};
     watch_for_notice(*l);
     recall_notice(*l);
     tell_working(lease_id, request.generation);
     std::int64_t since_ns = run_.loop().clock().monotonic_ns();
-    auto attached = co_await agent->attach(request.call_key, offset, callbacks, token);
+    auto attached = co_await agent->attach(request.call_key, work.offset, callbacks, token);
     if (run_.loop().clock().monotonic_ns() - since_ns >= steady_ms * 1'000'000) breaks = 0;
-    if (attached && has_left(*attached) && spec.keep_checkpoints) {
+    if (attached && has_left(*attached) && work.spec.keep_checkpoints) {
       RILLE_CO_CHECK(co_await move_after_notice(keeper, agent, attached->checkpoint, token));
       RILLE_CO_TRY(l, leases_->find(lease_id));
       if (agent->broken() || l->generation != request.generation) continue;
       request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
-      run_.event("call_restarted", Value()
-                                       .set("call", spec.name)
-                                       .set("why", "its machine was not taken away")
-                                       .set("from_checkpoint", true)
-                                       .set("attempt", attached->attempt + 1)
-                                       .set("delay_ms", 0));
+      restarted(work, "its machine was not taken away", attached->attempt + 1, 0);
       RILLE_CO_CHECK(co_await agent->start(request, token));
       continue;
     }
@@ -263,42 +330,15 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
           if (gone) continue;
         }
-        while (keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
-        if (spec.keep_checkpoints) co_await keep(keeper, agent, token);
-        if (!keeper->warning.empty())
-          run_.event("warning",
-                     Value().set("what", "the last checkpoint was not kept").set("message", keeper->warning));
+        RILLE_CO_CHECK(co_await keep_last(work, token));
         co_return std::move(*attached->result);
       }
       request.after_attempt = attached->attempt;
-      if (attached->attempt > 0) {  // its worker died, or its agent did and took the worker along
-        Error why = done ? attached->result->error()
-                         : make_error(ErrorKind::internal, "its agent died",
-                                      "look for what ends processes on the instance: memory, or its system's log");
-        if (attached->idle_attempts >= run_.config_.restarts.attempts_max)
-          co_return gave_up(spec.name, attached->idle_attempts, std::move(why));
-        std::int64_t now_us = run_.loop().clock().wall_us();
-        if (postponed.until_us <= now_us)
-          postponed.until_us =
-              now_us + 1000 * restart_delay_ms(request.call_key, attached->attempt, attached->idle_attempts);
-        postponed.record(postponed.until_us);
-        run_.event("call_restarted", Value()
-                                         .set("call", spec.name)
-                                         .set("why", why.message)
-                                         .set("from_checkpoint", !keeper->latest.is_null())
-                                         .set("attempt", attached->attempt + 1)
-                                         .set("delay_ms", (postponed.until_us - now_us) / 1000));
-        RILLE_CO_CHECK(co_await sleep_for(run_.loop(), (postponed.until_us - now_us) / 1000, token));
-      }
-      Result<> ready = success();
-      if (spec.keep_checkpoints) ready = co_await restore(keeper, agent, token);
-      if (ready) {
-        auto begun = co_await agent->start(request, token);
-        if (begun) continue;
-        attached = begun.error();
-      } else {
-        attached = ready.error();
-      }
+      if (attached->attempt > 0)  // its worker died, or its agent did and took the worker along
+        RILLE_CO_CHECK(co_await wait_for_restart(work, *attached, postponed, token));
+      const Result<> begun = co_await restore_and_start(work, token);
+      if (begun) continue;
+      attached = begun.error();
     }
     const Error& e = attached.error();
     if (token.cancelled()) co_return token.reason();
@@ -307,7 +347,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
       if (!gone) co_return in_time(lease_id, e);
     }
-    run_.event("reconnect", Value().set("call", spec.name).set("why", e.message));
+    run_.event("reconnect", Value().set("call", work.spec.name).set("why", e.message));
     session(lease_id).agent.reset();
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(breaks, 8), 5'000), token));
   }

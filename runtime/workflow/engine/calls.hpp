@@ -156,6 +156,13 @@ class Calls {
   static void retire(const std::filesystem::path& folder, std::size_t count);
   Async<Value> run_call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                         std::int64_t& ran_on);
+  struct RunningCall;
+  agent::AttachHandlers handlers(RunningCall& work, CancelToken token);
+  void restarted(const RunningCall& work, const std::string& why, int attempt, std::int64_t delay_ms);
+  Async<> restore_and_start(RunningCall& work, CancelToken token);
+  Async<> keep_last(RunningCall& work, CancelToken token);
+  Async<> begin_on(RunningCall& work, const lease::Lease& l, CancelToken token);
+  Async<> wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed, CancelToken token);
   static Error gave_up(const std::string& name, int attempts, Error last);
   std::int64_t restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const;
   Task<void> tell_until_told(std::string lease_id);

@@ -189,6 +189,30 @@ Async<> Manager::plan_next(Renting& renting, Error refusal) {
   co_return co_await give_up(renting, std::move(why));
 }
 
+// Sends the create call of a lease whose row announces it, if it is still in time: the commit may have taken long.
+Async<Machine> Manager::send_create(Lease& lease, provider::Provider* provider, CancelToken token) {
+  lease.state = "creating";
+  search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
+  lease.request.send_by_wall_us = lease.send_by_us;
+  search_->places[lease.run].emplace(lease.provider, lease.request.offer.region);
+  RILLE_CO_CHECK(check_send_by(lease.send_by_us, now_us()));
+  co_return co_await provider->create(lease.request, token);
+}
+
+Error Manager::never_in_time(const Lease& lease, Error why) {
+  why.message = fmt::format("'{}' is not rented: {} times its create call was ready too late: {}", lease.name,
+                            create_attempts_max, why.message);
+  return why;
+}
+
+void Manager::tell_refused(Renting& renting, const Error& refusal) {
+  const Lease& lease = *renting.lease;
+  renting.event("refused", error_to_value(refusal)
+                               .set("name", lease.name)
+                               .set("offer", lease.request.offer.id)
+                               .set("provider", lease.provider));
+}
+
 // Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
 // is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
 // made nothing.
@@ -221,30 +245,21 @@ Async<> Manager::create(Renting& renting) {
         lease.send_by_us = now_us() + send_window_us;
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
-      lease.state = "creating";
-      search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
-      lease.request.send_by_wall_us = lease.send_by_us;
-      search_->places[lease.run].emplace(lease.provider, lease.request.offer.region);
-      // The commit may have taken long already.
-      Result<Machine> made(make_error(ErrorKind::internal, "not asked for yet"));
-      if (Result<> soon = check_send_by(lease.send_by_us, now_us()); !soon) made = std::move(soon).error();
-      else made = co_await provider->create(lease.request, token);
+      Result<Machine> made = co_await send_create(lease, provider, token);
       if (!made && is_late(made.error())) {  // nothing has left: the row is written anew, for another try
         if (token.cancelled() || attempt < create_attempts_max) continue;
-        Error why = std::move(made).error();  // release() settles the row
-        why.message = fmt::format("'{}' is not rented: {} times its create call was ready too late: {}", lease.name,
-                                  create_attempts_max, why.message);
-        co_return why;
+        co_return never_in_time(lease, std::move(made).error());  // release() settles the row
       }
       const bool ended = made && has_ended(*made);
       if (made && !ended) {
         lease.machine = std::move(*made);
         co_return co_await adopt(renting);
       }
-      if (ended) RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
-      if (ended)  // the machine of this token, which somebody has ended in the meantime
+      if (ended) {  // the machine of this token, which was ended in the meantime
+        RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
         made = make_error(ErrorKind::capacity,
                           fmt::format("the machine of '{}' ({}) has ended already", lease.name, made->id));
+      }
       if (token.cancelled()) co_return token.reason();
       if (!is_definitive(made.error())) {
         unanswered = true;
@@ -253,8 +268,7 @@ Async<> Manager::create(Renting& renting) {
         continue;
       }
       if (unanswered && !ended) {
-        // This refusal says nothing about an earlier send of the same request: that machine must be found or proven
-        // absent.
+        // It says nothing about an earlier send of the same request: that machine must be found or proven absent.
         RILLE_CO_TRY(const bool found, co_await find_machine(renting, true));
         if (found) co_return co_await adopt(renting);
       }
@@ -264,10 +278,7 @@ Async<> Manager::create(Renting& renting) {
         recent_->add(lease.request.offer, *refusal, now_us());
         attempt = 0;
       }
-      renting.event("refused", error_to_value(*refusal)
-                                   .set("name", lease.name)
-                                   .set("offer", lease.request.offer.id)
-                                   .set("provider", lease.provider));
+      tell_refused(renting, *refusal);
     } else if (attempt >= create_attempts_max) {
       co_return *refusal;
     }

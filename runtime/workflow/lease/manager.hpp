@@ -251,6 +251,9 @@ class Manager {
   Shared draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const;
   Async<> plan_next(Renting& renting, Error refusal);
   Async<> give_up(Renting& renting, Error why);
+  Async<provider::Machine> send_create(Lease& lease, provider::Provider* provider, CancelToken token);
+  static Error never_in_time(const Lease& lease, Error why);
+  static void tell_refused(Renting& renting, const Error& refusal);
   Async<> create(Renting& renting);
   Async<> adopt(Renting& renting);
   Async<bool> find_machine(Renting& renting, bool until_proof);
