@@ -1,6 +1,7 @@
 // Scaled dot-product attention on [b, h, t, d] windows whose last stride is 1; the others are free, so the
 // pieces of one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees
 // keys <= i + s - t).
+//
 // One (batch, head) pair on one thread, in blocks of 64 queries against all the keys they see: the scores of
 // a block stay in cache, nothing of size t x s is kept, and the backward pass makes the probabilities again
 // from the log-sum-exp (FlashAttention's trade, Dao et al. 2022). Each pair's sums run in a fixed order: bits

@@ -1,6 +1,7 @@
 // Attention with what kernels/attention.cpp leaves out: masks, a number of keys for each batch entry, and
 // groups of query heads that share keys and values. Windows [b, h, t, d] whose last stride is 1. attrs.f[0]:
 // scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
+//
 // Forward: one (batch, head) pair on one thread, 64 queries at a time. Backward: one (batch, key head) pair
 // on one thread, its query heads one after another, so that gradients of keys and values are added in a fixed
 // order.

@@ -1,4 +1,5 @@
 // Batch normalisation (Ioffe and Szegedy 2015) of contiguous [n, c, s], with the statistics of this batch.
+//
 // One channel on one thread: its planes are summed one after another, each in the element type, together in
 // f64. Mean and variance in two passes.
 #include "kernels/nest.hpp"

@@ -1,4 +1,5 @@
 // Moving and filling memory.
+//
 // Copies and casts. Float to integer truncates toward zero; to bool is "not zero"; to f16 and bf16 rounds to nearest
 // even.
 #include "kernels/walk.hpp"

@@ -1,5 +1,6 @@
 // Softmax and negative log likelihood in one, the probabilities never stored. Rows whose label is attrs.i[0]
 // do not count. attrs.f[0]: label smoothing, shared out over all classes.
+//
 // loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; the means in
 // f64, rows in order. lse is kept as its two parts, the largest logit and log(sum(e^(logit - largest))): beside large
 // logits their sum would lose the digits of the second.

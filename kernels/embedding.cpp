@@ -1,5 +1,6 @@
 // Rows of a table by number.
-// Gather and its gradient. The gradient is deterministic: each thread owns a range of the table's rows and adds the
+//
+// The gradient is deterministic: each thread owns a range of the table's rows and adds the
 // gradients of its ids in the order in which they stand.
 #include <string.h>
 

@@ -1,5 +1,6 @@
 // Pooling over windows of the last two dimensions of contiguous [n, c, h, w]. attrs.i: window (h, w), stride (h, w),
 // padding (h, w), dilation (h, w).
+//
 // One plane on one thread.
 #include <string.h>
 

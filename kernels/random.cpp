@@ -1,6 +1,7 @@
 // Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random and counted by position, so that the same
 // place of the same operation draws the same number on any device, layout and number of threads.
-// Philox 4x32-10 and what is drawn from it. One block of four words serves positions 4k to 4k+3.
+//
+// One block of four words serves positions 4k to 4k+3.
 #include <math.h>
 
 #include "kernels/nest.hpp"
@@ -118,8 +119,7 @@ void integers(const Call& c) {
   });
 }
 
-// out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by
-// the same key
+// out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by the same key
 void dropout(const Call& c) {
   const double p = c.attrs->f[0];
   const uint32_t least = uint32_t(p * 16777216.0);  // kept when the top 24 bits are not below

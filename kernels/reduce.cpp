@@ -1,5 +1,6 @@
 // Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller
 // permutes the view, no copy). out[0] is contiguous and has the outer shape. f16 and bf16 are added up in f32.
+//
 // Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the
 // blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
 // dimensions) are summed row after row, vectorised across the columns.

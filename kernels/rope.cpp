@@ -1,4 +1,5 @@
 // Rotary position embedding (Su et al. 2021): pairs of each row [.., t, d] are turned by the angles of their position.
+//
 // One row on one thread.
 #include "kernels/nest.hpp"
 

@@ -1,4 +1,5 @@
 // Along the last dimension of contiguous rows.
+//
 // One row on one thread, from one end to the other.
 #include "kernels/nest.hpp"
 

@@ -1,5 +1,6 @@
 // Softmax over the last dimension of contiguous rows, or along columns (attrs.i[apart_at], attrs.i[column_at]), and its
 // gradients from the output y: in = {y, gradient}.
+//
 // The row's maximum is subtracted first, so nothing overflows, and the logarithm of the sum keeps its digits beside
 // large numbers; sums run in the element type, one row on one thread.
 // Columns are taken 512 at a time, on one thread, row after row of those, and summed in f64 over 64 elements each.
