@@ -279,6 +279,10 @@ class Manager {
   // What a look has shown that no row names: from here on the ledger has it, whoever dies when. is_its: it is the
   // lease's; else it stands beside it, as ended.
   Async<> note_machine(const Lease& lease, const provider::Machine& machine, bool is_its);
+  struct Releasing;
+  Async<> terminate_targets(Releasing& r);
+  Async<> look_for_tagged(Releasing& r, std::string* met);
+  Async<> remove_costless(Releasing& r);
   // The id that it has met; "": there was none. met: the same, also where it fails.
   Async<std::string> end_machine(std::shared_ptr<const Lease> lease, std::string* met = nullptr);
   void tell(const Event& event, const char* what, const Lease& lease);

@@ -56,6 +56,93 @@ Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool i
   co_return success();
 }
 
+// A release at work: what its looks have shown.
+struct Manager::Releasing {
+  const Lease& lease;
+  provider::Provider* provider;
+  End end;
+  std::string own;                             // the machine's id; "": not known yet
+  std::set<std::string> targets = {};          // to be terminated
+  std::set<std::string> costless = {};         // left behind, and costs nothing
+  std::set<std::string> noted = {};            // machines that the ledger was told of
+  bool ours = false;                           // these keys have shown the machine, or are its owner's
+  std::int64_t accepted_us = 0, asked_us = 0;  // the first terminate that was accepted; the last look
+  // Of one look. word: the provider says `gone` of each target.
+  std::optional<Error> trouble = {};
+  bool ending = false, fresh = false, word = false;
+
+  Releasing(const Lease& l, provider::Provider* p) : lease(l), provider(p), end(l, *p), own(l.machine_id) {
+    if (!own.empty()) targets.insert(own);
+  }
+  bool is_its(const std::string& id) const { return own.empty() || id == own; }
+  // What is shown may be older than what was accepted.
+  bool stale() const { return accepted_us && asked_us < accepted_us + provider->traits().visibility_lag_ms * 1000; }
+  bool nothing_there() const { return !trouble && !ending && !fresh; }
+  void look(std::int64_t now_us) {
+    asked_us = now_us;
+    trouble.reset();
+    ending = fresh = false;
+    word = !targets.empty();
+    end.look();
+  }
+};
+
+Async<> Manager::terminate_targets(Releasing& r) {
+  for (const std::string& id : r.targets) {
+    Result<> accepted = co_await r.provider->terminate(id, {});
+    Result<Machine> machine = co_await r.provider->describe(id, {});
+    if (accepted && !r.accepted_us) r.accepted_us = now_us();
+    if (!accepted || !machine) r.trouble = !accepted ? accepted.error() : machine.error();
+    if (!machine) continue;
+    r.end.saw(*machine, r.is_its(id));
+    const bool there = machine->state != MachineState::gone;
+    r.word = r.word && !there && machine->tag == r.lease.tag;
+    r.ours = r.ours || machine->tag == r.lease.tag;
+    if (machine->state == MachineState::terminating || (there && r.stale())) r.ending = true;
+    else if (there && !r.trouble) r.trouble = still_there();
+  }
+  co_return success();
+}
+
+// Looks for whatever bears the lease's tag.
+Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
+  auto listed = co_await machines_of(r.provider, r.lease.request.offer.region, r.lease.tag, {});
+  if (!listed) r.trouble = listed.error();
+  for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
+    if (m.tag != r.lease.tag) continue;
+    if (m.id != r.own && !provider::is_left_over(m) && !provider::is_free_left_over(m) && !r.targets.contains(m.id) &&
+        r.noted.insert(m.id).second) {
+      RILLE_CO_CHECK(co_await note_machine(r.lease, m, r.is_its(m.id)));
+      if (r.own.empty()) r.own = m.id;
+      if (met) *met = r.own;
+    }
+    r.end.saw(m, r.is_its(m.id));
+    if (m.state == MachineState::gone) continue;
+    r.ours = true;
+    if (provider::is_free_left_over(m)) {
+      r.costless.insert(m.id);
+      continue;
+    }
+    // Also what is ending already, if it was not asked to by us: a disk that outlived its machine does not go by
+    // itself.
+    if (r.targets.insert(m.id).second) r.fresh = true;
+    else if (m.state == MachineState::terminating || r.stale()) r.ending = true;
+    else if (!r.trouble) r.trouble = still_there();
+  }
+  co_return success();
+}
+
+// Tried for a moment, for the machine may still hold on to it; what stays is the reaper's.
+Async<> Manager::remove_costless(Releasing& r) {
+  int attempts = 0;
+  while (!r.costless.empty()) {
+    const Result<> removed = co_await r.provider->terminate(*r.costless.begin(), {});
+    if (removed || ++attempts >= free_attempts_max) r.costless.erase(r.costless.begin());
+    else RILLE_CO_CHECK(co_await pause(free_pause_ms));
+  }
+  co_return success();
+}
+
 // Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
 // for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
 // what was made may not be visible yet; a terminate that was "successful" then is sent again. Nor do they to the keys
@@ -64,87 +151,33 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
-  std::set<std::string> targets, costless;
-  if (!lease.machine_id.empty()) targets.insert(lease.machine_id);
-  std::int64_t shutdown_until_us = 0, accepted_us = 0;
-  const std::int64_t lag_us = provider->traits().visibility_lag_ms * 1000;
-  bool ours = false;
-  End end(lease, *provider);
-  std::string own = lease.machine_id;
-  std::set<std::string> noted;
-  const auto is_its = [&own](const std::string& id) { return own.empty() || id == own; };
+  Releasing r(lease, provider);
+  std::int64_t shutdown_until_us = 0;
   for (int failures = 0;;) {
-    const std::int64_t asked_us = now_us();
     const bool proven = proof.holds(loop_.clock());
-    std::optional<Error> trouble;
-    // What is shown may be older than what was accepted.
-    auto stale = [&] { return accepted_us && asked_us < accepted_us + lag_us; };
-    bool ending = false, fresh = false, word = !targets.empty();
-    end.look();
-    for (const std::string& id : targets) {
-      Result<> accepted = co_await provider->terminate(id, {});
-      Result<Machine> machine = co_await provider->describe(id, {});
-      if (accepted && !accepted_us) accepted_us = now_us();
-      if (!accepted || !machine) trouble = !accepted ? accepted.error() : machine.error();
-      if (!machine) continue;
-      end.saw(*machine, is_its(id));
-      word = word && machine->state == MachineState::gone && machine->tag == lease.tag;
-      bool there = machine->state != MachineState::gone;
-      ours = ours || machine->tag == lease.tag;
-      if (machine->state == MachineState::terminating || (there && stale())) ending = true;
-      else if (machine->state != MachineState::gone && !trouble) trouble = still_there();
-    }
-    Result<std::vector<Machine>> listed = co_await machines_of(provider, lease.request.offer.region, lease.tag, {});
-    if (!listed) trouble = listed.error();
-    for (const Machine& m : listed ? *listed : std::vector<Machine>()) {
-      if (m.tag != lease.tag) continue;
-      const bool gone = m.state == MachineState::gone;
-      if (m.id != own && !provider::is_left_over(m) && !provider::is_free_left_over(m) && !targets.contains(m.id) &&
-          noted.insert(m.id).second) {
-        RILLE_CO_CHECK(co_await note_machine(lease, m, is_its(m.id)));
-        if (own.empty()) own = m.id;
-        if (met) *met = own;
-      }
-      end.saw(m, is_its(m.id));
-      if (gone) continue;
-      ours = true;
-      if (provider::is_free_left_over(m)) {
-        costless.insert(m.id);
-        continue;
-      }
-      // Also what is ending already, if nobody here has asked for it: a disk that outlived its machine does not go by
-      // itself.
-      if (targets.insert(m.id).second) fresh = true;
-      else if (m.state == MachineState::terminating || stale()) ending = true;
-      else if (!trouble) trouble = still_there();
-    }
-    if (!trouble && !ending && !fresh && !word && !ours) {
+    r.look(now_us());
+    RILLE_CO_CHECK(co_await terminate_targets(r));
+    RILLE_CO_CHECK(co_await look_for_tagged(r, met));
+    if (r.nothing_there() && !r.word && !r.ours) {
       const Result<> checked = co_await check_owner(journal_.reader(), provider, shared, {});
       if (!checked && is_other_account(checked.error())) co_return checked.error();
-      if (!checked) trouble = checked.error();
-      ours = checked.ok();
+      if (!checked) r.trouble = checked.error();
+      r.ours = checked.ok();
     }
-    end.looked(!trouble, now_us());
-    bool absent = !trouble && !ending && !fresh;
-    if (absent && (word || proven)) {
+    r.end.looked(!r.trouble, now_us());
+    if (r.nothing_there() && (r.word || proven)) {
       search_->proofs.forget(lease.id);
-      search_->endings[lease.id] = end.found();
-      // What costs nothing is tried for a moment, for its machine may still hold on to it; what stays is the reaper's.
-      int attempts = 0;
-      while (!costless.empty()) {
-        const Result<> removed = co_await provider->terminate(*costless.begin(), {});
-        if (removed || ++attempts >= free_attempts_max) costless.erase(costless.begin());
-        else RILLE_CO_CHECK(co_await pause(free_pause_ms));
-      }
-      co_return own.empty() && !targets.empty() ? *targets.begin() : own;
+      search_->endings[lease.id] = r.end.found();
+      RILLE_CO_CHECK(co_await remove_costless(r));
+      co_return r.own.empty() && !r.targets.empty() ? *r.targets.begin() : r.own;
     }
-    if (!trouble) failures = 0;  // a machine that takes long is asked about often
-    else if (++failures >= end_attempts_max) co_return *trouble;
-    if (ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
-    if (ending && now_us() >= shutdown_until_us)
+    if (!r.trouble) failures = 0;  // a machine that takes long is asked about often
+    else if (++failures >= end_attempts_max) co_return *r.trouble;
+    if (r.ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
+    if (r.ending && now_us() >= shutdown_until_us)
       co_return make_error(ErrorKind::timeout, fmt::format("the provider has been ending it for longer than {}",
                                                            format_duration_ms(shutdown_ms)));
-    std::int64_t ms = trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : fresh ? 0 : 2'000;
+    std::int64_t ms = r.trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : r.fresh ? 0 : 2'000;
     if (ms) RILLE_CO_CHECK(co_await pause(ms));
   }
 }
