@@ -182,7 +182,7 @@ return { box.provider, err.kind, err.message }
     code, out, err = run("--json", "run", rents)
     result = json.loads(out).get("result") or []
     check("rent goes by the same order, and refuses the same", code == 0 and result[:2] == ["local", "invalid"] and
-          "nothing was measured" in result[2], (out, err))
+          "there are no measurements of that name" in result[2], (out, err))
     code, out, err = run("simulate", script("sim", """
 local box = rille.rent("box", { gpu = "T4", workload = "nothing", rank = "tokens_per_dollar" })
 rille.offers { workload = "nothing" }

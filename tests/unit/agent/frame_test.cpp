@@ -54,7 +54,7 @@ TEST_CASE("bad frames are refused with the reason, and stay refused") {
   CHECK(refusal(std::string("\x04\0\0\0\x01", 5)).find("at least 5") != std::string::npos);
   CHECK(refusal(std::string("\x05\0\0\0\x63", 5)).find("unknown type 99") != std::string::npos);
   CHECK(refusal(std::string("\x07\0\0\0\x02\x09\0\0\0{}", 11)).find("header of 9") != std::string::npos);
-  CHECK(refusal(std::string("\x07\0\0\0\x02\x02\0\0\0[]", 11)).find("no object") != std::string::npos);
+  CHECK(refusal(std::string("\x07\0\0\0\x02\x02\0\0\0[]", 11)).find("not an object") != std::string::npos);
   CHECK(refusal("Welcome to Ubuntu 22.04 LTS").find("agent protocol") != std::string::npos);
   auto big = encode_frame(sample(FrameType::request, std::string(frame_bytes_max, 'x')));
   REQUIRE_FALSE(big.ok());
