@@ -366,7 +366,7 @@ TEST_CASE_METHOD(Zoned, "aws: zones and subnets that do not fit together are sai
     return found.error().message;
   };
   CHECK(refused(Value().set("subnet", both("subnet-0aaaaaaaaaaaaaaa1", "subnet-0aaaaaaaaaaaaaaa1")))
-            .find("two of the subnets that the settings name are in zone us-east-1a") != std::string::npos);
+            .find("two of the configured subnets are in zone us-east-1a") != std::string::npos);
   Value settings = told["settings"];
   Value three = Value().set("zone", "us-east-1a");
   three.set("subnet", both("subnet-0aaaaaaaaaaaaaaa1", "subnet-0aaaaaaaaaaaaaaa2"));
