@@ -1,0 +1,1 @@
+// Empty: compiled so that the precompiled header of the unit tests is made.
