@@ -141,7 +141,7 @@ def what_is_wanted():
     mistake("a cap below the market", rent('gpu = "A100", max_price = 0.0001'), "capacity", "A100", "max_price")
     if provider not in ("aws", "azure", "gcp", "alibaba"):
         mistake("a reservation where there are none", rent('gpu = "A100", reservation = "mine"'), "invalid",
-                f"{provider} has no reservations", "it is for: slurm, aws")
+                f"{provider} has no reservations", "supported by: slurm, aws")
     user.ask("set", quota=0)
     mistake("no quota", rent('gpu = "A100"'), "quota", provider)
     user.ask("set", quota=None)
