@@ -103,7 +103,6 @@ static void delivered(const rille_error* error, void* answers) {
 static void test_signal(rille_runtime* rt) {
   int answers = 0;
   rille_run* run = start(rt, "return require('rille').signal('go').n");
-  ok(rille_turn(rt, 20, NULL));
   CHECK(rille_run_memory_bytes(run) > 10000);
   ok(rille_signal(rt, rille_run_id(run), "go", "{\"n\":7}", delivered, &answers));
   while (!answers) ok(rille_turn(rt, 5, NULL));

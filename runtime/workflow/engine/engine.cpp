@@ -360,7 +360,12 @@ Result<std::vector<Value>> Engine::events(const std::string& run) const {
 }
 
 Async<> Engine::signal(std::string id, std::string name, Value payload) {
-  RILLE_CO_TRY(RunRow row, run(id));
+  Result<RunRow> found = run(id);
+  if (!found) {  // a run that this process has just started may not be written yet
+    RILLE_CO_CHECK(co_await journal_->commit([](store::Db&) { return success(); }));
+    found = run(id);
+  }
+  RILLE_CO_TRY(RunRow row, std::move(found));
   RILLE_CO_CHECK(refuse_ended(row));
   auto text = std::make_shared<std::string>(payload.to_json());
   std::int64_t now = loop_.clock().wall_us();
