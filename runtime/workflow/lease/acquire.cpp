@@ -1,4 +1,5 @@
-// From a wish to a machine: the offer, the reservation, the create call, and what became of one that was not answered.
+// From rent options to a machine: the offer, the reservation, the create call, and recovery when the call was not
+// answered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,23 +34,23 @@ using provider::MachineState;
 
 bool has_ended(const Machine& m) { return m.state == MachineState::gone || m.state == MachineState::terminating; }
 
-// A token is good for half the time that the provider remembers it; and the machine should have half its life before
-// it, for its expiry is in the request.
+// Resend only within half the time that the provider remembers the token, and within half the machine's lifetime,
+// because its expiry is in the request.
 bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
   std::int64_t age_us = now_us - lease.created_us;
-  if (age_us < 0) return false;  // the clock was set back: how old it is cannot be told
+  if (age_us < 0) return false;  // the clock was set back: the age is unknown
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 
-// Where a rent begins, by the row that is there.
+// Where a rent starts, according to its existing row.
 enum class Stand { lives, moves, unasked, asked };
 
 Result<Stand> stand_of(const Lease* known) {
   if (!known) return Stand::unasked;
   if (known->state == "live") return Stand::lives;
-  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // lost before the script was told
-  // A row that was given up before there was a machine: the script has never seen it, so it may be asked for again.
-  // An intent that was found is planned anew as well: its offer, its expiry and its money are of another time.
+  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // lost before the script received it
+  // A row given up before it had a machine: the script never saw it, so the lease can be requested again. A recovered
+  // intent is planned again too, because its offer, expiry and money are out of date.
   if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;
   if (known->state == "creating") return Stand::asked;
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
@@ -83,7 +84,7 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   co_return std::move(*renting->lease);
 }
 
-// The next generation of what is rented, as its row shall be; its money is not reserved yet.
+// Builds the row of the next generation; its money is not reserved yet.
 Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const {
   const Lease* before = renting.lease.get();
   const Acquire& request = renting.request;
@@ -107,10 +108,10 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
-  // A ttl is absolute: another machine does not lengthen it. What is rented anew has one of its own (live_us 0).
+  // A ttl is absolute: a replacement machine does not extend it. A lease rented anew (live_us 0) has a new one.
   if (before && (before->live_us || !before->replacing.empty()))
     lease.expires_us = std::min(lease.expires_us, before->expires_us);
-  // The provider is told in its own currency; where that has no rate, it is not told.
+  // The cap is sent in the provider's currency, and not at all if there is no rate for it.
   if (offer.spot)
     lease.request.cap_micros_per_hour =
         std::max<Micros>(0, offer.from_dollars(lease.cap_micros_per_hour, terms.query.rates));
@@ -130,9 +131,9 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   return drafted;
 }
 
-// Chooses an offer and commits what will be asked for, with its money, before a byte leaves. `renting.lease` was the
-// generation that came to nothing, and is what was planned. Each generation has a token and a tag of its own. The row
-// says `creating` at once, for a create call follows; the lease says `intent`, for nothing has left yet.
+// Chooses an offer and commits the request with its money before anything is sent. `renting.lease` is the generation
+// that failed, and becomes the planned one. Each generation has its own token and tag. The row says `creating` at once,
+// because a create call follows; the lease in memory says `intent`, because nothing was sent yet.
 Async<> Manager::plan(Renting& renting) {
   RILLE_CO_TRY(const Wish wish, queries_.wish_of(renting.request.options));
   RILLE_CO_CHECK(co_await queries_.check_named_gpus(wish, renting.token));
@@ -148,11 +149,11 @@ Async<> Manager::plan(Renting& renting) {
   const std::int64_t skew_us = provider::skew_of(provider);
   const auto bear_end = [skew_us, install = install_](Lease& l) {
     l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us + skew_us;  // read by the provider's clock
+    l.request.expires_wall_us = l.expires_us + skew_us;  // in the provider's clock
   };
   bear_end(*planned);
   const Micros address = provider::address_micros_per_hour(provider, *offer);
-  // Its texts are made there, too: here the loop has more to do for each than the journal's thread.
+  // The JSON texts are made on the journal's thread: here the loop has more work per lease than that thread.
   store::Journal::Write write = [planned, owner, wish, most = renting.request.leases_max, teardown_ms, address,
                                  bear_end, until = planned->expires_us](store::Db& db) -> Result<> {
     Lease& l = *planned;
@@ -178,7 +179,7 @@ Async<> Manager::plan(Renting& renting) {
   co_return success();
 }
 
-// Nothing was made: the next generation, with the next offer if this one refused; or it is given up.
+// No machine was created: plans the next generation, with the next offer if this one refused, or gives up.
 Async<> Manager::plan_next(Renting& renting, Error refusal) {
   if (renting.refused.offers.size() >= refusals_max) co_return co_await give_up(renting, std::move(refusal));
   Result<> next = co_await plan(renting);
@@ -189,7 +190,7 @@ Async<> Manager::plan_next(Renting& renting, Error refusal) {
   co_return co_await give_up(renting, std::move(why));
 }
 
-// Sends the create call of a lease whose row announces it, if it is still in time: the commit may have taken long.
+// Sends the create call announced by the lease's row, unless the commit took so long that its send window passed.
 Async<Machine> Manager::send_create(Lease& lease, provider::Provider* provider, CancelToken token) {
   lease.state = "creating";
   search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
@@ -213,12 +214,12 @@ void Manager::tell_refused(Renting& renting, const Error& refusal) {
                                .set("provider", lease.provider));
 }
 
-// Sends the create call, or finds out what became of one that was sent. At most one machine per generation: a request
-// is sent again only with a token that the provider remembers; without, the next generation needs proof that this one
-// made nothing.
+// Sends the create call, or finds out the result of an earlier one. At most one machine per generation: a request is
+// resent only with a token that the provider still remembers; otherwise the next generation needs proof that this one
+// created nothing.
 Async<> Manager::create(Renting& renting) {
   const CancelToken& token = renting.token;
-  bool unanswered = renting.lease->state == "creating";  // something was sent whose answer is not known
+  bool unanswered = renting.lease->state == "creating";  // a request was sent and its answer is unknown
   for (int attempt = 1;; ++attempt) {
     Lease& lease = *renting.lease;
     RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
@@ -237,16 +238,16 @@ Async<> Manager::create(Renting& renting) {
         refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
     }
     if (token.cancelled()) {
-      if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nobody was asked
+      if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nothing was sent
       co_return token.reason();
     }
     if (!refusal) {
-      if (lease.state != "intent") {  // else its row was written for this
+      if (lease.state != "intent") {  // else its row was just written
         lease.send_by_us = now_us() + send_window_us;
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
       Result<Machine> made = co_await send_create(lease, provider, token);
-      if (!made && is_late(made.error())) {  // nothing has left: the row is written anew, for another try
+      if (!made && is_late(made.error())) {  // nothing was sent: write the row again and retry
         if (token.cancelled() || attempt < create_attempts_max) continue;
         co_return never_in_time(lease, std::move(made).error());  // release() settles the row
       }
@@ -255,7 +256,7 @@ Async<> Manager::create(Renting& renting) {
         lease.machine = std::move(*made);
         co_return co_await adopt(renting);
       }
-      if (ended) {  // the machine of this token, which was ended in the meantime
+      if (ended) {  // the token's machine, which has ended meanwhile
         RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
         made = make_error(ErrorKind::capacity,
                           fmt::format("the machine of '{}' ({}) has ended already", lease.name, made->id));
@@ -268,7 +269,7 @@ Async<> Manager::create(Renting& renting) {
         continue;
       }
       if (unanswered && !ended) {
-        // It says nothing about an earlier send of the same request: that machine must be found or proven absent.
+        // The refusal covers only this send: an earlier send's machine must be found or proven absent.
         RILLE_CO_TRY(const bool found, co_await find_machine(renting, true));
         if (found) co_return co_await adopt(renting);
       }
@@ -287,7 +288,7 @@ Async<> Manager::create(Renting& renting) {
   }
 }
 
-// No machine was made, and none will be: the row says so.
+// Marks the row: no machine was created, and none will be.
 Async<> Manager::give_up(Renting& renting, Error why) {
   Lease& lease = *renting.lease;
   lease.state = "released";
@@ -297,7 +298,7 @@ Async<> Manager::give_up(Renting& renting, Error why) {
   co_return why;
 }
 
-// The provider has given a machine: it is the lease's, unless the row says by now that it shall end.
+// The provider created a machine: it becomes the lease's, unless the row says by now that the lease shall end.
 Async<> Manager::adopt(Renting& renting) {
   Lease& lease = *renting.lease;
   lease.state = "live";
@@ -307,7 +308,8 @@ Async<> Manager::adopt(Renting& renting) {
   if (Result<provider::Provider*> provider = registry_.find(lease.provider))
     search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
   if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
-    // Another's release may have looked before this machine was there. A new runner of the run wants it, however.
+    // Another process's release may have listed the machines before this one was visible, so end it. But if the run has
+    // a new runner, that runner wants it.
     if (is_moved(saved.error()))
       if (auto gone = co_await end_machine(renting.lease); !gone)
         co_return std::move(saved).error().with_cause(gone.error());
@@ -317,15 +319,15 @@ Async<> Manager::adopt(Renting& renting) {
   co_return success();
 }
 
-// The machine behind a request whose answer is not known, if there is one: it is the lease's then. One empty list never
-// proves absence: until_proof goes on until nothing that was sent can still become visible.
+// Looks for the machine of a request whose answer is unknown, and assigns it to the lease. A single empty list does not
+// prove absence: with until_proof, repeats until everything that was sent would be visible.
 Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
   std::set<std::string> noted;
   for (bool ours = false;; ours = true) {
-    const bool proven = proof.holds(loop_.clock());  // before it is asked
+    const bool proven = proof.holds(loop_.clock());  // evaluated before the query
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
     std::erase_if(machines, [&](const Machine& m) { return m.tag != lease.tag; });
@@ -334,7 +336,7 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
     std::erase_if(machines, has_ended);
     if (!machines.empty()) {
       std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
-      // Any others end now, or at the latest with the lease: its release looks by tag.
+      // Any others end now, or at the latest with the lease, whose release searches by tag.
       for (std::size_t i = 1; i < machines.size(); ++i) {
         RILLE_CO_CHECK(co_await note_machine(lease, machines[i], false));
         (void)co_await provider->terminate(machines[i].id, {});

@@ -13,7 +13,7 @@ namespace rille::lease {
 
 namespace {
 
-// A cloud's first answer is many calls one after another, so that seconds are no sign that it hangs.
+// A cloud's first answer takes many sequential calls, so taking seconds does not mean that it hangs.
 constexpr std::int64_t whole_ms = 30'000, straggler_ms = 10'000, straggler_times = 4;
 
 Error late(std::int64_t ms) {
@@ -22,18 +22,18 @@ Error late(std::int64_t ms) {
                     "timeout = \"30s\" (rille offers --timeout 30s)");
 }
 
-// One question to several. Who asks and its timer hold it.
+// One query to several providers. Owned by the caller and by its timer.
 struct Question : std::enable_shared_from_this<Question> {
   Question(Loop& l, provider::OfferQuery q, std::int64_t ms) : loop(l), query(std::move(q)), limit_ms(ms) {}
   Loop& loop;
   provider::OfferQuery query;
   std::int64_t limit_ms;
-  bool hurries = false;  // whether the last ones are left behind
+  bool hurries = false;  // stragglers are cancelled
   std::int64_t began_ns = loop.clock().monotonic_ns();
   std::vector<std::shared_ptr<CancelSource>> waiting;
   std::unique_ptr<Timer> timer;
 
-  // Somebody has something: the others have so long from the beginning.
+  // One provider has offers: the others get a shorter limit, counted from the start.
   void hurry() {
     if (!hurries || timer) return;
     const std::int64_t passed_ms = (loop.clock().monotonic_ns() - began_ns) / 1'000'000;
@@ -41,7 +41,7 @@ struct Question : std::enable_shared_from_this<Question> {
     if (ms >= limit_ms) return;
     const std::weak_ptr<Question> weak = weak_from_this();
     timer = std::make_unique<Timer>(loop, ms - passed_ms, [weak, ms] {
-      const std::shared_ptr<Question> self = weak.lock();  // until all have heard it
+      const std::shared_ptr<Question> self = weak.lock();  // keep it alive until all are cancelled
       if (!self) return;
       const auto behind = self->waiting;
       for (const auto& source : behind) source->cancel(late(ms));
@@ -55,7 +55,7 @@ Async<std::vector<provider::Offer>> ask_one(std::shared_ptr<Question> question, 
   question->waiting.push_back(source);
   provider::OfferQuery query = question->query;
   query.left_out = std::move(left_out);
-  query.patience_ms = question->limit_ms - question->limit_ms / 10;  // a region's, before the whole is given up
+  query.patience_ms = question->limit_ms - question->limit_ms / 10;  // a region gives up before the whole query does
   Result<std::vector<provider::Offer>> found = co_await provider->offers(std::move(query), source->token());
   std::erase(question->waiting, source);
   if (!found) co_return found;
@@ -72,8 +72,8 @@ Value failed_row(const std::string& provider, const Error& e) {
 
 }  // namespace
 
-// One that is slow or out of order does not keep the others back. What this machine has itself is no reason to leave a
-// cloud behind.
+// A slow or failing provider does not delay the others. Offers of this machine's own CPU do not shorten the limit of
+// the clouds.
 Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
                                                          provider::OfferQuery query, Patience patience,
                                                          CancelToken token) {
@@ -140,7 +140,7 @@ Async<std::string> ProviderQueries::offers_hint(Value query, CancelToken token) 
 
 Result<Terms> ProviderQueries::terms_of(const Value& options, const char* asker) const {
   RILLE_TRY(Terms terms, read_terms(options, asker));
-  terms.query.rates.insert(rates_.begin(), rates_.end());  // those of the query come first
+  terms.query.rates.insert(rates_.begin(), rates_.end());  // rates in the query take precedence
   terms.disk_prices = disk_prices_;
   return terms;
 }
@@ -155,7 +155,6 @@ Result<ProviderQueries::Wish> ProviderQueries::wish_of(const Value& options) {
   return last_;
 }
 
-// What there would be if less were asked for.
 Task<std::vector<provider::Offer>> ProviderQueries::elsewhere(provider::OfferQuery query, CancelToken token) {
   std::vector<provider::Offer> out;
   std::optional<provider::OfferQuery> loose = provider::loosened(query);

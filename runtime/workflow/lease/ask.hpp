@@ -1,5 +1,5 @@
-// What providers have to rent, asked of several at once; and how long each is waited for, so that one that hangs does
-// not hold up what the others have. Loop thread only.
+// Asks several providers for offers at once. Each provider has a time limit, so that one that hangs does not delay the
+// offers of the others. Loop thread only.
 #pragma once
 
 #include "runtime/workflow/lease/queries.hpp"
@@ -7,17 +7,17 @@
 namespace rille::lease {
 
 struct Patience {
-  std::int64_t timeout_ms = 0;    // of each; 0: 30 s, and 10 s or a little more once others have offers
-  bool named = true;              // whether the query's providers are those that the user insists on: 30 s
-  bool others_have_some = false;  // offers that fit, of somebody who is not asked again
+  std::int64_t timeout_ms = 0;    // per provider; 0: 30 s, cut to 10 s or slightly more once another has offers
+  bool named = true;              // the user chose the query's providers: each has the full 30 s
+  bool others_have_some = false;  // a provider that is not asked again already has matching offers
 };
 
-// As ProviderQueries::ask, which asks so with a Patience that says nothing.
+// Like ProviderQueries::ask, which passes a default Patience.
 Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
                                                          provider::OfferQuery query, Patience patience,
                                                          CancelToken token);
 
-// `timeout` of a question for offers, which is taken out of it; 0: it says none. invalid: it is no time.
+// Removes `timeout` from an offers query and returns it; 0: not given. invalid: not a duration.
 Result<std::int64_t> take_timeout(Value& query);
 
 }  // namespace rille::lease

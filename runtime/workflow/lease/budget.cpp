@@ -49,17 +49,17 @@ Result<std::vector<Limited>> read_limits(store::Db& db) {
 
 Micros left_of(const Money& m) { return std::max<Micros>(m.limit - m.spent - m.reserved, 0); }
 
-// What it costs per hour beside the machine itself.
+// The cost per hour in addition to the machine itself.
 Micros beside_of(const Lease& l, Micros address) {
   return std::max<Micros>(l.disk_micros_per_hour, 0) + std::max<Micros>(address, 0);
 }
 
-// For how long `left` lasts, in whole units of the billing; at most ttl_ms.
+// How long `left` lasts, in whole billing units; at most ttl_ms.
 std::int64_t affordable_ms(const Lease& l, Micros beside, Micros left, std::int64_t ttl_ms, std::int64_t teardown_ms) {
   const provider::Billing& b = l.request.offer.billing;
   auto cost = [&](std::int64_t ms) { return billed_micros(b, l.cap_micros_per_hour, beside, ms + teardown_ms); };
   if (cost(ttl_ms) <= left) return ttl_ms;
-  std::int64_t low = 0, high = ttl_ms;  // cost() never falls: the longest time that is paid for lies between
+  std::int64_t low = 0, high = ttl_ms;  // cost() is monotonic: the longest affordable time lies between these
   if (cost(0) > left) return 0;
   while (high - low > 1) {
     std::int64_t middle = low + (high - low) / 2;
@@ -82,7 +82,7 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked,
   return e;
 }
 
-// How a price in another currency becomes one that a budget can count.
+// The hint how to convert a price in another currency.
 std::string say_rate(const provider::Offer& o) {
   return fmt::format(
       "rates = {{ {0} = dollars for one }}, for all rents \"rates\": {{\"{0}\": ..}} in the providers' "
@@ -93,7 +93,7 @@ std::string say_rate(const provider::Offer& o) {
 Error no_price(const Lease& l, const Money& m) {
   const provider::Offer& o = l.request.offer;
   const bool machine = l.cap_micros_per_hour < 0, disk = !machine && l.disk_micros_per_hour < 0;
-  const bool address = !machine && !disk;  // that alone is missing
+  const bool address = !machine && !disk;  // only the address price is missing
   const bool said = o.currency == "USD" || address || (disk && o.disk_micros_per_gb_hour == 0);
   std::string why = fmt::format("the price {}{}",
                                 disk      ? "of its disk "
@@ -123,8 +123,8 @@ Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, co
   };
   std::string tag;
   Micros month = -1;
-  bool limits_there = true;  // few homes have one: a statement less for each rent
-  // Its own, and those of the runs that it is a part of.
+  bool limits_there = true;  // few homes have limits: this saves a statement per rent
+  // The run's own budget, then those of its parent runs.
   for (std::string id = run, parent; out.empty() || !id.empty(); id = std::exchange(parent, "")) {
     Money m;
     m.scope = out.empty() ? "run" : "run:" + id;
@@ -167,9 +167,9 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
 
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address) {
-  const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // one that has a row is not to be counted
+  const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // exclude a lease that has a row
   RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0, count));
-  // What its earlier machines have cost is spent, whatever becomes of this one.
+  // The cost of its earlier machines is spent in any case.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
   for (Money& m : scopes) m.spent += before;
@@ -183,7 +183,7 @@ Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t l
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
   const std::int64_t ttl_ms = (lease.expires_us - now_us) / 1000;
   std::int64_t ms = ttl_ms;
-  // A disk that comes unasked keeps nobody from renting where no one says what it costs: the lease then says that.
+  // A default disk of unknown price does not prevent renting; the lease then shows that the price is unknown.
   const bool disk_known = lease.disk_micros_per_hour >= 0 || terms.disk_bytes == 0;
   const bool known = lease.cap_micros_per_hour >= 0 && disk_known && address >= 0;
   const Micros beside = beside_of(lease, address);

@@ -1,5 +1,5 @@
-// Budgets: what a run, a tag and a month may spend. A rent reserves what it may cost until its end in all of them at
-// once, in the transaction that records it: two rents at a time never get the same money.
+// Budgets: spending limits of a run, a tag and a month. A rent reserves its maximum cost until its expiry in all of
+// them, in the transaction that records it, so that two concurrent rents never reserve the same money.
 #pragma once
 
 #include <string>
@@ -9,25 +9,27 @@
 
 namespace rille::lease {
 
-// What bounds a run: its own budget first, which is there without a limit, too, then its parents', its tag's, and the
-// month's. A run's counts what the runs that it has started spend. Without the lease `but`. A lease counts in the month
-// in which it ends. `own`: the run's own is counted even without a limit. kept: see add_kept; `but` has no row then.
+// The budgets that apply to a run: its own first (listed even without a limit), then those of its parent runs, of its
+// tag, and of the month. A run's budget includes the spending of runs that it started. The lease `but` is not counted.
+// A lease counts in the month in which it ends. `own`: count the run's own spending even without a limit. kept: see
+// add_kept; the lease `but` must have no row then.
 enum class Count { anew, kept };
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
                                        std::int64_t now_us, bool own = true, Count count = Count::anew);
-// All limits of the home, with what is spent and reserved.
+// All limits of the home, with the money spent and reserved under each.
 Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us);
 
-// Reserves, from now until the lease's expiry and for its teardown: the price, or the most that it may rise to, by the
-// unit and minimum of its billing, its disk, asked for or not, and its public address at so much per hour. Shortens the
-// lease to what the tightest budget leaves, or refuses (kind budget) when that is below min_ttl, or when a price is not
-// known, but that of a disk that nobody asked for; and one of the leases that the run may hold (kind quota).
+// Reserves money from now until the lease's expiry plus teardown: the price (or the maximum it may rise to) by the unit
+// and minimum of its billing, its disk (requested or default), and its public address at `address` per hour. Shortens
+// the lease to what the tightest budget can pay. Fails with kind budget when that is shorter than min_ttl, or when a
+// price is unknown (except that of a default disk), and with kind quota when the run already holds leases_max leases.
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address = 0);
 
-// Reserves for a lease whose machine becomes what its `change` says: what it has cost until that is surely over, then
-// the new price until its expiry. Never less than before, for it may stay as it was. Refuses (kind budget) what is more
-// than that and than what the tightest budget leaves; the lease is not shortened, for its machine's own end stands.
+// Reserves money for the type change in the lease's `change`: the cost so far and until the change is certainly over,
+// then the new price until expiry. Never reduces the reservation, because the type may stay as it was. Fails with kind
+// budget when the amount exceeds both the current reservation and what the tightest budget has left; the lease is not
+// shortened, because the provider's end time for the machine is already set.
 Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, std::int64_t now_us);
 
 // A limit of the home: scope "month" or "tag:NAME"; -1 removes it.
@@ -38,7 +40,7 @@ struct Limit {
 };
 Result<> set_limit(store::Db& db, const Limit& limit);
 
-// Limits of the home whose alert is due and has not been given, which are marked as given.
+// Returns the limits of the home whose alert is due and unsent, and marks those alerts as sent.
 struct Alert {
   Money money;
   std::string url;

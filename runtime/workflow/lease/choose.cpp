@@ -1,4 +1,4 @@
-// What there is to rent, and which of it is taken.
+// Lists the offers and chooses one of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@ namespace rille::lease {
 
 namespace {
 constexpr int offers_attempts_max = 4;
-constexpr std::int64_t list_lasts_us = 60'000'000;  // of offers, while one rent goes through it
+constexpr std::int64_t list_lasts_us = 60'000'000;  // lifetime of an offer list during one rent
 constexpr std::size_t woken_at_once = 64;
 
-// A few in each turn of the loop: the create calls of the first leave while others still choose.
+// Wakes a few per loop turn, so that the first ones send their create calls while others still choose.
 void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, std::size_t from) {
   const std::size_t to = std::min(from + woken_at_once, waiting->size());
   for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);
@@ -37,7 +37,7 @@ Async<bool> ask_into(ProviderQueries& queries, provider::OfferQuery query, std::
   co_return true;
 }
 
-// The offers, and meanwhile whose the machines will be: the one takes no longer for the other.
+// Queries offers and account owners concurrently, so that neither delays the other.
 Async<std::vector<ProviderQueries::Asked>> ask_with_owners(Loop& loop, ProviderQueries& queries,
                                                            provider::Registry& registry, provider::OfferQuery query,
                                                            std::shared_ptr<Owners> owners, CancelToken token) {
@@ -56,8 +56,8 @@ Async<std::vector<ProviderQueries::Asked>> ask_with_owners(Loop& loop, ProviderQ
 }
 }  // namespace
 
-// What there is, asked for once per lease and minute, for failing over goes through the list; and once for all leases
-// that ask the same in the same moment. A provider bounds how often it may be asked, and each answer takes its time.
+// The offers, queried once per lease and minute because failover goes through the same list, and once for all leases
+// with the same query at the same time. Providers limit the request rate, and each answer takes time.
 Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   for (;;) {
     const auto under_way = search_->asking.find(wish->asks);
@@ -70,7 +70,7 @@ Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
     if (token.cancelled()) co_return token.reason();
     if (asking->answer) co_return *asking->answer;
   }
-  // However this one ends, the others go on: with its answer, or one of them asks.
+  // However this coroutine ends, the waiting ones continue: with its answer, or one of them asks again.
   struct Over {
     Over(Loop& l, std::shared_ptr<Search> s, const std::string& a)
         : loop(l), search(std::move(s)), asks(a), asking(std::make_shared<Search::Asking>()) {
@@ -95,7 +95,7 @@ Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   co_return std::move(*out);
 }
 
-// A provider that is out of order for a moment is asked again, unless others have something.
+// Retries a provider that fails temporarily, unless others have offers.
 Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& terms, CancelToken token) {
   for (int attempt = 1;; ++attempt) {
     std::optional<Error> failure;
@@ -114,13 +114,12 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
   }
 }
 
-// Of those that can be taken the best, by the rank that was asked for; null: none. Where a region had nothing left,
-// other regions come first; where a price is not known, those whose price is. An offer of twice the price of what would
-// be taken if none had refused is left alone, unless max_price allows it: on some clouds the next larger machine with
-// the same GPU costs fifteen times as much.
+// The best available offer by the requested rank; null: none. Regions without stock come last, and so do offers of
+// unknown price. An offer of more than twice the price of the best one before any refusal is skipped unless max_price
+// is set: on some clouds the next larger machine with the same GPU costs fifteen times as much.
 const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, const char*& obstacle) const {
   const provider::Provider* provider = nullptr;
-  Micros disk = 0;  // of the one that was looked at last
+  Micros disk = 0;  // of the offer examined last
   const auto can_be = [&](const provider::Offer& o) {
     if (!provider || provider->name() != o.provider) {
       Result<provider::Provider*> found = registry_.find(o.provider);
@@ -141,7 +140,7 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
       if (price == 0) {
         refused.first_micros = 0;
         break;
-      }  // free, and rented on: whoever names both means it
+      }  // a free offer sets no limit: a query that allows free and paid offers means both
       if (refused.first_micros == 0 || price < refused.first_micros) refused.first_micros = price;
     }
   const std::int64_t now = now_us();

@@ -1,5 +1,5 @@
-// Until when a machine that is being ended has cost: what its release finds out by its looks, one after another.
-// Private to runtime/lease.
+// When a machine that is being ended stopped costing money, as derived from the successive looks of its release.
+// Private to runtime/workflow/lease.
 #pragma once
 
 #include <algorithm>
@@ -12,15 +12,16 @@
 
 namespace rille::lease {
 
-// As its provider says; else until the first of the looks that do not show it any more, not until the proof that it is
-// gone; and, unless it was seen after that, at most until its provider's own switch has ended it: one that ended while
-// nobody was there does not cost until somebody is. What is left of it, as its disk, costs until that is not shown.
+// Uses the end that the provider reports; otherwise the first look that no longer shows the machine, not the later
+// proof that it is gone. If no look saw the machine alive after the time set for the provider's own switch, the cost
+// ends with that switch plus teardown: a machine that ended while no process was looking costs nothing after its end.
+// Leftovers such as a disk cost until they are no longer shown.
 class End {
  public:
   End(const Lease& lease, const provider::Provider& provider) : provider_(provider) {
     if (provider.traits().dead_man != provider::DeadMan::provider) return;
     switch_wall_us_ = lease.request.expires_wall_us;
-    // Of a lease that was read in brief, whose switch was set for its end.
+    // A lease from read_brief() has no request; its switch was set for its expiry.
     if (!switch_wall_us_ && !lease.detached) switch_us_ = lease.expires_us;
   }
 
@@ -30,7 +31,7 @@ class End {
     if (m.state == provider::MachineState::gone || provider::is_free_left_over(m)) return;
     (provider::is_left_over(m) ? part_there_ : machine_there_) = true;
   }
-  // known: everybody that was asked has answered.
+  // known: every query of this look was answered.
   void looked(bool known, std::int64_t now_us) {
     if (machine_there_) machine_us_ = 0, alive_us_ = now_us;
     else if (known && !machine_us_) machine_us_ = now_us;
@@ -42,7 +43,7 @@ class End {
     Ending out;
     out.all_us = all_us_;
     out.machine_us = machine_us_;
-    const std::int64_t skew_us = provider::skew_of(&provider_);  // known by now
+    const std::int64_t skew_us = provider::skew_of(&provider_);  // the provider has answered, so this is known
     const std::int64_t set_us = switch_wall_us_ ? switch_wall_us_ - skew_us : switch_us_;
     if (ended_wall_us_) out.machine_us = std::min(machine_us_, ended_wall_us_ - skew_us);
     else if (set_us)

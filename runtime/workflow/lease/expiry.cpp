@@ -10,14 +10,14 @@
 
 namespace rille::lease {
 
-constexpr std::int64_t shortened_us = 1'000'000;  // by less, nobody has shortened it
+constexpr std::int64_t shortened_us = 1'000'000;  // smaller differences are not a shortening
 
 Error ttl_over(const Lease& l) {
   Error e =
       make_error(ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
                  "a ttl is of the lease, whatever its machines; rent again with a longer one");
   const Result<Terms> terms = read_terms(l.options);
-  // Of a first machine it is known how long it could have been; a second's is not lengthened.
+  // Only a first generation shows how long the lease was meant to be; replacements do not extend it.
   const std::int64_t short_us = terms ? l.created_us + terms->ttl_ms * 1000 - l.expires_us : 0;
   const auto was_ready = [](const Tenure& t) { return t.ready_us != 0; };
   if (l.detached) e.hint = "box:detach said how long it shall live on";

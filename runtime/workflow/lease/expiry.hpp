@@ -1,11 +1,11 @@
-// What is said of a lease whose time is over; in a header of its own because few say it.
+// The error of a lease whose ttl has passed. It has its own header because few files need it.
 #pragma once
 
 #include "runtime/workflow/lease/manager.hpp"
 
 namespace rille::lease {
 
-// state, code `ttl_over`: it was wanted for longer than it was rented for, or than its budgets had money for.
+// state, code `ttl_over`: the lease was needed for longer than it was rented for, or than its budgets could pay.
 Error ttl_over(const Lease& lease);
 
 }  // namespace rille::lease

@@ -1,5 +1,5 @@
-// What this build of Rille can compute on. The lease layer knows no CUDA: bindings/host/gpu_use.hpp gives it this
-// question, and it asks before it rents a GPU.
+// Which GPUs this build of Rille can compute on. The lease layer knows no CUDA: bindings/host/gpu_use.hpp supplies this
+// function, which is called before a GPU is rented.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace rille::lease {
 struct GpuAsked {
   std::string model, vendor;      // vendor "": unknown
   std::int64_t memory_bytes = 0;  // 0: unknown
-  bool owned = false;             // a try costs nothing there: provider::Traits::owned
+  bool owned = false;             // provider::Traits::owned: trying it costs nothing
 };
 
-// config, code gpu_unusable: why this build cannot use it, and the one command that mends that. Null: it can, or it is
-// no GPU of CUDA's. Loop thread only; it may read files.
+// config, code gpu_unusable: why this build cannot use the GPU, and the one command that fixes that. nullopt: it can,
+// or the GPU is not a CUDA GPU. Loop thread only; it may read files.
 using GpuUse = std::function<std::optional<Error>(const GpuAsked&)>;
 
 }  // namespace rille::lease

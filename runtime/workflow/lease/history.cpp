@@ -1,4 +1,4 @@
-// What spot machines have cost, of all providers at once.
+// Past spot prices of all providers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -50,7 +50,7 @@ Result<History> read_history_query(const Value& v) {
 
 }  // namespace
 
-// One that fails, or is slow, does not keep the others back.
+// A failing or slow provider does not delay the others.
 Async<Value> ProviderQueries::price_history(Value query, CancelToken token) {
   RILLE_CO_TRY(const History wanted, read_history_query(query));
   for (const std::string& name : wanted.query.providers) RILLE_CO_CHECK(registry_.find(name));

@@ -22,13 +22,14 @@ std::int64_t billed_ms(const provider::Billing& b, std::int64_t ms) {
 
 Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_per_hour - 1) / ms_per_hour); }
 
-// A machine that became another type is billed as one machine after the other: of which a segment is.
+// A machine that changed type is billed as consecutive machines; returns the index of the one that a segment belongs
+// to.
 std::size_t part_of(const Tenure& t, const Segment& s) {
   return static_cast<std::size_t>(
       std::count_if(t.restarts.begin(), t.restarts.end(), [&s](const Restart& r) { return r.from_us <= s.from_us; }));
 }
 
-// What the machine itself has cost as that one: from when its first price began, until its last one ended.
+// The cost of the machine itself during that part: from its first price to the end of its last.
 Micros part_cost(const Tenure& t, std::size_t part, std::int64_t end) {
   const provider::Billing& billing = part ? t.restarts[part - 1].billing : t.billing;
   std::int64_t from = 0, until = 0;
@@ -54,7 +55,7 @@ const std::string& currency_of_part(const Tenure& t, std::size_t part) {
 
 const std::string usd = "USD";
 
-// Of a disk, or an address: for as long as it was there, to the millisecond.
+// The cost of a disk or address: for the time it existed, to the millisecond.
 Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
   __int128 sum = 0;
   for (const Segment& s : t.segments)
@@ -66,7 +67,7 @@ Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
 
 std::int64_t end_of(const Tenure& t, std::int64_t now_us) { return t.to_us ? t.to_us : std::max(now_us, t.from_us); }
 
-// All that it has cost, each in its currency: billed, the machine, its disk, its address.
+// Calls add() for each cost in its currency: the bill, the machine, its disk, its address.
 template <typename Add>
 void each_cost(const Tenure& t, std::int64_t end, Add add) {
   for (const Segment& s : t.segments)
@@ -84,7 +85,7 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros besi
   return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(beside, 0), ms);
 }
 
-// Summed exactly, and rounded up once for each part, and for each type that the machine was.
+// Summed exactly, and rounded up once per part and per machine type.
 Micros Tenure::cost(std::int64_t now_us) const {
   Micros sum = 0;
   each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {
@@ -163,7 +164,7 @@ Value Tenure::to_value(std::int64_t now_us) const {
   const std::int64_t end = end_of(*this, now_us);
   const bool estimated = !reconciled();
   ObjectValue v;
-  Micros machine = 0, disk = 0, address = 0;  // of the dollars
+  Micros machine = 0, disk = 0, address = 0;  // in dollars
   each_cost(*this, end, [&](std::string_view part, const std::string& currency, Micros amount) {
     if (currency == usd) (part == "disk" ? disk : part == "address" ? address : machine) += amount;
   });

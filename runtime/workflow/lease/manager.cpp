@@ -21,7 +21,7 @@
 namespace rille::lease {
 
 namespace {
-constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // machines that ended earlier are not asked for again
+constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // bills of machines that ended earlier are not queried
 
 using provider::Machine;
 using provider::MachineState;
@@ -40,7 +40,7 @@ Amounts Lease::costs(std::int64_t now_us) const {
   return sum;
 }
 
-// The row has dollars; where there are none, the ledger knows more, and before there is a machine the offer.
+// The row holds dollars. Without them, the ledger has the price, or, before there is a machine, the offer.
 Price Lease::price() const {
   if (price_micros_per_hour >= 0) return {price_micros_per_hour, "USD"};
   for (auto t = tenures.rbegin(); t != tenures.rend(); ++t)
@@ -52,7 +52,7 @@ Micros Lease::committed_micros(std::int64_t now_us) const {
   if (!billable()) return spent_micros(now_us);
   Micros before = 0, now = 0;
   for (const Tenure& t : tenures) (t.generation == generation ? now : before) += t.cost(now_us);
-  return before + std::max(now, reserved_micros);  // one that is late has cost more already
+  return before + std::max(now, reserved_micros);  // a machine past its expiry may have cost more
 }
 
 Value Lease::to_value(std::int64_t now_us) const {
@@ -122,8 +122,7 @@ Result<std::vector<Money>> Manager::money(const std::string& run) const {
 
 Result<std::vector<Money>> Manager::budgets() const { return count_home(journal_.reader(), loop_.clock().wall_us()); }
 
-// A machine that came and went unseen, between a create whose answer was lost and the next look: its tag says whose it
-// was.
+// A machine that was created and ended unseen, after a create call whose answer was lost: its tag names its lease.
 Result<std::optional<Lease>> Manager::unseen(const std::string& provider, const provider::Bill& bill) const {
   std::optional<Tag> tag = read_tag(install_, bill.tag);
   if (!tag) return std::optional<Lease>();
@@ -181,10 +180,10 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
   co_return co_await sleep_for(loop_, ms, token);
 }
 
-// Compare and set; see rows.hpp for the error of a lost race. Until it is over the lease is the journal's alone.
+// Compare and set; see rows.hpp for the error of a lost race. Until it returns, only the journal may use the lease.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  Ending ending;  // known of one that is over
+  Ending ending;  // set by its release
   if (lease->state == "released")
     if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
   store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {
@@ -203,7 +202,7 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   bool unknown = machine.state == MachineState::gone && machine.tag != lease.tag;
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   if (unknown && lease.machine && !search_->proofs.of(loop_.clock(), lease.id, proof_us).holds(loop_.clock())) {
-    machine = *lease.machine;  // not shown yet: as the create call gave it
+    machine = *lease.machine;  // not visible yet: return the create call's answer
     machine.state = MachineState::pending;
     provider::mark_unseen(machine);
   } else if (unknown) {

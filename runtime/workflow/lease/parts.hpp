@@ -1,34 +1,34 @@
-// What the ledger knows of a machine beside its row: what its public address costs, from before there is a machine;
-// since when it costs, where its start is free; until when it has cost, where that was before its row said so. In a
-// header of its own because few write it: the lease layer, and who reaches machines.
+// Ledger facts of a machine that its lease's row does not hold: the price of its public address, from before the
+// machine exists; the start of its cost, where startup is free; the end of its cost, where that is before the row says
+// so. A separate header because few files write them: the lease layer, and the engine when it reaches machines.
 #pragma once
 
 #include "runtime/workflow/lease/ledger.hpp"
 
 namespace rille::lease {
 
-// Of the lease's row; 0: there is none.
+// The number of the lease's row; 0: no row.
 Result<std::int64_t> number_of(store::Db& db, const Lease& lease);
 
-// In the transaction that plans a generation, for its machines to come: 0: none is charged for. It counts from then on,
-// for some clouds make it before the machine.
+// Call in the transaction that plans a generation, for its future machines; 0: no charge. The address costs from then
+// on, because some clouds create it before the machine.
 Result<> record_address(store::Db& db, const Lease& lease, Micros micros_per_hour);
-// Of its generation, as it was recorded.
+// The recorded price for the lease's generation.
 Result<Micros> address_micros(store::Db& db, const Lease& lease);
 
-// Until when a lease's machine has cost, as its release has found out.
+// When a lease's machine stopped costing money, as its release determined.
 struct Ending {
   std::int64_t machine_us = 0;  // the machine itself
-  std::int64_t all_us = 0;      // and all that came with it; 0: it is not known, and its row says
+  std::int64_t all_us = 0;      // and everything created with it; 0: unknown, the row decides
 };
-// As record_tenure() of a row, which may say `released`: then nothing of its machine has cost longer than that.
+// Like record_tenure(), for a row that may be `released`: then nothing of its machine costs longer than `ending`.
 Result<> record_tenure(store::Db& db, const Lease& lease, const Ending& ending);
 
-// The price that counts from `from_us` on, as the machine became another type, has cost nothing before `since_us`.
+// After a change of type: the price recorded from `from_us` on starts to count at `since_us` instead.
 Result<> record_restarted(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t since_us);
 
-// A machine whose offer is billed from its being live (Billing::from_live) has not cost anything before `since_us`.
-// Counts until it was ready for the first time; to be called before record_ready.
+// A machine whose offer is billed from the time it is live (Billing::from_live) costs nothing before `since_us`. Has an
+// effect only until the machine is first ready; call before record_ready.
 Result<> record_running(store::Db& db, const std::string& id, std::int64_t since_us);
 
 }  // namespace rille::lease

@@ -1,6 +1,6 @@
-// Proof: an instant from which on what is not shown is not there, because whatever was sent would be visible by then.
-// A wall clock that is set forward does not bring it nearer: in the process that has sent it as much time must have
-// passed by the monotonic clock as well. Private to runtime/lease.
+// Proof: an instant after which a machine that is not shown does not exist, because anything created by an earlier
+// request would be visible by then. Setting the wall clock forward does not bring it nearer: in the process that sent
+// the request, as much time must also pass on the monotonic clock. Private to runtime/workflow/lease.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Proof {
   std::int64_t wall_us_, monotonic_ns_;
 };
 
-// Those of this process, by lease: since when they count is when they were first heard of.
+// The proofs of this process, by lease. Each one's monotonic clock starts when the lease is first looked up.
 class Proofs {
  public:
   const Proof& of(const Clock& clock, const std::string& lease, std::int64_t wall_us) {

@@ -1,4 +1,4 @@
-// What the accounts may rent, of all providers at once.
+// Quotas of the accounts at all providers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t quotas_patience_ms = 60'000;
 
-// `region`, "": each of those that are set up.
+// `region` "": all configured regions.
 Result<provider::OfferQuery> read_quota_query(const Value& v) {
   static const std::vector<std::string> known = {"provider", "providers", "region"};
   Value query = Value::Object{};
@@ -32,7 +32,7 @@ Result<provider::OfferQuery> read_quota_query(const Value& v) {
 
 }  // namespace
 
-// One that fails, or is slow, does not keep the others back.
+// A failing or slow provider does not delay the others.
 Async<Value> ProviderQueries::quotas(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::OfferQuery wanted, read_quota_query(query));
   for (const std::string& name : wanted.providers) RILLE_CO_CHECK(registry_.find(name));

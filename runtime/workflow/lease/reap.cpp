@@ -1,4 +1,4 @@
-// The reaper: ends the leases that no run will end, and machines that the rows do not account for.
+// The reaper: ends leases that no run will end, and machines that no row accounts for.
 #include <algorithm>
 #include <map>
 
@@ -18,10 +18,10 @@ using provider::MachineState;
 
 bool over(const std::string& run_state) { return run_has_ended(run_state) || run_state == "cleanup"; }
 
-// Stands still until a person decides.
+// Halted until a person decides.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
 
-// Of what costs nothing: it belongs to no lease that goes on, of this home or of another.
+// For a leftover that costs nothing: whether no active lease, of this home or another, needs it.
 bool is_needed_no_more(const Machine& machine, const std::optional<Lease>& row, const std::optional<Tag>& tag,
                        std::int64_t now_us) {
   if (!tag) return false;
@@ -48,7 +48,7 @@ Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
 
 namespace {
 
-// Why a run without a runner, which is to be resumed as it is, may never be: the watch has said so.
+// Why a resumable run without a runner may never be resumed, as recorded by `rille watch`; "": no reason.
 Result<std::string> given_up(store::Db& journal, const std::string& run) {
   std::string why;
   RILLE_CHECK(journal.query("SELECT why FROM watched WHERE run=? AND why NOT LIKE 'handed over %'", {run},
@@ -58,7 +58,7 @@ Result<std::string> given_up(store::Db& journal, const std::string& run) {
 
 }  // namespace
 
-// Until when the row is left alone, and why; 0: it is due. Nothing: it is its runner's business.
+// How long the row is left alone, and why; until_us 0: it is due. nullopt: its runner handles it.
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
   std::int64_t since_us = 0;
@@ -78,7 +78,7 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
     held.why = "its run is " + state;
     held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
   } else {
-    // A runner with leases says each minute that it lives.
+    // A runner with leases updates its row each minute.
     RILLE_TRY(const std::string why, given_up(journal_.reader(), lease.run));
     held.why = why.empty() ? "its run was interrupted and can be resumed" : "its run was interrupted, and " + why;
     const std::int64_t alive_us = std::max({since_us, lease.created_us, lease.live_us});
@@ -90,7 +90,7 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
   return std::optional<Held>(std::move(held));
 }
 
-// Place by place at once: a region that does not answer holds back what is rented there, and nothing else.
+// All places concurrently: a region that does not answer delays only the leases there.
 Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(std::vector<Lease> leases, all(false));
   std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
@@ -119,19 +119,18 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
       report.held.push_back(std::move(*held));
       continue;
     }
-    // Whoever resumes its run goes on with another machine.
+    // When the run is resumed, it continues on another machine.
     if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
     Shared ending = std::make_shared<Lease>(lease);
     Result<> r = co_await end_lease(std::move(ending), nullptr, {});
-    if (!r && is_moved(r.error())) continue;  // somebody has resumed the run, or ends the lease as well
+    if (!r && is_moved(r.error())) continue;  // the run was resumed, or another process ends the lease
     if (!r) lease.error = r.error().message;
     (r ? report.released : report.failed).push_back(std::move(lease));
   }
   co_return true;
 }
 
-// What the providers have that the rows do not account for; all are asked at once, and each answer is acted upon as it
-// comes.
+// Machines that no row accounts for. All providers are asked concurrently, and each answer is handled as it arrives.
 Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
   std::vector<Together<bool>> asked;
   for (provider::Provider* p : registry_.all())
@@ -153,7 +152,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   if (provider::is_free_left_over(machine)) {
     if (!is_needed_no_more(machine, shown.row, read_tag(install_, machine.tag), now_us())) co_return success();
     RILLE_CO_TRY(provider::Provider * from, registry_.find(shown.provider));
-    (void)co_await from->terminate(machine.id, {});  // no row counts it; what fails is tried again the next time
+    (void)co_await from->terminate(machine.id, {});  // no row counts it; a failure is retried by the next reap
     co_return success();
   }
   if (shown.account == Account::own) co_return success();
@@ -166,7 +165,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   stray.live_us = machine.created_wall_us;
   stray.expires_us = shown.expires_us;
   if (!shown.row) {
-    // Ours by its tag, in no journal: another home may own it until its own tag says that it has expired.
+    // Our tag, but no row: another home may own the machine until the expiry in its tag has passed.
     bool expired = stray.expires_us != 0 && now_us() > stray.expires_us;
     if (!expired && machine.id != request.unknown) {
       report.unknown.push_back(std::move(stray));
@@ -189,14 +188,14 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   if (r && shown.row) {
     auto ended = std::make_shared<Lease>(stray);
     store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
-    (void)co_await journal_.commit(std::move(count));  // what it cost is worth a row; its end does not depend on it
+    (void)co_await journal_.commit(std::move(count));  // recording its cost must not prevent its end
   }
   if (!r) stray.error = r.error().message;
   (r ? report.released : report.failed).push_back(std::move(stray));
   co_return success();
 }
 
-// The row is wrong. It is opened again, so that the machine is counted and shown until it has really ended.
+// The row is wrong. It is reopened, so that the machine is counted and shown until it has really ended.
 Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report) {
   const Shared row = std::make_shared<Lease>(std::move(settled));
   row->state = "releasing";
@@ -206,13 +205,13 @@ Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report)
   row->error = "the provider has the machine, although it was released";
   if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
   report.revived.push_back(*row);
-  // Not release(): a lease that is about to get another machine still is.
+  // Not release(): a lease that is waiting for a replacement machine keeps waiting.
   Result<> r = success();
   store::Fence nobody;
   Shared opened = std::make_shared<Lease>(*row);
   if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
-  if (!r && is_moved(r.error())) r = success();  // whoever has moved it ends its machines
-  // A journal that cannot be written still says `released`: the machine ends all the same.
+  if (!r && is_moved(r.error())) r = success();  // the process that changed the row ends its machines
+  // If the journal could not be written, the row still says `released`; end the machine anyway.
   if (r && row->seen.state == "released")
     if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();
   if (!r) row->error = r.error().message;

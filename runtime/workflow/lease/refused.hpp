@@ -1,4 +1,5 @@
-// What renting looks for, and what it has learnt about offers meanwhile. Private to runtime/lease.
+// State of rents in progress: what they look for, and what they learned about offers. Private to
+// runtime/workflow/lease.
 #pragma once
 
 #include <algorithm>
@@ -22,12 +23,12 @@ namespace rille::lease {
 
 using provider::is_definitive;
 
-inline constexpr const char* price_jump = "price_jump";  // code of the error where only dearer offers are left
-inline constexpr Micros jump_at = 2;                     // times the price of the first
+inline constexpr const char* price_jump = "price_jump";  // code of the error if only dearer offers are left
+inline constexpr Micros jump_at = 2;                     // times the first offer's price
 
-// Of one lease: offers that have refused it and those that would for the same reason, which are not asked again; the
-// regions that had nothing left or took the last machine away, which are asked last; `last` of all those from which
-// that machine was. And the list that they were taken from, which serves for the next one, too.
+// Of one lease. `offers`: those that refused it. `blocks`: refusals that apply beyond one offer. Neither is tried
+// again. `regions`: those without stock or that took the last machine away; tried late. `last`: the offer of the
+// machine that was lost; tried last. `listed`: the list of offers, which is reused for the next choice.
 struct Manager::Refused {
   Refused() = default;  // not an aggregate: see loop/task.hpp
   struct Block {
@@ -37,9 +38,9 @@ struct Manager::Refused {
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
   std::vector<Block> blocks;                // beyond the offer
-  Micros first_micros = 0;                  // an hour of what would be taken if none had refused; 0: not known, or free
-  const provider::Offer* dearer = nullptr;  // the cheapest of those that are left, where all cost too much more
-  Offers listed;                            // null: not asked for yet
+  Micros first_micros = 0;                  // the best offer's hourly price before any refusal; 0: unknown, or free
+  const provider::Offer* dearer = nullptr;  // cheapest offer left, if all exceed the price limit
+  Offers listed;                            // null: not queried yet
   std::int64_t listed_us = 0;
 
   bool any() const {
@@ -70,7 +71,7 @@ struct Manager::Refused {
   }
 };
 
-// Offers that had nothing left for any lease of this process a moment ago: others come first. It ends by itself.
+// Offers that recently had no stock for any lease of this process; other offers are preferred. Entries expire.
 struct Manager::Recent {
   static constexpr std::int64_t lasts_us = 180'000'000;
   static constexpr std::size_t most = 1000;
@@ -88,7 +89,7 @@ struct Manager::Recent {
   }
 };
 
-// One rent, from the wish to the machine: what the coroutines that work on it share, so that their frames are small.
+// One rent, from its options to the machine. Shared by the coroutines that work on it, so that their frames are small.
 struct Manager::Renting {
   Renting() = default;  // not an aggregate: see loop/task.hpp
   Acquire request;
@@ -96,17 +97,17 @@ struct Manager::Renting {
   Event event;
   CancelToken token;
   Refused refused;
-  Shared lease;  // its newest generation; null: it has no row
+  Shared lease;  // its newest generation; null: no row
 };
 
-// What this process asks its providers now, by Terms::asks: who would ask the same meanwhile waits for that answer.
+// Offer queries in flight, by Terms::asks: rents with the same query wait for one answer.
 struct Manager::Search {
   struct Asking {
     std::vector<Future<bool>> waiting;
-    std::optional<Result<Offers>> answer;  // none when all is over: whoever asked was cancelled, or is no more
+    std::optional<Result<Offers>> answer;  // empty when it is over: the asking coroutine was cancelled or destroyed
   };
   std::map<std::string, std::shared_ptr<Asking>> asking;
-  // What was best in a list for a rent that nobody had refused: of many that ask the same, each takes it.
+  // The best offer of a list for a rent without refusals; identical rents reuse it.
   struct First {
     Wish wish;
     Offers listed;
@@ -115,8 +116,8 @@ struct Manager::Search {
   } first;
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
-  std::map<std::string, Ending> endings;          // what releases have found out, by lease, until it is written
-  std::map<std::string, std::set<Place>> places;  // by run: where its machines were asked for, whatever came of it
+  std::map<std::string, Ending> endings;          // found by releases, by lease, until written to the journal
+  std::map<std::string, std::set<Place>> places;  // by run: where create calls were sent, whatever their outcome
 };
 
 }  // namespace rille::lease

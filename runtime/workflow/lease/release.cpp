@@ -1,4 +1,4 @@
-// The end of a lease: its machines, with the provider's last word, then its row.
+// The end of a lease: terminates its machines, waits for the provider's confirmation, and then updates its row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr int end_attempts_max = 5;            // in a row, that fail or leave the machine running
-constexpr std::int64_t shutdown_ms = 600'000;  // of a machine that says that it is ending
-constexpr int moves_max = 8;                   // of a row by others, during one release
-constexpr int free_attempts_max = 3;           // to remove what costs nothing
+constexpr int end_attempts_max = 5;            // consecutive attempts that fail or leave it running
+constexpr std::int64_t shutdown_ms = 600'000;  // for a machine in state terminating
+constexpr int moves_max = 8;                   // changes of a row by other processes during one release
+constexpr int free_attempts_max = 3;           // to remove a leftover that costs nothing
 constexpr std::int64_t free_pause_ms = 2'000;
 
 using provider::Machine;
@@ -51,23 +51,23 @@ Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool i
                {seen->machine_id, seen->live_us, seen->id, seen->generation}));
     return db.changes() == 1 ? record_tenure(db, *seen) : success();
   };
-  (void)co_await journal_.commit(std::move(write));  // its end does not depend on it
+  (void)co_await journal_.commit(std::move(write));  // a failure must not prevent its end
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
   co_return success();
 }
 
-// A release at work: what its looks have shown.
+// A release in progress, and what its queries have shown.
 struct Manager::Releasing {
   const Lease& lease;
   provider::Provider* provider;
   End end;
-  std::string own;                             // the machine's id; "": not known yet
+  std::string own;                             // the machine's id; "": unknown yet
   std::set<std::string> targets = {};          // to be terminated
-  std::set<std::string> costless = {};         // left behind, and costs nothing
-  std::set<std::string> noted = {};            // machines that the ledger was told of
-  bool ours = false;                           // these keys have shown the machine, or are its owner's
-  std::int64_t accepted_us = 0, asked_us = 0;  // the first terminate that was accepted; the last look
-  // Of one look. word: the provider says `gone` of each target.
+  std::set<std::string> costless = {};         // leftovers that cost nothing
+  std::set<std::string> noted = {};            // machines recorded in the ledger
+  bool ours = false;                           // the keys in use can see the machine, or are its owner's
+  std::int64_t accepted_us = 0, asked_us = 0;  // first accepted terminate; last query
+  // State of one pass. word: the provider reports `gone` for each target.
   std::optional<Error> trouble = {};
   bool ending = false, fresh = false, word = false;
 
@@ -75,7 +75,7 @@ struct Manager::Releasing {
     if (!own.empty()) targets.insert(own);
   }
   bool is_its(const std::string& id) const { return own.empty() || id == own; }
-  // What is shown may be older than what was accepted.
+  // The answer may be older than the accepted terminate.
   bool stale() const { return accepted_us && asked_us < accepted_us + provider->traits().visibility_lag_ms * 1000; }
   bool nothing_there() const { return !trouble && !ending && !fresh; }
   void look(std::int64_t now_us) {
@@ -104,7 +104,7 @@ Async<> Manager::terminate_targets(Releasing& r) {
   co_return success();
 }
 
-// Looks for whatever bears the lease's tag.
+// Looks for machines with the lease's tag.
 Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
   auto listed = co_await machines_of(r.provider, r.lease.request.offer.region, r.lease.tag, {});
   if (!listed) r.trouble = listed.error();
@@ -123,7 +123,7 @@ Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
       r.costless.insert(m.id);
       continue;
     }
-    // Also what is ending already, if it was not asked to by us: a disk that outlived its machine does not go by
+    // Also one that is already ending but not by our request: a disk that outlives its machine is not removed by
     // itself.
     if (r.targets.insert(m.id).second) r.fresh = true;
     else if (m.state == MachineState::terminating || r.stale()) r.ending = true;
@@ -132,7 +132,7 @@ Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
   co_return success();
 }
 
-// Tried for a moment, for the machine may still hold on to it; what stays is the reaper's.
+// Retries briefly, because the machine may still use it; the reaper removes the rest.
 Async<> Manager::remove_costless(Releasing& r) {
   int attempts = 0;
   while (!r.costless.empty()) {
@@ -143,10 +143,10 @@ Async<> Manager::remove_costless(Releasing& r) {
   co_return success();
 }
 
-// Ends the machine of the lease and every other that bears its tag, and waits for the provider's word. That is `gone`
-// for a machine that the provider still knows. A machine that it does not know, and an empty list, say nothing while
-// what was made may not be visible yet; a terminate that was "successful" then is sent again. Nor do they to the keys
-// of another account, unless these have shown the machine before.
+// Ends the lease's machine and all others with its tag, and waits for the provider's confirmation: `gone` for a machine
+// that the provider still knows. An unknown machine and an empty list prove nothing while created machines may not be
+// visible yet; a terminate that "succeeded" then is sent again. They also prove nothing to the keys of another account,
+// unless these keys have seen the machine before.
 Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std::string* met) {
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
@@ -171,7 +171,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
       RILLE_CO_CHECK(co_await remove_costless(r));
       co_return r.own.empty() && !r.targets.empty() ? *r.targets.begin() : r.own;
     }
-    if (!r.trouble) failures = 0;  // a machine that takes long is asked about often
+    if (!r.trouble) failures = 0;  // a slow machine is queried many times
     else if (++failures >= end_attempts_max) co_return *r.trouble;
     if (r.ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
     if (r.ending && now_us() >= shutdown_until_us)
@@ -203,7 +203,7 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
       co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
                            "list them with `rille leases`");
     if (found->state == "released" && found->replacing.empty()) co_return success();
-    found->replacing.clear();  // it was about to be given another machine: no more
+    found->replacing.clear();  // cancels a pending replacement
     Result<> ended;
     if (found->state == "released") ended = co_await save(found, fence);
     else ended = co_await end_lease(found, event, fence);
@@ -211,20 +211,20 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   }
 }
 
-// Most that end are live: such a one is read where it is written, in one transaction, so that it cannot have moved in
-// between. It ends without a look at its request, for its place is in the ledger, too; what this moves is read whole,
-// since it may be written whole. Null: it is another, or that was not possible; whoever asked reads it, and sees.
+// Fast path for a live lease: reads it and marks it `releasing` in one transaction, so that it cannot change in
+// between. The request is not read, because the ledger has the region; tenures are read afterwards. Null: the lease is
+// not live, or this failed; the caller then reads the lease and handles it.
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
-    Lease& lease = taken->emplace();  // the journal may try a write twice
+    Lease& lease = taken->emplace();  // the journal may retry a write
     RILLE_TRY(const bool found, read_brief(db, id, lease));
     if (!found || lease.state != "live") {
       taken->reset();
       return {};
     }
     lease.state = "releasing";
-    lease.replacing.clear();  // if it was about to be given another machine: no more
+    lease.replacing.clear();  // cancels a pending replacement
     return write_ending(db, lease);
   };
   const Result<> written = co_await journal_.commit(std::move(write), std::move(fence));
@@ -248,7 +248,7 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {
   RILLE_CO_TRY(const Shared found, known(id));
   if (!found || found->generation != generation) co_return success();
-  // Called again after a failure, it goes on with what that has left.
+  // After a failure, a second call continues from what the first one left.
   const bool again = found->state == "releasing" && !found->error.empty();
   if (found->state != "live" && !again) co_return success();
   if (!again && replaces(*found) && !found->detached) found->replacing = "it was idle";
@@ -270,10 +270,10 @@ Error Manager::release_failed(const Lease& lease) {
   return e;
 }
 
-// As the row was read: one that has moved since is left to the caller, with the error that says so.
+// Uses the row as read: if it has changed since, the caller gets the error that says so.
 Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
   std::shared_ptr<const Error> unwritten;
-  if (lease->state == "intent") {  // nothing has left for it: the row is all there is
+  if (lease->state == "intent") {  // nothing was sent: there is only the row
     lease->state = "released";
     lease->released_us = now_us();
     RILLE_CO_CHECK(co_await save(lease, fence));
@@ -284,7 +284,7 @@ Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
     lease->state = "releasing";
     if (Result<> saved = co_await save(lease, fence); !saved) {
       if (is_lost(saved.error())) co_return saved;
-      unwritten = std::make_shared<const Error>(saved.error());  // the machine costs money, whatever the disk says
+      unwritten = std::make_shared<const Error>(saved.error());  // the machine costs money even if the disk is full
     }
   }
   co_return co_await settle(std::move(lease), std::move(unwritten), std::move(event), std::move(fence));
@@ -294,7 +294,7 @@ namespace {
 
 Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, const Error& why) {
   Error e = Manager::release_failed(lease);
-  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;  // as one is, it never will be
+  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;  // no retry with these keys helps
   e.cause = unwritten ? std::move(unwritten) : std::make_shared<const Error>(why);
   return e;
 }
@@ -309,14 +309,14 @@ Error not_recorded(const Lease& lease, Error e) {
 
 }  // namespace
 
-// Of one that is `releasing`. unwritten: why its row does not say so.
+// For a lease in `releasing`. unwritten: why its row does not say so.
 Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence) {
   std::string met;
   Result<std::string> gone = co_await end_machine(lease, &met);
   if (gone) met = *gone;
   if (!met.empty() && lease->machine_id.empty()) {
     lease->machine_id = met;
-    lease->live_us = lease->created_us;  // since when is not known: at the earliest
+    lease->live_us = lease->created_us;  // unknown: the earliest possible
   }
   if (!gone) {
     lease->error = gone.error().message;
@@ -334,7 +334,7 @@ Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Ev
   co_return success();
 }
 
-// By its id alone: others may bear the same tag by right.
+// By id alone: other machines may legitimately have the same tag.
 Async<> Manager::end_one(std::string machine, std::string provider_name) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(provider_name));
   for (int attempt = 1;; ++attempt) {

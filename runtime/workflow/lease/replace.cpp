@@ -1,6 +1,6 @@
-// A lease moves to another machine: its name, its scope and its end stay, its generation is one more. That it is to be
-// moved is in its row (`replacing`) before the old machine ends and until the new one lives, so that whoever comes
-// after a crash goes on with it: a runner moves it on, a release or the reaper ends what there is.
+// Replaces a lease's machine: its name, scope and expiry stay, its generation is incremented. `replacing` is in its row
+// from before the old machine ends until the new one is live, so that after a crash a runner continues the replacement,
+// and a release or the reaper ends what exists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,18 +18,18 @@ namespace rille::lease {
 
 namespace {
 
-constexpr const char* asked_for = "asked for";  // why it is replaced, where nothing is wrong with its machine
-constexpr int brief_max = 5;                    // machines in a row that were lost ..
-constexpr std::int64_t brief_us = 120'000'000;  // .. before they were this old
-constexpr int never_used_max = 3;               // of such a row: older ones of which none ever answered
+constexpr const char* asked_for = "asked for";  // the reason if the machine is healthy
+constexpr int brief_max = 5;                    // consecutive machines lost
+constexpr std::int64_t brief_us = 120'000'000;  // before this age
+constexpr int never_used_max = 3;               // consecutive older machines that never answered
 
 Error not_replaceable(const Lease& l) {
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
                     "rent again under another name");
 }
 
-// Something ends them as soon as they are there, or keeps them from ever being used: another would only cost money.
-// Where a person wants another, perhaps nobody has tried to use them.
+// Fails if machines are lost at once or never become usable: another would only cost money. If a person asked for the
+// replacement, the machines may simply never have been used.
 Result<> worth_another(const Lease& l) {
   int n = 0, never_used = 0;
   for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us; ++t, ++n) {
@@ -75,16 +75,16 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   RILLE_CO_TRY(const Shared lease, known(request.id));
   if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
   renting.lease = lease;
-  if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it has been moved
+  if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it was replaced already
   if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
-  const bool ever_lived = lease->ever_lived();  // else it is a fork's, which has had no machine yet
+  const bool ever_lived = lease->ever_lived();  // false: a fork's lease, which had no machine yet
   if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
   Acquire& again = renting.request;
   again.options = lease->options;
   if (const Value::Object* other = request.options.as_object(); other && !other->empty()) {
     for (const auto& [key, value] : *other) again.options.set(key, value);
     RILLE_CO_TRY(const Wish wish,
-                 queries_.wish_of(again.options));  // a word that is not known must not cost the machine
+                 queries_.wish_of(again.options));  // check options before the machine is ended
     for (const std::string& name : wish->query.providers) RILLE_CO_CHECK(registry_.find(name));
   }
   if (lease->state == "live") {
@@ -100,7 +100,7 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   again.fence = request.fence;
   again.leases_max = request.leases_max;
   if (lease->state == "released" || lease->state == "intent") {
-    if (ever_lived) {  // it has just taken one away
+    if (ever_lived) {  // it has just taken a machine away
       renting.refused.regions.emplace(lease->provider, lease->request.offer.region);
       renting.refused.last.emplace(lease->provider, lease->request.offer.id);
       if (!request.options.as_object() || request.options.as_object()->empty())
@@ -112,7 +112,7 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   co_return co_await create(renting);
 }
 
-// The machine of a lease that is `releasing`, and will have another.
+// Ends the machine of a lease that is `releasing` and will get another one.
 Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
   const Result<std::string> gone = co_await end_machine(lease);
   if (!gone) {
@@ -124,14 +124,14 @@ Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
   lease->error.clear();
   lease->released_us = now_us();
   RILLE_CO_CHECK(co_await save(lease, fence));
-  // With the end that has just been written.
+  // Includes the end that was just written.
   RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->number));
   co_return success();
 }
 
-// A run's lease that outlives it: from here on it is the home's. The machine's switch and the money are set for its
-// expiry: a detached lease can end sooner, never later. Twice is once, with the nearer end. Where the provider can, its
-// switch is set for that end as well; what the switch is set for stands in the request, and `rille leases` tells it.
+// Makes the home the owner of a run's lease, so that it outlives the run. The machine's switch and the money are set
+// for its expiry: a detached lease can end sooner, never later. Detaching twice keeps the earlier end. If the provider
+// can change its switch, it is set to the new end; the request stores the switch's time, and `rille leases` shows it.
 Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
   RILLE_CO_TRY(const Shared lease, known(id));
   if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
@@ -151,7 +151,7 @@ Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence f
   auto* const armed = dynamic_cast<provider::Rearmed*>(provider);
   if (!armed || end_us >= lease->request.expires_wall_us) co_return std::move(*lease);
   const Result<> set = co_await armed->set_end(lease->machine_id, end_us, {});
-  if (!set) co_return std::move(*lease);  // it is shown as the later end that it then has
+  if (!set) co_return std::move(*lease);  // the lease is shown with the later end
   lease->request.expires_wall_us = end_us;
   store::Journal::Write write = [lease](store::Db& db) { return write_switch(db, *lease); };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));

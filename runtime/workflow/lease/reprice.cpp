@@ -1,5 +1,5 @@
-// What spot machines cost while they run: as the machine itself says it, or as its market is told of. Each new price is
-// booked from its own instant on, where that is known, else from the look that found it.
+// Prices of running spot machines: as the machine reports them, or from the market's history. A new price counts from
+// its own instant if known, otherwise from the query that found it.
 #include <algorithm>
 
 #include "runtime/workflow/lease/manager.hpp"
@@ -10,8 +10,8 @@ namespace rille::lease {
 
 namespace {
 
-// What the ledger counts for such a price of the offer's currency: the same where it has counted in that so far, though
-// there be a rate by now. Else dollars; price_unknown: it cannot be told in those.
+// Converts a price in the offer's currency to the ledger's: unchanged if the ledger counts this lease in that currency,
+// even if there is a rate by now; otherwise to dollars. price_unknown: no rate.
 Micros counted_of(const Lease& lease, const Terms& terms, Micros price) {
   provider::Offer offer = lease.request.offer;
   if (lease.price().currency != "USD") return price;
@@ -19,7 +19,7 @@ Micros counted_of(const Lease& lease, const Terms& terms, Micros price) {
   return terms.price_of(offer);
 }
 
-// As each driver says it to its provider: what was reserved, and never less than was offered.
+// The cap that each driver sends to its provider: what was reserved, and at least the offered price.
 Micros cap_of(const Lease& lease) {
   const provider::CreateRequest& r = lease.request;
   return std::max(r.cap_micros_per_hour, r.offer.price_micros_per_hour);
@@ -79,8 +79,8 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
   co_return co_await journal_.commit(std::move(write), std::move(fence));
 }
 
-// The last word of a market that knows what was before: what nobody has looked at is booked all the same. The machine
-// is gone by now, so that this costs nothing but a moment.
+// The final prices of a market with a history: records price changes that were not queried while the machine ran. The
+// machine is gone by now, so the query costs nothing but a moment.
 Async<> Manager::follow_to_the_end(std::shared_ptr<const Lease> lease, store::Fence fence) {
   constexpr std::int64_t patience_ms = 5'000;
   const Result<provider::Provider*> provider = registry_.find(lease->provider);

@@ -1,6 +1,6 @@
-// A lease's machine becomes one of another type. What it shall become is in its row (`change`, state `resizing`) with
-// its money before the provider is asked, and until the provider has said what came of it: whoever comes after a crash
-// asks again (a machine that has the type already is left alone), or finds it as it was. docs/design/leases.md
+// Changes a lease's machine to another type. The target (`change`, state `resizing`) and its money are in the row from
+// before the provider is asked until its outcome is known: after a crash the next process asks again (a machine that
+// already has the type is left alone), or finds it unchanged. docs/design/leases.md
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -25,7 +25,7 @@ using provider::Machine;
 using provider::MachineState;
 using provider::Offer;
 
-// What says which machine it shall be; of the rent's options these are replaced.
+// Options that define the machine type; a resize replaces these options of the rent.
 const std::vector<std::string>& shape() {
   static const std::vector<std::string> names = {"gpu",    "count",        "gpu_memory",   "gpu_vendor", "vcpus",
                                                  "memory", "interconnect", "network_gbps", "disk_kind"};
@@ -54,7 +54,7 @@ Result<> check_options(const Value& asked) {
                     "gpu = \"A100:8\", or type = \"p4d.24xlarge\"");
 }
 
-// The rent's options with those of the resize instead: what a machine in its place shall be from then on.
+// The rent's options, overridden by the resize's: the options of the machine from then on.
 Value merged(const Value& rented, const Value& asked) {
   Value out = Value::Object{};
   if (const Value::Object* o = rented.as_object())
@@ -65,7 +65,7 @@ Value merged(const Value& rented, const Value& asked) {
   return out;
 }
 
-// Where it stands now, and as what: the disk does not move, and a spot machine does not become another.
+// Restricts the query to the machine's place and market: the disk cannot move, and a spot machine stays spot.
 Value here(Value options, const Lease& lease) {
   for (const char* name : {"regions", "providers"}) options.as_object()->erase(name);
   options.set("provider", lease.provider).set("spot", lease.request.offer.spot);
@@ -148,11 +148,11 @@ Async<Lease> Manager::resize(Resize request, Event event, CancelToken token) {
   co_return co_await carry_out(std::move(lease), false, std::move(fence), std::move(event), std::move(token));
 }
 
-// In one transaction with what `ledger` changes: all of it, or nothing. A detach meanwhile holds.
+// Saves the lease and the changes of `ledger` in one transaction. Keeps a detach that happened meanwhile.
 Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   auto row = std::make_shared<Lease>(lease), kept = std::make_shared<Lease>();
   store::Journal::Write write = [row, kept, ledger = std::move(ledger)](store::Db& db) -> Result<> {
-    Lease l = *row;  // anew each time: the journal may try a write twice
+    Lease l = *row;  // a fresh copy: the journal may retry a write
     RILLE_CHECK(
         db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number}, [&l](const store::Row& now) {
           l.detached = now.integer(0) != 0;
@@ -173,7 +173,7 @@ Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   co_return success();
 }
 
-// The lease as it was, where it is such a machine; else with what it shall become, which is in its row.
+// Returns the lease unchanged if its machine fits already; otherwise with `change` set, and its row written.
 Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token) {
   RILLE_CO_CHECK(check_options(request.options));
   Value options = merged(lease.options, request.options);
@@ -199,7 +199,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   lease.state = "resizing";
   const std::int64_t teardown_ms = provider->traits().teardown_ms, now = now_us();
   Ledger ledger = [teardown_ms, now](store::Db& db, Lease& l) -> Result<> {
-    for (const Tenure& t : l.tenures)  // the table's key has the instant
+    for (const Tenure& t : l.tenures)  // from_us is part of the table's key
       for (const Segment& s : t.segments) l.change->from_us = std::max(l.change->from_us, s.from_us + 1);
     RILLE_CHECK(reserve_change(db, l, teardown_ms, now));
     return record_change(db, l);
@@ -208,8 +208,8 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   co_return lease;
 }
 
-// The best of its provider that the machine can become where it stands. Where there is none, its provider is asked to
-// leave it as it is: one that cannot do even that says so.
+// The provider's best type that the machine can become in place. If there is none, asks the provider to resize it to
+// its own type: a provider that cannot resize at all says so.
 Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, CancelToken token) {
   RILLE_CO_TRY(const std::vector<ProviderQueries::Asked> answers, co_await queries_.ask(terms.query, token));
   std::vector<Offer> found;
@@ -233,14 +233,14 @@ Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, Ca
   co_return no_such_type(lease, terms.query, type, types);
 }
 
-// Asks the provider until its answer is known, or there is none to be had. unanswered: it may have been asked before.
+// Asks the provider until it answers or the attempts are used up. unanswered: it may have been asked before.
 Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence, Event event, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::string type = provider::type_of(lease.change->offer);
   for (int attempt = 1;; ++attempt) {
     Result<Machine> made = co_await provider->resize(lease.machine_id, type, token);
     if (const std::int64_t since_us = made ? provider::running_since_us(*made) : 0)
-      provider::tell_running(*made, since_us - provider::skew_of(provider));  // by our clock, as describe() does
+      provider::tell_running(*made, since_us - provider::skew_of(provider));  // in our clock, as in describe()
     if (made && made->state != MachineState::gone)
       co_return co_await changed(std::move(lease), std::move(*made), std::move(fence), std::move(event));
     Error why = made ? machine_gone(lease) : made.error();
@@ -252,12 +252,12 @@ Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence
   }
 }
 
-// It was refused, or nobody knows: what is the machine now? Heeds no cancellation. One that stands still is started as
-// what it was; where that does not help, the row stays as it is, and says why.
+// The change was refused or its outcome is unknown: finds out what the machine is now. Ignores cancellation. A stopped
+// machine is started with its old type; if that fails, the row stays `resizing` with the error.
 Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::string becomes = provider::type_of(lease.change->offer), was = provider::type_of(lease.request.offer);
-  // What is shown may be older than what was asked for.
+  // The answer may be older than the request.
   if (unanswered) RILLE_CO_CHECK(co_await pause(provider->traits().visibility_lag_ms));
   std::optional<Error> trouble;
   for (int look = 1; look <= looks_max; ++look) {
@@ -274,7 +274,7 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
     if (runs && now->details.text("type") == becomes)
       co_return co_await changed(std::move(lease), std::move(*now), std::move(fence), std::move(event));
     if (runs) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
-    Result<Machine> back = co_await provider->resize(lease.machine_id, was, {});  // it is stopped, or it ends
+    Result<Machine> back = co_await provider->resize(lease.machine_id, was, {});  // it is stopped or stopping
     if (back && back->state != MachineState::gone)
       co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
     if (!back) trouble = back.error();
@@ -305,7 +305,7 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   lease.cap_micros_per_hour = to.cap_micros_per_hour;
   lease.reserved_micros = to.reserved_after;
   lease.options = to.options;
-  // Where its provider says, by the second, since when it runs again: the other one had stopped by then.
+  // If the provider reports the restart time (in seconds), the old type had stopped by then.
   std::int64_t since_us = provider::running_since_us(machine);
   if (since_us < to.from_us || since_us > now_us()) since_us = 0;
   const std::int64_t until_us = since_us ? std::min(now_us(), since_us + 1'000'000) : now_us();
@@ -319,7 +319,7 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   co_return lease;
 }
 
-// Whether it was the other type before it went, nobody can say any more: both prices stay in the books until its end.
+// It is unknown whether the machine had changed before it vanished: both prices stay in the ledger until its end.
 Async<Lease> Manager::vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
   if (!unanswered) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
   lease.reserved_micros = std::max(lease.change->reserved_before, lease.change->reserved_after);

@@ -9,7 +9,7 @@ namespace rille::lease {
 
 namespace {
 
-// The first 29 columns of both queries; those that a brief one leaves empty are not read here.
+// The first 29 columns of both queries, except those that read_brief() leaves empty.
 void read_into(Lease& l, const store::Row& row) {
   l.id = row.text(0);
   l.run = row.text(1);
@@ -126,18 +126,18 @@ store::SqlValue or_null(const std::string& s) {
 }
 store::SqlValue or_null(std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); }
 
-// Wrote no row although the one that is there is the one that was seen.
+// No row was written although the row matches `seen`.
 Error unwritten(const Lease& l) {
   return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
 }
 
-// Of the same generation only what moves, but for a change of type: that moves the request, the price and the
-// reservation, too.
+// Whether all columns are written. Within a generation only changing columns are, except for a change of type, which
+// also changes the request, the price and the reservation.
 bool is_whole(const Lease& l) {
   return l.seen.state.empty() || l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
 }
 
-// The answer to the create call.
+// Whether this write holds the answer to the create call.
 bool is_answered(const Lease& l) { return l.machine && l.state == "live" && l.seen.state != "live"; }
 
 std::string request_of(const Lease& l) {
@@ -145,7 +145,7 @@ std::string request_of(const Lease& l) {
   return l.request.to_value().set("change", l.change->to_value()).to_json();
 }
 
-// What it asks for stays as it is until its next generation, or a change of type.
+// The request changes only with the next generation or a change of type.
 Result<> write_request(store::Db& db, const Lease& l, const RowTexts& texts, bool first) {
   if (first)
     return db.run("INSERT INTO requests(lease,request,options) VALUES(last_insert_rowid(),?,?)",
@@ -156,7 +156,7 @@ Result<> write_request(store::Db& db, const Lease& l, const RowTexts& texts, boo
   return {};
 }
 
-// 1, or null: see the table.
+// 1, or null: see the table's schema.
 store::SqlValue open_of(const Lease& l) { return l.billable() ? store::SqlValue(std::int64_t{1}) : store::SqlValue(); }
 
 Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) {
@@ -201,8 +201,8 @@ Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) 
   return unwritten(l);
 }
 
-// The journal compares a fence once for many rows of a transaction; to look up the epoch is a fifth of a move's time.
-// `open` is written only where it changes, for its index would be written, too.
+// The journal compares a fence once for many rows of a transaction; looking up the epoch here takes a fifth of the time
+// of a write. `open` is written only if it changes, because its index would be written too.
 Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
   constexpr const char* move =
       "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
@@ -233,7 +233,7 @@ Result<> write_ending(store::Db& db, const Lease& l) {
 
 bool is_moved(const Error& e) { return e.code == "lease_moved"; }
 
-// The journal's own refusal of a fence has kind state; what goes wrong with the disk has another.
+// The journal's refusal of a fence has kind state; disk errors have other kinds.
 bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
 bool covers(const store::Fence& fence, const Lease& l) { return fence.run == l.run && fence.epoch == l.seen.epoch; }

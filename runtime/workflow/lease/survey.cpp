@@ -1,5 +1,5 @@
-// What the providers show with our tag, held beside the rows: the one account of strays. `rille leases` shows it, the
-// reaper acts upon it.
+// Compares the providers' machines with our tag to the rows: the single source of strays. `rille leases` shows them,
+// the reaper ends them.
 #include <fmt/format.h>
 
 #include "runtime/core/loop/together.hpp"
@@ -54,8 +54,8 @@ void Survey::add(Survey part) {
   silent.merge(part.silent);
 }
 
-// The rows are read right after the answer: never older than what they are held against, and hardly younger, since a
-// list that waits would show machines that have been released meanwhile.
+// Rows are read right after the answer: never older than the list, and hardly newer, since an old list would show
+// machines that were released meanwhile.
 Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token) {
   Survey out;
   const std::string name = provider->name(), what = "asking " + name + " for its machines";
@@ -67,7 +67,7 @@ Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region
     out.could_not_ask(name, region, listed.error());
     co_return out;
   }
-  for (provider::AskedRegion& one : listed->unasked)  // who can only ask everywhere names others, too
+  for (provider::AskedRegion& one : listed->unasked)  // a provider that can only list everywhere reports others too
     if (region.empty() || one.region == region) out.could_not_ask(name, one.region, std::move(*one.problem));
   for (provider::Machine& m : listed->machines) {
     if (m.state == provider::MachineState::gone) continue;
@@ -105,7 +105,7 @@ Async<Survey> Manager::survey(CancelToken token) {
   for (const Survey::Shown& one : out.machines) shown.insert(one.machine.tag);
   for (Lease& row : rows) {
     Result<provider::Provider*> p = registry_.find(row.provider);
-    if (!p) {  // its settings have gone: nobody can ask for its machine
+    if (!p) {  // its settings were removed: its machine cannot be queried
       if (out.hears(row.provider, "")) out.could_not_ask(row.provider, "", p.error());
       continue;
     }

@@ -1,5 +1,5 @@
-// The last look of a run: what a create call whose answer was lost has made all the same, after everything else that
-// looks for it had looked.
+// The last check of a run: finds machines of create calls whose answer was lost and that appeared after all other
+// checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t sweep_patience_ms = 15'000;  // no run ends later than that because a provider does not answer
+constexpr std::int64_t sweep_patience_ms = 15'000;  // longest delay of a run's end by a provider that does not answer
 
-// The provider has said that it is gone, and a list may be older than that word, or show the last of it. The word may
-// have come later than the end that is in the ledger.
+// The provider already confirmed that the machine is gone, and this list may be older than that, or show its final
+// state. The confirmation may be later than the end in the ledger.
 bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now_us) {
   if (!one.row) return false;
   const bool ends = one.machine.state == provider::MachineState::terminating;
@@ -28,8 +28,8 @@ bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now
 
 }  // namespace
 
-// Where its machines were, and where this process has asked for some; of those that came to nothing before it began,
-// where the last was asked for.
+// The places of its machines and of this process's create calls. For leases of earlier processes that never had a
+// machine, the place of the last request.
 Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
   std::set<Place> out;
   if (const auto asked = search_->places.find(run); asked != search_->places.end()) {

@@ -1,5 +1,5 @@
-// The tag that a machine bears from its first instant: rille-<install>-<lease>-g<generation>-x<expiry, Unix seconds>.
-// It alone tells whose a machine is, when the journal is lost.
+// The tag that a machine has from its creation on: rille-<install>-<lease>-g<generation>-x<expiry, Unix seconds>. It
+// alone identifies a machine's lease when the journal is lost.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,20 @@ struct Tag {
 
 std::string tag_prefix(const std::string& install);
 std::string tag_of(const std::string& install, const Lease& lease);
-// What the machines of one cluster of a run have in common (provider/rent_options.hpp); it is no tag.
+// The common name of the machines of one cluster of a run (provider/rent_options.hpp); not a tag.
 std::string cluster_of(const std::string& install, const std::string& run, const std::string& name);
-// Nothing for what no Rille has written.
+// nullopt if it is not a Rille tag.
 std::optional<Tag> read_tag(const std::string& install, std::string_view tag);
 
-// What the row, found by the tag and read after the machine was listed, says of the machine.
+// How the row, found by the tag and read after the machine was listed, accounts for the machine.
 Account account_of(const std::optional<Lease>& row, const provider::Machine& machine, const Tag& tag);
 
-// When a list without the machine proves that the lease's request has made none: until then it may be under way, or
-// made and not shown.
+// When a list without the machine proves that the lease's request created none. Until then the request may be in
+// progress, or its machine not visible yet.
 std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits);
 
-// What bears the lease's tag: a tag belongs to one request, and so to the region of its offer. Others are not asked,
-// and need not be in order.
+// The machines with the tag. A tag belongs to one request, and so to its offer's region; other regions are not asked
+// and may be out of order.
 Async<std::vector<provider::Machine>> machines_of(provider::Provider* provider, std::string region, std::string tag,
                                                   CancelToken token);
 

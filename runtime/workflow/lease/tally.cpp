@@ -17,31 +17,31 @@ namespace rille::lease {
 
 namespace {
 
-// A lease of the first generation whose machine costs no more than was reserved: before its end, at no price above its
-// cap, and at one price: of one that became another type, both may count for longer than was reserved. Most are such,
-// and need not be read one by one. ?3 is now.
+// A first-generation lease whose machine cannot cost more than was reserved: before its expiry, at no price above its
+// cap, and with a single price (after a change of type two prices may count for longer than was reserved). Most leases
+// are like this and need not be read one by one. ?3 is now.
 constexpr const char* within_reservation =
     "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
     "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine')<=1)";
 
-// What was counted on one connection, and is kept as rows are written there.
+// The sums of one connection, updated as rows are written there.
 class Kept final : public store::Watcher {
  public:
   void changed(std::string_view table, std::int64_t rowid) override {
     if (table == "leases") moved.insert(rowid);
-    else if (table == "runs") stale = true;  // it may have another parent, or tag
+    else if (table == "runs") stale = true;  // its parent or tag may have changed
   }
   void rolled_back() override { stale = true; }
 
   struct Part {
-    std::unordered_map<std::int64_t, Micros> within;  // their reservations, by row
-    std::set<std::int64_t> others;                    // rows that are read each time
-    Micros reserved = 0;                              // of all within
-    std::int64_t until_us = 0;                        // within is true until then
+    std::unordered_map<std::int64_t, Micros> within;  // reservations within_reservation, by row
+    std::set<std::int64_t> others;                    // rows that are read for each count
+    Micros reserved = 0;                              // sum over `within`
+    std::int64_t until_us = 0;                        // `within` is valid until then
     std::unordered_set<std::string> runs;
-    bool any_run = false;  // of those that were not released before from_us
+    bool any_run = false;  // any run; leases not released before from_us
     std::int64_t from_us = 0;
 
     bool takes(const std::string& run, std::int64_t released_us) const {
@@ -60,10 +60,10 @@ class Kept final : public store::Watcher {
       if (const auto at = within.find(row); at != within.end()) reserved -= at->second, within.erase(at);
     }
   };
-  std::map<std::string, Part> parts;       // by the tallies' keys
-  std::unordered_set<std::int64_t> moved;  // rows since they were counted, or their prices
-  std::int64_t version = 0;                // of the file, as other processes wrote it
-  bool stale = true;                       // all must be counted again
+  std::map<std::string, Part> parts;       // by Tally::key
+  std::unordered_set<std::int64_t> moved;  // rows changed since the count, or their prices
+  std::int64_t version = 0;                // data_version: changes when other processes write
+  bool stale = true;                       // everything must be recounted
 };
 
 Kept* kept_of(store::Db& db) { return dynamic_cast<Kept*>(db.watcher()); }
@@ -82,7 +82,7 @@ void add(Money& money, const Lease& l, std::int64_t now_us) {
   ++money.held;
 }
 
-// Brings what was counted to what the rows say now; forgets it where that cannot be told row by row.
+// Updates the sums from changed rows, or drops them if that is not possible row by row.
 Result<> catch_up(store::Db& db, Kept& kept, std::int64_t now_us) {
   std::int64_t version = 0;
   RILLE_CHECK(db.query("PRAGMA data_version", {}, [&](const store::Row& row) { version = row.integer(0); }));
@@ -165,11 +165,11 @@ Result<> add_all(store::Db& db, Money& money, const Tally& t, const std::string&
 Result<> add_kept(store::Db& db, Money& money, const Tally& t, std::int64_t now_us) {
   if (!kept_of(db)) db.watch(std::make_unique<Kept>());
   Kept& kept = *kept_of(db);
-  // Should the count fail half-way, the next begins anew.
+  // If the update fails half-way, the next one starts afresh.
   RILLE_CHECK(catch_up(db, kept, now_us));
   const auto [at, is_new] = kept.parts.try_emplace(t.key);
   Kept::Part& part = at->second;
-  if (is_new || part.until_us < now_us) {  // one within may be over
+  if (is_new || part.until_us < now_us) {  // a lease in `within` may have expired
     kept.stale = true;
     RILLE_CHECK(count_anew(db, part, t, now_us));
     kept.stale = false;

@@ -1,4 +1,4 @@
-// What the leases of one budget have cost and may still cost. Private to runtime/lease.
+// What the leases of one budget have cost and may still cost. Private to runtime/workflow/lease.
 #pragma once
 
 #include <string>
@@ -9,23 +9,23 @@ namespace rille::lease {
 
 // Which leases a budget counts.
 struct Tally {
-  std::string key;     // tells them apart: "run:ID", "tag:NAME", "month:BEGINNING"
-  std::string leases;  // the condition on their rows, of ?1
-  std::string runs;    // a query of their runs, of ?1; "": of any
-  std::string text;    // ?1, or else:
+  std::string key;     // unique: "run:ID", "tag:NAME", "month:BEGINNING"
+  std::string leases;  // SQL condition on their rows, with ?1
+  std::string runs;    // SQL query of their runs, with ?1; "": any run
+  std::string text;    // value of ?1; if empty, `number` is
   std::int64_t number = 0;
 };
-Tally tally_of_family(const std::string& run);  // of a run and of those that its script has started
+Tally tally_of_family(const std::string& run);  // of a run and the runs that its script started
 Tally tally_of_tag(const std::string& tag);
 Tally tally_of_month(std::int64_t now_us);
 
-// Adds them to `money`, without the lease `but`.
+// Adds the tally's leases to `money`, except the lease `but`.
 Result<> add_all(store::Db& db, Money& money, const Tally& tally, const std::string& but, std::int64_t now_us);
-// The same without `but`, in a transaction of the journal's writer: counted once, and then kept for its connection as
-// rows of leases are written there, so that the next rent need not count all over. It is counted again after another
-// process has written, after a transaction was rolled back, and when a run is new or has moved.
+// The same without `but`, in a transaction of the journal's writer. Counts once and then maintains the sum for its
+// connection as lease rows are written there, so that the next rent need not recount. Recounts after another process
+// has written, after a rollback, and when a run is new or has changed.
 Result<> add_kept(store::Db& writer, Money& money, const Tally& tally, std::int64_t now_us);
-// What the connection's watcher does not know: that the lease of that number has another price.
+// Tells the connection's watcher that the price of the lease with that number has changed.
 void touch(store::Db& db, std::int64_t number);
 
 }  // namespace rille::lease

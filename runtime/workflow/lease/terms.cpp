@@ -41,7 +41,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   return {};
 }
 
-// A plain number is seconds, and somebody who writes ttl = 6 hardly means those: a machine takes longer to start.
+// A plain number is seconds, but ttl = 6 is hardly meant as seconds: a machine takes longer to start.
 Result<> check_plain(const Value& options, const char* key) {
   constexpr double least = 60;
   const double* n = options[key].as_number();
@@ -59,7 +59,7 @@ const std::vector<std::string>& durations() {
   return names;
 }
 
-// That are neither durations nor the offers'.
+// Options that are neither durations nor part of an offers query.
 const std::vector<std::string>& own() {
   static const std::vector<std::string> names = {"price",      "disk",      "unguarded", "on_loss",
                                                  "idle_below", "gpu_check", "cuda",      "cluster"};
@@ -79,7 +79,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
     terms.idle_below = *value.as_number();
-  } else if (key == "gpu_check") {  // of the options, by whoever calls there
+  } else if (key == "gpu_check") {  // read from the options when a call starts
     if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
   } else if (key == "cuda") {
     if (!value.as_bool()) return wrong("true or false", "false rents a GPU for box:exec alone");
@@ -100,7 +100,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   return {};
 }
 
-// Words that other tools have, or that Rille will: the reader is told so, instead of being offered a neighbour.
+// Option names of other tools, or planned ones: the error says so instead of suggesting a similar name.
 Error unknown_option(const char* asker, const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
@@ -133,7 +133,7 @@ Result<Terms> read_terms(const Value& options, const char* asker) {
   const std::vector<std::string>& to_one = provider::rent_options();
   Terms terms;
   Value query;
-  std::string from;  // the one provider
+  std::string from;  // `provider`
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(asker, key, all);
@@ -183,12 +183,12 @@ Result<std::int64_t> take_timeout(Value& query) {
 
 Micros Terms::price_of(const provider::Offer& offer) const {
   const Micros known = offer.dollars(query.rates);
-  const bool reserved = !extra["reservation"].is_null();  // what that costs, whoever has it knows
+  const bool reserved = !extra["reservation"].is_null();  // only its owner knows the price of a reservation
   return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
-// Spot prices move, up to what the rent allows for machine and disk; a cap at today's would end the machine with the
-// next change.
+// Spot prices change, up to the maximum allowed for machine and disk; a cap at today's price would end the machine at
+// the next change.
 Micros Terms::cap_of(const provider::Offer& offer, Micros disk) const {
   const Micros price = price_of(offer), headroom = price / 4;
   if (!offer.spot || price < 0) return price;
@@ -196,8 +196,8 @@ Micros Terms::cap_of(const provider::Offer& offer, Micros disk) const {
   return std::max(price, *query.max_price_micros_per_hour - std::max<Micros>(disk, 0));
 }
 
-// By the gigabyte that has begun. Who sells machines sells disks, too: price_unknown where nobody says for how much, or
-// in a currency without a rate.
+// Per started gigabyte. Providers that charge for machines charge for disks: price_unknown if the price is not known,
+// or is in a currency without a rate.
 Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   constexpr double hours_per_month = 730;
   const std::int64_t bytes = disk_bytes ? disk_bytes : usual;
