@@ -1,4 +1,4 @@
-// The end of a run without its script: what the rows say it holds is given back.
+// Ends a run without its script: releases the leases in its rows.
 #include "runtime/workflow/engine/engine.hpp"
 #include "runtime/workflow/engine/run_lock.hpp"
 
@@ -20,7 +20,7 @@ Async<> Engine::abandon(std::string id, lease::Manager::Event event) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
   RILLE_CO_TRY(RunLock lock, RunLock::take(run_home(row.id), row.id));
-  // Whatever of the old process may still write comes too late from here on.
+  // The new epoch rejects later writes of the old process.
   store::Journal::Write raise = [run = row.id, now = loop_.clock().wall_us()](store::Db& db) {
     return db.run("UPDATE runs SET epoch=epoch+1, state='cleanup', updated_us=?, pid=0 WHERE id=?", {now, run});
   };

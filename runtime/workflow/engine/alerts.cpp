@@ -14,15 +14,15 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t hold_us = 90'000'000;  // for whoever is telling it; then it may be told by another
+constexpr std::int64_t hold_us = 90'000'000;  // for the process that sends it; then another may retry
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 1'800'000'000;
 constexpr std::int64_t give_up_after_us = 86'400'000'000;
 
-constexpr const char* by_name = "env:";  // the rest names the variable that has the address
+constexpr const char* by_name = "env:";  // followed by the name of the variable with the address
 
 bool by_mail(const std::string& url) { return url.starts_with("mailto:"); }
 
-// Of a web hook all but its host may be its secret.
+// All of a web hook's address but its host may be secret.
 std::string shown(const std::string& url) {
   if (by_mail(url) || url.starts_with(by_name)) return url;
   const std::string clear = net::redact_url(url);
@@ -36,7 +36,7 @@ void cut(std::string& text, const std::string& part, const std::string& by) {
     text.replace(at, part.size(), by);
 }
 
-// An error of whoever was told, without what only these may know: some answer with the path that they were asked for.
+// Removes the address from a receiver's error: some servers reply with the requested path.
 Error without_address(Error e, const std::string& url) {
   const std::string host = shown(url);
   const std::size_t scheme = url.find("://"), path = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
@@ -51,7 +51,7 @@ Error without_address(Error e, const std::string& url) {
   return e;
 }
 
-// What stands for an address, as it is now; what it gives is never written down.
+// Resolves an address from an environment variable; the result is never stored.
 Result<std::string> address(const std::string& url) {
   if (!url.starts_with(by_name)) return url;
   const std::string name = url.substr(4);
@@ -125,7 +125,7 @@ Result<bool> Alerts::any_due() const {
   return due;
 }
 
-// One that nobody else is telling, marked as ours for a while.
+// Takes a due alert that no other process is sending, and reserves it for a while.
 Async<std::optional<Alerts::Due>> Alerts::take() {
   auto due = std::make_shared<std::optional<Due>>();
   store::Journal::Write write = [due, now = now_us()](store::Db& db) -> Result<> {
@@ -165,7 +165,7 @@ Async<> Alerts::tell(const Due& due) {
   request.headers = {{"content-type", "application/json"}, {"idempotency-key", due.key}};
   request.body = body.to_json();
   request.total_timeout_ms = 30'000;
-  request.retry.attempts = 1;  // the row keeps count
+  request.retry.attempts = 1;  // retries are counted in the row
   const Result<net::HttpResponse> answer = co_await http_->send(request, closed_.token());
   if (!answer) co_return without_address(answer.error(), url);
   if (answer->ok()) co_return success();
@@ -216,7 +216,7 @@ Task<void> Alerts::work(Alerts* self) {
   for (const Future<bool>& w : std::exchange(self->waiters_, {})) w.set(true);
 }
 
-// As long as this process is there, it need not wait for another.
+// Retries in this process while it lives, instead of waiting for another.
 void Alerts::come_back() {
   std::int64_t next_us = -1;
   auto read = [&](const store::Row& row) {
@@ -229,7 +229,7 @@ void Alerts::come_back() {
 }
 
 void Alerts::deliver_soon() {
-  auto unwatched = [](Alerts* a) -> Task<void> { (void)co_await a->deliver(); };  // the trail says what fails
+  auto unwatched = [](Alerts* a) -> Task<void> { (void)co_await a->deliver(); };  // failures are in the audit trail
   loop_.spawn(unwatched(this));
 }
 

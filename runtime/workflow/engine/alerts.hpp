@@ -1,7 +1,6 @@
-// What people asked to be told elsewhere, by web hook or e-mail. An alert is a row from the moment in which it is due,
-// so that a run that ends, or dies, right after it takes nothing with it: whoever comes by later tells it, the
-// same run's process, the next command, or `rille watch`. Each is told at least once; its `id` stays the same.
-// Loop thread only.
+// Alerts to people by web hook or e-mail. An alert is a row from the moment it is due, so that it is not lost if the
+// run ends or dies right after: the run's process, the next command, or `rille watch` sends it. Each is sent at least
+// once; its `id` stays the same. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -18,25 +17,25 @@ namespace rille::engine {
 
 struct Alert {
   Alert() = default;     // not an aggregate: see loop/task.hpp
-  std::string key;       // one per key, ever
+  std::string key;       // at most one alert per key
   std::string run, url;  // url: http(s)://.. or mailto:a@b,c@d
-  Value body;            // POSTed as JSON; mail says `message` and the rest below it
+  Value body;            // POSTed as JSON; a mail has `message` and then the other fields
 };
 
 class Alerts {
  public:
   Alerts(Loop& loop, store::Journal& journal, net::MailServer mail);
-  ~Alerts();  // what is under way is left for later
+  ~Alerts();  // leaves unfinished deliveries for later
   Alerts(const Alerts&) = delete;
 
-  // invalid: neither a web address nor one for mail.
+  // invalid: neither a web address nor a mail address.
   static Result<> check(const std::string& url);
-  // Inside the transaction that finds it due. False: there has been one with this key.
+  // Call in the transaction that finds it due. False: an alert with this key exists.
   static Result<bool> add(store::Db& db, const Alert& alert, std::int64_t now_us);
   Result<bool> any_due() const;
-  // Tells what is due, and waits for what is being told already. What fails is tried again later, for a day.
+  // Sends due alerts and waits for those being sent. Failures are retried later, for a day.
   Async<> deliver();
-  void deliver_soon();  // the same, and nobody waits
+  void deliver_soon();  // the same without waiting
 
  private:
   struct Due {
@@ -59,7 +58,7 @@ class Alerts {
   CancelSource closed_;
   bool working_ = false;
   std::unique_ptr<Timer> again_;
-  Result<> failure_;  // of the journal, in the last round
+  Result<> failure_;  // journal error of the last round
   std::vector<Future<bool>> waiters_;
 };
 

@@ -1,8 +1,8 @@
-// The attempts of a step: how many there are, how long each may take, and what follows the last. The row of a step that
-// has begun says with next_us = 0 that an attempt was under way, and otherwise when the next one is due. Its `progress`
-// holds what the next process must know besides:
-//   last: the last heartbeat; crashes: how many there were; base, since_us: the attempts, and the time, that earlier
-//   sets of attempts have had; paused: the set is used up, and a resume grants a new one.
+// The attempts of a step: their number, their time limits, and what follows the last one. In the row of a begun step,
+// next_us = 0 means that an attempt was running, otherwise it is when the next one is due. `progress` holds what the
+// next process needs:
+//   last: the last heartbeat; crashes: their number; base, since_us: the attempts used by earlier sets of attempts,
+//   and the start of this set; paused: the set is used up, and a resume grants a new one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_at_wall_ms = 60'000;  // wall time may jump
-constexpr std::int64_t rest_within_ms = 5000;     // of a resumed run that was cancelled
+constexpr std::int64_t rest_within_ms = 5000;     // for a resumed run that was cancelled
 constexpr const char* attempts_used_up = "attempts_used_up";
 
 Error with_code(Error e, const char* code) {
@@ -38,7 +38,7 @@ int attempts_used(const StepState& step) {
 
 }  // namespace
 
-// What the process before this one left of the step. Fails with what ends the step now.
+// Continues a step from what an earlier process left. An error ends the step now.
 Result<> RunImpl::take_over(StepState& step) {
   Slot& slot = step.slot;
   step.since_us = slot.progress.integer("since_us", slot.started_us);
@@ -54,7 +54,7 @@ Result<> RunImpl::take_over(StepState& step) {
   if (step.options.crashes_max < 0 || !config_.died) return {};
   std::int64_t crashes = slot.progress.integer("crashes") + 1;
   slot.progress.set("crashes", crashes);
-  if (!once) slot.attempt += 1;  // there, the probe says whether there will be another
+  if (!once) slot.attempt += 1;  // for `once`, the probe decides about another attempt
   if (crashes > step.options.crashes_max)
     return with_code(
         make_error(ErrorKind::state,
@@ -76,7 +76,7 @@ Result<> RunImpl::not_too_late(const StepState& step) const {
   return too_long(step, "took longer, in all its attempts, than", total_ms);
 }
 
-// Where it must be, it is on the disk that this attempt begins before it does.
+// Records that the attempt begins; where the options require it, before the body runs.
 Async<> RunImpl::begin_attempt(std::uint64_t entry) {
   StepState& step = steps_.at(entry);
   step.slot.next_us = 0;
@@ -110,7 +110,7 @@ Async<> RunImpl::begin_attempt(std::uint64_t entry) {
   co_return success();
 }
 
-// Cancels the body when its time is over; gives when to look again, or -1.
+// Cancels the body when its time is over; returns when to check again in ms, or -1.
 std::int64_t RunImpl::look_at(StepState& step) {
   if (!step.scope || step.late) return -1;
   std::int64_t now = monotonic_ms(), left = step.due_ms - now;
@@ -134,7 +134,7 @@ void RunImpl::watch(std::uint64_t entry) {
   auto it = steps_.find(entry);
   std::int64_t left = it == steps_.end() ? -1 : look_at(it->second);
   if (left < 0) return;
-  // Not from inside of the timer that this replaces.
+  // Not from inside the timer that this replaces.
   it->second.limit = std::make_unique<Timer>(loop_, left, [this, entry, alive = alive_] {
     loop_.post([this, entry, alive] {
       if (*alive) watch(entry);
@@ -142,7 +142,7 @@ void RunImpl::watch(std::uint64_t entry) {
   });
 }
 
-// Gives why the body was cancelled, if its time was over.
+// Returns why the body was cancelled, if it timed out.
 std::optional<Error> RunImpl::end_attempt(StepState& step) {
   if (step.runs) --bodies_;
   step.runs = false;
@@ -158,7 +158,7 @@ bool RunImpl::is_transient(const StepState& step, const Error& failure) {
   return failure.retryable || step.options.retry.any_error;
 }
 
-// The pause before the next attempt, with full jitter, the same on each resume. Nothing: there is none.
+// The pause before the next attempt, with full jitter, identical on each resume. nullopt: no further attempt.
 std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const Error& failure) const {
   const RetryPolicy& retry = step.options.retry;
   int used = attempts_used(step);
@@ -175,12 +175,12 @@ std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const 
   return delay;
 }
 
-// No attempt is left: the failure is the step's outcome, or the run stops here until somebody resumes it.
+// No attempt is left: the failure is the step's outcome, or the run pauses until it is resumed.
 Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pauses) {
   if (!pauses || config_.mode != Mode::durable) co_return co_await complete_step(entry, std::move(failure));
   StepState& step = steps_.at(entry);
   Slot& slot = step.slot;
-  // The next attempt, whose number a crash has raised before.
+  // The number of the next attempt; after a crash it was incremented already.
   if (failure.code != attempts_used_up) slot.attempt += 1;
   Error why = make_error(ErrorKind::state,
                          fmt::format("run {} is paused: step '{}' has used up its attempts: {}", config_.id,
@@ -197,7 +197,7 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   } else if (held) {
     pause(std::move(why));
     held = co_await hold(*slot.fiber);
-    if (held) co_return co_await complete_step(entry, std::move(failure));  // cleanup of a cancelled run goes on
+    if (held) co_return co_await complete_step(entry, std::move(failure));  // a cancelled run continues its cleanup
   }
   steps_.erase(entry);
   co_return held.error();
@@ -212,7 +212,7 @@ void RunImpl::pause(Error why) {
   suspend_when_calm();
 }
 
-// Waits for the end of the process, or for a cancel of the fiber (an error) or the run (success).
+// Waits for the end of the process, or for a cancel of the fiber (an error) or of the run (success).
 Async<> RunImpl::hold(FiberRecord& f) {
   if (const Error* why = cancelled(f.id)) co_return *why;
   if (!paused_) co_return success();
@@ -224,7 +224,7 @@ Async<> RunImpl::hold(FiberRecord& f) {
   co_return co_await never;
 }
 
-// A paused run begins nothing, and stops once the last body has ended, and its outcome is on the way to the disk.
+// A paused run begins nothing new, and stops once the last body has ended and its outcome is queued for the disk.
 void RunImpl::suspend_when_calm() {
   loop_.post([this, alive = alive_] {
     if (*alive) suspend_now();
@@ -241,7 +241,7 @@ void RunImpl::suspend_now() {
       fence_,
       [this, alive = alive_](Result<> written) {
         if (!*alive) return;
-        // Not even this, so the run is found interrupted.
+        // Not written: the next process finds the run interrupted.
         if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
         if (ended_) ended_->set(true);
       });
@@ -277,8 +277,8 @@ std::int64_t RunImpl::look_at_clock() {
   return next;
 }
 
-// A cancel of which the record says where it struck: fibers are let go on to where they stood then. One that computes
-// instead, without ever coming to rest, is what was cancelled.
+// A recorded cancel: fibers continue until the place where it took effect before. A fiber that keeps computing without
+// reaching it is cancelled.
 std::int64_t RunImpl::look_at_cancel() {
   if (!planned_cancel_ || !planned_cancel_->recorded) return -1;
   const std::int64_t now_ns = loop_.clock().monotonic_ns();

@@ -1,4 +1,4 @@
-// What a run may spend: rille.budget, the host program's limit, and the alerts.
+// A run's spending limits: rille.budget, the host program's limit, and the alerts.
 #include "runtime/workflow/lease/budget.hpp"
 
 #include <fmt/format.h>
@@ -57,7 +57,7 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
                       fmt::format("a budget of {} is more than the {} that the host program allows this run",
                                   format_dollars(*limit), format_dollars(limits_.spend_micros)),
                       "lower it, or raise the limit spend_micros");
-  // Ordered before every later rent: the journal writes in the order of the calls, and a rent waits for its row.
+  // Takes effect before every later rent: the journal writes in call order, and a rent waits for its row.
   journal_->enqueue(
       [run = config_.id, limit, month, tag = options.text("tag"), url = alert_url_,
        at = now_us()](store::Db& db) -> Result<> {
@@ -74,7 +74,7 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
 void RunImpl::limit(const RunLimits& limits) {
   limits_ = limits;
   if (limits.spend_micros < 0 || !journal_) return;
-  // A lower budget of the script, set before a resume, stays.
+  // A lower budget that the script set before a resume stays.
   journal_->enqueue(
       [run = config_.id, most = limits.spend_micros](store::Db& db) {
         return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
@@ -84,7 +84,8 @@ void RunImpl::limit(const RunLimits& limits) {
 
 namespace {
 
-// What is told of a limit that is nearly reached; `when` makes it another one once the limit is.
+// The alert for a nearly exhausted limit. `when` is part of its key, so that a limit that alerts again (each month)
+// makes a new alert.
 Alert alert_of(const lease::Money& m, const std::string& run, std::string url, std::string_view when) {
   Alert out;
   out.key = fmt::format("budget:{}:{}:{}", m.scope == "run" ? run : m.scope, m.limit, when);
@@ -99,7 +100,7 @@ Alert alert_of(const lease::Money& m, const std::string& run, std::string url, s
 
 }  // namespace
 
-// A rent reserves all that it may cost, so that what is spent and reserved grows with rents only.
+// A rent reserves its maximum cost, so spent plus reserved grows only with rents.
 void RunImpl::alert_budgets() {
   std::optional<Alert> own;
   if (alert_share_ > 0) {

@@ -16,7 +16,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t steady_ms = 60'000;  // a connection that held this long ends the row
+constexpr std::int64_t steady_ms = 60'000;  // a connection that lasted this long resets the count of breaks
 
 LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   LeaseView v;
@@ -41,7 +41,7 @@ LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   return v;
 }
 
-// "scripts/train_gpt.lua" -> "train_gpt"; where there is no file, the call's name.
+// "scripts/train_gpt.lua" -> "train_gpt"; without a file, the call's name.
 std::string workload_of(const std::string& script, const std::string& call) {
   const std::filesystem::path path(script);
   return path.has_extension() ? path.stem().string() : call;
@@ -77,7 +77,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
     RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
     if (!begun) co_return by.error();
-    provider::Workload::leave_out(options);  // what has been sent is followed up, whatever became of the file
+    provider::Workload::leave_out(options);  // a sent request is completed even if the file is gone
   }
   lease::Acquire request;
   request.key = std::move(key);
@@ -138,7 +138,7 @@ int Calls::users(const std::string& lease_id) const {
   return it == sessions_.end() ? 0 : it->second.users;
 }
 
-// The end of a call that was started again and again: what its last attempt said, and how often there was one.
+// The error of a call that failed too often: its last attempt's error, and the number of attempts.
 Error Calls::gave_up(const std::string& name, int attempts, Error last) {
   Error e = last;
   e.kind = last.kind;
@@ -149,9 +149,9 @@ Error Calls::gave_up(const std::string& name, int attempts, Error last) {
   return std::move(e).with_cause(std::move(last));
 }
 
-// Full jitter, from the call's identity.
+// Full jitter, seeded by the call's identity.
 std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const {
-  if (idle_attempts <= 0) return 0;  // it got on: again at once
+  if (idle_attempts <= 0) return 0;  // it made progress: restart at once
   const RetryPolicy& p = run_.config_.restarts;
   double full = std::min<double>(static_cast<double>(p.cap_ms),
                                  static_cast<double>(p.initial_ms) * std::pow(p.factor, idle_attempts - 1));
@@ -170,7 +170,7 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
   if (!*alive) co_return result;
   session(lease_id).working.erase(call_key(lease_id, key));
   use(lease_id, -1);
-  // The work must not outlive the scope that wanted it.
+  // The call must not outlive the scope that wanted it.
   if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
   co_return result;
 }
@@ -187,12 +187,12 @@ agent::StartRequest Calls::start_request(const CallSpec& spec, std::string key, 
   return request;
 }
 
-// A call at work: what its attempts have in common.
+// A running call: the state shared by its attempts.
 struct Calls::RunningCall {
   std::string lease_id;
   CallSpec spec;
   agent::StartRequest request = {};
-  std::int64_t offset = 0;  // of its log: what was printed already
+  std::int64_t offset = 0;  // bytes of its log printed so far
   Measuring measuring;
   std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
   std::shared_ptr<agent::AgentClient> agent = {};
@@ -202,7 +202,7 @@ struct Calls::RunningCall {
         measuring(home_of(run.config_.home), run.id(), workload_of(run.config_.script, spec.name)) {}
 };
 
-// They refer to `work`, which outlives them.
+// The handlers refer to `work`, which outlives them.
 agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   agent::AttachHandlers callbacks;
   callbacks.log = [this, &work](std::string_view text, std::int64_t at) {
@@ -225,7 +225,7 @@ agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   return callbacks;
 }
 
-// The call's first attempt on a machine: the first one that this process sees, or another.
+// Starts the call on a machine that this process has not seen yet: the first one, or a replacement.
 Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken token) {
   if (work.request.generation) {
     run_.event("call_moved", Value()
@@ -237,7 +237,7 @@ Async<> Calls::begin_on(RunningCall& work, const lease::Lease& l, CancelToken to
   }
   work.request.generation = work.keeper->generation = l.generation;
   work.measuring.on(l);
-  // What installs a driver comes before the look for what it drives.
+  // A setup may install the driver that the GPU check needs.
   if (work.spec.setup) co_return success();
   co_return co_await look_for_gpus(l, work.agent, token);
 }
@@ -257,7 +257,7 @@ Async<> Calls::restore_and_start(RunningCall& work, CancelToken token) {
   co_return success();
 }
 
-// The checkpoints that a call which has ended published and that are not kept yet.
+// Copies the last checkpoints of an ended call that are not copied yet.
 Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
   while (work.keeper->busy) RILLE_CO_CHECK(co_await sleep_for(run_.loop(), 5, token));
   if (work.spec.keep_checkpoints) co_await keep(work.keeper, work.agent, token);
@@ -266,7 +266,7 @@ Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
   co_return success();
 }
 
-// Waits before the next attempt, longer after each that brought no new checkpoint; gives up after too many of them.
+// Waits before the next attempt, longer after each one without a new checkpoint; fails after too many of them.
 Async<> Calls::wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed,
                                 CancelToken token) {
   Error why = ended.state == agent::CallState::done
@@ -302,7 +302,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (!connected) co_return connected.error();
     agent = *connected;
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-    if (l->generation != request.generation) {  // the first machine that this process sees, or another
+    if (l->generation != request.generation) {  // first or replacement machine
       if (request.generation) breaks = 0, postponed.until_us = 0;
       ran_on = l->generation;
       RILLE_CO_CHECK(co_await begin_on(work, *l, token));
@@ -318,7 +318,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
       RILLE_CO_CHECK(co_await move_after_notice(keeper, agent, attached->checkpoint, token));
       RILLE_CO_TRY(l, leases_->find(lease_id));
       if (agent->broken() || l->generation != request.generation) continue;
-      request.after_attempt = attached->attempt;  // the machine stays after all, since others work there
+      request.after_attempt = attached->attempt;  // the machine stays, because other calls run on it
       restarted(work, "its machine was not taken away", attached->attempt + 1, 0);
       RILLE_CO_CHECK(co_await agent->start(request, token));
       continue;
@@ -326,7 +326,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (attached) {
       bool done = attached->state == agent::CallState::done;
       if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
-        if (!attached->result->ok()) {  // its disk may have gone before its process
+        if (!attached->result->ok()) {  // the disk may vanish before the process
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
           if (gone) continue;
         }
@@ -334,7 +334,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
         co_return std::move(*attached->result);
       }
       request.after_attempt = attached->attempt;
-      if (attached->attempt > 0)  // its worker died, or its agent did and took the worker along
+      if (attached->attempt > 0)  // its worker died, alone or with the agent
         RILLE_CO_CHECK(co_await wait_for_restart(work, *attached, postponed, token));
       const Result<> begun = co_await restore_and_start(work, token);
       if (begun) continue;
@@ -353,11 +353,11 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   }
 }
 
-// What the agent need not keep. Told as soon as a connection allows; `now` makes one for it.
+// Lets the agent drop the result. Sent once a connection exists; `now` makes one.
 void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
   LeaseSession& session = this->session(lease_id);
   session.unwanted.insert_or_assign(call_key(lease_id, key), std::move(reason));
-  if (!now && !session.connected()) return;  // the next connection tells it first
+  if (!now && !session.connected()) return;  // sent first on the next connection
   if (!std::exchange(session.telling, true)) run_.loop().spawn(tell_until_told(lease_id));
 }
 
@@ -365,13 +365,13 @@ Task<void> Calls::tell_until_told(std::string lease_id) {
   auto alive = run_.alive_;
   LeaseSession& session = this->session(lease_id);
   for (int tries = 0; !session.unwanted.empty() && tries < reconnects_max; ++tries) {
-    auto agent = co_await known_client(lease_id, closed_.token());  // tells it, too, when the connection is new
+    auto agent = co_await known_client(lease_id, closed_.token());  // a new connection sends it, too
     if (!*alive) co_return;
-    if (!agent) break;  // the machine is gone, or out of reach: then the next connection tells it
+    if (!agent) break;  // gone or unreachable: the next connection sends it
     Result<> told = co_await tell_unwanted(lease_id, *agent);
     if (!*alive) co_return;
     if (told) continue;
-    session.agent.reset();  // its connection breaks, though it may not know yet
+    session.agent.reset();  // treat the connection as broken
     told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
     if (!*alive) co_return;
   }
@@ -379,7 +379,7 @@ Task<void> Calls::tell_until_told(std::string lease_id) {
 }
 
 Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
-  constexpr std::size_t keys_max = 1000;  // in one frame
+  constexpr std::size_t keys_max = 1000;  // per frame
   auto alive = run_.alive_;
   auto& unwanted = session(lease_id).unwanted;
   while (!unwanted.empty() && !agent->broken()) {
@@ -390,7 +390,7 @@ Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentC
     Result<> told = co_await agent->forget(keys, reason);
     if (!*alive) co_return success();
     if (!told && told.error().kind == ErrorKind::network) co_return told;
-    // An answer, whatever it is, is the agent's last word on these.
+    // Any answer, even an error, is final for these keys.
     for (const std::string& key : keys) unwanted.erase(key);
   }
   co_return success();

@@ -1,5 +1,5 @@
-// What a run does on its instances: rent and release, stage and get, call and exec. One agent connection per lease
-// is kept and remade when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the
+// A run's operations on its instances: rent and release, stage and get, call and exec. Keeps one agent connection per
+// lease and reconnects when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the
 // agent are asked. Private to runtime/workflow/engine; loop thread only.
 #pragma once
 
@@ -30,79 +30,82 @@ class Calls {
   Async<lease::Lease> rent(std::string key, std::string name, std::string scope, Value options, std::int64_t leases_max,
                            CancelToken token);
   Async<> release(std::string lease_id);
-  Async<> release_run();  // everything the run holds that is not detached
+  Async<> release_run();  // all leases of the run that are not detached
   Result<LeaseView> view(const std::string& lease_id) const;
 
-  // When a call that died starts again, in wall time: as recorded (0: not), and how to record it.
+  // When a dead call restarts, in wall time: the recorded time (0: none), and a function that records a new one.
   struct Postponed {
     std::int64_t until_us = 0;
     std::function<void(std::int64_t until_us)> record;
   };
-  // Joins the call if the agent has it, starts it if not, and gives its result, which stays with the agent until
-  // forget(). One whose process died starts again after a back-off, unless attempt after attempt brought no checkpoint
-  // with a higher step. Cancelled: the agent is told.
-  // `ran_on`: the generation of the machine that gave the result.
+  // Joins the call if the agent has it, otherwise starts it. Returns its result, which the agent keeps until forget().
+  // If the call's process dies, the call restarts after a back-off, unless too many consecutive attempts brought no
+  // checkpoint with a higher step. Cancelled: the agent is told. `ran_on`: the generation of the machine that gave the
+  // result.
   Async<Value> call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                     std::int64_t& ran_on);
-  // The call's result is in the journal, or nobody wants it any more. Told with the next connection, or now.
+  // Lets the agent drop the call's result, because it is in the journal or unwanted. Sent with the next connection, or
+  // now.
   void forget(const std::string& lease_id, const std::string& key, std::string reason, bool now);
-  // Gives `generation` besides: of the machine that has it now.
+  // The result also has `generation`, of the machine that received the files.
   Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
-  // Another machine for the lease, whatever becomes of this one; `options` differ from those of the rent.
+  // Replaces the lease's machine, even if it is healthy; `options` override those of the rent.
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
-  // Another type for its machine, while nothing runs there. resizing.cpp
+  // Changes the machine's type while nothing runs on it. resizing.cpp
   Async<LeaseView> resize(std::string lease_id, Value options, CancelToken token);
-  // When its machine will be taken away, in seconds since 1970, or null.
+  // The preemption deadline, in seconds since 1970, or null.
   Async<Value> preempting(std::string lease_id, CancelToken token);
-  // What the machines of these leases do: a list in their order, of readings or { error }. usage.cpp
+  // Usage of the leases' machines, in order: a reading or { error } each. usage.cpp
   Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
   Result<Value> standing(const std::string& lease_id) const;  // see instances.hpp
-  // As long as this process runs the run: releases the lease when its ttl is over, which is then; and is there for its
-  // machine, also while nobody uses that, for some end where nobody is for orphan_after. expiry.cpp
+  // While this process runs the run: releases the lease at expires_us, its ttl; and connects to its machine regularly
+  // even if unused, because some machines end themselves when no runner connects for orphan_after. expiry.cpp
   void end_by(const std::string& lease_id, std::int64_t expires_us);
-  // Starts the agent of a lease that is to end when it is idle: it is the agent that sees that.
+  // Starts the agent of a lease with idle_after, because the agent detects that the machine is idle.
   Task<void> wake(std::string lease_id);
-  // What a lease's next machine must have, too: a row, once in the transaction that completes it. Specs: losses.cpp.
+  // A setup that the lease's next machines need too: one row, written in the transaction that completes it. Specs:
+  // losses.cpp.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
   store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
 
  private:
-  // What a call publishes goes to the run's home while it runs, the newest each time. A copy is whole or absent: it is
-  // fetched beside its place (the agent's side checks every digest) and renamed. The call's result counts without it,
-  // so a failure is only told, and only for the last. keeping.cpp
+  // Copies a running call's newest checkpoint to the run's home. A copy is whole or absent: it is fetched beside its
+  // place (the agent's side checks every digest) and renamed. The call's result does not depend on it, so a failure is
+  // only a warning, and only for the last one. keeping.cpp
   struct Keeper {
-    std::string lease, key;  // key: the call's, for its agent
-    std::string folder;      // beneath the home's checkpoints/, the call's own: others may run beside it
+    std::string lease, key;  // key: of the call on its agent
+    std::string folder;      // of this call, below the run's checkpoints/; calls may be concurrent
     std::int64_t generation = 0;
     Value latest;
     std::int64_t kept_step = -1;
     bool busy = false;
     std::string warning;
   };
-  static constexpr int reconnects_max = 20;  // in a row
-  // One that can be worked with: where the lease's machine is lost and it wants another, on that, set up as this was.
+  static constexpr int reconnects_max = 20;  // consecutive
+  // A ready connection. If the lease's machine is lost and its options allow it, replaces the machine and sets it up
+  // like the old one.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   // reach.cpp
   struct Reaching;
   Async<std::shared_ptr<agent::AgentClient>> reach(lease::Lease lease, CancelToken token);
   Async<std::shared_ptr<agent::AgentClient>> reached(lease::Lease lease, std::int64_t not_yet_us,
                                                      std::unique_ptr<agent::AgentClient> made);
-  Async<> await_start(Reaching& reaching);  // a little; fails where it takes too long
+  Async<> await_start(Reaching& reaching);  // waits a moment; fails after too long
   bool patient(const Reaching& reaching, const Error& why) const;
   void tell_starting(const Reaching& reaching, const std::string& why);
   // losses.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
-  // Whether an error from there may be that of a machine which is going: the lease wants another, and it is gone.
+  // Whether an error came from a machine that is gone, and the lease gets another one.
   Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);
-  Async<> steady(std::string lease_id, CancelToken token);  // waits for it
+  Async<> steady(std::string lease_id, CancelToken token);  // waits for phase steady
   Async<> enter(std::string lease_id, LeaseSession::Phase phase, CancelToken token);
   void leave(const std::string& lease_id);
   Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> resize_alone(std::string lease_id, Value options, CancelToken token);
-  Async<> end_resize(std::string lease_id, CancelToken token);  // that was begun, by whomever
+  Async<> end_resize(std::string lease_id, CancelToken token);  // one begun by any fiber or process
   Async<bool> stood_still(std::string lease_id, std::int64_t before, CancelToken token);
   struct Setup {
     std::int64_t n = 0;
@@ -118,7 +121,7 @@ class Calls {
   Async<> set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
                       std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   // notices.cpp
-  std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: none is known
+  std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: no notice
   void recall_notice(const lease::Lease& lease);
   void noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us);
   void tell_working(const std::string& lease_id, std::int64_t generation);
@@ -174,9 +177,9 @@ class Calls {
   RunImpl& run_;
   lease::Manager* leases_;
   std::shared_ptr<Connector> connector_;
-  std::unique_ptr<net::HttpClient> http_;         // made when the first URL is staged
-  std::map<std::string, LeaseSession> sessions_;  // by lease; none is erased
-  std::int64_t beat_us_ = 0;                      // the run's last sign of life
+  std::unique_ptr<net::HttpClient> http_;         // created when the first URL is staged
+  std::map<std::string, LeaseSession> sessions_;  // by lease; never erased
+  std::int64_t beat_us_ = 0;                      // last heartbeat of the run
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

@@ -1,4 +1,4 @@
-// Runs that a script starts: each is a run of its own, found by its id after a crash, ended with its parent's fiber.
+// Runs that a script starts: each is a separate run, found by its id after a crash, and ended with its parent's fiber.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -66,7 +66,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   Result<Slot> admitted = co_await admit(id, std::move(op));
   if (!admitted) {
     Error why = admitted.error();
-    // A fiber that is cancelled while it waits for the record to end may have begun this in an earlier process.
+    // A fiber cancelled while it waits for the end of the replay may have begun this in an earlier process.
     if (!cancelled(id) || divergence_ || !config_.engine || !config_.hooks.children) co_return why;
     RILLE_CO_TRY(const bool live, co_await release_gate(f));
     if (!live || divergence_) co_return why;
@@ -124,13 +124,13 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
     }
     if (begun) co_return co_await execute_child(std::move(*begun), spec.script, programs, token, std::move(paused));
     if (!alive(spec.id)) co_return begun.error();
-    RILLE_CO_CHECK(co_await sleep_for(loop_, look_again_ms, token));  // another fiber or process is at it
+    RILLE_CO_CHECK(co_await sleep_for(loop_, look_again_ms, token));  // another fiber or process runs it
   }
 }
 
 namespace {
 
-// Not before it runs: a run that is cancelled before it has begun follows no record, and does no cleanup of its own.
+// Not before it runs: a run cancelled before it began does not replay its record, and does no cleanup.
 Task<void> cancel_soon(Loop& loop, std::shared_ptr<CancelSource> source, Error why) {
   (void)co_await sleep_for(loop, 0);
   source->cancel(std::move(why));

@@ -1,4 +1,4 @@
-// Real machines, reached by the channels that their providers name.
+// Real machines, reached by the channels that their providers give.
 #include "runtime/workflow/engine/connector.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ class ByChannel final : public Connector {
 
   Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
                                                      CancelToken token) override {
-    if (machine.channel == ChannelSpec())  // an agent there would be one of this machine
+    if (machine.channel == ChannelSpec())  // without a channel, the agent would run on this machine
       co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
     agent::ClientOptions options;
     options.agent_argv = {options_.self_exe, "agent"};
@@ -43,7 +43,7 @@ class ByChannel final : public Connector {
   std::int64_t next_look_ms(const lease::Lease&, std::int64_t every_ms) const override { return every_ms; }
 
  private:
-  // Looked for once by this process; brought there if need be.
+  // Looks for the agent once per process; installs it if necessary.
   Async<std::vector<std::string>> agent_there(Loop& loop, provider::Machine machine, CancelToken token) {
     if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
     agent::InstallOptions options;
@@ -57,7 +57,7 @@ class ByChannel final : public Connector {
   }
 
   ConnectorOptions options_;
-  std::map<std::string, std::vector<std::string>> installed_;  // by machine: how its agent is called
+  std::map<std::string, std::vector<std::string>> installed_;  // by machine: the command that starts its agent
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Connector: how a run reaches the machines of its leases, and what is different where they are simulated. One per run
-// for real machines; a simulation has one for all of its runs (simulation.hpp). Private to runtime/workflow/engine;
-// loop thread only.
+// Connector: how a run reaches its leases' machines, and what differs for simulated ones. One per run for real
+// machines; one per simulation, shared by its runs (simulation.hpp). Private to runtime/workflow/engine; loop thread
+// only.
 #pragma once
 
 #include <functional>
@@ -20,26 +20,25 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // A connection to the machine's agent, which is installed if need be. network: there is no way to it now.
+  // Connects to the machine's agent, installing it if necessary. network: the machine cannot be reached now.
   virtual Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
                                                              CancelToken token) = 0;
-  // The machine has become another: its agent is looked for again.
+  // The machine changed its type: look for its agent again.
   virtual void forget(const std::string& machine_id) = 0;
 
-  // What a script asks for, as it is asked for here: of a query, of the offers among them, of a rent, of a resize, and
-  // of a call.
+  // Adapt a script's requests to this world: a query, an offers query, a rent, a resize, a call.
   virtual void adapt_query(Value& query) const = 0;
   virtual void adapt_offers(Value& query) const = 0;
   virtual void adapt_rent(const std::string& lease_id, Value& options) = 0;
   virtual Result<Value> adapt_resize(Value options) const = 0;
   virtual void adapt_call(const CallSpec& spec, agent::StartRequest& request) const = 0;
-  // Whether what is staged is read on this side. False: its declared size is all that counts, and is noted.
+  // Whether staged files are read on this side. False: only their declared size matters, and is recorded.
   virtual Result<bool> reads_source(const std::string& from, const Value& options) = 0;
 
-  // Whether time passes without this process: prices change, machines miss a runner that is away or become idle, and
-  // signals come at any moment.
+  // Whether time passes while this process is away: prices change, machines become idle or end without a runner, and
+  // signals arrive at any moment.
   virtual bool real_time() const = 0;
-  // How long until the provider is asked again whether the machine will be taken away; -1: never again.
+  // How long until the provider is asked again for a preemption notice; -1: never.
   virtual std::int64_t next_look_ms(const lease::Lease& lease, std::int64_t every_ms) const = 0;
 };
 

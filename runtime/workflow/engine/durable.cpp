@@ -1,4 +1,4 @@
-// Durable operations: admission (the journal's answer, or leave to go live), completion, sleep, clock, signals.
+// Durable operations: admission (answered by the journal, or allowed to go live), completion, sleep, clock, signals.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void RunImpl::diverge(Error error) {
   scheduler_.ready([this, error] { unwind(error); });
 }
 
-// Waits for the recorded completion to be the next in order. Cancelled: its turn will be passed over.
+// Waits for the recorded completion to be the next in order. If cancelled, its turn is skipped.
 Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
   Wake<Result<>> turn(scheduler_);
   turns_.insert_or_assign(seq, turn);
@@ -72,7 +72,7 @@ Async<> RunImpl::wait_live(FiberRecord& f) {
   co_return co_await open;
 }
 
-// Whether a release goes out now. False: it did in an earlier process, failed, and the script went on.
+// Whether a release is carried out now. False: an earlier process tried it, it failed, and the script continued.
 Async<bool> RunImpl::release_gate(FiberRecord& f) {
   if (replay_.over()) co_return true;
   Wake<bool> open(scheduler_);
@@ -84,17 +84,17 @@ Async<bool> RunImpl::release_gate(FiberRecord& f) {
 
 void RunImpl::open_gates(const Result<>& how) {
   if (gate_.empty() && release_gates_.empty() && patches_.empty() && turns_.empty()) return;
-  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // what no cancel reaches, in a scope that ends
+  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // waiters in shielded scopes
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
   for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));
 }
 
-// No fiber can go on by itself: apply a cancel, deliver the next recorded completion, open the gate, or find that the
-// script does not follow its record.
+// All fibers wait: apply a cancel, deliver the next recorded completion, open the gate, or detect that the script
+// diverges from its record.
 void RunImpl::on_quiet() {
-  // What a fiber would have done, had it not been cancelled or failed, may have been recorded by then: a loser of a
-  // race goes on until it is told, and that moment is not in the record.
+  // A cancelled or failed fiber may have recorded further entries in the earlier process: the loser of a race continues
+  // until it is cancelled, and that moment is not in the record. Skip those entries.
   const auto nobody_comes = [this] {
     if (passed_.contains(replay_.next())) return true;
     return unwound_.contains(replay_.next_entry().fiber) && !turns_.contains(replay_.next());
@@ -120,7 +120,7 @@ void RunImpl::on_quiet() {
   bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
   if (divergence_) return open_gates(*divergence_);
   if (!all_wait) return;
-  if (!patches_.empty()) {  // the record goes on because this fiber did, without its marker
+  if (!patches_.empty()) {  // the record continues because this fiber continued without its marker
     Wake<Result<bool>> first = patches_.begin()->second;
     patches_.erase(patches_.begin());
     return first.set(false);
@@ -130,12 +130,12 @@ void RunImpl::on_quiet() {
     return;
   }
   const Entry& missed = replay_.next_entry();
-  if (missed.kind == "released") {  // of a scope that the script has no more
+  if (missed.kind == "released") {  // of a scope that the edited script no longer has
     replay_.advance();
     return scheduler_.poke();
   }
   if (cancel_reason_ || !main_runs) {
-    // Unwinding goes other ways than the record: from here on, cleanup is live.
+    // Unwinding need not follow the record: from here on, cleanup is live.
     while (!replay_.over()) replay_.advance();
     scheduler_.poke();
     return open_gates(success());
@@ -188,7 +188,7 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   co_return slot;
 }
 
-// Copied for the writer thread: a Slot belongs to the loop's.
+// A copy for the journal's thread: the Slot belongs to the loop.
 QueuedEntry& RunImpl::row_of(Slot& slot) const {
   if (!slot.row) {
     slot.row = std::make_shared<QueuedEntry>();
@@ -206,7 +206,7 @@ QueuedEntry& RunImpl::row_of(Slot& slot) const {
   return *slot.row;
 }
 
-// That it has begun, and which attempt this is. Skipped when the completion has overtaken it.
+// Records the begin and the attempt. Skipped if the completion is written first.
 store::Journal::Write RunImpl::start_write(Slot& slot) const {
   row_of(slot).wanted = slot.attempt;
   std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
@@ -231,8 +231,8 @@ Error RunImpl::unrecorded(const Error& why) const {
   return e;
 }
 
-// What the journal has not taken does not reach the script, which would go on past a place that a resume does not find:
-// the run is suspended instead. Comes back, with an error, only to what a cancel unwinds.
+// A result that the journal could not store must not reach the script, which would pass a place that a resume cannot
+// find: the run is suspended instead. Returns, with an error, only when a cancel unwinds the fiber.
 Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   if (const Error* cancel = cancelled(f->id)) co_return *cancel;
   if (config_.mode == Mode::durable) {
@@ -242,10 +242,10 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   co_return why;
 }
 
-// Records the outcome and resumes when it is durable, in the order of completion over all fibers.
+// Records the outcome and resumes the fiber when it is durable, in completion order over all fibers.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
-  if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // a resume would find it again
+  if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // do not record it: a resume would replay it
     Result<> lost = co_await not_recorded(slot.fiber, outcome.error());
     co_return lost.error();
   }
@@ -277,10 +277,10 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
       durable.fire(std::move(*shared));
     });
   });
-  // A fiber cancelled meanwhile unwinds at once, here as on replay (wait_turn), whatever is recorded.
+  // A fiber cancelled meanwhile unwinds at once, as on replay (wait_turn), whatever is recorded.
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
-  // `state`: another runner has the run, or the transaction itself says no.
+  // `state`: another runner has the run, or the transaction itself failed its condition.
   if (!written && written.error().kind != ErrorKind::state)
     written = co_await not_recorded(slot.fiber, written.error());
   if (!written) co_return written.error();
@@ -295,7 +295,7 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
     slot.next_us = now_us() + ms * 1000;  // absolute, so that a resume waits only for the rest
     record_start(slot);
   }
-  // Wall time may jump; look again at least every minute. No clock makes a sleep longer than it was meant to be.
+  // Wall time may jump; check at least every minute. No clock change makes a sleep longer than `ms`.
   Deadline due(loop_.clock(), std::min(slot.next_us, now_us() + ms * 1000));
   while (!due.over())
     RILLE_CO_CHECK(co_await sleep_for(loop_, std::min<std::int64_t>(due.left_ms(), 60'000), token(*slot.fiber)));
@@ -346,7 +346,7 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
         });
     if (!looked) RILLE_CO_CHECK(co_await not_recorded(slot.fiber, looked.error()));
     if (!message_id.empty()) {
-      // Until the reader sees that it is taken, no other fiber of this run may choose it.
+      // Until the reader connection shows it as taken, no other fiber of this run may choose it.
       taking_.insert(message_id);
       RILLE_CO_TRY(Value message, Value::from_json(payload));
       store::Journal::Write take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) -> Result<> {
@@ -363,13 +363,13 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
         co_return message;
       }
       Result<Value> taken = co_await complete(std::move(slot), std::move(message), take);
-      // A cancelled fiber does not wait for the commit; the id then stays here.
+      // A cancelled fiber does not wait for the commit; the id then stays in taking_.
       if (!cancelled(id)) taking_.erase(message_id);
       co_return taken;
     }
     if (due && due->over()) co_return co_await complete(std::move(slot), std::move(otherwise));
     std::int64_t rest_ms = due ? due->left_ms() : signal_poll_simulated_ms;
-    if (connector_->real_time()) rest_ms = signal_poll_ms;  // else nobody sends one
+    if (connector_->real_time()) rest_ms = signal_poll_ms;  // in a simulation no signal arrives
     RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token(*slot.fiber)));
   }
 }

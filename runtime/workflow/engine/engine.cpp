@@ -79,8 +79,8 @@ Result<> refuse_network_disk(const std::string& home) {
   return {};
 }
 
-// The identity that tags what this installation rents. It lies outside RILLE_HOME, so that a deleted or copied home
-// does not make two installations one, or one unknown to itself.
+// The identity in the tags of this installation's machines. It is outside RILLE_HOME, so that copying a home does not
+// make two installations share one, and deleting it does not lose it.
 Result<std::string> install_id() {
   std::string known = config_folder();
   std::filesystem::path folder = known.empty() ? "/root/.config/rille" : known;
@@ -109,7 +109,7 @@ Result<std::string> install_id() {
 
 }  // namespace
 
-// URLs among a run's arguments may bear passwords and signatures.
+// URLs in a run's arguments may contain passwords and signatures.
 Value RunRow::shown_args() const {
   Value shown = args;
   if (Value::Object* named = shown.as_object())
@@ -208,7 +208,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
-  // Its runner died: perhaps with the whole machine, so the record is looked at before it is believed.
+  // Its runner died, perhaps with the whole machine, so check the record first.
   if (row.state == "running") RILLE_CO_CHECK(journal_->check());
   co_return co_await take(std::move(row), false, std::move(hooks));
 }
@@ -242,13 +242,13 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
         {r.id, r.script, r.mode, args, now, *host, std::int64_t{getpid()}, r.parent, r.tag,
          r.deadline_us ? store::SqlValue(r.deadline_us) : store::SqlValue()});
   };
-  // A session has nothing to resume before its first lease, whose row comes after this one: it need not wait.
+  // A session has nothing to resume before its first lease, whose row is written after this one: no need to wait.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
   else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
   row.epoch = 1;
   bool died = row.state == "running";
   if (!fresh) {
-    RILLE_CO_TRY(row, run(row.id));  // as it is now that nobody else moves it
+    RILLE_CO_TRY(row, run(row.id));  // read again, now that this process holds the run
   }
   RunConfig config;
   config.id = row.id;
@@ -307,7 +307,7 @@ Result<RunRow> Engine::run(const std::string& id) const {
     return found.front();
   }
   if (Result<std::optional<RunRow>> it = exactly(id); it && *it) return std::move(**it);
-  // Ids hold digits, letters, dots and dashes only, so a range is a prefix search. A child is named in full.
+  // Ids hold only digits, letters, dots and dashes, so a range is a prefix search. Children must be named in full.
   RILLE_CHECK(journal_->reader().query(
       std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' AND state<>'removed' ORDER BY id LIMIT 3",
       {id, id + "~"}, add));
@@ -377,7 +377,7 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
 }
 
 Async<> Engine::fail(std::string id, Error why) {
-  if (of_journal(why)) {  // which says nothing of the script
+  if (of_journal(why)) {  // not a failure of the script
     store::Journal::Write write = [id, at = loop_.clock().wall_us()](store::Db& db) {
       return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, id});
     };
@@ -393,7 +393,7 @@ Async<> Engine::fail(std::string id, Error why) {
 
 Result<> Engine::suspend(Run& run) {
   std::int64_t now = loop_.clock().wall_us();
-  journal_->enqueue([id = run.id(), now](store::Db& db) {  // with the runs that it waits for
+  journal_->enqueue([id = run.id(), now](store::Db& db) {  // and the children it waits for
     return db.run(
         "WITH RECURSIVE these(id) AS (SELECT ?2 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'",
@@ -420,7 +420,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
                            "stop that process first; `rille release` ends a lease under a living run");
       co_return e;
     }
-    RILLE_CO_CHECK(journal_->reader().query(  // and what it waited for: the runs that its script has started
+    RILLE_CO_CHECK(journal_->reader().query(  // and its children
         "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "SELECT id FROM these",
         {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));

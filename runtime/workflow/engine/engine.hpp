@@ -1,6 +1,6 @@
-// Engine: one per runtime. Holds the journal, the providers and the leases of one RILLE_HOME, starts and resumes
-// runs, and answers what people ask about them. Several engines, in one process or many, may share a home: one
-// runner per run is kept by an flock on the run's folder and a fencing epoch in the journal. Loop thread only.
+// Engine: one per runtime. Holds the journal, providers and leases of one RILLE_HOME, starts and resumes runs, and
+// answers queries about them. Several engines, in one or many processes, may share a home: an flock on the run's folder
+// and a fencing epoch in the journal ensure one runner per run. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -21,12 +21,12 @@ class Connector;
 struct Simulation;
 
 struct EngineOptions {
-  lease::GpuUse gpu_use;                          // what this build can compute on; null: no GPU is refused
+  lease::GpuUse gpu_use;                          // GPUs this build can use; null: none is refused
   std::function<std::string()> install_identity;  // agent::InstallOptions::identity; null: the build alone
-  std::string home;                               // RILLE_HOME; made when missing (mode 0700)
+  std::string home;                               // RILLE_HOME; created if missing (mode 0700)
   std::string self_exe;                           // the `rille` command, for agents on this machine
-  std::string providers_file;  // the settings of providers (provider/providers.hpp); "": `local` alone
-  net::MailServer mail;        // for alerts by e-mail
+  std::string providers_file;                     // provider settings (provider/providers.hpp); "": `local` alone
+  net::MailServer mail;                           // for alerts by e-mail
 };
 
 struct RunSpec {
@@ -34,26 +34,26 @@ struct RunSpec {
   Mode mode = Mode::durable;
   Value args;                    // the run's input
   std::string id;                // "" = make one
-  std::string parent;            // the run whose script starts it; "": none
-  std::string tag;               // whose budget it shares; "" = its parent's, or none
-  std::int64_t deadline_ms = 0;  // from now on; then it is cancelled, with `timeout`. 0: none
+  std::string parent;            // the run that starts it; "": none
+  std::string tag;               // the budget tag; "" = its parent's, or none
+  std::int64_t deadline_ms = 0;  // from now; then it is cancelled with `timeout`. 0: none
 };
 
 struct ReapSpec {
   ReapSpec() = default;  // not an aggregate: see loop/task.hpp
   bool in_background = false;
-  bool only_due = false;  // rows whose time has come; asks no provider about anything else
-  std::string now;        // a run whose leases end at once, though they would be held for its resumption
-  std::string unknown;    // a machine that ends although it is in no journal here
+  bool only_due = false;  // only due rows; asks no provider for other machines
+  std::string now;        // a run whose leases end now instead of waiting for a resume
+  std::string unknown;    // a machine in no journal here that is ended anyway
 };
 
-// A place in a record, from which on it is left out.
+// A position in a record; entries from there on are dropped.
 struct Cut {
-  std::string run;                     // whose record it now is
-  std::string key, source;             // the first entry that is left out, as `rille show` prints it
-  std::string because_of;              // set: an earlier place than the one asked for, since this lease was open there
-  std::int64_t kept = 0, dropped = 0;  // entries
-  std::vector<std::string> rented_anew;  // of a fork: names of leases that were open there and get machines of its own
+  std::string run;                       // the run with the resulting record
+  std::string key, source;               // the first dropped entry, as `rille show` prints it
+  std::string because_of;                // set: the cut is earlier than requested, as this lease was open
+  std::int64_t kept = 0, dropped = 0;    // entries
+  std::vector<std::string> rented_anew;  // of a fork: leases open there that get new machines
 };
 
 // One row of the table `runs`.
@@ -61,81 +61,82 @@ struct RunRow {
   std::string id, script, mode, state, host, parent, forked_from, tag;
   Value args, result;
   std::optional<Error> error;
-  std::optional<Error> cancel_reason;  // set: it was told to end, and unwinds or has unwound
+  std::optional<Error> cancel_reason;  // set: it was cancelled, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
-  std::string seed;              // the run whose random numbers these are: a fork's are its origin's
+  std::string seed;              // run id that seeds random numbers; a fork has its origin's
   std::int64_t deadline_us = 0;  // 0: none
-  Value shown_args() const;      // without the secrets of URLs
+  Value shown_args() const;      // secrets in URLs are redacted
   Value to_value() const;
 };
 
 class Engine {
  public:
-  // io: the home cannot be made or written; config: it is on a network file system, or of a newer format.
+  // io: the home cannot be created or written; config: it is on a network file system, or of a newer format.
   static Result<std::unique_ptr<Engine>> open(Loop& loop, EngineOptions options);
-  // The runner of a simulated world, which outlives it. No file is locked or written.
+  // Opens the runner of a simulated world, which outlives it. Locks and writes no file.
   static Result<std::unique_ptr<Engine>> open_simulated(Loop& loop, Simulation& simulation);
   ~Engine();
 
   // Begins a new run; nothing executes before Run::execute.
   Async<std::unique_ptr<Run>> start(RunSpec spec, RunHooks hooks);
-  // Takes a run over to continue it. state: it has ended, or another process runs it (named); invalid: no such run
-  // (did you mean); integrity: its runner died and the journal is damaged. An id may be shortened to a unique
-  // beginning, or be "last".
+  // Takes over a run to continue it. state: it has ended, or another process runs it (named); invalid: no such run (did
+  // you mean); integrity: its runner died and the journal is damaged. An id may be shortened to a unique beginning, or
+  // be "last".
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
-  // The same with another script (an absolute path) and the modules beside it. They are pinned once the whole record
-  // has been followed without divergence, before anything new begins; until then the run keeps those that it has.
+  // The same with another script (an absolute path) and its modules. They are pinned once the whole record has been
+  // replayed without divergence, before anything new begins; until then the run keeps its old sources.
   Async<std::unique_ptr<Run>> resume_with(std::string id, std::string script, RunHooks hooks);
 
-  // A new run, suspended, with the record of `run` up to the entry `key`. Machines are never shared: where a lease was
-  // open, the cut is made before its rent; or, with `rerent`, the fork has a lease of its own in its place, which gets
-  // a machine, and on it what was staged and set up until there, when it is first used. `run` itself is only read, and
-  // may be alive. invalid: no such entry (did you mean); state: not a durable run.
+  // Creates a suspended run with the record of `run` up to the entry `key`. Machines are never shared: if a lease was
+  // open there, the cut is before its rent; or, with `rerent`, the fork has its own lease instead, which gets a machine
+  // with the same staged files and setups when it is first used. `run` is only read and may be alive. invalid: no such
+  // entry (did you mean); state: not a durable run.
   Async<Cut> fork(std::string run, std::string key, bool rerent = false);
-  // Forgets that entry and all that were completed after it; the run can be resumed then, also one that had ended.
-  // Leases that it still holds stay; for one that has been released since, the cut is made before its rent, which then
-  // rents anew. Signals that forgotten entries took are in the inbox again. state: the run is alive.
+  // Drops that entry and all completed after it; the run can then be resumed, even if it had ended. Leases it still
+  // holds stay; for a lease released since, the cut is before its rent, which then rents again. Signals taken by
+  // dropped entries return to the inbox. state: the run is alive.
   Async<Cut> invalidate(std::string run, std::string key);
-  // The key of the entry whose error ended the run. state: it has not failed, or by an error of the script itself.
+  // The key of the entry whose error ended the run. state: it did not fail, or failed in the script itself.
   Result<std::string> failed_at(const std::string& run) const;
 
-  // Newest first; those that scripts have started only when asked for.
+  // Newest first; runs started by scripts only with_children.
   Result<std::vector<RunRow>> runs(int limit, bool with_children = false) const;
-  Result<std::vector<RunRow>> children(const std::string& run) const;  // that this run's script has started
-  Result<RunRow> run(const std::string& id) const;                     // by id, beginning or "last"
+  Result<std::vector<RunRow>> children(const std::string& run) const;  // started by this run's script
+  Result<RunRow> run(const std::string& id) const;                     // by id, prefix or "last"
   Result<std::vector<Value>> entries(const std::string& run) const;
   // The audit trail: of one run, or of all ("").
   Result<std::vector<Value>> events(const std::string& run) const;
   bool alive(const std::string& run) const;  // a runner holds it now
   Async<> signal(std::string run, std::string name, Value payload);
-  // Ends a run that no process runs without its script: gives back what its rows say it holds, trying again for some
-  // seconds. state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
+  // Ends a run that has no process, without its script: releases the leases of its rows, retrying for some seconds.
+  // state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
   Async<> abandon(std::string run, lease::Manager::Event event);
-  // Those that its script has started, and nobody runs. diverged: these, too, which keep what they hold else.
+  // The same for children without a runner. diverged: also diverged ones, which otherwise keep their leases.
   Async<> abandon_children(std::string run, bool diverged, lease::Manager::Event event);
-  // A run that a script starts: to its end, from wherever its row stands. It may be under way in another fiber or
-  // process; then its outcome is waited for. state: the id is another run's, of another script or arguments.
-  // `paused`: its parent stops with it, when it is told that the child is paused, and returns when it is cancelled.
+  // Runs a child to its end from its current state. If another fiber or process runs it already, waits for its outcome.
+  // state: the id belongs to a run with another script or arguments. `paused`: called when the child is paused, so that
+  // its parent stops too; returns when the parent is cancelled.
   using Paused = std::function<Async<>(Error)>;
   Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs, CancelToken token,
                          Paused paused);
-  // One that an earlier process began for a fiber that is cancelled now: it is resumed, and cancelled where it stands.
+  // Ends a child that an earlier process began for a fiber that is now cancelled: resumes it, and cancels it where it
+  // stands.
   Async<> end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why);
-  // Ends a run whose script could not be loaded: nothing of it has begun.
+  // Ends a run whose script could not be loaded, so that nothing was executed.
   Async<> fail(std::string run, Error why);
-  // Marks a run that stops here without unwinding (SIGTERM, SIGHUP): `resume` continues it.
+  // Marks a run that stops here without unwinding (SIGTERM, SIGHUP) as suspended; `resume` continues it.
   Result<> suspend(Run& run);
 
   lease::Manager& leases() { return *leases_; }
   Pools& pools() { return *pools_; }
-  Alerts* alerts() { return alerts_.get(); }  // null: simulated, nobody is told
+  Alerts* alerts() { return alerts_.get(); }  // null: simulated, no alerts
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }
-  // Whether reap() would find anything to do for the home itself: something rented, or an alert to be sent.
+  // Whether reap() has work for the home itself: an open lease, or an alert to send.
   Result<bool> owes() const;
-  // Ends what no run will end, and sends the alerts that are due. In the background it touches nothing of a run that is
-  // alive, and costs one look-up when nothing is rented. state: the run to end now is alive.
+  // Ends leases that no run will end, and sends due alerts. In the background it leaves live runs alone, and costs one
+  // lookup if nothing is rented. state: the run given by `now` is alive.
   Async<lease::ReapReport> reap(ReapSpec spec);
 
  private:
@@ -145,14 +146,14 @@ class Engine {
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
                              CancelToken token, Paused paused);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
-  enum class Open : std::uint8_t { undo, keep, rerent };  // what becomes of leases that were open at a cut
+  enum class Open : std::uint8_t { undo, keep, rerent };  // handling of leases open at a cut
   struct Place;
   Result<Place> cut_at(const RunRow& row, const std::string& key, Open open) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }
 
   Loop& loop_;
   EngineOptions options_;
-  // Of a simulation; null: files, and real machines.
+  // Set in a simulation; null: lock files, and real machines.
   std::set<std::string>* locks_ = nullptr;  // runs that have a runner
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<store::Journal> journal_;

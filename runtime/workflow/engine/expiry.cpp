@@ -1,6 +1,5 @@
-// The end of a lease's time while its run is being run: whoever holds it ends it then, for not every machine ends
-// itself, and on some clouds nobody else does. The reaper leaves a run that is alive to its runner. Recorded as every
-// end: by the lease's row, and by the errors of what was at work there.
+// Ends a lease at its ttl while its run is running: the runner must do it, because not every machine ends itself, and
+// the reaper leaves live runs alone. Recorded like any end: in the lease's row, and as errors of the calls there.
 #include "runtime/workflow/lease/expiry.hpp"
 
 #include <algorithm>
@@ -14,18 +13,18 @@
 namespace rille::engine {
 
 namespace {
-constexpr std::int64_t look_ms = 60'000, soonest_ms = 250;  // at the wall clock, for this machine may sleep
+constexpr std::int64_t look_ms = 60'000, soonest_ms = 250;  // poll the wall clock, because this machine may sleep
 constexpr std::int64_t beat_us = 60'000'000;
 
 std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
-// At the latest; what the row says by then counts. 0: look there.
+// The latest end; the row is read again at that time. 0: read it now.
 void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
   LeaseSession::Term& term = session(lease_id).in_term();
   term.expires_us = expires_us;
   term.met_us = run_.now_us();
-  if (!term.orphan_ms) {  // it was not rented just now
+  if (!term.orphan_ms) {  // not rented by this process
     const Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
     if (row && *row) term.orphan_ms = (*row)->request.orphan_after_ms;
   }
@@ -40,7 +39,7 @@ void Calls::keep_time() {
     if (!session.term || !session.term->expires_us) continue;
     const LeaseSession::Term& term = *session.term;
     next_us = std::min(next_us, *term.expires_us);
-    if (!connector_->real_time()) continue;  // the clock runs with this process
+    if (!connector_->real_time()) continue;  // in a simulation time passes only with this process
     next_us = std::min(next_us, now_us + look_ms * 1000);
     if (term.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, term.orphan_ms / 4) * 1000);
   }
@@ -51,7 +50,7 @@ void Calls::keep_time() {
 
 void Calls::look_around() {
   const std::int64_t now_us = run_.now_us();
-  std::vector<std::string> over, unmet;  // what is begun for them may change sessions_
+  std::vector<std::string> over, unmet;  // copied, because the tasks may change sessions_
   for (auto& [lease, session] : sessions_) {
     if (!session.term || !session.term->expires_us) continue;
     LeaseSession::Term& term = *session.term;
@@ -73,7 +72,7 @@ void Calls::look_around() {
   keep_time();
 }
 
-// What fails is tried again at the next look.
+// Failures are retried at the next check.
 Task<void> Calls::meet(std::string lease_id) {
   auto alive = run_.alive_;
   auto agent = co_await known_client(lease_id, closed_.token());
@@ -81,7 +80,7 @@ Task<void> Calls::meet(std::string lease_id) {
   if (LeaseSession& session = this->session(lease_id); session.term) session.term->meeting = false;
 }
 
-// What works there hears why, and does not wait for the machine's end.
+// Calls there are cancelled with the reason, and do not wait for the machine's end.
 Task<void> Calls::end_in_time(std::string lease_id) {
   auto alive = run_.alive_;
   const CancelToken closed = closed_.token();
@@ -115,12 +114,12 @@ Task<void> Calls::end_in_time(std::string lease_id) {
   }
 }
 
-// It is cut short when the lease's time is over.
+// Cancels `work` when the lease's time is over.
 CancelToken::Registration Calls::bound(const std::string& lease_id, CancelSource& work) {
   return session(lease_id).in_term().over.token().on_cancel([&work](const Error& why) { work.cancel(why); });
 }
 
-// What an error from a lease whose time is over means; else the error itself.
+// Replaces an error by ttl_over if the lease's time is over.
 Error Calls::in_time(const std::string& lease_id, Error e) const {
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   if (!l || !*l || run_.now_us() < (*l)->expires_us) return e;

@@ -21,12 +21,12 @@ ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId o
   s.name = std::move(name);
   s.parent = parent;
   s.owner = owner;
-  // Work begun while a scope unwinds (a defer that opens a scope) is not cancelled with what is being unwound.
+  // Work begun while a scope unwinds (a defer that opens a scope) is not cancelled with that scope.
   bool sheltered = parent && parent->shielded;
   s.source =
       parent && !sheltered ? std::make_unique<CancelSource>(parent->source->token()) : std::make_unique<CancelSource>();
   s.interrupt = s.source->token().on_cancel([this, owner](const Error& why) {
-    // Operations end by their tokens; this reaches code that runs without suspending.
+    // Operations end by their tokens; this interrupts code that runs without suspending.
     scheduler_.ready([this, owner, why] {
       auto it = fibers_.find(owner);
       if (guest_ && it != fibers_.end() && !it->second->body_done && cancelled(owner)) guest_->cancel(owner, why);
@@ -143,7 +143,7 @@ Async<std::size_t> RunImpl::first_ended(FiberId self, std::vector<FiberId> child
   FiberRecord& f = fiber(self);
   for (std::size_t i = 0; i < children.size(); ++i)
     if (ended(children[i])) co_return i;
-  // One shared wake-up: the joiners of every child, told apart by who has ended.
+  // One shared wake-up for all children; the loop below finds which has ended.
   Wake<bool> any(scheduler_);
   for (FiberId child : children) fiber(child).joiners.push_back(any);
   auto registration = token(f).on_cancel([any](const Error&) { any.set(false); });
@@ -164,8 +164,8 @@ void RunImpl::cancel_fiber(FiberId child, Error reason) {
   it->second->root->source->cancel(std::move(reason));
 }
 
-// Takes effect when every fiber has come to rest, between two completions, and not before the whole record has been
-// delivered: a place that a resumed run finds again.
+// Takes effect when every fiber waits, between two completions, and not before the whole record has been delivered: a
+// place that a resumed run finds again.
 void RunImpl::cancel(Error reason) {
   if (cancel_reason_ || planned_cancel_) return;
   planned_cancel_ = PlannedCancel{0, std::move(reason), false};
@@ -173,7 +173,7 @@ void RunImpl::cancel(Error reason) {
   scheduler_.ready([] {});
 }
 
-// For a fiber that computes without ever coming to rest.
+// For a fiber that computes without ever waiting.
 void RunImpl::cancel_now() {
   bool reached = planned_cancel_ && (planned_cancel_->recorded ? delivered_ >= planned_cancel_->after : !replaying());
   if (reached) begin_cancel();
@@ -192,13 +192,13 @@ void RunImpl::begin_cancel() {
                         {after, *why, at, run});
         },
         fence());
-    // A run that cannot record it is cancelled none the less: that is what was asked for.
+    // If the cancel cannot be recorded, the run is cancelled anyway, as requested.
     if (Result<> durable = journal_->flush(); !durable)
       event("warning", Value().set("what", "the cancel is not recorded").set("message", durable.error().message));
   }
   unwind(std::move(planned.reason));
   if (!suspended_) paused_.reset();
-  for (auto& wake : std::exchange(held_, {})) wake.set(success());  // cleanup, which no cancel reaches
+  for (auto& wake : std::exchange(held_, {})) wake.set(success());  // shielded cleanup
 }
 
 void RunImpl::unwind(Error reason) {
@@ -209,7 +209,7 @@ void RunImpl::unwind(Error reason) {
 // The first error of a child ends its siblings and the body that spawned it.
 void RunImpl::child_failed(ScopeRecord& s, const Error& error) {
   if (s.failure) return;
-  if (config_.mode == Mode::session && !s.parent) {  // at the prompt a background fiber fails alone
+  if (config_.mode == Mode::session && !s.parent) {  // at the prompt, a failed background fiber ends nothing else
     event("fiber_failed", error_to_value(error));
     return;
   }
@@ -233,7 +233,7 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   scheduler_.ready([this, id] { finish_fiber(id); });
 }
 
-// Most fibers leave nothing behind; what waits needs a coroutine of its own.
+// Most fibers leave nothing to clean up; the others need a coroutine.
 void RunImpl::finish_fiber(FiberId id) {
   FiberRecord& f = fiber(id);
   const bool lost = !f.result && of_journal(f.result.error()) && config_.mode == Mode::durable;
@@ -244,7 +244,7 @@ void RunImpl::finish_fiber(FiberId id) {
   else loop_.spawn(finish_scopes(id));
 }
 
-// Nor does a fiber end by what the journal says: the run would fail, and release what a resume needs.
+// A journal error must not end the fiber: the run would fail, and release what a resume needs.
 Task<void> RunImpl::finish_unrecorded(FiberId id) {
   auto alive = alive_;
   std::shared_ptr<FiberRecord> f = fibers_.at(id);
@@ -254,13 +254,13 @@ Task<void> RunImpl::finish_unrecorded(FiberId id) {
   co_await finish_scopes(id);
 }
 
-// What the guest left undone in the fiber's own scope, and in those inside of it.
+// Finishes what the guest left undone in the fiber's scopes.
 Task<void> RunImpl::finish_scopes(FiberId id) {
   auto alive = alive_;
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
   FiberRecord& f = *record;
   ScopeRecord* root = f.root;
-  // A body that was unwound in the middle leaves inner scopes: they end from the inside out.
+  // A body that was unwound in the middle leaves inner scopes, which end from the inside out.
   while (f.scope != root) {
     ScopeId inner = f.scope->id;
     (void)co_await scope_settle(id, inner, make_error(ErrorKind::cancelled, "the fiber has ended"));
@@ -279,7 +279,7 @@ Task<void> RunImpl::finish_scopes(FiberId id) {
   end_fiber(id);
 }
 
-// The end that joiners see.
+// Marks the fiber as ended and wakes its joiners.
 void RunImpl::end_fiber(FiberId id) {
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
   FiberRecord& f = *record;
@@ -332,7 +332,7 @@ Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error>
   while (!s->children.empty()) {
     Wake<bool> done(scheduler_);
     s->settled.push_back(done);
-    // While it waits for children without having failed, a body can still be cancelled: its children then are, too.
+    // While a successful body waits for its children, it can still be cancelled, and its children with it.
     Waiting waiting(f);
     scheduler_.poke();
     co_await done;
@@ -356,7 +356,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
   }
   std::reverse(leaving.begin(), leaving.end());
   FiberRecord& f = fiber(id);
-  if (std::exchange(s->releases, true)) {  // the guest has asked for it already
+  if (std::exchange(s->releases, true)) {  // the guest has called it already
     if (leaving.empty()) co_return success();
     s->number = ++f.scopes;
   }
@@ -367,7 +367,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
 void RunImpl::scope_leave(FiberId id, ScopeId scope_id) {
   FiberRecord& f = fiber(id);
   ScopeRecord* s = scope(scope_id);
-  if (!s || s == f.root) return;  // a fiber's own scope ends with the fiber
+  if (!s || s == f.root) return;  // a fiber's root scope ends with the fiber
   f.scope = s->parent;
   drop_scope(scope_id);
 }

@@ -1,4 +1,4 @@
-// Fibers: the fibers and scopes of a run, as the guest that runs their code sees them. Loop thread only.
+// Fibers: a run's fibers and scopes, as used by the guest that runs their code. Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ class Fibers : public FiberSink {
   virtual std::uint64_t seed(FiberId fiber) const = 0;      // from run id and fiber path
   virtual std::string path(FiberId fiber) const = 0;        // "main/worker#1"
 
-  // A fiber begins in a scope of its own (root_scope), which is a child of the scope it was spawned in. A guest may
-  // settle, clean up and release that scope itself before fiber_done, exactly as for scope_enter's (so that the body's
-  // defers run in its fiber); what it leaves undone, the engine does before the fiber counts as ended.
+  // Each fiber has a root scope, a child of the scope it was spawned in. A guest may settle, clean up and release that
+  // scope itself before fiber_done, as with scope_enter's (so that the body's defers run in its fiber); the engine does
+  // whatever it leaves undone before the fiber counts as ended.
   virtual ScopeId root_scope(FiberId fiber) const = 0;
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
   // ends when the child has; its error if it failed
   virtual Async<> join(FiberId self, FiberId child) = 0;
-  // The index of the first to end. Which one that is can depend on what is in no record (how long a release takes), so
-  // where the script acts upon it, it is an entry of its own.
+  // The index of the first to end. That may depend on unrecorded facts (how long a release takes), so if the script
+  // acts on it, it is a journal entry.
   virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children, bool journaled = true) = 0;
   virtual void cancel_fiber(FiberId child, Error reason) = 0;
   virtual bool ended(FiberId fiber) const = 0;
@@ -40,8 +40,8 @@ class Fibers : public FiberSink {
   virtual Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) = 0;
   virtual void scope_leave(FiberId fiber, ScopeId scope) = 0;
 
-  // One entry at the prompt: a scope that can be cancelled alone, but owns nothing. What is rented or spawned in it
-  // belongs to the session. Left by scope_leave.
+  // One entry at the prompt: a scope that can be cancelled alone but owns nothing. Leases and fibers created in it
+  // belong to the session. Left by scope_leave.
   virtual ScopeId entry_enter(FiberId fiber) = 0;
   virtual void cancel_scope(ScopeId scope, Error reason) = 0;
 };

@@ -9,7 +9,7 @@ namespace rille::engine {
 
 namespace {
 
-// Clusters lend slices of a card, or a card to several, as so many GPUs.
+// Clusters may offer slices of a card, or a shared card, as several GPUs.
 bool may_share(const std::string& provider) { return provider == "kubernetes" || provider == "slurm"; }
 
 }  // namespace
@@ -34,13 +34,13 @@ std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
   return e;
 }
 
-// Before the first call there that is no setup. A machine that is of no use ends at once: it costs money, and its
-// error is that of the call.
+// Called before the first non-setup call on a machine. A machine without its GPUs is released at once, because it costs
+// money, and the call fails with this error.
 Async<> Calls::look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   LeaseSession& session = this->session(l.id);
   if (l.request.offer.gpu_count <= 0 || session.gpus_counted >= l.generation) co_return success();
   const Result<Value> machine = co_await agent->describe(token);
-  if (!machine || (*machine)["gpus"].is_null()) co_return success();  // whoever asks next hears of a broken line
+  if (!machine || (*machine)["gpus"].is_null()) co_return success();  // the next request reports a broken connection
   session.gpus_counted = l.generation;
   const GpusSeen seen{machine->integer("gpus"), machine->boolean("gpus_each", true)};
   std::optional<Error> missing = gpus_missing(l, seen);

@@ -1,4 +1,4 @@
-// The durable verbs that concern instances: each is admitted by the journal first and recorded when done.
+// The durable verbs for instances: each is admitted by the journal first and recorded when done.
 #include <fmt/format.h>
 
 #include "runtime/core/base/units.hpp"
@@ -19,7 +19,7 @@ Error no_leases() {
                     "do it in the workflow, outside box:call");
 }
 
-// What this fiber holds under that name: a name is one lease's for as long as that lives.
+// The lease that this fiber holds under that name. A name is in use until its lease ends.
 std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRecord& f, const std::string& name) {
   for (const ScopeRecord* s = f.scope; s && s->owner == f.id; s = s->parent)
     for (const std::string& id : s->leases) {
@@ -29,7 +29,7 @@ std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRec
   return std::nullopt;
 }
 
-// The line is in the record; a session has none.
+// The source line is in the record; a session has none.
 Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held) {
   std::string where;
   (void)journal.query("SELECT source FROM entries WHERE id>=? AND id<? AND kind='rent' AND instr(value,?)>0",
@@ -41,7 +41,7 @@ Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held)
   return e;
 }
 
-// A rent that failed, and whose lease could not be settled either: both are told.
+// Combines the errors of a failed rent and of the release of its lease.
 Error unsettled(Error rent, Error release) {
   rent.message += fmt::format("; and what became of it could not be settled: {}", release.message);
   if (!release.hint.empty()) rent.hint += (rent.hint.empty() ? "" : "; ") + release.hint;
@@ -61,8 +61,8 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-// Ranked by what was measured here, where the query names a workload. What to change in a query that finds nothing is
-// told once in a run: a script may ask again and again.
+// Ranked by local measurements if the query names a workload. The hint for a query without offers is given once per
+// run, because a script may ask repeatedly.
 Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home_of(config_.home), query));
   RILLE_CO_TRY(Value list, co_await leases_->queries().offers(query, token));
@@ -92,8 +92,8 @@ Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-// A fork has rows of its own for the leases that it rents anew; the record names those of its origin. The row of any
-// other lease in its record is its origin's.
+// A fork has its own rows for the leases that it rents anew, while its record has the ids of its origin. All other
+// leases in its record are its origin's rows.
 Result<std::string> RunImpl::of_fork(const std::string& own, const std::string& recorded) {
   if (recorded.empty() || recorded == own) return own;
   RILLE_TRY(std::optional<lease::Lease> row, leases_->find(own));
@@ -112,11 +112,11 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   FiberRecord& f = fiber(id);
   std::string lease_id = lease::Manager::lease_id(config_.id, next_key(f, name));
   Operation asked{"rent", name, options, std::move(source)};
-  // What the members of a cluster share is no part of what they are; and older records of clusters do not have it.
+  // The cluster's name is not part of the arguments' identity; older records of clusters lack it.
   if (Value::Object* said = asked.args.as_object()) said->erase("cluster");
   Result<Slot> admitted = co_await admit(id, std::move(asked));
   if (!admitted) {
-    // A fiber that is cancelled while it waits for the record to end may have begun this in an earlier process.
+    // A fiber cancelled while it waits for the end of the replay may have begun this in an earlier process.
     if (cancelled(id)) owner(f).leases.push_back(lease_id);
     co_return admitted.error();
   }
@@ -125,7 +125,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
-  // After a resume, too; not that of a fork's origin, which is its run's to end.
+  // Also after a resume; not a lease of a fork's origin, which the origin ends.
   const bool own = lease_id == lease::Manager::lease_id(config_.id, slot.key);
   const bool wakes = own && !options["idle_after"].is_null();
   std::optional<lease::Lease> twin;
@@ -151,14 +151,14 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     if (const Error* why = cancelled(id)) co_return *why;
   }
   if (!outcome) {
-    // An attempt whose fate is not known is settled like a lease; one that was refused has nothing to settle. What
-    // cannot be settled now stays with the scope, which tries again when it ends.
+    // An attempt of unknown outcome is released like a lease; a refused one has nothing to release. If the release
+    // fails now, the scope keeps the lease and tries again when it ends.
     Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
     Result<> settled = co_await release_all(f, std::move(one), std::move(end));
     if (settled) std::erase(owner(f).leases, lease_id);
     else e = unsettled(std::move(e), settled.error()), calls_->end_by(lease_id, 0);
-    if (const Error* why = cancelled(id)) co_return *why;  // settling takes its time
+    if (const Error* why = cancelled(id)) co_return *why;  // may have been cancelled meanwhile
     co_return e;
   }
   if (wakes) loop_.spawn(calls_->wake(lease_id));
@@ -167,9 +167,9 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   co_return rented;
 }
 
-// What ends with a scope, or with a rent that failed, has an entry, too, though the script asks for nothing: other
-// fibers go on meanwhile, and see when it is over. Its place is no place of the fiber's own order, in which it may be
-// missing: where there was nothing to end, and in old records.
+// Releases at the end of a scope, or after a failed rent, get an entry too, although the script calls nothing: other
+// fibers run meanwhile, and observe when it is over. Its position is outside the fiber's sequence, because the entry
+// may be missing: if there was nothing to release, and in old records.
 Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
   Slot slot;
   slot.fiber = f.shared_from_this();
@@ -187,8 +187,8 @@ Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::st
   return slot;
 }
 
-// Releases in the given order; goes on after a failure, and gives the first. A row that is not settled although the
-// record goes on past this place failed here then.
+// Releases in the given order; continues after a failure, and returns the first. If the record continues past this
+// place but a row is not settled, its release failed here in the earlier process.
 Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot slot) {
   if (!leases_) co_return success();
   if (slot.recorded) {
@@ -270,11 +270,11 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   FiberRecord& f = fiber(id);
   std::string key = next_key(f, spec.name);
   const Entry* before = replay_.find(f.path, f.next_pos);
-  bool begun = before && !before->completed();  // by a process before this one
+  bool begun = before && !before->completed();  // by an earlier process
   Result<Slot> admitted = co_await admit(
       id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)});
   if (!admitted) {
-    // That it has begun is written a moment after it has; so the agent is told in any case, when it is talked to.
+    // The begin is recorded slightly after the call starts; so the agent is told in any case, with the next connection.
     if (const Error* why = cancelled(id)) calls_->forget(lease_id, key, why->message, begun);
     co_return admitted.error();
   }
@@ -307,7 +307,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   co_return outcome;
 }
 
-// What moves files: recorded by its ends and options.
+// Moves files: recorded with its source, destination and options.
 Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                                std::string to, Value options, std::string source) {
   if (!leases_) co_return no_leases();
@@ -323,14 +323,14 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
   if (!outcome)
     if (const Error* why = cancelled(id)) co_return *why;
   store::Journal::Write setup;
-  if (outcome && how == &Calls::stage) {  // the lease's next machine gets it, too
+  if (outcome && how == &Calls::stage) {  // the lease's next machine needs it, too
     setup = calls_->setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
     outcome->as_object()->erase("generation");
   }
   co_return co_await complete_setup(std::move(slot), std::move(outcome), std::move(setup));
 }
 
-// In a session, which has no record, the row is all that is written.
+// A session has no record: only the setup row is written.
 Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup) {
   if (setup && config_.mode != Mode::durable) RILLE_CO_CHECK(co_await journal_->commit(std::move(setup), fence()));
   co_return co_await complete(std::move(slot), std::move(outcome), std::move(setup));

@@ -1,4 +1,4 @@
-// Checkpoints that a call publishes: copied to the run's home while it runs, and back onto the lease's next machine.
+// Checkpoints of a call: copied to the run's home while it runs, and back onto the lease's next machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace rille::engine {
 
-// The call's name, as far as it makes a file name, and what tells it from others of that name.
+// The call's name as a valid file name, plus a suffix that distinguishes calls of the same name.
 std::string Calls::folder_of(const std::string& name, const std::string& key) {
   std::string out = name.substr(0, 60);
   for (char& c : out)
@@ -27,7 +27,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     std::string from = published.text("directory");
     if (from.empty()) break;
     std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
-    // Named by its step, not by the machine's directory: a hostile one could name a folder above.
+    // Named by its step, not by the machine's directory: a hostile machine could name a parent folder.
     const std::string name = fmt::format("step-{:08}", published.integer("step"));
     std::filesystem::path to = folder / name, part = to.string() + ".part";
     auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
@@ -39,7 +39,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     }
     keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
     keeper->kept_step = published.integer("step");
-    if (!keeper->warning.empty()) continue;  // an older one may have been retired meanwhile: the next is tried
+    if (!keeper->warning.empty()) continue;  // it may have been deleted on the machine meanwhile: try the next
     record_kept(*keeper, published, to.string());
     run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
     retire(folder, 2);
@@ -47,7 +47,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   keeper->busy = false;
 }
 
-// Leaves the newest `count` checkpoints; their names sort by step.
+// Keeps the newest `count` checkpoints; their names sort by step.
 void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
   std::vector<std::filesystem::path> found;
   std::error_code ec;
@@ -69,8 +69,8 @@ void Calls::record_kept(const Keeper& keeper, const Value& published, std::strin
       run_.fence());
 }
 
-// Before a call begins on a machine that has never seen it. What was kept of it on an earlier machine goes where it
-// was there; a call that looks for the newest checkpoint goes on from it. On the machine that made it nothing is moved.
+// Called before a call starts on a machine. If the kept checkpoint is from an earlier machine, it is copied to its old
+// path, where the call finds it as its newest. On the machine that made it nothing is moved.
 Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   std::int64_t generation = 0, step = -1;
   std::string there, here, event;
@@ -101,8 +101,8 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
-// What was a call's newest checkpoint on a machine that is lost, by its own path or as `latest` beside it: from the
-// copy here. Nothing when that is not what is asked for.
+// For a path that was a call's newest checkpoint on a lost machine, or `latest` beside it: copies the kept checkpoint.
+// nullopt: another path.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
   RILLE_CO_CHECK(

@@ -57,7 +57,7 @@ static Result<> pin(store::Db& db, const std::string& run, const std::string& mo
   return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, module, hash});
 }
 
-// The record has been followed to its end with edited code: from here on the run is one of this code.
+// The record was replayed to its end with edited code: from here on this code is the run's.
 void RunImpl::pin_edited() {
   followed_ = true;
   auto modules = std::make_shared<std::map<std::string, std::string>>(pinned_);
@@ -121,7 +121,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   co_return co_await settle_run(std::move(result));
 }
 
-// Cleanup belongs to the engine: what the run still holds is released here, by the rows alone.
+// The engine cleans up: it releases what the run still holds, using only the rows.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
   std::string state = result                                         ? "done"
@@ -131,7 +131,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                       : cancel_reason_ && of_journal(result.error()) ? "cancelled"
                                                                      : "failed";
   Result<> released;
-  // A diverged run keeps what it holds until a person decides, which a cancel is.
+  // A diverged run keeps its leases until a person decides; a cancel is such a decision.
   if (leases_ && (!divergence_ || cancel_reason_)) {
     released = co_await calls_->release_run();
     if (!released) state = "cleanup";

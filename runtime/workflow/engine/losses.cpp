@@ -1,7 +1,7 @@
-// What becomes of a run's work when a machine is lost. A lease that wants another (`on_loss = "replace"`) gets one of
-// the next generation under the same budgets; what was staged and set up is done again there, in order; then the
-// operation that was interrupted goes on. Each stage of this is in a row before it begins (leases.replacing,
-// setups.generation), so that a process that finds it half done goes on with it. docs/design/leases.md
+// Recovery from a lost machine. A lease with `on_loss = "replace"` gets a machine of the next generation under the same
+// budgets; staging and setups are repeated there, in order; then the interrupted operation continues. Each stage is in
+// a row before it begins (leases.replacing, setups.generation), so that a later process can continue it.
+// docs/design/leases.md
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
                     "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
 }
 
-// For what is not worth another machine.
+// For requests that do not justify a replacement machine.
 Async<std::shared_ptr<agent::AgentClient>> Calls::known_client(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "live") co_return not_live(lease_id, l);
@@ -93,7 +93,7 @@ Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelTok
   if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || token.cancelled()) co_return false;
-  // What ran there has ended: it goes on once that is over.
+  // The resize ended what ran there: it continues after the resize.
   if (l->state == "resizing" || session(lease_id).resizes != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
@@ -137,7 +137,7 @@ Async<> Calls::move_on(std::string lease_id, std::int64_t generation, std::strin
   co_return moved;
 }
 
-// Where there is nothing to rent now, there may be later: until its ttl is over, or nobody wants it any more.
+// If there is nothing to rent, retries until the ttl is over or the caller is cancelled.
 Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options,
                           CancelToken token) {
   lease::Replace wanted;
@@ -152,7 +152,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
   for (int waits = 0;; ++waits) {
     Result<lease::Lease> moved = co_await leases_->replace(wanted, event, token);
     if (moved) {
-      end_by(lease_id, moved->expires_us);  // its money may last for less
+      end_by(lease_id, moved->expires_us);  // the budget may have shortened it
       break;
     }
     Error e = moved.error();
@@ -179,7 +179,7 @@ Async<LeaseView> Calls::replace(std::string lease_id, Value options, std::string
   co_return view(lease_id);
 }
 
-// --- what the next machine must have. A spec is { what = "stage", from, to, options } or { what = "call", kind, name,
+// --- setups for the next machine. A spec is { what = "stage", from, to, options } or { what = "call", kind, name,
 // payload, timeout_ms, sim }.
 
 Value Calls::setup_of(const std::string& from, const std::string& to, const Value& options) {
@@ -195,7 +195,7 @@ Value Calls::setup_of(const CallSpec& spec) {
   return v;
 }
 
-// Written behind the entry that records it, so that this is the run's newest.
+// Written after the entry that records it, so the run's newest entry is that one.
 store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec,
                                          std::int64_t generation) const {
   return [lease_id, spec = spec.to_json(), generation, run = run_.config_.number](store::Db& db) -> Result<> {
@@ -207,7 +207,7 @@ store::Journal::Write Calls::setup_write(const std::string& lease_id, const Valu
   };
 }
 
-// In order; twice the same is once, at the later place.
+// In order; of identical setups only the last one counts.
 Result<std::vector<Calls::Setup>> Calls::owed_setups(const std::string& lease_id, std::int64_t generation) const {
   std::vector<Setup> out;
   RILLE_CHECK(
@@ -265,7 +265,7 @@ Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t gen
   co_return success();
 }
 
-// The key is of this generation: whoever comes after a crash joins it, and the next machine runs it anew.
+// The key contains the generation: after a crash the next process joins the call, and the next machine runs it anew.
 Async<> Calls::set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value saved,
                            std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   CallSpec spec;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t name_bytes_max = 100;
 
-// What came from the machine is somebody's script, and may be anything.
+// Values from the machine come from a user's script and may be anything.
 bool is_sound(double n) { return std::isfinite(n) && n > 0 && n < 1e15; }
 
 }  // namespace
@@ -40,7 +40,7 @@ Result<> Measuring::hear(const Value& progress, std::int64_t now_us) {
   if (!told.as_object() || !is_sound(told.number("rate")) || !is_sound(told.number("steps"))) return {};
   const std::int64_t steps = told.integer("steps");
   if (steps == newest_.steps) return {};
-  if (steps < newest_.steps) {  // its process died, and another begins anew
+  if (steps < newest_.steps) {  // its process died and was restarted
     RILLE_CHECK(settle());
     kept_steps_ = 0;
   }
@@ -52,7 +52,7 @@ Result<> Measuring::hear(const Value& progress, std::int64_t now_us) {
   newest_.precision = told.text("precision").substr(0, name_bytes_max);
   newest_.unit = told.text("unit") == "samples" ? "samples" : "tokens";
   if (const std::string name = told.text("workload"); !name.empty()) newest_.workload = name.substr(0, name_bytes_max);
-  // A GPU's number is a GPU's: on the processors of its machine it would be another thing.
+  // A measurement belongs to the GPU only if it was made on the GPU, not on the machine's CPU.
   const bool on_gpu = told.text("device") != "cpu";
   newest_.gpu = on_gpu ? machine_.gpu : "";
   newest_.gpu_count = on_gpu ? machine_.gpu_count : 0;

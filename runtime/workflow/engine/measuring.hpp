@@ -1,6 +1,6 @@
-// What the training loop of one call tells of its speed (`measured` in its progress; stdlib/tools/meter.lua), kept in
-// the home with the machine that it ran on. Written when it is the first, when it rests on twice the steps, and at the
-// end: the file is no log. Private to runtime/workflow/engine; loop thread only.
+// Records the training speed that one call reports (`measured` in its progress; stdlib/tools/meter.lua) in the home,
+// with the machine type. Written for the first measurement, whenever its number of steps has doubled, and at the end:
+// the file is not a log. Private to runtime/workflow/engine; loop thread only.
 #pragma once
 
 #include <string>
@@ -10,20 +10,20 @@
 
 namespace rille::engine {
 
-// $RILLE_HOME, by the folder that a run has in it.
+// $RILLE_HOME, from a run's folder in it.
 std::string home_of(const std::string& run_folder);
 
 class Measuring {
  public:
-  // workload: its name, where the loop tells none.
+  // workload: the name used if the loop reports none.
   Measuring(std::string home, std::string run, std::string workload);
-  ~Measuring();  // keeps what is left; a failure of that is not told
+  ~Measuring();  // writes the last measurement; ignores failures
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 
-  // The machine that it runs on from here on. What the last one did is kept first.
+  // Sets the machine for later measurements, after saving those of the last one.
   void on(const lease::Lease& lease);
-  // Progress without a measurement, or with one that makes no sense, changes nothing. io: told once.
+  // Ignores progress without a valid measurement. io: reported once.
   Result<> hear(const Value& progress, std::int64_t now_us);
 
  private:

@@ -1,7 +1,7 @@
-// The notice that a machine will be taken away, from whoever gives it: the provider's describe, or something on the
-// machine. What works there is asked to save its work; where the lease goes on with another machine, those calls leave
-// whose checkpoints are kept on this side, and the lease moves once they are. Others run on until they are done or
-// lost. What is known is in a row; what a call has saved, and that it has left, its agent knows. docs/design/leases.md
+// Preemption notices, from the provider's describe or from the machine. Running calls are asked to save their work. If
+// the lease replaces its machine, calls whose checkpoints are kept on this side leave, and the lease moves once they
+// have; other calls run until they are done or lost. The notice is in a row; the agent knows what a call has saved, and
+// that it has left. docs/design/leases.md
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 constexpr std::int64_t notice_look_again_ms = 2'000, price_patience_ms = 30'000;
-constexpr std::int64_t overdue_us = 60'000'000;  // a machine that is still there then was announced wrongly
+constexpr std::int64_t overdue_us = 60'000'000;  // a machine that still exists then had a false notice
 }  // namespace
 
 std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t generation) const {
@@ -24,7 +24,7 @@ std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t genera
   return it->second.notice->deadline_us;
 }
 
-// What a process before this one has been told.
+// Loads a notice that an earlier process recorded.
 void Calls::recall_notice(const lease::Lease& l) {
   std::optional<LeaseSession::Notice>& known = session(l.id).notice;
   if (!known) known = {l.taken_us ? l.generation : 0, l.taken_us};
@@ -55,20 +55,20 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
 
 void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
   if (deadline_us(lease_id, generation) <= run_.now_us()) return;
-  const auto working = session(lease_id).working;  // a copy: what is told may end
+  const auto working = session(lease_id).working;  // a copy: a call may end when told
   for (const auto& [key, one] : working)
     if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
 }
 
-// A call is not asked to leave while another on its machine must run on: it would only wait for that.
+// A call is not asked to leave while another one on its machine cannot: it would only wait for that.
 Task<void> Calls::tell_one(std::string lease_id, std::string key, LeaseSession::Working one) {
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   bool leave = l && *l && lease::Manager::replaces(**l);
   for (const auto& [other, with] : session(lease_id).working) leave = leave && with.may_leave;
-  (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // else: the next connection
+  (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // on failure: next connection
 }
 
-// Asks the provider again and again, while something works there; and what the machine costs by then.
+// Polls the provider for notices while something runs there, and for the machine's price.
 void Calls::watch_for_notice(const lease::Lease& l) {
   std::int64_t every_ms = leases_->look_every_ms(l);
   std::int64_t& watched = session(l.id).watched;
@@ -92,20 +92,20 @@ Task<void> Calls::watch(lease::Lease l, std::int64_t every_ms) {
     if (!slept || session.users <= 0 || session.watched != l.generation) break;
     Result<provider::Machine> machine = co_await leases_->describe(l, closed_.token());
     if (!*alive) co_return;
-    if (!machine) continue;  // out of order: it is asked again
+    if (!machine) continue;  // a failing provider is asked again
     if (machine->state == provider::MachineState::gone) break;
     if (machine->notice_wall_us) noticed(l.id, l.generation, machine->notice_wall_us);
   }
-  if (session.watched == l.generation) session.watched = 0;  // a call that begins later watches anew
+  if (session.watched == l.generation) session.watched = 0;  // a later call starts a new watch
 }
 
 bool Calls::has_left(const agent::CallStatus& status) {
   return status.state == agent::CallState::done && !status.result->ok() && status.result->error().code == "preempted";
 }
 
-// The call has ended to go on elsewhere. Its last checkpoint is brought here as long as there is a chance, then the
-// lease moves. When others still work there past the deadline, the machine stays and this gives back without a move:
-// the call begins again where it is.
+// The call has left its machine. Copies its last checkpoint here while that is possible, then moves the lease. If other
+// calls still run there past the deadline, the machine stays and this returns without a move: the call restarts where
+// it is.
 Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
                                  CancelToken token) {
   const std::string lease_id = keeper->lease;
@@ -118,7 +118,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
     if (token.cancelled()) co_return token.reason();
     if (keeper->kept_step >= step && keeper->warning.empty()) break;
     if (run_.now_us() >= until_us) break;
-    if (agent->broken()) co_return success();  // connect again
+    if (agent->broken()) co_return success();  // reconnect first
     keeper->kept_step = -1;
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
@@ -148,7 +148,7 @@ bool Calls::others_work(const std::string& lease_id, std::int64_t generation) co
                      [&](const auto& one) { return one.second.generation == generation && !one.second.left; });
 }
 
-// For the script: what is known, or what the provider says now. A provider that is out of order says nothing.
+// For the script: the known deadline, or the provider's current one. A failing provider counts as no notice.
 Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || (!l->has_machine() && l->replacing.empty())) co_return not_live(lease_id, l);

@@ -3,9 +3,9 @@
 
 namespace rille::engine {
 
-// The marker is an entry like any other, but one that a record may lack: where the record goes on with something else,
-// the fiber came past this place before the marker was there. Where the record of this fiber is at its end, others may
-// still depend on what it did next: if the replay comes to a stand for that, the fiber went on without the marker.
+// The marker is an ordinary entry that a record may lack. If the record has another entry here, the fiber passed this
+// place before the marker existed. If this fiber's record is at its end, other fibers' entries may still depend on what
+// it did next: if the replay gets stuck, the fiber continued without the marker.
 Async<bool> RunImpl::patched(FiberId id, std::string name, std::string source) {
   FiberRecord& f = fiber(id);
   if (const Error* why = cancelled(id)) co_return *why;

@@ -7,8 +7,8 @@
 
 namespace rille::engine {
 
-// `to` as it was given; a single file goes into a folder ("data/") under its own name, which `from`, a path or an
-// address, tells. `local`: where it lies here. invalid: the address has no name for it.
+// Returns `to`; for a single file into a folder ("data/"), with the file's name appended, taken from `from`, a path or
+// an address. `local`: the file's path here. invalid: the address has no file name.
 Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to);
 
 }  // namespace rille::engine

@@ -1,6 +1,6 @@
-// The short way of a step: live, without options, and its body ends well. It leaves the same record as the long way
-// (step_begin and step_end), so that a run may begin a step on one and resume it on the other. Rows are used again:
-// once the first steps have been, one costs no allocation here.
+// The fast path of a step that is live, without options, and successful. It leaves the same record as the slow path
+// (step_begin and step_end), so that a step begun on one can be resumed on the other. Rows are reused: after the first
+// steps, a step allocates nothing here.
 #include <charconv>
 
 #include "runtime/workflow/engine/run_impl.hpp"
@@ -38,12 +38,12 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;
   if (!f.scope->shielded && f.scope->source->cancelled()) return false;
-  if (!f.owed.empty()) return false;  // it takes its permits first
+  if (!f.owed.empty()) return false;  // it must take its permits first
   PlainStep& step = f.plain;
   step.name = name;
   step.source = source;
   step.pos = f.next_pos;
-  if (!replay_.empty() && replay_.find(f.path, step.pos)) return false;  // it had begun
+  if (!replay_.empty() && replay_.find(f.path, step.pos)) return false;  // it began in an earlier process
   f.next_pos += 1;
   step.occurrence = ++f.occurrences[name_hash(name)];
   step.started_us = now_us();
@@ -59,7 +59,7 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   return true;
 }
 
-// From here on it goes the long way.
+// Moves the step to the slow path.
 StepTicket RunImpl::plain_ticket(FiberId id) {
   FiberRecord& f = fiber(id);
   PlainStep& step = f.plain;
@@ -132,7 +132,7 @@ void RunImpl::plain_deliver() {
   Result<> result = std::move(row->result);
   if (result) delivered_ = seq;
   if (plain_spare_.size() < spare_rows_max) plain_spare_.push_back(std::move(queued));
-  // A fiber that was cancelled meanwhile has gone on without it, here as on replay.
+  // A fiber cancelled meanwhile has continued without it, as on replay.
   auto it = fibers_.find(id);
   if (it == fibers_.end() || it->second->plain.seq != seq || !guest_) return;
   if (!result && result.error().kind != ErrorKind::state)
@@ -141,7 +141,7 @@ void RunImpl::plain_deliver() {
   guest_->plain_done(id, result ? nullptr : &result.error());
 }
 
-// A cancel of the fiber wakes it by itself.
+// If the fiber is cancelled, the cancel itself wakes it.
 Task<void> RunImpl::plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why) {
   auto alive = alive_;
   Result<> lost = co_await not_recorded(f, why);

@@ -11,7 +11,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t pool_look_again_ms = 250;  // what other processes give back is not told
+constexpr std::int64_t pool_look_again_ms = 250;  // releases by other processes are not signalled
 
 struct Holder {
   std::string run;
@@ -22,7 +22,7 @@ struct Holder {
 
 Value PoolSpec::to_value() const { return Value().set("slots", slots).set("rate", rate).set("per_ms", per_ms); }
 
-// In line, from the first attempt to the grant.
+// In the queue from the first attempt to the grant.
 struct Pools::Waiter {
   Waiter(Pools& p, std::string n) : pools(p), name(std::move(n)) { pools.waiting_[name].push_back(this); }
   ~Waiter() {
@@ -82,7 +82,7 @@ Async<Pools::Answer> Pools::attempt(PoolSpec pool, std::string key, store::Fence
       RILLE_CHECK(db.query("SELECT next_us FROM rates WHERE pool=?", {pool.name},
                            [&](const store::Row& row) { next_us = row.integer(0); }));
       std::int64_t each = std::max<std::int64_t>(1, pool.per_ms * 1000 / pool.rate), ahead = each * (pool.rate - 1);
-      // A clock that was set back does not close the pool for longer than a whole period.
+      // A clock set back closes the pool for at most one period.
       next_us = std::clamp(next_us, now, now + pool.per_ms * 1000);
       if (next_us - now > ahead) return answer->not_before_us = next_us - ahead, success();
       RILLE_CHECK(db.run("INSERT INTO rates(pool,next_us) VALUES(?1,?2) ON CONFLICT(pool) DO UPDATE SET next_us=?2",
@@ -103,8 +103,8 @@ void Pools::release(const std::string& pool, const std::string& key, const store
   journal_.commit_then(std::move(write), nullptr, [this, pool](const Result<>&) { wake_next(pool); });
 }
 
-// What a permit is to a run: an entry, so that fibers pass in the same order on replay; and a row, which a resumed run
-// does not get from its record, but takes again when it goes live inside.
+// A permit in a run has an entry, so that fibers pass in the same order on replay, and a row, which a resumed run takes
+// again when the fiber goes live inside the pool.
 Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string source) {
   if (!config_.engine)
     co_return make_error(ErrorKind::state, "rille.pool: code on an agent has no pools",

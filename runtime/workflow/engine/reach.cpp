@@ -1,6 +1,6 @@
-// The way to a lease's machine. What the provider calls pending is waited for without counting, however many looks that
-// takes: images are pulled, metal is tested. Tries are counted from then on, and not by their number while a machine
-// has never answered: its first boot installs what answers.
+// Connects to a lease's machine. A machine that the provider calls pending is waited for without counting tries,
+// because images are pulled and hardware is tested. Tries count from then on; for a machine that has never answered,
+// time counts instead, because its first boot still installs software.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace {
 
 using provider::MachineState;
 
-constexpr std::int64_t boot_max_ms = 20 * 60'000;  // pending, from its rent on
-constexpr std::int64_t unreachable_ms = 300'000;   // live: for one that has never answered, or may be replaced
+constexpr std::int64_t boot_max_ms = 20 * 60'000;  // pending, since it was rented
+constexpr std::int64_t unreachable_ms = 300'000;   // live: if it never answered, or may be replaced
 constexpr std::int64_t first_look_ms = 200, longest_look_ms = 5'000;
 constexpr std::int64_t told_after_ms = 20'000, told_every_ms = 30'000;
 
@@ -33,7 +33,7 @@ bool has_answered(const lease::Lease& l) {
 
 std::string whole_seconds(std::int64_t ms) { return format_duration_ms(ms / 1000 * 1000); }
 
-// What the provider says of it besides its state.
+// The provider's explanation of the state.
 std::string words_of(const provider::Machine& machine) {
   for (const char* key : {"problem", "reason"})
     if (std::string words = machine.details.text(key); !words.empty()) return words;
@@ -54,13 +54,13 @@ struct Calls::Reaching {
   lease::Lease lease;
   CancelToken token;
   bool fresh = false;           // it has never answered
-  std::int64_t since_us = 0;    // of the wait: a fresh machine's since it was rented
-  std::int64_t up_us = 0;       // no longer than since then it is known to be live
-  std::int64_t not_yet_us = 0;  // it did not run then, says its provider
-  int looks = 0;                // that found it pending
+  std::int64_t since_us = 0;    // start of the wait; of a fresh machine: its rent
+  std::int64_t up_us = 0;       // the machine is live since then at the earliest
+  std::int64_t not_yet_us = 0;  // latest time at which the provider said it did not run
+  int looks = 0;                // number of polls that found it pending
   provider::Machine machine;
 
-  bool hopeless() const { return machine.details.boolean("hopeless"); }  // says its provider
+  bool hopeless() const { return machine.details.boolean("hopeless"); }  // according to the provider
   Error unstarted(std::int64_t waited_ms) const {
     const std::string words = words_of(machine);
     Error e = make_error(hopeless() ? ErrorKind::config : ErrorKind::timeout,
@@ -85,7 +85,7 @@ struct Calls::Reaching {
   }
 };
 
-// At times, however many fibers wait for it.
+// Rate-limited, however many fibers wait for it.
 void Calls::tell_starting(const Reaching& r, const std::string& why) {
   const std::int64_t now = run_.now_us();
   std::int64_t& told_us = session(r.lease.id).told_starting_us;
@@ -110,7 +110,7 @@ Async<> Calls::await_start(Reaching& r) {
   co_return success();
 }
 
-// Whether a machine that is live is tried on, after many tries. An instance on this machine needs no boot.
+// Whether to continue after many tries to reach a live machine. An instance on this machine needs no boot.
 bool Calls::patient(const Reaching& r, const Error& why) const {
   if (run_.now_us() >= r.up_us + unreachable_ms * 1000) return false;
   const bool here = r.machine.channel.argv_prefix.empty() && !r.machine.channel.directory.empty();
@@ -134,8 +134,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
   co_return shared;
 }
 
-// A live connection to the agent of the lease's machine. When none can be made, the provider is asked what has become
-// of the machine: only its word, or minutes of silence, is a loss.
+// A working connection to the agent of the lease's machine. If none can be made, the provider is asked about the
+// machine: it counts as lost only if the provider says so, or after minutes of silence.
 Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, CancelToken token) {
   LeaseSession& session = this->session(lease.id);
   if (session.connected()) co_return session.agent;
@@ -149,7 +149,7 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
   for (int failed = 0;;) {
     const std::int64_t asked_us = run_.now_us();
     Result<provider::Machine> described = co_await leases_->describe(r.lease, token);
-    if (!described) {  // a provider that is out of order says nothing about the machine
+    if (!described) {  // a provider failure says nothing about the machine
       const Error& e = described.error();
       if (token.cancelled() || !e.retryable || ++failed >= reconnects_max) co_return e;
       std::int64_t ms = std::clamp<std::int64_t>(e.retry_after_ms, 50LL << std::min(failed, 8), 30'000);

@@ -1,5 +1,5 @@
-// A run that nobody wants to see any more: its record and its files go. What it has cost does not: the rows of its
-// leases, which month and tag budgets add up, and the audit trail, whose hashes would break.
+// Removes a run's record and files. Its costs stay: the rows of its leases, which month and tag budgets count, and the
+// audit trail, whose hash chain must not break.
 #include "runtime/workflow/engine/remove.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 
-// With the runs that it has started, and those that these have: itself first.
+// The run and all its descendants, itself first.
 Result<std::vector<std::string>> with_children(store::Db& db, const std::string& run) {
   std::vector<std::string> out;
   RILLE_CHECK(db.query(
@@ -55,8 +55,9 @@ Result<> forget(store::Db& db, const std::string& run) {
   return db.run("UPDATE runs SET state='removed', args='{}', result=NULL, error=NULL WHERE id=?", {run});
 }
 
-// Large values and sources that no record names any more: a fork and its origin have theirs in common. Inside a
-// transaction, beside which no row and so no value is written; one of its own, for files do not come back.
+// Deletes large values and sources that no record refers to; a fork shares them with its origin. Runs inside a
+// transaction, so that no row or value is written at the same time; in a separate one, because deleted files cannot be
+// rolled back.
 Result<> sweep(store::Db& db, const std::string& home) {
   RILLE_CHECK(db.run("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM sources)"));
   return store::Blobs(home + "/blobs").sweep([&](const std::string& name) -> Result<bool> {

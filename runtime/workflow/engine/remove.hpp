@@ -1,5 +1,5 @@
-// `rille rm`: takes an ended run from the list, with its record, its files, and the runs that it has started. What it
-// cost stays: its leases and the audit trail.
+// `rille rm`: removes an ended run from the list, with its record, its files and its child runs. Its costs stay: the
+// leases and the audit trail.
 #pragma once
 
 #include <string>

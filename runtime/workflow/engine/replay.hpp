@@ -1,5 +1,5 @@
-// What the journal recorded of a run, and how far a replay has got. Entries are found by (fiber path, position);
-// completed ones are delivered in the order of seq. Loop thread only.
+// A run's record, and how far the replay has got. Entries are found by (fiber path, position); completed ones are
+// delivered in order of seq. Loop thread only.
 #pragma once
 
 #include <map>

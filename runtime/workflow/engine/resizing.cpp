@@ -1,5 +1,5 @@
-// A lease's machine becomes one of another type, under the lease's name and generation: what was put there stays. What
-// the provider is asked, and what is found after a crash, is runtime/workflow/lease/resize.cpp's.
+// Changes the type of a lease's machine; the lease keeps its name, its generation and its disk. The requests to the
+// provider and crash recovery are in runtime/workflow/lease/resize.cpp.
 #include <fmt/format.h>
 
 #include "runtime/workflow/engine/calls.hpp"
@@ -41,7 +41,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   Result<lease::Lease> now = co_await leases_->resize(std::move(wanted), std::move(event), token);
   const Result<> done = now ? success() : Result<>(now.error());
   if (!*alive) co_return done;
-  if (asked) {  // its agent has ended; its address may be another, and what was not on its disk is gone
+  if (asked) {  // the agent has ended; the address may differ, and only the disk is kept
     LeaseSession& session = this->session(lease_id);
     ++session.resizes;
     session.agent.reset();
@@ -53,16 +53,16 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   co_return success();
 }
 
-// Whether the machine may have looked lost only because it stood still to become another type. Waits until nobody moves
-// its lease. before: its resizes as it was before the machine was looked at.
+// Whether the machine may have seemed lost only because it was stopped for a resize. Waits until no fiber changes the
+// lease. before: `resizes` as of before the machine was checked.
 Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, CancelToken token) {
   const bool moves = session(lease_id).phase != LeaseSession::Phase::steady;
   if (moves) RILLE_CO_CHECK(co_await steady(lease_id, token));
   co_return moves || session(lease_id).resizes != before;
 }
 
-// What another fiber does, or a process before this one has left. That it was refused is told to who asked for it: the
-// machine is there.
+// Finishes a resize of another fiber or an earlier process. If it was refused, this succeeds, because the machine
+// exists; the caller of the resize gets the error.
 Async<> Calls::end_resize(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "resizing") co_return success();

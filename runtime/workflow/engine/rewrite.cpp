@@ -1,5 +1,5 @@
-// Records that are gone back in: a fork takes the beginning of one over, an invalidation forgets its end. Both cut a
-// record between two completions, which is a state that the run really was in: as if it had been killed there.
+// Going back in a record: a fork copies its beginning, an invalidation drops its end. Both cut the record between two
+// completions, which is a state that the run really had, as if it had been killed there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace rille::engine {
 
 namespace {
 
-// As much of an entry as a cut needs.
+// The fields of an entry that a cut needs.
 struct Mark {
   std::int64_t seq = 0, started_us = 0, ended_us = 0;
-  std::string key, source, lease;  // lease: of a rent that came to something, the id of its row
+  std::string key, source, lease;  // lease: of a successful rent, the lease's id
 };
 
-// A fork that has rented anew has rows of its own; those of its other leases are its origin's, as the record says.
+// A fork that rented anew has its own row; its other leases are its origin's, as recorded.
 Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& rent, std::string recorded) {
   std::string own = lease::Manager::lease_id(run, rent.key);
   RILLE_CHECK(db.query("SELECT 1 FROM leases WHERE id=?", {own}, [&](const store::Row&) { recorded = own; }));
@@ -54,7 +54,7 @@ Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::i
   return out;
 }
 
-// What has begun and not completed has a key, too: it comes after everything.
+// A begun, incomplete entry also has a key: it comes after all others.
 Result<std::optional<Mark>> begun_mark(store::Db& db, std::int64_t number, const std::string& key) {
   std::optional<Mark> out;
   RILLE_CHECK(db.query(fmt::format("SELECT source FROM begun WHERE run=? AND {}=?", key_sql), {number, key},
@@ -95,7 +95,7 @@ Error no_entry(const RunRow& run, const std::string& key, const std::vector<Mark
 
 constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
 
-// The fork's lease instead of its origin's: one that is about to get a machine, and what that must have.
+// Creates the fork's own lease in place of its origin's: a row that is about to get a machine, and its setups.
 Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, std::int64_t cut_id,
                     std::int64_t now_us) {
   std::string own = lease::Manager::lease_id(fork, rent.key);
@@ -123,8 +123,8 @@ struct Engine::Place {
   std::vector<Mark> open;               // rents of leases that were open there, and are rented anew
 };
 
-// A lease that was open there and is not there for the taking moves the cut to before its rent: it is open unless it
-// was released before the last completion that is kept, or before the first that is not had begun.
+// A lease that was open at the cut and cannot be used moves the cut to before its rent. It was open unless it was
+// released before the last kept completion, or before the first dropped entry began.
 Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
     return make_error(ErrorKind::state, fmt::format("run {} is a session, which has no record", row.id),
@@ -207,22 +207,22 @@ Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
 
 namespace {
 
-// Inside the journal's write.
+// Called inside the journal's write.
 Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t from,
                      const std::string& key) {
   std::int64_t end = entry_id(number + 1, 0);
-  // What was under way at that moment has its rows from then: attempts, ends of pauses, uncertainty.
+  // Operations in progress at that moment have rows: attempts, ends of pauses, uncertainty.
   RILLE_CHECK(db.run(fmt::format("DELETE FROM begun WHERE run=?1 AND ({}=?4 "
                                  "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
                                  "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
                                  key_sql),
                      {number, from, end, key}));
-  // Messages that are taken again.
+  // Messages return to the inbox.
   RILLE_CHECK(db.run(fmt::format("UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
                                  "(SELECT {} FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
                                  key_sql),
                      {run, from, end}));
-  // Leases that are rented again: their rows go on with the next generation.
+  // Leases to be rented again: their rows continue with the next generation.
   RILLE_CHECK(db.run(
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
       "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",
@@ -242,8 +242,8 @@ Async<Cut> Engine::invalidate(std::string id, std::string key) {
   store::Journal::Write write = [run = row.id, place, now, at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(forget_from(db, run, place.number, place.end_id, at));
     const std::int64_t seq = place.end_id - entry_id(place.number, 0);
-    // A cancel whose unwinding is partly kept stays: its cleanup is done again from there. A deadline that is over does
-    // not: the run would end at once.
+    // A cancel whose unwinding is partly kept stays: cleanup continues from there. A deadline that has passed is
+    // removed, because the run would end at once.
     RILLE_CHECK(db.run(
         "UPDATE runs SET epoch=epoch+1, state='suspended', result=NULL, error=NULL, ended_us=NULL, updated_us=?1, "
         "pid=0, cancel_reason=CASE WHEN cancel_after<?2-1 THEN cancel_reason END, "
@@ -264,7 +264,7 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
     return make_error(
         ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
         fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`", row.id));
-  // A program that ends with another code than 0 has a result; what was made of it is the error.
+  // A program with a non-zero exit code has a result; the run's error was made from it.
   const bool by_exit = row.error->code.starts_with("exit ");
   std::string key;
   RILLE_CHECK(read_entries(journal_->reader(), row.id, nullptr, [&](Entry e) {

@@ -1,5 +1,5 @@
-// RunControl: what starts, cancels and shows a run uses: identity, hooks, execution, cancellation, pinned sources.
-// Loop thread only.
+// RunControl: the interface for starting, cancelling and showing a run: identity, hooks, execution, cancellation,
+// pinned sources. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace rille::engine {
 
 enum class Mode { durable, session, ephemeral };
 
-// What the host program allows a run, whatever its script says. -1: no limit.
+// Limits that the host program sets for a run, whatever its script says. -1: no limit.
 struct RunLimits {
   RunLimits() = default;
   std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
@@ -24,7 +24,7 @@ struct RunLimits {
 class Run;
 struct RunHooks;
 
-// The code of a run, in whatever language, ready to be executed in it. Destroyed before the run.
+// The code of a run, in any language, ready to execute. Destroyed before the run.
 class Program {
  public:
   virtual ~Program() = default;
@@ -32,15 +32,15 @@ class Program {
   virtual FunctionRef main() = 0;
 };
 
-// What the edge does for runs that a script starts.
+// How the edge loads the runs that a script starts.
 class ChildPrograms {
  public:
   virtual ~ChildPrograms() = default;
-  virtual RunHooks hooks(const std::string& run) = 0;  // that the child is told by
+  virtual RunHooks hooks(const std::string& run) = 0;  // the child's hooks
   virtual Result<std::unique_ptr<Program>> load(Run& child, const std::string& script) = 0;
 };
 
-// What the edge is told. All optional; called on the loop thread.
+// Callbacks to the edge. All optional; called on the loop thread.
 struct RunHooks {
   std::function<void(std::string_view text)> print;     // output of the script and of its calls, as it was written
   std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
@@ -55,26 +55,26 @@ class RunControl {
   virtual Mode mode() const = 0;
   virtual Loop& loop() = 0;
   virtual const RunHooks& hooks() const = 0;
-  // <RILLE_HOME>/runs/<id>, made on demand; for ephemeral runs the working directory.
+  // <RILLE_HOME>/runs/<id>, created on demand; for ephemeral runs the working directory.
   virtual std::string home() const = 0;
   virtual Value args() const = 0;  // the run's input, as given by --x and `args`
 
   // Before execute.
   virtual void limit(const RunLimits& limits) = 0;
-  // Runs `main` as fiber 1 and then settles: children, leases, journal. Once. The guest may be destroyed before the
-  // run, after it ended.
+  // Runs `main` as fiber 1 and then settles: children, leases, journal. Call once. The guest may be destroyed before
+  // the run, once it has ended.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
-  // The foreground cancel of Ctrl-C and `rille cancel`: unwinds the script with this reason, then cleans up.
-  // It takes effect as soon as every fiber waits; a guest whose fiber computes on and on says cancel_now.
+  // Cancels the run as Ctrl-C and `rille cancel` do: unwinds the script with this reason, then cleans up. Takes effect
+  // when every fiber waits; a guest whose fiber keeps computing calls cancel_now.
   virtual void cancel(Error reason) = 0;
   virtual bool cancel_waits() const = 0;
   virtual void cancel_now() = 0;
-  // For code that computes while the loop does not turn: cancels what has had its time, and gives the milliseconds to
-  // the next such moment, or -1.
+  // For code that computes while the loop does not turn: cancels what has timed out, and returns the milliseconds until
+  // the next check, or -1.
   virtual std::int64_t look_at_clock() = 0;
-  // Whether what happens now happened before, in the record: output of the script was shown then.
+  // Whether the run is replaying its record: the script's output was shown before.
   virtual bool replaying() const = 0;
-  // The pinned source of a module or script: read by `load` the first time, from the journal ever after.
+  // The pinned source of a module or script: from `load` the first time, from the journal afterwards.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;
 };
 

@@ -37,31 +37,31 @@ struct ScopeRecord {
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;
   bool transparent = false;         // an entry at the prompt: owns nothing
-  bool releases = false;            // what it holds is being released, or was
-  bool shielded = false;            // unwinding: cancellation has been delivered, cleanup is not disturbed by it
-  std::set<FiberId> children;       // fibers spawned in it that have not ended
+  bool releases = false;            // its leases are being or have been released
+  bool shielded = false;            // unwinding: cancelled already, so cleanup is not cancelled
+  std::set<FiberId> children;       // running fibers spawned in it
   std::vector<std::string> leases;  // in the order of renting
   std::optional<Error> failure;     // the first error of a child
-  std::vector<Wake<bool>> settled;  // wait for `children` to be empty
-  std::vector<FiberId> failed;      // its ended children that failures_ remembers
+  std::vector<Wake<bool>> settled;  // waiters for `children` to be empty
+  std::vector<FiberId> failed;      // ended children listed in failures_
   CancelToken::Registration interrupt;
 };
 
-// A step on the short way, from plain_begin on.
+// A step on the fast path, from plain_begin on.
 struct PlainStep {
   std::string name, source;
   std::int64_t pos = 0, occurrence = 0, started_us = 0;
   std::int64_t seq = 0;      // of the outcome that the fiber waits for; 0: none
-  std::uint64_t ticket = 0;  // the step's entry once it has left the short way
+  std::uint64_t ticket = 0;  // in steps_, once it has left the fast path
 };
 
-// A permit that the record says the fiber has, and that it takes again when it goes live.
+// A recorded permit, which the fiber takes again when it goes live.
 struct OwedPermit {
   PoolSpec pool;
   std::string key;
 };
 
-// Forgotten once the fiber has ended; what is still under way for it keeps it.
+// Dropped when the fiber has ended; operations in progress keep it alive.
 struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
   std::string path;
@@ -69,19 +69,19 @@ struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   ScopeRecord* scope = nullptr;  // innermost
   std::int64_t next_pos = 0, scopes = 0;
   mutable std::optional<std::uint64_t> seed;  // derived once
-  // How often each name was used. By a hash of the name, so that a million names take little room; two names that share
-  // a hash share a counter, which numbers both in one row, the same way each time.
+  // Uses of each name, keyed by a hash of the name, so that a million names need little memory. Two names with the same
+  // hash share a counter, deterministically.
   std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
   PlainStep plain;
-  mutable std::optional<std::uint64_t> plain_seed;  // of its steps, as far as they share it
-  int waiting = 0;                                  // in a wait of the engine that only replay or other fibers can end
+  mutable std::optional<std::uint64_t> plain_seed;  // the part of the seed shared by its steps
+  int waiting = 0;                                  // waits that only the replay or other fibers can end
   bool body_done = false, ended = false;
   std::vector<OwedPermit> owed;
   Result<Value> result = Value();
   std::vector<Wake<bool>> joiners;
 };
 
-// Marks a fiber as waiting for what only the replay or another fiber can bring; when all do, the replay is stuck.
+// Marks a fiber as waiting for the replay or another fiber; when all fibers do, the replay is stuck.
 struct Waiting {
   std::shared_ptr<FiberRecord> fiber;
   explicit Waiting(FiberRecord& f) : fiber(f.shared_from_this()) { ++fiber->waiting; }
@@ -89,7 +89,7 @@ struct Waiting {
   Waiting(const Waiting&) = delete;
 };
 
-// Where a durable operation stands when it may go on.
+// The state of an admitted durable operation.
 struct Slot {
   std::shared_ptr<FiberRecord> fiber;
   std::int64_t pos = 0, occurrence = 1;
@@ -97,10 +97,10 @@ struct Slot {
   Operation operation;
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
-  bool begun = false;  // found in the record, begun and not completed
-  Value progress;      // of a step: goes into the row with each start
+  bool begun = false;  // recorded as begun and not completed
+  Value progress;      // of a step: written with each start
   std::optional<Result<Value>> recorded;
-  std::shared_ptr<QueuedEntry> row;  // once one has been queued or read
+  std::shared_ptr<QueuedEntry> row;  // null until one is queued or read
 };
 
 // A step between its begin and its end.
@@ -108,19 +108,19 @@ struct StepState {
   Slot slot;
   StepOptions options;
   FiberId fiber = 0;
-  std::int64_t since_us = 0;  // the beginning of the first attempt of this set
-  bool runs = false;          // the body does
-  // Of a body whose time is limited: its scope, when to cancel it by the monotonic clock, and that this has happened.
+  std::int64_t since_us = 0;  // start of the first attempt of this set
+  bool runs = false;          // the body runs
+  // For a body with a time limit: its scope, when to cancel it by the monotonic clock, and why it was cancelled.
   ScopeId scope = 0;
-  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 for none
+  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 = none
   std::unique_ptr<Timer> limit;
   std::optional<Error> late;
   std::int64_t heartbeat_us = 0;  // when the last one was written
-  bool heartbeat_waits = false;   // a newer one, for this:
+  bool heartbeat_waits = false;   // a newer heartbeat is pending; this timer writes it:
   std::unique_ptr<Timer> heartbeat;
 };
 
-// That the journal cannot be written or read; not that another runner has taken the run.
+// The journal cannot be written or read; not that another runner has the run.
 inline bool of_journal(const Error& e) { return e.operation == "journal" && e.kind != ErrorKind::state; }
 
 inline RetryPolicy call_restarts() {
@@ -138,15 +138,15 @@ struct RunConfig {
   std::int64_t epoch = 1, number = 0;         // as in the run's row; number: durable runs only
   std::int64_t deadline_us = 0;               // wall time; 0: none
   std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
-  bool died = true;                           // the process that ran it before, if any: it has not suspended it
+  bool died = true;                           // an earlier process died instead of suspending the run
   std::string self_exe;
   std::function<std::string()> install_identity;
-  std::shared_ptr<Connector> connector;    // null: one to real machines, from the two above
-  RetryPolicy restarts = call_restarts();  // of calls whose process died; attempts_max: in a row, without a checkpoint
-  RunLock lock;                            // held while the run is
+  std::shared_ptr<Connector> connector;    // null: real machines, from the two above
+  RetryPolicy restarts = call_restarts();  // of dead calls; attempts_max: in a row, without a checkpoint
+  RunLock lock;                            // held while the run exists
   class Engine* engine = nullptr;          // null: ephemeral
-  std::string edited;                      // the script that it goes on with instead of the pinned one
-  std::string seed;                        // whose random numbers: "" = its own
+  std::string edited;                      // script to continue with instead of the pinned one
+  std::string seed;                        // run id that seeds random numbers; "" = its own
 };
 
 class RunImpl final : public Run {
@@ -248,7 +248,7 @@ class RunImpl final : public Run {
   Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
   static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
   void begin_cancel();
-  std::int64_t look_at_cancel();  // when to look again, in ms; -1: never
+  std::int64_t look_at_cancel();  // next check in ms; -1: never
   void unwind(Error reason);
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Slot slot);
   Slot ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
@@ -264,7 +264,7 @@ class RunImpl final : public Run {
 
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
-  std::string next_key(FiberRecord& f, const std::string& name) const;  // that the next operation of the name will have
+  std::string next_key(FiberRecord& f, const std::string& name) const;  // the key of the next operation with that name
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;
@@ -324,40 +324,40 @@ class RunImpl final : public Run {
   Guest* guest_ = nullptr;
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
-  std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // that have not ended, and the main fiber
-  std::map<FiberId, Error> failures_;  // of ended fibers, until the scope they were spawned in is left
+  std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // running fibers, and the main fiber
+  std::map<FiberId, Error> failures_;                       // of ended fibers, until their parent scope is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
-  std::map<std::int64_t, Wake<Result<>>> turns_;   // recorded completions that a fiber waits for, by seq
-  std::set<std::int64_t> passed_;                  // admitted, but cancelled before their turn
-  std::set<std::string> unwound_;                  // paths of fibers that ended by an error or a cancel
-  std::vector<Wake<Result<>>> gate_;               // waits for the replay to be over
-  std::map<FiberId, Wake<Result<bool>>> patches_;  // markers that may be older than the record
-  std::vector<Wake<bool>> release_gates_;          // the same for releases; false: the record went on past this one
-  std::int64_t delivered_ = 0;                     // seq of the last completion that fibers have seen
+  std::map<std::int64_t, Wake<Result<>>> turns_;   // fibers waiting for recorded completions, by seq
+  std::set<std::int64_t> passed_;                  // cancelled before their turn
+  std::set<std::string> unwound_;                  // paths of fibers that failed or were cancelled
+  std::vector<Wake<Result<>>> gate_;               // waiters for the end of the replay
+  std::map<FiberId, Wake<Result<bool>>> patches_;  // patched() markers to be decided
+  std::vector<Wake<bool>> release_gates_;          // releases; false: the record continues past this one
+  std::int64_t delivered_ = 0;                     // seq of the last delivered completion
   std::optional<PlannedCancel> planned_cancel_;
-  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // that cancel is due since then, and nobody comes to rest
+  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // since when that cancel is due while fibers compute
   std::map<std::uint64_t, StepState> steps_;
-  int bodies_ = 0;               // that run, or are about to
-  std::optional<Error> paused_;  // nothing begins any more: the run is suspended once it is calm
+  int bodies_ = 0;               // running or about to run
+  std::optional<Error> paused_;  // nothing new begins; suspended once all bodies end
   bool suspended_ = false;
-  std::vector<Wake<Result<>>> held_;                // what would begin
+  std::vector<Wake<Result<>>> held_;                // operations that would begin
   std::optional<Wake<bool>> ended_;                 // the main fiber has ended, or the run is suspended
-  std::set<std::string> hinted_;                    // queries for offers that found nothing, as JSON
-  std::map<std::string, std::string> recorded_as_;  // of a fork: its leases, as the record of its origin names them
+  std::set<std::string> hinted_;                    // offers queries without a result, as JSON
+  std::map<std::string, std::string> recorded_as_;  // of a fork: own lease id -> id in the origin's record
   std::unique_ptr<Timer> deadline_timer_;
-  std::optional<Deadline> deadline_;  // of the run, since it was first looked at
+  std::optional<Deadline> deadline_;  // of the run; set at the first check
   std::uint64_t next_step_ = 1;
   std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
-  std::size_t plain_next_ = 0;    // of plain_ready_: the one that is delivered next
-  std::set<std::string> taking_;  // ids of messages whose taking is being committed
+  std::size_t plain_next_ = 0;    // index in plain_ready_ of the next delivery
+  std::set<std::string> taking_;  // messages whose commit as taken is pending
   std::map<std::string, std::string> pinned_;
-  bool edited_ = false;   // what is pinned from here on replaces what the journal has
-  bool followed_ = true;  // false: the edited sources are not pinned before the record has been followed
+  bool edited_ = false;   // newly pinned sources replace the journal's
+  bool followed_ = true;  // false: edited sources wait for the end of the replay
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;
   std::string alert_url_;
-  double alert_share_ = 0;  // of the budget, at which to warn; 0: never, or warned already
+  double alert_share_ = 0;  // share of the budget at which to warn; 0: off, or done
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

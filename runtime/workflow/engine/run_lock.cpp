@@ -12,14 +12,14 @@
 
 namespace rille::engine {
 
-// Whether the holder that the file names is a process that has ended.
+// Whether the process named in the file has ended.
 static bool is_gone(const char* pid) {
   int number = std::atoi(pid);
   return number > 0 && kill(number, 0) != 0 && errno == ESRCH;
 }
 
 RunLock::~RunLock() {
-  // Closing it would not do where the host has forked: its child holds the same lock.
+  // Closing the descriptor is not enough if the host has forked: its child holds the same lock.
   if (fd_ >= 0) flock(fd_, LOCK_UN), close(fd_);
   if (held_) held_->erase(run_);
 }
@@ -40,8 +40,8 @@ Result<RunLock> RunLock::take(const std::string& folder, const std::string& run)
   RunLock lock;
   lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock.fd_ < 0) return errno_error("open", path, errno);
-  // Whoever asks whether the run is alive holds a share of the lock for an instant; and a program that a killed runner
-  // was just starting holds it until its exec.
+  // A check whether the run is alive holds a shared lock for an instant, and a program just started by a killed runner
+  // holds the lock until its exec.
   char text[32] = {};
   for (int i = 0; i < 4 || (i < 1000 && is_gone(text)); ++i) {
     if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {

@@ -1,5 +1,5 @@
-// One runner per run: a lock on <home>/runs/<id>/lock, held by an open descriptor, so that it ends with its process,
-// also a killed one. The file names the holder, for messages.
+// One runner per run: a lock on <home>/runs/<id>/lock, held by an open descriptor, so that it ends with its process
+// even if that is killed. The file names the holder, for messages.
 #pragma once
 
 #include <set>
@@ -22,9 +22,9 @@ class RunLock {
   }
   ~RunLock();
 
-  // `folder` is the run's home, made when missing. state: another process has it (named).
+  // `folder` is the run's home, created if missing. state: another process has it (named).
   static Result<RunLock> take(const std::string& folder, const std::string& run);
-  // In a simulated world: `held` are the runs that have a runner. It outlives the lock.
+  // In a simulated world: `held` is the set of runs with a runner. It outlives the lock.
   static Result<RunLock> take(std::set<std::string>& held, const std::string& run);
   // Whether any process holds it now.
   static bool held(const std::string& folder);

@@ -17,7 +17,7 @@ constexpr int turn_calls_max = 256;
 void Scheduler::pump() {
   auto alive = alive_;
   for (int calls = 0; !ready_.empty() || !deliveries_.empty(); ++calls) {
-    if (calls == turn_calls_max) {  // fibers that keep each other busy must not starve the loop's I/O and timers
+    if (calls == turn_calls_max) {  // busy fibers must not starve the loop's I/O and timers
       loop_.post([this, alive] {
         if (*alive) pump();
       });
@@ -27,7 +27,7 @@ void Scheduler::pump() {
     auto fn = std::move(queue.front());
     queue.pop_front();
     fn();
-    if (!*alive) return;  // the run was destroyed by what ran
+    if (!*alive) return;  // fn() destroyed the run
     if (ready_.empty() && quiet_) quiet_();
   }
   scheduled_ = false;

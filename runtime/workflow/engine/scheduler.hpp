@@ -1,7 +1,7 @@
-// The order in which fibers go on. Wake-ups inside the run (a child ended, a scope was cancelled) go to `ready`;
-// completions of durable operations go to `deliver`, in the order of their seq. After each delivery everything that it
-// woke runs until it waits again, and only then comes the next one: live and on replay alike, which is what makes races
-// come out the same way. Loop thread only.
+// The order in which fibers continue. Wake-ups inside the run (a child ended, a scope was cancelled) go to `ready`;
+// completions of durable operations go to `deliver`, in order of seq. After each delivery everything that it woke runs
+// until it waits again, before the next delivery, both live and on replay; so races have the same outcome. Loop thread
+// only.
 #pragma once
 
 #include <coroutine>
@@ -27,9 +27,9 @@ class Scheduler {
     deliveries_.push_back(std::move(fn));
     schedule();
   }
-  // Called whenever what was woken has run until it waits again; may queue more.
+  // Called whenever all woken fibers wait again; may queue more.
   void on_quiet(std::function<void()> fn) { quiet_ = std::move(fn); }
-  // Asks for on_quiet, also of a fiber that something outside of the scheduler woke.
+  // Requests on_quiet, even if a fiber was woken from outside the scheduler.
   void poke() {
     if (!scheduled_) ready([] {});
   }

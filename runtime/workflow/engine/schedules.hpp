@@ -1,7 +1,7 @@
-// Schedules: scripts that are to run again and again. What is due becomes a run, suspended before its first
-// instruction, in the transaction that notes that this instant has been dealt with; its id is made from the schedule's
-// name and the instant. So whoever looks, and however often, and wherever it is killed, an instant is one run at most.
-// Somebody else runs them: see watch.hpp. Rows of the journal; loop thread only.
+// Schedules: scripts that run repeatedly. A due instant becomes a run, suspended before its first instruction, in the
+// transaction that marks the instant as handled; its id is derived from the schedule's name and the instant. So however
+// often processes check, and wherever they are killed, an instant becomes at most one run. watch.hpp starts the runs.
+// Rows of the journal; loop thread only.
 #pragma once
 
 #include <string>
@@ -17,16 +17,17 @@ struct Schedule {
   Schedule() = default;  // not an aggregate: see loop/task.hpp
   std::string name, when, script, tag;
   Value args;
-  std::string missed = "one";  // of instants at which nobody looked: "skip", "one" (the last), "all"
-  // While its last run has not ended, and is not given up: "skip", "queue" (it waits), "cancel" (so does it), "allow".
+  std::string missed = "one";  // for missed instants: "skip", "one" (the last), "all"
+  // While its last run is neither ended nor given up: "skip", "queue" (it waits), "cancel" (ends the last run, then
+  // starts), "allow".
   std::string overlap = "skip";
   std::int64_t created_us = 0;
-  std::int64_t after_us = 0;  // instants up to this one have been dealt with
+  std::int64_t after_us = 0;  // instants up to this one are handled
   std::string last_run;       // "": none yet
   Value to_value() const;
 };
 
-// What became of an instant: a run, or why there is none; or the run that is to end before there is one.
+// The outcome of an instant: a run, or why there is none; or the run that must end first.
 struct Tick {
   Tick() = default;
   std::string schedule, run, why, cancel;
@@ -36,13 +37,13 @@ struct Tick {
 class Schedules {
  public:
   Schedules(Loop& loop, store::Journal& journal) : loop_(loop), journal_(journal) {}
-  // invalid: the name, the timing, a policy. state: there is one of that name.
+  // invalid: the name, the timing, a policy. state: a schedule of that name exists.
   Async<> add(Schedule schedule);
-  Async<> remove(std::string name);  // invalid: there is none (did you mean). Its runs stay
+  Async<> remove(std::string name);  // invalid: no such schedule (did you mean). Its runs stay
   Result<std::vector<Schedule>> all() const;
-  // Makes runs of what is due now. In order of schedule and time; an error of one keeps none of the others.
+  // Creates the runs that are due now, in order of schedule and time.
   Async<std::vector<Tick>> look();
-  // When the next one is due; INT64_MAX: none is.
+  // When the next one is due; INT64_MAX: never.
   Result<std::int64_t> next_us() const;
 
  private:

@@ -39,7 +39,7 @@ Error unreachable(const std::string& machine) {
 
 }  // namespace
 
-// One connection. It breaks when the machine goes.
+// One connection. It breaks when the machine ends.
 class SimAgent final : public agent::AgentClient {
  public:
   SimAgent(Loop& loop, SimAgents& all, std::string machine)
@@ -119,7 +119,7 @@ class SimAgent final : public agent::AgentClient {
     }
   }
 
-  // A call with checkpoints makes one now. It leaves, unless it will be done in time.
+  // A call with checkpoints makes one now. It leaves, unless it finishes before the deadline.
   Async<> preempt(std::string key, std::int64_t deadline_wall_us, bool leave, CancelToken) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "preempt", false));
     if (broken()) co_return unreachable(machine_);
@@ -145,7 +145,7 @@ class SimAgent final : public agent::AgentClient {
     co_return co_await all_.place(loop_, "forget", true);
   }
 
-  // Of a machine that is nothing but its calls: all of it works for them, or none.
+  // Utilization is 1 while any call runs, otherwise 0.
   Async<Value> describe(CancelToken) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "describe", false));
     if (broken()) co_return unreachable(machine_);
@@ -190,7 +190,7 @@ class SimAgent final : public agent::AgentClient {
  private:
   const provider::sim::Box& box() const { return *all_.cloud_.find(machine_); }
   std::int64_t now_us() const { return all_.cloud_.now_us(); }
-  // The cloud's clock is not the runner's, which may be set back.
+  // The cloud's clock differs from the runner's, which may be set back.
   std::int64_t wall_us(std::int64_t at_us) const { return at_us - now_us() + loop_.clock().wall_us(); }
   std::int64_t done_us(const SimAgents::Call& call) const {
     return std::min(call.work_us, call.begun_with_us + (call.left_us ? call.left_us : now_us()) - call.started_us);
@@ -200,13 +200,13 @@ class SimAgent final : public agent::AgentClient {
   static std::string checkpoint_name(const SimAgents::Call& call) {
     return call.checkpoint_us ? fmt::format("checkpoints/{}/{:08}", call.name, call.told_us / 1'000'000) : "";
   }
-  // Its step is the work in it, in seconds.
+  // The step is the work done, in seconds.
   static Value checkpoint_of(const SimAgents::Call& call) {
     if (call.told_us <= 0) return Value();
     return Value().set("step", call.told_us / 1'000'000).set("directory", checkpoint_name(call));
   }
 
-  // Checkpoints among what was staged.
+  // Finds checkpoints in staged files.
   void restore(const std::string& local) {
     std::error_code ec;
     for (const auto& entry : fs::recursive_directory_iterator(local, ec)) {
@@ -220,7 +220,7 @@ class SimAgent final : public agent::AgentClient {
     }
   }
 
-  // The work up to the last checkpoint before the machine went; what came after it is done again.
+  // Continues from the last checkpoint before the machine ended; later work is repeated.
   void begin_with(SimAgents::Call& fresh, const SimAgents::Call& before) {
     std::int64_t done = before.begun_with_us + all_.work_until_end_us(before);
     std::int64_t kept = before.checkpoint_us ? done - done % before.checkpoint_us : 0;
@@ -255,7 +255,7 @@ class SimAgent final : public agent::AgentClient {
   Loop& loop_;
   SimAgents& all_;
   std::string machine_;
-  std::int64_t stopped_us_;                   // of the machine, when this connection was made: a later stop breaks it
+  std::int64_t stopped_us_;                   // the machine's, when connected: a later stop breaks this
   std::map<std::string, CancelSource> naps_;  // of attaches, by call
 };
 
@@ -279,13 +279,13 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
   co_return made;
 }
 
-// The machine has become another type while it worked: what was published before is on its disk.
+// Whether a resize stopped the machine while the call ran; its checkpoints are on the disk.
 bool SimAgents::stopped(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   return box && box->stopped_us > call.started_us && call.end_us() > box->stopped_us;
 }
 
-// What it has done here, until now or until its machine went.
+// The work done on this machine, until now or until the machine ended.
 std::int64_t SimAgents::work_until_end_us(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   std::int64_t until = cloud_.now_us();
@@ -307,7 +307,7 @@ std::int64_t SimAgents::lost_work_ms() const {
   return std::max<std::int64_t>(0, all.done_us_ - all.useful_us_) / 1000;
 }
 
-// How long it takes and what it gives: as declared, or as it was.
+// Duration and result: as declared, or as in earlier runs.
 Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
   const Value &spec = request.spec, &sim = spec["sim"];
   std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");

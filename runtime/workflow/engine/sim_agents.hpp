@@ -1,9 +1,9 @@
-// SimAgents: what works on the machines of a simulated cloud. A call there does not run: it takes virtual time and then
-// has a result. Both are declared beside the call, sim = { duration = "3h", result = .., checkpoint_every = "10m" }, or
-// learned from earlier runs. As with a real agent the call goes on while the runner is dead, dies with its machine, and
-// goes on from its last checkpoint on the next, or on one to which a kept checkpoint was staged. Files are not moved:
-// their size takes time. What stands for a kept checkpoint is a folder with one small file.
-// They outlive runs and loops, as their cloud does. Loop thread only.
+// SimAgents: the agents on a simulated cloud's machines. A call does not execute: it takes virtual time and then has a
+// result. Both are declared beside the call, sim = { duration = "3h", result = .., checkpoint_every = "10m" }, or
+// learned from earlier runs. As with a real agent, a call continues while the runner is dead, dies with its machine,
+// and continues from its last checkpoint on the next machine, or on one to which a kept checkpoint was staged. Files
+// are not moved, but transfers take time by size. A kept checkpoint is represented by a folder with one small file. The
+// agents outlive runs and loops, as their cloud does. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@
 
 namespace rille::engine {
 
-// What earlier runs say about an operation.
+// What earlier runs recorded about an operation.
 struct Learned {
   std::int64_t duration_ms = 0;  // the median
   Value result;                  // the last
 };
 
-// By kind and name, as "call train". Kinds: call exec stage get; of the last two the result tells the size.
+// By kind and name, as "call train". Kinds: call exec stage get; for stage and get the result holds the size.
 using Lessons = std::map<std::string, Learned>;
-// What the finished runs of a script say, by their record.
+// Learns from the records of the script's runs.
 Result<Lessons> learn(store::Db& journal, const std::string& script);
 
 class SimAgents {
@@ -33,22 +33,22 @@ class SimAgents {
   explicit SimAgents(provider::sim::Cloud& cloud) : cloud_(cloud) {}
 
   void learn(std::shared_ptr<const Lessons> lessons) { lessons_ = std::move(lessons); }
-  // For those who only want to know what is rented: a call nobody knows anything of takes no time and gives nil.
+  // For callers that only need the rents: a call of unknown duration takes no time and returns nil.
   void end_unknown_calls(bool yes) { unknown_end_ = yes; }
-  // Folders may be made beneath this one only: copies of checkpoints, in a run's home.
+  // The only place where folders may be created: for checkpoint copies in a run's home.
   void set_home(std::string home) { home_ = std::move(home); }
-  // Asked before and after each request ("connect", "start", ..) whether the process that makes it still lives; false,
-  // and the request never returns.
+  // Called before and after each request ("connect", "start", ..); returns whether the requesting process is still
+  // alive. If false, the request never returns.
   using Gate = std::function<bool(const char* request, bool done)>;
   void set_gate(Gate gate) { gate_ = std::move(gate); }
-  // Machines come up, and nothing on them answers.
+  // Machines start, but no agent answers.
   void never_answer() { silent_ = true; }
   void declare_size(const std::string& path, std::int64_t bytes) { sizes_[path] = bytes; }
 
-  // A connection to the agent of a machine, once that is live. network: the machine has gone.
+  // Connects to a machine's agent once the machine is live. network: the machine is gone.
   Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, std::string machine_id, CancelToken token);
 
-  // How much work was done that did not end in a result, since a machine was lost with it.
+  // The work that was done without leading to a result, because its machine was lost.
   std::int64_t lost_work_ms() const;
 
  private:
@@ -56,11 +56,11 @@ class SimAgents {
   struct Call {
     std::string machine, name;
     std::int64_t generation = 0, epoch = 0, started_us = 0;
-    std::int64_t begun_with_us = 0;  // of the work, done before on other machines
+    std::int64_t begun_with_us = 0;  // work done before on other machines
     std::int64_t work_us = 0, checkpoint_us = 0, timeout_us = 0;
-    std::int64_t told_us = 0;     // work at the last checkpoint that was told
-    std::int64_t noticed_us = 0;  // work at the checkpoint that was made for a notice
-    std::int64_t left_us = 0;     // when it ended, to go on elsewhere; 0: it has not
+    std::int64_t told_us = 0;     // work at the last reported checkpoint
+    std::int64_t noticed_us = 0;  // work at the checkpoint made for a notice
+    std::int64_t left_us = 0;     // when it left for another machine; 0: it did not
     Value result;
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
@@ -73,11 +73,11 @@ class SimAgents {
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false, silent_ = false;
   Gate gate_;
-  std::map<std::string, Call> calls_;  // by call key; of the newest machine
+  std::map<std::string, Call> calls_;  // by call key; on the newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
   std::map<std::string, std::map<std::string, std::int64_t>> restored_;  // by machine and call: work in its files
   std::string home_;
-  std::int64_t done_us_ = 0, useful_us_ = 0;  // work of calls that are not in calls_ any more
+  std::int64_t done_us_ = 0, useful_us_ = 0;  // work of calls removed from calls_
 
   bool stopped(const Call& call) const;
   std::int64_t work_until_end_us(const Call& call) const;

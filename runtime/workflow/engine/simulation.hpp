@@ -1,6 +1,6 @@
-// Simulation: a world in which runs are rehearsed. A virtual clock, a cloud with agents on its machines, and a journal
-// in memory; all of it outlives the process in it, which is an Engine opened by Engine::open_simulated on a loop with
-// the same clock. Whatever provider a script names, the simulated one answers.
+// Simulation: a world in which runs are rehearsed: a virtual clock, a cloud with agents on its machines, and a journal
+// in memory. All of it outlives the simulated process, which is an Engine opened by Engine::open_simulated on a loop
+// with the same clock. Every provider that a script names is replaced by the simulated one.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 namespace rille::engine {
 
 struct Simulation {
-  // home: a folder for what runs keep beside the journal; made on demand.
+  // home: a folder for the runs' files; created on demand.
   static Result<std::unique_ptr<Simulation>> create(VirtualTime& time, provider::sim::Options options,
                                                     std::string home);
 
@@ -28,9 +28,9 @@ struct Simulation {
   std::string home;
   std::set<std::string> held;          // runs that have a runner
   std::map<std::string, Value> asked;  // the options of each rent, by lease
-  // Asked before and after every transaction ("journal"), every provider call ("provider create", ..) and every request
-  // to an agent ("agent start", ..) whether the process still lives; false, and nothing of it goes on. Null: it lives
-  // for ever.
+  // Called before and after every transaction ("journal"), provider call ("provider create", ..) and agent request
+  // ("agent start", ..); returns whether the process is still alive. If false, the operation never continues. Null: the
+  // process never dies.
   std::function<bool(const std::string& where, bool done)> gate;
 
  private:

@@ -1,7 +1,7 @@
-// When a schedule is due: every so often, or by a cron line in UTC. A value; no clock in here.
-//   "every 6h", "90m"        from the schedule's beginning on, at least a second apart
+// When a schedule is due: at an interval, or by a cron line in UTC. A value; reads no clock.
+//   "every 6h", "90m"        from the schedule's creation on, at least a second apart
 //   "0 3 * * 1-5"            minute hour day-of-month month day-of-week; * , - / and names (mon, jan); 7 is Sunday,
-//                            too. Where both days are limited, either will do, as cron has it.
+//                            too. If both days are restricted, either matches, as in cron.
 #pragma once
 
 #include <bitset>
@@ -15,15 +15,15 @@ namespace rille::engine {
 
 class Timing {
  public:
-  // invalid: names what is wrong, also for a day that never comes (30 February).
+  // invalid: names what is wrong; also for a day that never comes (30 February).
   static Result<Timing> parse(std::string_view text);
-  // The first instant after `after_us`, in whole seconds. `begin_us`: what intervals are counted from.
+  // The first instant after `after_us`, in whole seconds. `begin_us`: the start of intervals.
   std::int64_t next_us(std::int64_t after_us, std::int64_t begin_us) const;
 
  private:
   bool due_on(std::int64_t day) const;  // since 1970-01-01
 
-  std::int64_t every_us_ = 0;  // 0: by the fields
+  std::int64_t every_us_ = 0;  // 0: use the cron fields
   std::bitset<60> minutes_;
   std::bitset<24> hours_;
   std::bitset<32> days_;     // of the month, from 1

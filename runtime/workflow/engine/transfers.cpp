@@ -30,8 +30,7 @@ Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token,
   co_return moved;
 }
 
-// A transfer that is cut because its agent died, or the channel broke, is taken up again: what was moved already is not
-// moved twice.
+// A transfer cut off by a dead agent or a broken channel is resumed: data that was moved is not moved again.
 Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
   std::int64_t generation = 0;
   for (int breaks = 1;; ++breaks) {
@@ -92,7 +91,7 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   co_return std::move(e).with_cause(moved.error());
 }
 
-// "data/" is a folder: a single file goes into it under its own name, what a folder holds goes there in any case.
+// "data/" is a folder: a single file goes into it under its own name, a folder's contents always do.
 Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to) {
   std::error_code ec;
   if (!to.ends_with('/') || std::filesystem::is_directory(local, ec)) return to;
@@ -106,7 +105,7 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
                     fmt::format("name it: box:stage(address, \"{}NAME\")", to));
 }
 
-// What is staged from here: a local path as it is, a URL by way of the shared cache.
+// The local path to stage: a path as it is, a URL via the shared cache.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
   bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
@@ -125,7 +124,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
   transfer::StageOptions stage;
   stage.sha256 = sha256;
-  stage.resumes_max = 3;  // a person waits: an unreachable server is told within seconds
+  stage.resumes_max = 3;  // a person waits: report an unreachable server within seconds
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";

@@ -1,6 +1,6 @@
-// How busy a run's machines are, and what becomes of those that were idle for too long. That one is idle is decided by
-// its agent, which sees calls, files and processors, also while no runner is there; it ends what it can end itself. The
-// runner, told so as the channel's last word, has the machine released by its provider.
+// Usage of a run's machines, and the end of those idle for too long. The agent decides that its machine is idle,
+// because it sees calls, files and processors even without a runner; it stops what it can itself. The runner is told by
+// the channel's last message, and releases the machine at its provider.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace rille::engine {
 
 namespace {
-constexpr std::int64_t patience_ms = 10'000;  // with each of several; one alone may still be coming up
+constexpr std::int64_t patience_ms = 10'000;  // per machine, if several; a single one may still be starting
 
-// How long until something that failed is tried again.
+// The delay before a retry.
 std::int64_t usage_again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
-// Not worth another machine, or minutes of waiting for this one.
+// A reading justifies neither a replacement machine nor a long wait.
 Async<Value> Calls::reading(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::shared_ptr<agent::AgentClient> agent, co_await known_client(lease_id, token));
   RILLE_CO_TRY(Value described, co_await agent->describe(token));
@@ -40,7 +40,7 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
   co_return Value(std::move(out));
 }
 
-// A lease that is to have another machine goes on, until its ttl has passed.
+// A lease with a pending replacement stays usable until its ttl.
 Result<Value> Calls::standing(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
@@ -58,7 +58,7 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
   return out;
 }
 
-// Tries until its agent is connected; reach() follows it then.
+// Retries until its agent is connected; reach() then starts follow().
 Task<void> Calls::wake(std::string lease_id) {
   if (!connector_->real_time()) co_return;
   auto alive = run_.alive_;
@@ -78,14 +78,14 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   const CancelToken closed = closed_.token();
   Result<> broken = co_await agent->wait_broken(closed);
   if (!*alive || closed.cancelled() || broken) co_return;
-  if (broken.error().code != "idle") {  // it was the connection: the machine may be idle later
+  if (broken.error().code != "idle") {  // only the connection broke: the machine may become idle later
     agent.reset();
     Result<> slept = co_await sleep_for(run_.loop(), usage_again_ms(0), closed);
     if (slept && *alive) run_.loop().spawn(wake(std::move(lease_id)));
     co_return;
   }
   LeaseSession& session = this->session(lease_id);
-  if (session.ended_idle >= generation) co_return;  // there was another connection
+  if (session.ended_idle >= generation) co_return;  // another connection has handled it
   session.ended_idle = generation;
   session.agent.reset();
   run_.event("idle",
@@ -95,7 +95,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   };
   for (int attempt = 0;; ++attempt) {
     Result<> turn = co_await enter(lease_id, LeaseSession::Phase::ending,
-                                   closed);  // whoever wants another machine waits for the end
+                                   closed);  // a replacement waits for the end
     if (!turn || !*alive) co_return;
     store::Fence fence = run_.fence();
     Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));

@@ -17,15 +17,15 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t look_again_ns = 60'000'000'000;  // at a run that is left alone
-constexpr std::int64_t watch_again_ms = 60'000;         // after a turn of the reaper that could not ask everybody
+constexpr std::int64_t look_again_ns = 60'000'000'000;  // for a run that is left alone
+constexpr std::int64_t watch_again_ms = 60'000;         // after a reap that could not ask all providers
 constexpr std::int64_t schedule_first_pause_us = 10'000'000, schedule_longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
   return std::min(schedule_longest_pause_us, schedule_first_pause_us << std::min<std::int64_t>(tries, 20));
 }
 
-// Its machines cost money until somebody comes: whom its budgets tell of money hears of it.
+// A run that is given up still pays for its machines: sends an alert to the addresses of its budgets.
 Result<> alert_given_up(store::Db& db, const std::string& run, const std::string& why, std::int64_t now_us) {
   RILLE_TRY(const std::vector<lease::Lease> held,
             lease::read_leases(db, "WHERE run=? AND state<>'released' AND detached=0", {run}));
@@ -62,11 +62,11 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
 
 }  // namespace
 
-// A run without a process that is not meant to be without.
+// A run that should have a process and has none.
 struct Watch::Candidate {
   std::string id, script, why;
-  bool fresh = false;   // a schedule's, never started
-  bool handed = false;  // suspended, and handed over since
+  bool fresh = false;   // created by a schedule, never started
+  bool handed = false;  // suspended and then handed over
   std::int64_t tries = 0, next_us = 0, seen = 0, entries = 0, alive_us = 0;
 };
 
@@ -98,7 +98,7 @@ void Watch::failed(const char* what, const Error& why) {
   world_.tell(event);
 }
 
-// Who is resumed keeps its machines, however long nobody was here: it is looked for first.
+// Resumes runs before reaping, so that a resumed run keeps its machines, however long the watch was away.
 Async<> Watch::run(CancelToken token) {
   std::int64_t gc_ns = INT64_MIN;
   while (true) {
@@ -129,7 +129,7 @@ Async<> Watch::look() {
   if (!ticks) failed("schedules", ticks.error());
   if (ticks)
     for (const Tick& t : *ticks) {
-      if (!t.run.empty()) continue;  // told when it starts
+      if (!t.run.empty()) continue;  // reported when it starts
       Value event;
       if (!t.cancel.empty()) {
         if (!world_.alive(t.cancel) || !interrupted_.insert(t.cancel).second) continue;
@@ -170,7 +170,7 @@ Result<std::vector<Watch::Candidate>> Watch::candidates() const {
         c.alive_us = std::max(row.integer(3), row.integer(9));
         c.tries = row.integer(4), c.next_us = row.integer(5), c.seen = row.integer(6), c.why = row.text(7);
         c.entries = row.integer(8);
-        if (c.handed) c.alive_us = std::max(c.alive_us, c.next_us);  // when that was
+        if (c.handed) c.alive_us = std::max(c.alive_us, c.next_us);  // the time of the handover
         out.push_back(std::move(c));
       }));
   return out;
@@ -200,12 +200,12 @@ Async<> Watch::revive(Candidate c) {
   RILLE_CO_TRY(std::string why, objection(c));
   left_alone_.erase(c.id);
   if (!why.empty()) left_alone_[c.id] = now_ns + look_again_ns;
-  if (!why.empty() && why == c.why) co_return success();  // people have been told
+  if (!why.empty() && why == c.why) co_return success();  // reported already
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
-  // One that was handed over stays so until it runs: its epoch is another then.
+  // A handed-over run keeps its mark until it runs, because the mark contains its old epoch.
   const std::string noted = why.empty() && c.handed ? c.why : why;
-  // Before it starts: what kills this process, too, counts. It may have ended since it was looked at.
+  // Counted before the start, in case the start kills this process too. The run may have ended since the query.
   auto mine = std::make_shared<bool>(false);
   store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine, why,
                                  now = now_us()](store::Db& db) -> Result<> {
@@ -216,7 +216,7 @@ Async<> Watch::revive(Candidate c) {
     *mine = db.changes() == 1;
     if (!*mine) return {};
     if (!why.empty()) return alert_given_up(db, id, why, now);
-    // hold_ttl begins anew: its process needs a moment until it says that it lives.
+    // Restarts hold_ttl: the new process needs a moment until its first heartbeat.
     return db.run("UPDATE runs SET updated_us=max(updated_us,?) WHERE id=?", {now, id});
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
