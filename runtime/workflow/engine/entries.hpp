@@ -47,9 +47,9 @@ struct Entry : EntryRow {
 // and a run's rows are a range.
 inline std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << 32) | seq; }
 
-// "main/worker#1/prepare#2": how people name an entry, and what tokens and ids are derived from; a fiber's path has the
-// same form. Unique within a run: a name with a '/' or '%' somewhere after a '#', which could pass for several parts of
-// a path, has them as %2F and %25. All other names stand as they are, as in older records.
+// "main/worker#1/prepare#2": the name of an entry for people, and the input for tokens and ids; a fiber's path has the
+// same form. Unique within a run: in a name with a '#', a later '/' or '%', which could be mistaken for further parts
+// of a path, is escaped as %2F or %25. All other names are unchanged, as in older records.
 std::string make_key(std::string_view fiber, std::string_view name, std::int64_t n);
 std::string key_of(const EntryRow& row);
 // A name as escaped in keys; `room` is the buffer if it needs escaping.

@@ -24,7 +24,7 @@ class Fibers : public FiberSink {
   // whatever it leaves undone before the fiber counts as ended.
   virtual ScopeId root_scope(FiberId fiber) const = 0;
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
-  // ends when the child has; its error if it failed
+  // returns when the child has ended, with its error if it failed
   virtual Async<> join(FiberId self, FiberId child) = 0;
   // The index of the first to end. That may depend on unrecorded facts (how long a release takes), so if the script
   // acts on it, it is a journal entry.
@@ -32,9 +32,9 @@ class Fibers : public FiberSink {
   virtual void cancel_fiber(FiberId child, Error reason) = 0;
   virtual bool ended(FiberId fiber) const = 0;
 
-  // scope_enter; body; scope_settle (cancels children when the body failed, waits for them, gives the first error of a
-  // child); the guest's defers; scope_release (releases leases in reverse order, but for `kept`, which move to the
-  // parent scope); scope_leave. From scope_settle on, the scope is shielded from cancellation.
+  // Order: scope_enter; body; scope_settle (cancels the children if the body failed, waits for them, returns the first
+  // error of a child); the guest's defers; scope_release (releases leases in reverse order, except `kept`, which move
+  // to the parent scope); scope_leave. From scope_settle on, the scope is shielded from cancellation.
   virtual ScopeId scope_enter(FiberId fiber, std::string name) = 0;
   virtual Async<> scope_settle(FiberId fiber, ScopeId scope, std::optional<Error> failure) = 0;
   virtual Async<> scope_release(FiberId fiber, ScopeId scope, std::vector<std::string> kept) = 0;

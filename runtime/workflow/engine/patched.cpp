@@ -1,4 +1,4 @@
-// Markers that let edited code tell new runs from old ones.
+// Markers by which edited code distinguishes new runs from old ones.
 #include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {

@@ -23,13 +23,13 @@ class Replay {
   static Result<Replay> load(store::Db& db, const std::string& run, const store::Blobs* blobs = nullptr);
 
   const Entry* find(const std::string& fiber, std::int64_t pos) const;
-  // The seq that is delivered next; -1 when every recorded completion has been.
+  // The seq of the next delivery; -1 when all recorded completions have been delivered.
   std::int64_t next() const { return cursor_ < order_.size() ? order_[cursor_]->seq : -1; }
   const Entry& next_entry() const { return *order_[cursor_]; }
   bool empty() const { return entries_.empty(); }
   bool over() const { return cursor_ >= order_.size(); }
   void advance() { ++cursor_; }
-  // The first entry of that fiber at `pos` or later that has completed: one that the fiber should have reached.
+  // The first completed entry of that fiber at `pos` or later: one that the fiber should have reached.
   const Entry* beyond(const std::string& fiber, std::int64_t pos) const;
   const std::optional<PlannedCancel>& cancel() const { return cancel_; }
   std::int64_t last_seq() const { return order_.empty() ? 0 : order_.back()->seq; }

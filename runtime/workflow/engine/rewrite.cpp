@@ -119,8 +119,8 @@ Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, st
 
 struct Engine::Place {
   Cut cut;
-  std::int64_t number = 0, end_id = 0;  // of the run; of the first entry that is left out
-  std::vector<Mark> open;               // rents of leases that were open there, and are rented anew
+  std::int64_t number = 0, end_id = 0;  // of the run; of the first dropped entry
+  std::vector<Mark> open;               // rents of leases open at the cut, to be rented anew
 };
 
 // A lease that was open at the cut and cannot be used moves the cut to before its rent. It was open unless it was

@@ -1,7 +1,7 @@
-// The engine's Run. Private to runtime/workflow/engine; the interface is run.hpp.
-// Files: fibers.cpp (fibers, scopes, cancellation), durable.cpp (admission, completion, sleep, signals), steps.cpp
-// and attempts.cpp, patched.cpp (markers), children.cpp (runs that it starts), instances.cpp (leases and calls; what
-// they do is calls.hpp's), life.cpp (start, end, settling).
+// The engine's Run. Private to runtime/workflow/engine; the interface is run.hpp. Files: fibers.cpp (fibers, scopes,
+// cancellation), durable.cpp (admission, completion, sleep, signals), steps.cpp and attempts.cpp, patched.cpp
+// (markers), children.cpp (child runs), instances.cpp (leases and calls, carried out by calls.hpp), life.cpp (start,
+// end, settling).
 #pragma once
 
 #include <map>
@@ -32,7 +32,7 @@ constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a"; 
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
-  std::int64_t number = 0;  // in its fiber; 0: the fiber's own
+  std::int64_t number = 0;  // in its fiber; 0: the root scope
   ScopeRecord* parent = nullptr;
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;

@@ -25,7 +25,7 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the call that it announces
+constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the create call that it announces
 constexpr int create_attempts_max = 5;
 constexpr std::size_t refusals_max = 100;  // offers that one rent tries
 

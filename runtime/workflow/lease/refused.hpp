@@ -37,7 +37,7 @@ struct Manager::Refused {
   };
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
-  std::vector<Block> blocks;                // beyond the offer
+  std::vector<Block> blocks;                // refusals that apply beyond their offer
   Micros first_micros = 0;                  // the best offer's hourly price before any refusal; 0: unknown, or free
   const provider::Offer* dearer = nullptr;  // cheapest offer left, if all exceed the price limit
   Offers listed;                            // null: not queried yet

@@ -1,4 +1,4 @@
-// Leases as journal rows: the one place that knows their columns.
+// Leases as journal rows: the only file that knows their columns.
 #pragma once
 
 #include "runtime/workflow/lease/manager.hpp"

@@ -21,7 +21,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   const Value& v = options[key];
   if (v.is_null()) return {};
   if (const double* seconds = v.as_number()) {
-    constexpr double most = 1e12;  // as everywhere
+    constexpr double most = 1e12;  // seconds
     if (!(*seconds > 0 && *seconds < most) || std::llround(*seconds * 1000) == 0)
       return make_error(ErrorKind::invalid,
                         fmt::format("{} = {}: a duration must be positive, and end one day", key, *seconds),
