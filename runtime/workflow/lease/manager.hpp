@@ -187,14 +187,14 @@ class Manager {
   // longer holds stops it: the lease belongs to another runner.
   Async<> release(std::string id, Event event, store::Fence fence = {});
 
-  // The agent of that generation's machine reported it idle and shut it down. The lease is released, or, if its options
+  // The agent of that generation's machine reported it idle and has exited. The lease is released, or, if its options
   // replace machines, kept without one until it is used again.
   Async<> end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence);
 
   Result<std::optional<Lease>> find(const std::string& id) const;
   Result<std::vector<Lease>> of_run(const std::string& run) const;
   Result<std::vector<Lease>> all(bool with_released) const;
-  // When the reaper ends the lease at the latest: its ttl, or the hold time of a halted run.
+  // When the reaper ends the lease at the latest: its ttl, or the hold time of a halted or interrupted run.
   Result<std::int64_t> ends_us(const Lease& lease) const;
   // The budgets of a run: its own (even without a limit), and the limits of its parents, its tag and the month, if set.
   Result<std::vector<Money>> money(const std::string& run) const;
