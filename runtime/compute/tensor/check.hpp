@@ -26,7 +26,7 @@ inline Result<void> need_float(std::string_view op, const Tensor& t) {
              "cast it: t:to(\"f32\")");
 }
 
-// The same where only the first must be one.
+// Like need_float, for two operands of which only the first must be floating.
 inline Result<void> need_float_beside(std::string_view op, const Tensor& t, const Tensor& other) {
   RILLE_CHECK(need(op, t));
   RILLE_CHECK(need(op, other));
@@ -41,7 +41,7 @@ inline Result<void> need_label_smoothing(double share) {
   return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", share));
 }
 
-// Of two operands; the message names both, as that of two types that differ does.
+// Like need_float for both operands; the message names both, as need_same_dtype does.
 inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, a));
   RILLE_CHECK(need(op, b));
@@ -71,10 +71,10 @@ inline Result<void> need_ids(const char* op, const char* what, const Tensor& t) 
              "cast them: t:to(\"i64\")");
 }
 
-// Half types are too coarse to add up in.
+// Half types are too coarse to accumulate in.
 inline Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
 
-// dim moved to the end and contiguous; undone by the second transpose.
+// Applies `f` with dim moved to the end and contiguous, then moves it back.
 template <class F>
 Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));

@@ -16,7 +16,7 @@ using collective::Kind;
 using collective::Operation;
 using collective::Piece;
 
-// One operation, as the graph keeps it.
+// A communicator's operation as a node's payload.
 class Exchange final : public kernels::Payload {
  public:
   Exchange(Ranks ranks, const Operation& op) : ranks_(std::move(ranks)), op_(op) {}
@@ -41,7 +41,7 @@ class Exchange final : public kernels::Payload {
   Operation op_;
 };
 
-// FNV-1a of the sizes: ranks that differ in one of many tensors differ in this.
+// FNV-1a of the sizes: differs if any of many tensors has another shape on another rank.
 std::uint64_t digest(const std::vector<Tensor>& tensors) {
   std::uint64_t h = 0xcbf29ce484222325u;
   const auto add = [&h](std::int64_t n) { h = (h ^ std::uint64_t(n)) * 0x100000001b3u; };
@@ -75,7 +75,7 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
   return success();
 }
 
-// Without history. What is written must be a value of its own: a leaf, or nothing that a gradient goes through.
+// `t` without history, to be written: must be a leaf or outside autograd.
 Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
   RILLE_CHECK(check_operand(ranks, kind, t));
   if (t.graph().grad_enabled() && t.requires_grad() && !t.is_leaf()) {
@@ -95,7 +95,7 @@ Result<void> give(Graph& g, const Ranks& ranks, const Operation& op, const std::
   return success();
 }
 
-// Those with gaps between their elements by way of a copy.
+// Exchanges non-contiguous tensors through a contiguous copy.
 Result<void> in_place(const Ranks& ranks, Operation op, const std::vector<Tensor>& tensors) {
   Graph& g = tensors[0].graph();
   std::vector<Tensor> whole;
@@ -111,11 +111,11 @@ Result<void> in_place(const Ranks& ranks, Operation op, const std::vector<Tensor
   return success();
 }
 
-// Several tensors go as one message, which is put together in memory of its own: this bounds it. What is reduced has
-// the same bits however messages are cut.
+// Several tensors are sent as one message, which is assembled in a separate buffer; this bounds its size. Reduced
+// values have the same bits however the messages are split.
 constexpr std::int64_t message_bytes_max = 25 << 20;
 
-// Messages of one type each, in the order in which the types come.
+// Sends messages of one type each, in the order in which the types first occur.
 Result<void> by_type(const Ranks& ranks, Operation how, const std::vector<Tensor>& given) {
   std::vector<Tensor> left;
   for (const auto& t : given) {

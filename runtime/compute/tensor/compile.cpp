@@ -18,17 +18,17 @@ void send(Graph& g, std::shared_ptr<Node> node);  // graph.cpp
 
 namespace {
 
-// One key's history: its operations as noted, then its plan.
+// The recording for one key: first the noted operations, later also the plan.
 struct Variant {
   std::string key;
-  Signature signature;  // the same, for causes
+  Signature signature;  // the key's parts, to name causes
   std::vector<Note> notes;
   std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf, had .grad
   std::vector<Watched> watched;
-  mutable std::uint64_t marks = 0;                   // the graph's, when these were as they had been
-  std::vector<std::shared_ptr<TensorImpl>> graded;   // had one: further inputs, in order
+  mutable std::uint64_t marks = 0;                   // graph's marks at the last successful check of `watched`
+  std::vector<std::shared_ptr<TensorImpl>> graded;   // leaves with a .grad: further inputs, in order
   std::vector<std::shared_ptr<TensorImpl>> changed;  // leaves whose .grad the function sets
-  std::vector<bool> cleared;                         // of those: to nothing
+  std::vector<bool> cleared;                         // per entry of `changed`: whether .grad was cleared
   std::size_t results = 0;                           // outputs before the gradients
   std::shared_ptr<Plan> plan;
 
@@ -41,7 +41,7 @@ struct Variant {
     return true;
   }
 
-  // Of the tensors that the function uses: one that was freed, or whose requires_grad is another now.
+  // The first watched tensor that was freed or whose requires_grad changed; null: none.
   const Watched* first_changed() const {
     const auto found = std::find_if(watched.begin(), watched.end(), [](const Watched& w) { return w.is_changed(); });
     return found == watched.end() ? nullptr : &*found;
@@ -69,8 +69,8 @@ struct Variant {
 
 using Ids = std::unordered_set<std::uint64_t>;
 
-// Shapes, strides, types, and which inputs share memory. The place within the memory is free, unless it is that of a
-// tensor which the function reaches by itself: `outside`, by storage.
+// Shapes, strides, types, and which inputs share memory. The offset in memory is not part of the key, except in
+// storages that the function reaches other than through an argument (`outside`).
 std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra, const Ids& outside) {
   std::string key = extra;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -94,22 +94,22 @@ struct Compiled::State {
   bool check = false;
   Recompute recompute = Recompute::none;
   bool epilogues = false;
-  int part = 0, parts = 1;      // of the next call, or that in progress
-  bool plain = false;           // the call in progress runs as it is: numbers are checked
+  int part = 0, parts = 1;      // of the call in progress, or the next one
+  bool plain = false;           // the call in progress runs uncompiled: numbers are checked
   std::list<Variant> variants;  // most recently used first
   Retraces retraces;
   Signature signature;              // of the call in progress, if its key is new
-  std::vector<Difference> cause;    // why it is
-  std::string moved;                // "argument 1: device cpu became cuda:0", before the first recording
-  std::deque<std::size_t> dropped;  // hashes of keys that made room, the last few
-  Variant* current = nullptr;       // of the call in progress; null: a new key
-  std::string key, plain_key;       // of the call in progress; without its tensors
-  Ids outside;                      // storages that some recording reached other than by an argument
+  std::vector<Difference> cause;    // why the key is new
+  std::string moved;                // "argument 1: device cpu became cuda:0", until the first recording
+  std::deque<std::size_t> dropped;  // hashes of dropped keys, the last few
+  Variant* current = nullptr;       // recording of the call in progress; null: a new key
+  std::string key, plain_key;       // of the call in progress; plain_key: without the tensors' part
+  Ids outside;                      // storages that a recording reached other than through an argument
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
-  std::shared_ptr<const Plan> last;                                            // of the call before
-  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // of all plans; the lane's
+  std::shared_ptr<const Plan> last;                                            // of the latest call
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // shared by all plans; used on the lane
 
   std::string why_one_by_one() const {
     auto* const executor = graph->device()->executor();
@@ -123,7 +123,7 @@ struct Compiled::State {
     graph->impl().trace = 0;
   }
 
-  // A call that is not replayed needs as much again for a moment; recordings are anchored anew when they run next.
+  // Frees the arena: a call that is not replayed needs as much again. Replays anchor their views in a new arena.
   void give_back_arena() const {
     const auto planned = [](const Variant& v) { return v.plan != nullptr; };
     if (std::none_of(variants.begin(), variants.end(), planned)) return;
@@ -156,7 +156,7 @@ struct Compiled::State {
       if (g.changed) g.leaf->grad = g.before;
   }
 
-  // Compares with the recording that is nearest to this call.
+  // Compares the call with the recording nearest to it.
   void find_cause(const std::string& wanted) {
     signature = signature_of(inputs, wanted, part_name());
     cause.clear();
@@ -197,7 +197,7 @@ struct Compiled::State {
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
     v.watched = notebook->watched();
-    v.marks = 0;  // to be looked at in the next call
+    v.marks = 0;  // forces a check at the next call
   }
 
   Result<void> capture(Variant& v, const std::vector<Tensor>& results) {

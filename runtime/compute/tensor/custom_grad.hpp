@@ -1,5 +1,5 @@
-// Operations whose gradient others make: for what a script computes where autograd does not see it, as in a kernel of
-// its own.
+// Operations with a gradient rule supplied by the caller, for results that autograd cannot follow, such as those of a
+// script's own kernel.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@ namespace rille::tensor {
 
 struct GradFn;
 
-// Takes the gradients of the outputs, zeros where none came; gives one for each input, or an empty one: none. What it
-// asks for is recorded as any gradient is.
+// Takes the gradients of the outputs (zeros for an output that received none) and returns one gradient per input; an
+// empty handle means none. Operations in the rule are recorded like those of any gradient.
 using CustomRule = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& grads)>;
 
-// The values of `outputs`, from which backward() goes on to `inputs` by `rule`, once. While grad mode is off, or no
-// input requires grad, the outputs without a history. invalid: an output that is no float; in backward(): a gradient
-// of another shape or type than its input.
+// Returns tensors with the values of `outputs`, whose gradient backward() passes on to `inputs` through `rule`, once.
+// While grad mode is off, or if no input requires grad, they have no history. invalid: an output of a type that is not
+// floating; in backward(): a gradient whose shape or type differs from its input's.
 Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                           CustomRule rule);
-// Whether that made it: the script may hold the memory of what its rule got and gave.
+// Whether with_gradient() made `fn`. The script may hold the memory of the rule's arguments and results.
 bool is_custom(const GradFn& fn);
 
 }  // namespace rille::tensor

@@ -1,4 +1,4 @@
-// The lane's side: runs recorded operations one after another.
+// The lane's side of the graph: runs recorded operations one after another.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace rille::tensor {
 
 namespace {
 
-// Stands before an error's kind, between it and the code, and behind that. No kernel's own words begin with it.
+// Encloses an error's kind and its code at the start of the text. A kernel's own messages never begin with it.
 constexpr char kind_mark = '\1';
 
 }  // namespace
@@ -49,11 +49,11 @@ kernels::View view_of(const Window& w, void* data) {
           w.shape, w.strides};
 }
 
-// torn: a part of what came from other ranks may be there.
+// torn: the outputs may contain part of the other ranks' data.
 void fail_outputs(Node& node, const std::shared_ptr<const Error>& error, bool torn = false) {
   for (auto& out : node.out) {
     const auto storage = out.storage.lock();
-    if (storage && (!out.update || torn)) storage->error = error;  // what is updated in place keeps its old value
+    if (storage && (!out.update || torn)) storage->error = error;  // an in-place update keeps its old value
   }
 }
 
@@ -67,8 +67,8 @@ std::shared_ptr<const Error> input_error(const Node& node) {
   return nullptr;
 }
 
-// Freed memory waits for a buffer of its size. In a call that is made once it would wait in vain, beside what the call
-// goes on to take: the most memory that a training holds would be that of its first step.
+// Freed memory is cached for a later buffer of the same size. In a call that is made only once that reuse may never
+// come, and the cache adds to what the call allocates next: a training's peak memory would be that of its first step.
 constexpr std::int64_t waiting_once_bytes = 64 << 20;
 
 void give_back_once(const Node& node, const Output& out, device::Device& device) {
@@ -77,7 +77,7 @@ void give_back_once(const Node& node, const Output& out, device::Device& device)
     device.release_cache();
 }
 
-// The line that asked for it is known while numbers are checked.
+// Appends the script position, which is known while numbers are checked.
 Error at_its_line(const Node& node, Error e) {
   if (!node.where.empty() && e.message.find(node.where) == std::string::npos)
     e.message += fmt::format(" ({})", node.where);
@@ -111,7 +111,7 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
       auto allocated = device.allocate(out.bytes);
       if (!allocated) return no_room(node, out, std::move(allocated).error());
       buffer = std::move(*allocated);
-      // Nobody holds this output of several: it gets memory for the call. An update of nothing starts from zeros.
+      // An output without a handle gets memory for this call only; if it is updated in place, it starts from zeros.
       if (storage) storage->buffer = buffer;
       else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
       if (!storage) temporary.push_back(buffer);
@@ -152,13 +152,13 @@ bool updates(const Node& node) {
   return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
 }
 
-// Nobody may hold any more what it would make.
+// Whether any result of the node is still referenced, or the node runs regardless.
 bool wanted(const Node& node) {
   return node.replay || node.payload || updates(node) ||
          std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return !out.storage.expired(); });
 }
 
-// From the end, since a node holds its inputs. Whether there was any.
+// From the end, since a node holds its inputs. Returns whether any was dropped.
 bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
   std::deque<std::shared_ptr<Node>> kept;
   const std::size_t before = nodes.size();
@@ -170,7 +170,7 @@ bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
   return nodes.size() < before;
 }
 
-// No element to write: so no kernel has to bear with empty windows. A launch or a collective sees to it itself.
+// No output has elements, so kernels need not handle that case. Launches and collectives check it themselves.
 bool nothing_to_write(const kernels::Call& call) {
   return !call.payload && call.n_out > 0 &&
          std::all_of(call.out, call.out + call.n_out, [](const kernels::View& v) { return v.count() == 0; });
@@ -215,9 +215,9 @@ Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::Lan
   return run_replay(*node.replay, *this, device, lane);
 }
 
-// With launches on streams about. What cannot wait for the others does not run.
+// Runs a node when there are launches on streams. If it cannot wait for the other orders, it does not run.
 Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
-  const bool clocked = profile && !profile->traced();  // by events of the device's own order
+  const bool clocked = profile && !profile->traced();  // timed by events of the device's own order
   const auto& stream = clocked ? nullptr : node.stream;
   if (auto ready = orders->before(node, stream); !ready) {
     auto error = std::make_shared<const Error>(std::move(ready).error());
@@ -239,20 +239,20 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
       if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
       if (!give_up) return ran;
       auto error = std::make_shared<const Error>(std::move(ran).error());
-      // Values that were to change and did not are told to whoever reads next; others to who reads them.
+      // A failed in-place update leaves no error in its outputs, so the next read returns it.
       if (node.replay || updates(node)) first_error = first_error ? first_error : error;
       fail_outputs(node, error);
     }
-    nodes.pop_front();  // lets go of its inputs: memory that nobody needs is free at once
+    nodes.pop_front();  // releases its inputs: unused memory is free at once
   }
   if (orders) orders->end_of_job();
   auto* const executor = device.executor();
   auto paced = executor ? executor->pace() : success();
-  return paced || !first_error ? paced : success();  // the first error is the cause, and is told next
+  return paced || !first_error ? paced : success();  // the first error is the cause; the next read returns it
 }
 
 Node::~Node() {
-  // Dropping an input may drop its storage, that storage's writers, and so on. The chain is undone in a loop.
+  // Dropping an input may drop its storage, that storage's writers, and so on. A loop undoes the chain.
   static thread_local std::vector<std::shared_ptr<Storage>>* doomed = nullptr;
   if (doomed) {
     for (auto& i : in)

@@ -1,5 +1,5 @@
-// How an operation of the runtime's own, inside a node of the graph, says what went wrong: Call::error is text, and
-// kernel_error() (record.hpp) makes an Error of it again, of the same kind and code.
+// How the runtime's own operations inside a graph node report an error: Call::error is text, from which kernel_error()
+// (record.hpp) restores an Error of the same kind and code.
 #pragma once
 
 #include "kernels/call.hpp"

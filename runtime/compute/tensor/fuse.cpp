@@ -1,5 +1,5 @@
-// Groups grow in program order. A group runs where its last member stood, so whoever comes in between and reads what it
-// makes, or writes what it reads, closes it.
+// Groups grow in program order. A group runs at its last member's position, so a node outside it that reads its results
+// or writes its inputs closes it.
 #include "runtime/compute/tensor/fuse.hpp"
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace {
 
 using kernels::Fused;
 
-constexpr int most_inputs = 9;  // of a group while it grows: some places are left for outputs
+constexpr int most_inputs = 9;  // of a growing group: leaves operands for outputs
 
-// Whole numbers may be divided by zero, which only the kernel itself reports.
+// Integer division by zero is an error that only the operation's own kernel reports.
 bool may_fail(const Node& node) {
   return (node.op->id == OpId::floor_divide || node.op->id == OpId::remainder) &&
          !is_floating(node.out[0].window.dtype);
 }
 
-// A window read element by element in the order of `shape`.
+// A window read element by element in the order of `shape`; nullopt if no strides do that.
 std::optional<Window> seen_as(const Window& w, const Dims& shape) {
   if (w.shape == shape) return w;
   if (w.shape.count() != shape.count()) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<Window> seen_as(const Window& w, const Dims& shape) {
 struct Group {
   std::vector<std::size_t> members;  // in program order
   Dims shape;
-  int inputs = 0;  // at most: those from outside, not counted twice within a member
+  int inputs = 0;  // upper bound: inputs from outside, repeats included
   bool closed = false;
 };
 
@@ -72,10 +72,10 @@ class Fusion {
     return found == made_by_.end() ? none : found->second;
   }
 
-  // What another member wrote is read where it was written.
+  // A member may read another member's output only through a window on all of it.
   static bool straight(const Input& in) { return whole(in.window, in.storage->bytes); }
 
-  // What member `i` reads from outside `inside` can be read in the order of `shape`.
+  // Whether the inputs of member `i` can be read in the order of `shape`.
   bool readable(std::size_t i, const Dims& shape) const {
     return std::all_of(nodes_[i]->in.begin(), nodes_[i]->in.end(),
                        [&](const Input& in) { return seen_as(in.window, shape).has_value(); });
@@ -174,7 +174,7 @@ class Joiner {
  public:
   Joiner(const Nodes& nodes, const Group& group) : nodes_(nodes), group_(group) {}
 
-  // Null: it does not fit into the places that there are.
+  // Null: the group needs more operands or temporaries than there are.
   std::shared_ptr<Node> run(const std::function<bool(std::uint64_t)>& leaves) {
     for (const auto i : group_.members) made_[id_of(nodes_[i]->out[0])] = i;
     collect_inputs();
@@ -257,7 +257,7 @@ class Joiner {
     return true;
   }
 
-  // How the member's kernel computes a row.
+  // Asks the member's kernel for its row function.
   static void ask(const Node& member, const int* places, Fused::Step& step) {
     const int n_in = int(member.in.size());
     kernels::View views[4];

@@ -1,5 +1,5 @@
-// Element-wise operations that pass values to one another become one (kernels/fused.hpp): each value is read once and
-// written once, if at all. Results keep their bits; where a group would not fit, its operations stay as they were.
+// Joins element-wise operations that pass values to one another (kernels/fused.hpp): each value is read once and
+// written at most once. Results keep their bits. Operations whose group would exceed a limit stay separate.
 #pragma once
 
 #include "kernels/kernels.hpp"
@@ -14,11 +14,11 @@ struct FusedGroup final : device::Group {
   const char* name() const override { return text.c_str(); }
   bool same(const kernels::Payload& other) const override { return this == &other; }
   void run(const kernels::Call& c) const override { kernels::fused(c); }
-  // Whether output `out` may take the memory of input `in`: no step after the one that writes it reads that input.
+  // Whether output `out` may use the memory of input `in`: no step after the one that writes `out` reads `in`.
   bool may_share(int in, int n_in, int out) const;
 };
 
-// In program order but for what was joined.
+// Returns the nodes in program order, except for joined ones.
 Nodes fuse_elementwise(const Nodes& nodes, const IsTemporary& temporary);
 
 }  // namespace rille::tensor

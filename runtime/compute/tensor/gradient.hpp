@@ -1,6 +1,5 @@
-// What a gradient rule works with. A rule reads the gradients of its operation's outputs, and sets those of
-// its inputs, in terms of ordinary operations. b(...) unwraps a Result: after a first error the rest of the
-// rule does nothing.
+// The interface of a gradient rule. A rule reads the gradients of its operation's outputs and sets those of its inputs
+// by ordinary operations. b(...) unwraps a Result: after the first error the rest of the rule does nothing.
 #pragma once
 
 #include <optional>
@@ -16,10 +15,10 @@ class Backward {
   Backward(const GradFn& fn, std::vector<Tensor> grads) : fn_(fn), grads_(std::move(grads)), result_(fn.edges.size()) {}
   const kernels::Attrs& attrs() const { return fn_.attrs; }
   std::size_t inputs() const { return fn_.edges.size(); }
-  const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // where Keep says so
+  const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // only if the operation's Keep includes it
   const Tensor& out(std::size_t i = 0) const { return fn_.out[i]; }
   const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
-  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // empty: that output played no part
+  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // empty: the loss does not depend on that output
   std::size_t outputs() const { return grads_.size(); }
   const std::vector<Tensor>& grads() const { return grads_; }
   const GradFn& fn() const { return fn_; }
@@ -45,7 +44,7 @@ class Backward {
   std::optional<Error> error_;
 };
 
-// Products are recorded as the rule's own operation was, while one lives: in TF32 or not.
+// While an instance lives, products are recorded with the TF32 setting of the rule's own operation.
 class SameProducts {
  public:
   explicit SameProducts(const Backward& b) : graph_(b.g().graph()), before_(graph_.modes()) {
@@ -65,7 +64,7 @@ class SameProducts {
 // Sums `g` down to `shape`, from which it was broadcast.
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape);
 
-// The rules, declared from the table; `none` says that there is none.
+// The rules, declared from the table; `none` stands for an operation without a rule.
 namespace gradient {
 #define RILLE_RULE(name, kernel, build, launch, rule, ...) void rule(Backward&);
 RILLE_OPERATIONS(RILLE_RULE)

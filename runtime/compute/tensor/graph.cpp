@@ -55,12 +55,12 @@ std::int64_t HostData::integer(std::int64_t i) const {
 Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)), impl_(std::make_unique<Impl>()) {}
 
 Graph::~Graph() {
-  // A launch holds what it writes, and that holds the launch, until it is sent.
+  // A pending launch and the storages that it writes hold each other until it is sent: break the cycle.
   for (const auto& node : impl_->launches) {
     for (const auto& out : node->out)
       if (const auto storage = out.storage.lock()) storage->writers.clear();
   }
-  // Memory that streams still use comes back behind them.
+  // Memory in use by streams is freed once they are past it.
   if (impl_->streamed)
     device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
       if (queue->orders) queue->orders->let_go();
@@ -79,7 +79,7 @@ bool Graph::checks_numbers() const { return impl_->check_numbers; }
 
 namespace {
 
-// Takes what is pending and alive, in order.
+// Takes the pending nodes that are still alive, in order.
 std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
   std::vector<std::shared_ptr<Node>> nodes;
   nodes.reserve(impl.pending.size());
@@ -128,12 +128,12 @@ void send(Graph& g, std::shared_ptr<Node> node) {
 namespace {
 
 Result<void> everything(LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
-  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;  // memory: try once more, then tell
+  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;  // memory: retry once before reporting it
   auto run = queue.run(device, lane);
   if (run && queue.orders) run = queue.orders->join();
   if (run) run = device.finish();
   const auto error = std::exchange(queue.first_error, nullptr);
-  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);  // what came first
+  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);  // the earliest error
   return run;
 }
 

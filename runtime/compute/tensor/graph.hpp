@@ -1,12 +1,10 @@
-// Graph: the list of operations that were asked for and have not run. One per runtime; it owns the order of
-// things. Operations run in the order in which they were asked for, so a write (add_, an optimiser's step)
-// follows every earlier reader and precedes every later one. What nobody holds any more is dropped without
-// running.
+// Graph: the list of operations recorded and not yet run. There is one per runtime, and it owns their order: operations
+// run in the order in which they were recorded, so a write (add_, an optimiser's step) follows every earlier reader and
+// precedes every later one. Operations whose results are no longer referenced are dropped without running.
 //
-// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which come
-// on the lane thread and must only hand the result over. Errors of kernels (a label out of range, out of
-// memory) surface in read(). After a memory error the unfinished work is kept: drop handles, collect, and
-// read again to go on from there.
+// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which run on the lane
+// thread and must only hand the result over. Errors of kernels (a label out of range, out of memory) are returned by
+// read(). After a memory error the unfinished work is kept: drop handles, collect, and read again to resume.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +29,7 @@ struct HostData {
   std::int64_t integer(std::int64_t i) const;  // element i truncated to an integer
 };
 
-// Where random numbers stand. Saved in checkpoints; `set` puts it back.
+// Position in the random sequence. Saved in checkpoints; set_random_state restores it.
 struct RandomState {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;   // a compiled call advances it by one
@@ -51,22 +49,22 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
   // Evaluates everything pending and hands `done` the tensor's values, on the lane thread.
   // state: while tracing; or the tensor lived inside a compiled function.
-  // `last_try`: work for which there is no memory fails, rather than being kept.
+  // `last_try`: operations without memory fail instead of being kept for another try.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
   Result<HostData> read_blocking(const Tensor& t);  // waits: for tests and for programs without a loop
-  // The same values on a device to which this one sends (Device::sends_to). The tensor may be used at once by `to`'s
-  // graph when `done` was called, on the lane thread. As read() fails, and memory of the other device.
+  // Copies the values to a device that this one can send to (Device::sends_to). Once `done` has been called, on the
+  // lane thread, `to`'s graph may use the tensor. Fails as read() does, or with memory if the other device has none.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
   Result<double> item_blocking(const Tensor& t);  // invalid: more than one element
   // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.
   void flush();
-  // Calls back when everything asked for so far has run, with the first error since the last report.
+  // Calls back when everything recorded so far has run, with the first error since the last report.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
   std::size_t pending() const;  // operations recorded and not yet sent
   std::size_t depth() const;    // jobs sent and not finished; above ~64, wait
 
-  // From start to stop each operation that runs is timed. stop waits for all that was asked for so far.
+  // Times each operation that runs from start to stop. stop waits for everything recorded so far.
   void profile_start();
   void profile_stop(std::function<void(Result<ProfileReport>)> done);
 
@@ -75,13 +73,13 @@ class Graph : public std::enable_shared_from_this<Graph> {
   RandomState random_state() const { return random_; }
   void set_random_state(const RandomState& s) { random_ = s; }
 
-  // How operations are recorded now. Of the code that runs: save and restore them around a suspension of the fiber.
+  // How operations are recorded now. Belongs to the running code: save and restore it around a suspension of the fiber.
   struct Modes {
     bool grad_enabled = true;
-    std::optional<DType> autocast;  // products and convolutions of f32 operands are done in it
-    bool tf32 = false;              // or stay f32 and may be rounded to TF32 by a GPU
-    // A batch in several parts: gradients of all add up to the mean's, and what follows backward (clipping, the
-    // optimiser's step, averages) happens with the last one only. Parts count from 0.
+    std::optional<DType> autocast;  // products and convolutions of f32 operands use this type
+    bool tf32 = false;              // f32 products may be rounded to TF32 by a GPU
+    // A batch in several parts: the gradients of all parts add up to the mean's gradient, and the work after backward
+    // (clipping, the optimiser's step, averages) happens with the last part only. Parts count from 0.
     int part = 0, parts = 1;
     bool first_part() const { return part == 0; }
     bool last_part() const { return part + 1 == parts; }
@@ -91,11 +89,11 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool grad_enabled() const { return modes_.grad_enabled; }
   void set_grad_enabled(bool on) { modes_.grad_enabled = on; }
   bool tracing() const;
-  // While on, each operation is followed by a look at what it gave: the first one that makes a NaN fails with kind
-  // state, code "not_a_number", its inputs and its place in the script. Compiled functions run as they are. Slow.
+  // While on, the output of each operation is checked: the first operation that makes a NaN fails with kind state, code
+  // "not_a_number", its inputs and its position in the script. Compiled functions run unchecked. Slow.
   void set_check_numbers(bool on);
   bool checks_numbers() const;
-  // Asked for the script's position of each operation recorded in a compiled function, for its errors: "train.lua:12".
+  // Sets the source of script positions ("train.lua:12") for errors of operations in a compiled function.
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
   std::string where() const { return where_ ? where_() : std::string("?"); }
 
@@ -113,7 +111,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::function<std::string()> where_;
 };
 
-// Gradients are not recorded while one lives. For C++ callers; a binding uses set_grad_enabled.
+// Turns grad mode off while an instance lives. For C++ callers; a binding uses set_grad_enabled.
 class NoGrad {
  public:
   explicit NoGrad(Graph& g) : graph_(g), before_(g.grad_enabled()) { g.set_grad_enabled(false); }

@@ -1,5 +1,5 @@
-// What an update of several tensors reads and writes stays until it has run, whoever lets go of it before: the averages
-// of an optimiser that was collected are still read by its later steps, and the parameters show it.
+// Keeps the tensors that a joint update reads and writes alive until it has run, even if their owner is gone: the state
+// of a collected optimiser is still read by its pending steps, whose results show in the parameters.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace rille::tensor {
 
-// A node's payload that no kernel sees. Storage and node hold each other until the node is sent, as a launch does.
+// A node's payload that no kernel sees. Storage and node form a cycle until the node is sent, as for a launch.
 struct Held final : kernels::Payload {
   explicit Held(std::vector<std::shared_ptr<Storage>> all) : storages(std::move(all)) {}
   const char* name() const override { return "held"; }

@@ -1,5 +1,5 @@
-// Notebook: listens while a compiled function runs. It notes each operation in a form that two calls can be compared by
-// (storages numbered by their first appearance), and, while tracing, keeps the operations themselves for the plan.
+// Notebook: records what a compiled function does. It notes each operation in a form in which two calls can be compared
+// (storages numbered by their first appearance) and, while tracing, keeps the operations themselves for the plan.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace rille::tensor {
 
-// Where an operand comes from, the same in every call of a function that does the same.
+// The origin of an operand, equal in all calls of a function that does the same.
 struct Place {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
   std::uint64_t number = 0;  // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
@@ -26,7 +26,7 @@ struct Note {
   kernels::Attrs attrs;
   std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
-  std::vector<std::pair<Place, Window>> in, out;  // an input's window is taken relative to the input's own offset
+  std::vector<std::pair<Place, Window>> in, out;  // an input's window is relative to the input's own offset
   std::string where;
   bool same_payload(const Note& other) const {
     return payload == other.payload || (payload && other.payload && payload->same(*other.payload));
@@ -37,15 +37,15 @@ struct Note {
   }
 };
 
-// A leaf whose .grad the function looked at, and whether it had one before.
+// A leaf whose .grad the function read or wrote, with its .grad before the call.
 struct Guard {
   std::shared_ptr<TensorImpl> leaf;
-  Tensor before;  // its .grad then; a further input of the function
+  Tensor before;  // .grad before; becomes a further input of the function
   bool changed = false;
   bool had() const { return bool(before); }
 };
 
-// A tensor from outside that the function uses, and what it was then. Its handle may be gone, where it was a view.
+// A tensor from outside that the function uses, with its state at that time. A view's handle may be gone since.
 struct Watched {
   std::weak_ptr<TensorImpl> tensor;
   std::weak_ptr<Storage> storage;
@@ -63,14 +63,14 @@ struct Watched {
 
 class Notebook {
  public:
-  // `call`: which one, as its arguments' handles say.
+  // `call`: number of the call, as stored in its arguments' handles (TensorImpl::argument).
   Notebook(std::function<std::string()> where, std::uint64_t call) : where_(std::move(where)), call_(call) {}
 
   void seed_input(const Tensor& t);
   void seed_constant(const std::shared_ptr<Storage>& storage, std::uint64_t hash);
   void operation(const std::shared_ptr<Node>& node, bool keep);
-  // The function uses `t`. An argument's memory by a handle that is not the argument's is reached: in another call the
-  // two may be different tensors.
+  // Notes that the function uses `t`. An argument's memory used through another handle counts as reached: in another
+  // call the two may be different tensors.
   void reach(const Tensor& t);
   void watch(const Tensor& t);
   void grad_read(const std::shared_ptr<TensorImpl>& leaf);
@@ -81,7 +81,7 @@ class Notebook {
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<Watched>& watched() const { return watched_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const std::vector<Tensor>& inputs() const { return inputs_; }  // the function's, then gradients it found
+  const std::vector<Tensor>& inputs() const { return inputs_; }  // then gradients that it found
   std::shared_ptr<Storage> storage(std::uint64_t id) const;      // seen while tracing
   Place place_of(std::uint64_t storage_id) const;
 
@@ -101,7 +101,7 @@ class Notebook {
   std::unordered_set<std::uint64_t> reached_;
 };
 
-// Empty when both did the same; else one sentence about the first difference.
+// Empty if both did the same, else one sentence about the first difference.
 std::string first_difference(const std::vector<Note>& before, const std::vector<Note>& now);
 
 }  // namespace rille::tensor

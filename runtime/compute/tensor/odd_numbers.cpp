@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// The elements between a window's first and last, in host memory: HostData's reading of types does the rest.
+// The memory from a window's first element to its last, copied to the host; HostData decodes the types.
 struct Span {
   std::int64_t elements = 0;
   HostData data;
@@ -28,7 +28,7 @@ Result<Span> span_of(device::Device& device, const kernels::View& view) {
 
 std::string of(const kernels::View& view) { return fmt::format("{}{}", name_of(view.dtype), to_string(view.shape)); }
 
-// What makes infinity on purpose.
+// Operations that make infinity on purpose.
 bool constant(const Op& op) { return !op.in_place && !op.grad && op.id == OpId::fill; }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // through every operation on floating types unless said otherwise. Operands of different types meet at the
 // later one in bool < u8 < i8 < i32 < i64 < f16 < bf16 < f32 < f64 (u8 and i8 at i32, f16 and bf16 at f32; then
 // f32 for true division and the floating functions of integers). Dimensions may be negative. f16 and bf16 are
-// computed in f32 and rounded once per operation; statistics and losses of theirs are f32. f64 is there for tests:
-// its products are slow. Functions and gradient rules stand in ops/, one file for each family; docs/design/tensor.md
-// says how to add one.
+// computed in f32 and rounded once per operation; their statistics and losses are f32. f64 is meant for tests: its
+// products are slow. Functions and gradient rules are in ops/, one file per family; docs/design/tensor.md says how to
+// add one.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ Result<Tensor> pow(const Tensor& a, const Tensor& b);
 Result<Tensor> maximum(const Tensor& a, const Tensor& b);
 Result<Tensor> minimum(const Tensor& a, const Tensor& b);
 Result<Tensor> atan2(const Tensor& a, const Tensor& b);
-// Towards minus infinity, as Python's // and %. Whole numbers divided by zero fail when they are read.
+// Rounds towards minus infinity, as Python's // and %. An integer division by zero fails at the read.
 Result<Tensor> floor_divide(const Tensor& a, const Tensor& b);
 Result<Tensor> remainder(const Tensor& a, const Tensor& b);
 Result<Tensor> lt(const Tensor& a, const Tensor& b);  // comparisons give bool and no gradient
@@ -52,7 +52,7 @@ Result<Tensor> gt(const Tensor& a, const Tensor& b);
 Result<Tensor> ge(const Tensor& a, const Tensor& b);
 Result<Tensor> eq(const Tensor& a, const Tensor& b);
 Result<Tensor> ne(const Tensor& a, const Tensor& b);
-// The same with a number on the right; the reversed forms have it on the left. A fractional number makes integers f32.
+// With a number on the right; the reversed forms have it on the left. A fractional number makes integers f32.
 Result<Tensor> add(const Tensor& a, double b);
 Result<Tensor> sub(const Tensor& a, double b);
 Result<Tensor> rsub(const Tensor& a, double b);  // b - a
@@ -98,7 +98,7 @@ Result<Tensor> atan(const Tensor& a);
 Result<Tensor> sinh(const Tensor& a);
 Result<Tensor> cosh(const Tensor& a);
 Result<Tensor> erf(const Tensor& a);
-Result<Tensor> sign(const Tensor& a);  // these five have slope 0
+Result<Tensor> sign(const Tensor& a);  // these five have gradient 0
 Result<Tensor> floor(const Tensor& a);
 Result<Tensor> ceil(const Tensor& a);
 Result<Tensor> round(const Tensor& a);  // halves to the even number
@@ -115,7 +115,7 @@ Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<d
 Result<Tensor> isnan(const Tensor& a);  // bool
 Result<Tensor> isinf(const Tensor& a);
 Result<Tensor> isfinite(const Tensor& a);
-// Whole numbers and bool; the logical forms take anything that is not zero as true and give bool.
+// Bitwise: whole numbers and bool. Logical: any type; nonzero is true, the result is bool.
 Result<Tensor> bitwise_and(const Tensor& a, const Tensor& b);
 Result<Tensor> bitwise_or(const Tensor& a, const Tensor& b);
 Result<Tensor> bitwise_xor(const Tensor& a, const Tensor& b);
@@ -124,22 +124,22 @@ Result<Tensor> logical_and(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_or(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_xor(const Tensor& a, const Tensor& b);
 Result<Tensor> logical_not(const Tensor& a);
-// Of a tensor of `dtype` and a plain number: `dtype` where it can hold the number, else i64, or f32 for fractions.
+// The result type of a `dtype` tensor and a number: `dtype` if it can hold the number, else i64, or f32 for fractions.
 DType beside_number(DType dtype, double number);
 Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
 Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);    // value where mask is true
-Result<Tensor> cast(const Tensor& a, DType dtype);  // the same handle when it already has it
+Result<Tensor> cast(const Tensor& a, DType dtype);                                // the same handle if it has that type
 // Zeroes each element with probability p and scales the rest by 1/(1-p). training = false, or p = 0: `a` itself.
 Result<Tensor> dropout(const Tensor& a, double p, bool training = true);
 
-// -- products. Where the graph's autocast is set, f32 operands of products and convolutions are cast to it first; the
-// gradients of what was cast come back in f32.
-Result<Tensor> autocast(const Tensor& t);             // the handle itself where nothing is to be cast
-kernels::Attrs product_attrs(const Tensor& operand);  // with the graph's mode of TF32
+// -- products. If the graph's autocast is set, f32 operands of products and convolutions are cast to it first; their
+// gradients are cast back to f32.
+Result<Tensor> autocast(const Tensor& t);             // the handle itself if no cast is needed
+kernels::Attrs product_attrs(const Tensor& operand);  // includes the graph's TF32 mode
 // [.., m, k] x [.., k, n], leading dimensions broadcast; vectors as in PyTorch. Transposed views cost no copy.
 Result<Tensor> matmul(const Tensor& a, const Tensor& b);
-// "ij,jk->ik": sums of products by letters, one for each dimension; letters that the result does not name are summed.
-// Without "->" the result has those that stand once, in the order of the alphabet. A letter stands once in an operand.
+// "ij,jk->ik": a sum of products with one letter per dimension; letters missing in the result are summed over. Without
+// "->" the result has the letters that occur once, in alphabetical order. A letter occurs once per operand.
 Result<Tensor> einsum(const std::string& equation, const std::vector<Tensor>& operands);
 // x [.., in], weight [out, in], bias [out] or empty -> [.., out]; the bias is added inside the product.
 Result<Tensor> linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
@@ -155,7 +155,7 @@ struct Attention {
   bool causal = false;
   double scale = 0;
   Tensor mask;     // to [b, h, t, s]: bool, true where seen; or q's type, added to the scores
-  Tensor lengths;  // [b], whole numbers: how many keys each batch entry has
+  Tensor lengths;  // [b], whole numbers: the number of keys of each batch entry
 };
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
 // Turns pairs of x [.., t, d] by the angles of their position (cos, sin: [t, d/2]): (i, i + d/2), or (2i, 2i + 1).
@@ -166,7 +166,7 @@ struct Angles {
 Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width, double base = 10000,
                            DType dtype = DType::f32);
 
-// -- images and sequences: [n, c, h, w] and [n, c, l]. Pairs are (height, width); conv1d takes the second.
+// -- images and sequences: [n, c, h, w] and [n, c, l]. Pairs are (height, width); conv1d uses the second.
 using Pair2 = std::array<std::int64_t, 2>;
 struct Convolution {
   Pair2 stride{1, 1}, padding{0, 0}, dilation{1, 1};
@@ -175,19 +175,20 @@ struct Convolution {
 // weight [o, c/groups, kh, kw], bias [o] or empty.
 Result<Tensor> conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
 Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Convolution& how = {});
-// What makes of conv2d's result its input's gradient: weight [c, o/groups, kh, kw], bias [o] or empty. Of the sizes
-// that conv2d would make x's of, the smallest and so many `more`: less than the stride or the dilation.
+// Transposed convolution, conv2d's gradient as an operation: weight [c, o/groups, kh, kw], bias [o] or empty. The
+// output is the smallest that conv2d would map to x's size, plus `more`, which must be below the stride or the
+// dilation.
 Result<Tensor> conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                                 const Convolution& how = {}, const Pair2& more = {0, 0});
-// Images of another size: the nearest pixel, or between the two nearest of each axis. `step`: from pixel to pixel, in
-// those of x; 0: as the sizes say. align_corners: the corners' middles stay where they are, else the edges do.
+// Resizes images: by the nearest pixel, or linearly between the two nearest per axis. `step`: distance between output
+// pixels, in pixels of x; 0: from the sizes. align_corners: aligns the centres of the corner pixels, else the edges.
 struct Interpolation {
   Pair2 size;
   bool linear = false, align_corners = false;
   std::array<double, 2> step{0, 0};
 };
 Result<Tensor> interpolate(const Tensor& x, const Interpolation& how);
-// ceil: also a last window that reaches past the end.
+// ceil: adds a last window that extends past the end.
 struct Pooling {
   Pair2 window, stride, padding{0, 0}, dilation{1, 1};
   bool ceil = false;
@@ -196,23 +197,23 @@ Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
 Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);  // dilation is ignored
 Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
 Result<Tensor> adaptive_max_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
-// Of [n, c, l], by the second of each pair.
+// For [n, c, l]; uses the second number of each pair.
 Result<Tensor> max_pool1d(const Tensor& x, const Pooling& how);
 Result<Tensor> avg_pool1d(const Tensor& x, const Pooling& how, bool count_include_pad = true);
 Result<Tensor> adaptive_avg_pool1d(const Tensor& x, std::int64_t length);
 Result<Tensor> adaptive_max_pool1d(const Tensor& x, std::int64_t length);
 
-// -- shapes: views wherever memory allows
-Result<Tensor> reshape(const Tensor& a, const Dims& shape);  // one size may be -1; copies only when it must
-Result<Tensor> view(const Tensor& a, const Dims& shape);     // invalid where reshape would copy
+// -- shapes: views if the strides allow it
+Result<Tensor> reshape(const Tensor& a, const Dims& shape);  // one size may be -1; copies only if it must
+Result<Tensor> view(const Tensor& a, const Dims& shape);     // invalid if reshape would copy
 Result<Tensor> permute(const Tensor& a, const Dims& order);
 Result<Tensor> transpose(const Tensor& a, int dim0, int dim1);
 Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t length);
-// Each step-th of a dimension, from `start` to before `end`. invalid: a step below 1, places outside of the dimension.
+// Every step-th element of a dimension, from `start` to before `end`. invalid: a step below 1, a range out of bounds.
 Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t end, std::int64_t step);
 Result<Tensor> select(const Tensor& a, int dim, std::int64_t index);  // removes the dimension
 Result<Tensor> expand(const Tensor& a, const Dims& shape);            // -1 keeps a size
-Result<Tensor> squeeze(const Tensor& a, int dim);                     // the handle itself when that size is not 1
+Result<Tensor> squeeze(const Tensor& a, int dim);                     // the handle itself if that size is not 1
 Result<Tensor> unsqueeze(const Tensor& a, int dim);
 Result<Tensor> contiguous(const Tensor& a);
 Result<Tensor> clone(const Tensor& a);  // always fresh memory
@@ -222,8 +223,8 @@ Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim);  // equ
 Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_t>& sizes, int dim);  // views
 Result<Tensor> stack(const std::vector<Tensor>& parts, int dim);  // along a new dimension
 Result<Tensor> flatten(const Tensor& a, int first = 0, int last = -1);
-Result<Tensor> tile(const Tensor& a, const Dims& times);  // the whole, again and again: PyTorch's repeat
-Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // each element, again and again
+Result<Tensor> tile(const Tensor& a, const Dims& times);  // repeats the whole tensor, as PyTorch's repeat
+Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // repeats each element
 Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims);
 Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim);
 // edges: before and after the last dimension, then the one before it, ...; filled with `value`.
@@ -231,17 +232,17 @@ Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, doub
 Result<Tensor> tril(const Tensor& a, std::int64_t diagonal = 0);  // matrices; the rest is zero
 Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);
 
-// -- choosing and placing by number (whole numbers of any type, counting from 0; one out of range fails when
-// it is read) out[.., j, ..] = a[.., index[.., j, ..], ..] along `dim`; index has a's rank and elsewhere at
-// most its sizes.
+// -- indexing (indices are whole numbers of any type, from 0; one out of range fails at the read)
+// out[.., j, ..] = a[.., index[.., j, ..], ..] along `dim`; index has a's rank and, in the other dimensions, at most
+// a's sizes.
 Result<Tensor> gather(const Tensor& a, int dim, const Tensor& index);
-// a with src (of index's shape) put where gather would read; `add`: added to what is there.
+// Writes src (of index's shape) to the places that gather would read; `add`: adds it to their values.
 Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add = false);
 Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);  // index is 1-d
-// The opposite of it: put there, or added. src: as index_select gives it.
+// The inverse of index_select: writes src, of the shape that index_select returns, to those places, or adds it.
 Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add);
 Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);  // i64 [.., classes]
-// Values and their places (i64), along `dim`. Equal ones keep their order; a NaN is larger than any number.
+// Values and their indices (i64) along `dim`. The sort is stable; a NaN is larger than any number.
 struct Sorted {
   Tensor values, places;
 };
@@ -259,7 +260,7 @@ Result<Tensor> argmin(const Tensor& a, int dim, bool keepdim = false);
 Result<Tensor> prod(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
 Result<Tensor> any(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);  // bool
 Result<Tensor> all(const Tensor& a, const std::vector<int>& dims = {}, bool keepdim = false);
-// Divided by count - correction: 1 is the estimate from a sample, 0 the variance of these numbers.
+// Divides by count - correction: 1 estimates the variance from a sample, 0 gives the variance of these numbers.
 Result<Tensor> var(const Tensor& a, const std::vector<int>& dims = {}, double correction = 1, bool keepdim = false);
 Result<Tensor> std_dev(const Tensor& a, const std::vector<int>& dims = {}, double correction = 1, bool keepdim = false);
 Result<Tensor> norm(const Tensor& a, double p = 2, const std::vector<int>& dims = {}, bool keepdim = false);
@@ -272,9 +273,8 @@ Result<Tensor> log_softmax(const Tensor& a, int dim);
 // Over the last dimension; weight and bias have its size, or are empty.
 Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps = 1e-5);
 Result<Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps = 1e-6);
-// Over the channels of [n, c, ..]. Training takes the statistics of this batch, and moves the running ones
-// (f32 for half types) towards them in place; without it the running ones are taken. Each vector is [c], or
-// empty.
+// Over the channels of [n, c, ..]. Training uses the statistics of this batch and moves the running ones (f32 for half
+// types) towards them in place; otherwise the running ones are used. Each vector is [c], or empty.
 struct BatchNorm {
   Tensor weight, bias, running_mean, running_var;
   bool training = true;
@@ -286,12 +286,12 @@ Result<Tensor> group_norm(const Tensor& x, std::int64_t groups, const Tensor& we
 // weight [n, c], ids of any shape (integers from 0) -> ids.shape + [c].
 Result<Tensor> embedding(const Tensor& weight, const Tensor& ids);
 // logits [.., c], labels [..] (whole numbers, from 0) -> the mean over labels other than ignore_index, 0-d.
-// Label smoothing s takes (1 - s) of the label and s shared out over all classes for the truth.
+// Label smoothing s: the target is (1 - s) times the label plus s spread evenly over all classes.
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::int64_t ignore_index = -100,
                              double label_smoothing = 0);
 enum class Reduce { mean, sum, none };
-// weight [c]: what a label of each class counts; a mean is divided by the sum of them. `none` gives [..], 0 where a
-// label is ignored.
+// weight [c]: the weight of a label of each class; a mean is divided by the sum of the weights. `none` returns [..],
+// with 0 for ignored labels.
 struct LabelLoss {
   std::int64_t ignore_index = -100;
   double label_smoothing = 0;
@@ -299,40 +299,39 @@ struct LabelLoss {
   Tensor weight;
 };
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const LabelLoss& how);
-// Of log-probabilities, as log_softmax gives them.
+// Takes log-probabilities, as log_softmax returns them.
 Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, const LabelLoss& how = {});
 Result<Tensor> mse_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);  // |a - target|
-// Half the square up to a distance of 1, from there on the distance less a half (Girshick 2015).
+// Half the square up to a distance of 1, beyond it the distance less a half (Girshick 2015).
 Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how = Reduce::mean);
 // probabilities [.., c] (need not sum to one) -> one draw per row, i64 [..]. No gradient.
 Result<Tensor> multinomial(const Tensor& probabilities);
 Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws);  // with replacement: [.., draws]
 
-// -- Fourier transforms of the last dimension, or (2) the last two. Complex numbers are a last dimension of
-// 2: real and imaginary part. The inverses are divided by the number of elements. Of a real input half the
-// spectrum is kept: n/2 + 1 bins; the way back takes the size n (0: 2 bins - 2), and the ends of the spectrum
-// as real.
-// Which way divides by the number of elements: back (as above), both by its root, or there.
+// -- Fourier transforms of the last dimension, or (2) the last two. Complex numbers are a last dimension of 2: real and
+// imaginary part. The inverses are divided by the number of elements. For a real input half the spectrum is kept:
+// n/2 + 1 bins; the inverse takes the size n (0: 2 bins - 2) and treats the ends of the spectrum as real.
+// Norm: the direction that divides by that number: the inverse (as above), both by its root, or forward.
 enum class Norm { backward, ortho, forward };
 Result<Tensor> fft(const Tensor& a, Norm norm = Norm::backward);  // [.., n, 2]
 Result<Tensor> ifft(const Tensor& a, Norm norm = Norm::backward);
 Result<Tensor> fft2(const Tensor& a, Norm norm = Norm::backward);
 Result<Tensor> ifft2(const Tensor& a, Norm norm = Norm::backward);
-// [.., n] -> [.., n/2 + 1, 2]; n > 0: of so many numbers, the rest left out or zeros added
+// [.., n] -> [.., n/2 + 1, 2]; n > 0: truncates or zero-pads the input to n numbers
 Result<Tensor> rfft(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
 Result<Tensor> irfft(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
 Result<Tensor> rfft2(const Tensor& a, Norm norm = Norm::backward);
 Result<Tensor> irfft2(const Tensor& a, std::int64_t n = 0, Norm norm = Norm::backward);
 
-// -- in place: writes `a`'s memory after every earlier reader; returns nothing, `a` is the result.
+// -- in place: writes `a`'s memory after every earlier reader; `a` is the result.
 // state: `a` is a leaf that requires grad, or the result of a recorded operation, while gradients are recorded.
 Result<void> add_(Tensor& a, const Tensor& b, double alpha = 1);  // a += alpha * b
 Result<void> sub_(Tensor& a, const Tensor& b, double alpha = 1);
 Result<void> mul_(Tensor& a, const Tensor& b);
 Result<void> mul_(Tensor& a, double b);
-Result<void> div_(Tensor& a, const Tensor& b);  // floating types only, as the next
+Result<void> div_(Tensor& a, const Tensor& b);  // floating types only, like the next
 Result<void> div_(Tensor& a, double b);
 Result<void> copy_(Tensor& a, const Tensor& b);  // casts and broadcasts
 Result<void> fill_(Tensor& a, double value);

@@ -40,7 +40,7 @@ Result<void> check_rate(double lr) {
                     "a rate goes against the gradient by itself: lr = 1e-3");
 }
 
-// Of none of them: nothing would be learned, in silence.
+// Fails if no parameter has a gradient: step() would silently learn nothing.
 Result<void> need_gradients(const std::vector<Tensor>& parameters) {
   for (const auto& p : parameters)
     if (p.grad()) return success();
@@ -93,10 +93,10 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     o.state_.emplace_back("loss_scale", o.scale_);
     o.state_.emplace_back("loss_scale.good", o.good_);
   }
-  // A group at 0 stays there, whatever the others are set to.
+  // set_lr keeps each group's ratio to the first nonzero rate; a group at 0 stays at 0.
   const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& g) { return g.lr != 0; });
   const double first_lr = moves == groups.end() ? 0 : moves->lr;
-  // Lists without names count from 1, each: what is kept of them needs names of its own.
+  // Unnamed parameters count from 1 in each group; a suffix makes their state's names unique.
   std::set<std::string> names;
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (auto& [name, tensor] : groups[g].parameters)
@@ -151,7 +151,7 @@ Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tenso
   return slot;
 }
 
-// The gradients of half parameters go on in f32: divided by the loss scale they would vanish.
+// Gradients of half parameters continue in f32: divided by the loss scale, they would underflow in a half type.
 Result<void> Optimizer::widen_grads() {
   for (auto& group : groups_) {
     for (auto& slot : group.slots) {
@@ -198,7 +198,7 @@ Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor
   return record(step_.graph(), op, attrs, in, out, true);
 }
 
-// Windows on the counters at `places`, which rise: one where they are neighbours.
+// Windows on the counters at `places` (ascending), one per run of neighbours.
 Result<std::vector<Tensor>> Optimizer::counted(const std::vector<std::int64_t>& places) const {
   std::vector<Tensor> out;
   for (std::size_t first = 0, end; first < places.size(); first = end) {

@@ -1,13 +1,13 @@
 // Optimisers: one fused operation updates all parameters of a group and their state in place. The learning rate and the
 // step count are 0-d tensors on the device, so a compiled step is never stale: write them (fill_) between calls.
-// State is made when the optimiser is, so that the first step looks like every other. step() clears .grad afterwards.
+// State is allocated at creation, so that the first step looks like every other. step() clears .grad afterwards.
 // Named state, for checkpoints: state() lists (name, tensor); load by copy_ into the tensor of the same name.
 //
-// Parameters of f16 and bf16 get a master copy in f32 (state "master.NAME"), which is what is updated; the parameter is
-// the master, rounded. It is taken when the optimiser is made: load weights before, or load the optimiser's state, too.
+// Parameters of f16 and bf16 get a master copy in f32 (state "master.NAME"). Updates go to the master; the parameter is
+// the rounded master. The copy is made at creation: load weights before, or load the optimiser's state as well.
 //
-// Loss scale, for f16: scaled(loss) is what backward() starts from; step() divides the gradients, and where one of them
-// is not finite it changes nothing but the scale. All of that happens on the device.
+// Loss scale, for f16: call backward() on scaled(loss). step() divides the gradients by the scale; if a gradient is not
+// finite, it changes only the scale. All of this happens on the device.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,9 @@ struct Sgd {
 struct Lion {
   double beta1 = 0.9, beta2 = 0.99;
 };  // Chen et al. 2023; decoupled decay
-// Jordan et al. 2024: the momentum of a matrix, made orthogonal by Newton-Schulz steps; decoupled decay. For matrices;
-// further dimensions are taken as one. The update is scaled by sqrt(max(1, rows / columns)), or, with match_rms, by
-// 0.2 sqrt(max(rows, columns)), which goes with AdamW's rates (Liu et al. 2025).
+// Jordan et al. 2024: a matrix's momentum, orthogonalised by Newton-Schulz steps; decoupled decay. For matrices;
+// further dimensions are flattened into one. The update is scaled by sqrt(max(1, rows / columns)), or, with match_rms,
+// by 0.2 sqrt(max(rows, columns)), which suits AdamW's learning rates (Liu et al. 2025).
 struct Muon {
   double momentum = 0.95;
   bool nesterov = true, match_rms = false;
@@ -43,8 +43,7 @@ struct Muon {
 };
 using Update = std::variant<Adam, Sgd, Lion, Muon>;
 
-// The optimizers of rille.optim, with what each begins with where a script says nothing else. Nowhere else are these
-// numbers given.
+// The optimizers of rille.optim with their default settings. These numbers are given here only.
 struct OptimizerRule {
   const char* name;
   double lr, weight_decay;
@@ -59,7 +58,7 @@ inline constexpr OptimizerRule optimizer_rules[] = {{"adamw", 1e-3, 0.01, Adam{}
 Result<void> check_settings(const Update& update);  // invalid: one is out of range
 const char* rule_name(const Update& update);        // "adamw"
 
-// Parameters that share settings. Names are those of the model ("blocks.1.attn.weight") and prefix the state's names.
+// Parameters that share settings. Names are the model's ("blocks.1.attn.weight") and end the names of their state.
 struct ParameterGroup {
   std::vector<std::pair<std::string, Tensor>> parameters;
   double lr = optimizer_rules[0].lr;
@@ -74,20 +73,21 @@ struct LossScaleOptions {
 
 class Optimizer {
  public:
-  // invalid: no parameters, one twice, one that does not require grad, or no floating one, f64 among others, or a
-  // setting out of range.
+  // invalid: no parameters; a parameter that occurs twice, does not require grad or is not floating; f64 parameters
+  // mixed with others; or a setting out of range.
   static Result<Optimizer> create(std::vector<ParameterGroup> groups, std::optional<LossScaleOptions> scale = {});
 
-  // Updates every parameter that has a .grad, then clears the .grad of all. Parameters without one stay as they are.
-  // Before the last part of a batch in parts (Graph::Modes) it does nothing, as unscale(); zero_grad() clears only in
-  // the first. state: with a loss scale, when scaled() was not called since the last step.
+  // Updates every parameter that has a .grad, then clears the .grad of all. Before the last part of a batch in parts
+  // (Graph::Modes), step() and unscale() do nothing; zero_grad() clears only in the first part. state: with a loss
+  // scale, scaled() was not called since the last step.
   Result<void> step();
   void zero_grad();
-  // The loss times the loss scale. state: made without one.
+  // The loss times the loss scale. state: the optimiser has no loss scale.
   Result<Tensor> scaled(const Tensor& loss);
-  // Divides the gradients by the scale now, for who looks at them before step().
+  // Divides the gradients by the scale now, for callers that read them before step().
   Result<void> unscale();
-  // A write on the device. Of all groups: those made with another rate than the first keep their proportion to it.
+  // Writes the rate on the device. For all groups: a group created with another rate than the first keeps its ratio to
+  // it.
   Result<void> set_lr(double lr);
   Result<void> set_lr(std::size_t group, double lr);
   const Tensor& lr(std::size_t group) const { return groups_[group].lr; }
@@ -101,7 +101,7 @@ class Optimizer {
  private:
   struct Slot {
     Tensor parameter, master, m, v;  // master: the parameter itself unless that is a half type
-    std::int64_t counter = 0;        // its place in steps_; 0: its rule does not count
+    std::int64_t counter = 0;        // index in steps_; 0: the rule does not count
   };
   struct Group {
     std::vector<Slot> slots;
@@ -125,10 +125,10 @@ class Optimizer {
   Result<void> apply(const Group& group, const Ready& r, const Muon& how);
   Result<void> update(OpId op, kernels::Attrs attrs, std::vector<Tensor> in, std::vector<Tensor> out);
 
-  // i64: first the updates made, then those of each parameter that Adam corrects by them: of one that gets its first
-  // gradient late they are fewer. In one memory, so that one operation counts them.
-  Tensor steps_, step_;        // step_: the first of them, 0-d
-  std::int64_t counters_ = 1;  // of steps_, taken
+  // i64: the number of updates, then that of each parameter whose rule (Adam) needs it, which is smaller for a
+  // parameter whose first gradient came late. One tensor, so that one operation increments them.
+  Tensor steps_, step_;        // step_: the first element, 0-d
+  std::int64_t counters_ = 1;  // elements of steps_ in use
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, Tensor>> state_;
   std::optional<LossScaleOptions> scaling_;

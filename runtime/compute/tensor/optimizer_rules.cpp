@@ -1,4 +1,4 @@
-// Each rule of the optimisers: its name, which settings it takes, and what it records for one group.
+// The optimisers' rules: their names, checks of their settings, and what they record for one group.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -119,7 +119,7 @@ Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision) {
   if (matrix.rank() != 2)
     return make_error(ErrorKind::invalid, fmt::format("orthogonal: {} is no matrix", to_string(matrix.shape())));
   NoGrad guard(matrix.graph());
-  const bool tall = matrix.size(0) > matrix.size(1);  // the smaller square is multiplied
+  const bool tall = matrix.size(0) > matrix.size(1);  // keeps the product x x' small
   Tensor x = matrix;
   if (tall) { RILLE_TRY(x, transpose(x, 0, 1)); }
   RILLE_TRY(const auto squares, mul(x, x));

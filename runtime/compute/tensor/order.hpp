@@ -1,9 +1,9 @@
-// Orders: who has to wait for whom, where launches are on streams. The device's own order and each stream count what
-// they are given; a storage knows the place of its last write, and of the reads since. So what is given next waits, on
-// the device, for just those places: a reader for the last write, a writer for the reads, too. Memory that a stream
-// uses is held here until the stream is past it, or the device's own order comes behind it: then it may be used again.
+// Orders: which operation waits for which when launches are on streams. The device's own order and each stream number
+// their operations; a storage stores the number of its last write and of the reads since. A new operation waits, on the
+// device, for just those: a reader for the last write, a writer also for the reads. Memory that a stream uses is held
+// here, before it may be reused, until the stream has passed the use or the device's own order has waited for it.
 //
-// There is none before the first launch on a stream: till then, all of it costs one look at a null pointer.
+// No Orders exists before the first launch on a stream; until then the cost is one check of a null pointer.
 // Threads: the lane. Errors: the device's.
 #pragma once
 
@@ -20,33 +20,33 @@
 
 namespace rille::tensor {
 
-// The n-th that an order was given; the device's own has the number 0, a stream its own.
+// The n-th operation of an order; the device's own order is 0, each stream has its own number.
 struct Turn {
   std::uint64_t order = 0, number = 0;
 };
 
 struct Turns {
   Turn written;
-  std::vector<Turn> read;  // since; the last one of each order
+  std::vector<Turn> read;  // since then; the last read in each order
 };
 
 class Orders {
  public:
   explicit Orders(device::Executor& executor) : executor_(executor) {}
-  // A job's operations before they run: the places that streams are going to wait for are marked where they are, and
-  // not where they are found missing.
+  // Takes a job's operations before they run, to mark those that streams will wait for as they run instead of later.
   void look_ahead(const std::deque<std::shared_ptr<Node>>& nodes);
-  // Around an operation. `stream`: where it is launched; null: the device's own order.
+  // Call around an operation. `stream`: the launch's; null: the device's own order.
   Result<void> before(const Node& node, const std::shared_ptr<device::Stream>& stream);
   Result<void> after(const Node& node, const std::shared_ptr<device::Stream>& stream, bool ran);
-  // Around a copy of a value, in the device's own order. After it only where nobody has waited for the copy.
+  // Call around a copy of a value, in the device's own order; after it only if the host has not waited for the copy.
   Result<void> before_read(const Storage& storage);
   void after_read(Storage& storage);
-  // A user's event was recorded there: a place that join() has to cover.
+  // A user's event was recorded on `stream`: join() must cover it.
   Result<void> recorded(const std::shared_ptr<device::Stream>& stream);
   // The device's own order waits for all streams.
   Result<void> join();
-  // It waits for those that hold memory, which is let go of. Whether there was any.
+  // Waits, in the device's own order, for the streams that hold memory, then releases it. Returns whether there was
+  // any.
   bool let_go();
   void end_of_job();
 
@@ -57,9 +57,9 @@ class Orders {
   };
   struct Line {
     std::weak_ptr<device::Stream> stream;
-    std::uint64_t given = 0, done = 0;                        // done: as far as somebody has looked
+    std::uint64_t given = 0, done = 0;                        // done: as far as last checked
     std::deque<Mark> marks;                                   // the last few
-    std::unordered_map<std::uint64_t, std::uint64_t> behind;  // how far it has waited for the other orders
+    std::unordered_map<std::uint64_t, std::uint64_t> behind;  // by order: how far this one has waited for it
   };
   struct Held {
     device::Buffer memory;
@@ -74,7 +74,7 @@ class Orders {
 
   device::Executor& executor_;           // of the graph's device, which outlives this
   std::map<std::uint64_t, Line> lines_;  // lines_[0]: the device's own order
-  std::uint64_t start_ = 0;              // of the job, in the device's own order: behind all uploads
+  std::uint64_t start_ = 0;              // of the job, in the device's own order: after all uploads
   std::shared_ptr<device::Event> spare_;
   std::map<std::pair<const void*, std::uint64_t>, Held> held_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 double bytes_of(const kernels::View& v) {
   double elements = 1;
-  // A dimension without stride is read from one place.
+  // A dimension with stride 0 is read from one element.
   for (int d = 0; d < v.shape.n; ++d) elements *= v.strides[d] == 0 ? 1 : double(v.shape[d]);
   return elements * double(size_bytes(v.dtype));
 }
@@ -24,7 +24,7 @@ std::string name_of(const kernels::View& v) {
   return out.empty() ? "-" : out;
 }
 
-// Two or three operands tell what it is; an optimizer has hundreds.
+// Two or three operands identify the call; an optimizer has hundreds.
 std::string shapes_of(const kernels::Call& c) {
   constexpr int most = 3;
   std::string out;
@@ -36,7 +36,7 @@ std::string shapes_of(const kernels::Call& c) {
   return out;
 }
 
-// Pairs of a query and a key that it sees.
+// The number of (query, key) pairs that are not masked.
 double attention_pairs(const kernels::Call& c, const kernels::View& q, const kernels::View& k) {
   const double t = double(q.shape[2]), s = double(k.shape[2]), heads = double(q.shape[0] * q.shape[1]);
   return heads * (c.attrs->i[0] == 1 ? t * (s - (t - 1) / 2) : t * s);
@@ -95,7 +95,7 @@ Result<ProfileReport> Profile::end(device::Executor* executor) {
   return std::move(report_);
 }
 
-// A kernel's bytes are its operation's where it is all of it.
+// A kernel gets its operation's bytes and FLOPs only if it is the operation's sole kernel.
 void Profile::settle(const std::vector<device::Traced>& records) {
   std::map<std::string, KernelRow> kernels;
   std::map<std::string, std::set<std::string>> operations;

@@ -1,6 +1,6 @@
-// What operations cost: bytes and FLOPs from their operands' shapes, and, while a profile runs, their time: on the CPU
-// by the clock, on another device by its own records of kernels and copies, or, where it has none, by waiting for
-// each operation. Rows are per operation and shape. A Profile belongs to the lane between start and stop.
+// The cost of operations: bytes and FLOPs from their operands' shapes and, during a profile, their time: on the CPU by
+// the clock; on another device from its trace of kernels and copies or, without one, by waiting for each operation. One
+// row per operation and shape. A Profile belongs to the lane between start and stop.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Traced;
 
 namespace rille::tensor {
 
-// bytes: of all operands, each read or written once; what stays in the caches between operations is counted all the
-// same. flops: of products and attention; 0 for what memory bounds.
+// bytes: all operands, each read or written once, whether or not a cache holds them. flops: of products and attention;
+// 0 for memory-bound operations.
 struct Cost {
   double bytes = 0, flops = 0;
 };
@@ -33,26 +33,26 @@ struct ProfileRow {
   Cost cost;  // of all calls
 };
 
-// A kernel, or a way of copying, as the device's records name it.
+// A kernel or a kind of copy, as the device's trace names it.
 struct KernelRow {
-  std::string name, operations;  // "add, mul": whose it was; "" nobody's: uploads
+  std::string name, operations;  // "add, mul": the operations it ran for; "": uploads
   std::int64_t calls = 0, ns = 0;
-  Cost cost;  // of copies; of kernels where each was all of its operation, else zeros
+  Cost cost;  // of copies; of a kernel that is its operation's only one, else zeros
 };
 
 struct ProfileReport {
   std::vector<ProfileRow> rows;
   std::vector<KernelRow> kernels;  // the longest first
   std::string timed_by;            // "clock", "cupti", "events"
-  std::string why;                 // events: why there are no records
+  std::string why;                 // for "events": why there is no trace
 };
 
 class Profile {
  public:
   void add(const Op& op, const kernels::Call& call, std::int64_t ns);
-  std::vector<ProfileRow> rows() const;  // the longest first; those without times by bytes
+  std::vector<ProfileRow> rows() const;  // the longest first; rows without times by bytes
 
-  // On a device with an executor: its records where it has them. Calls are numbered from 1.
+  // For a device with an executor: uses the device's trace if it has one. Calls are numbered from 1.
   void begin(device::Executor& executor);
   bool traced() const { return report_.timed_by == "cupti"; }
   std::uint64_t next_call() const { return call_rows_.size() + 1; }
@@ -68,7 +68,7 @@ class Profile {
     Cost cost;
     std::size_t records = 0;
   };
-  std::vector<CallRow> call_rows_;  // of each traced call
+  std::vector<CallRow> call_rows_;  // one per traced call
   ProfileReport report_;
 };
 

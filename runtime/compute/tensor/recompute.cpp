@@ -6,8 +6,8 @@ namespace rille::tensor {
 
 namespace {
 
-constexpr std::size_t least_gap = 12;  // operations: what is read again sooner is kept
-// Ids of what is born here: no graph gives them.
+constexpr std::size_t least_gap = 12;  // operations between two reads, below which a value is kept
+// Ids of storages made here, above all ids that graphs assign.
 constexpr std::uint64_t first_id = std::uint64_t(1) << 62;
 
 bool cheap(const Op& op, Recompute level) {
@@ -55,7 +55,7 @@ class Recomputing {
     repeat(i, late);
   }
 
-  // The first reader after the longest pause; none: there is no long one.
+  // The first reader after the longest gap; none: no gap is long enough.
   static std::size_t late_reader(std::size_t writer, const std::vector<std::size_t>& readers) {
     std::size_t longest = least_gap - 1, late = none, last = writer;
     for (const auto r : readers) {
@@ -65,7 +65,7 @@ class Recomputing {
     return late;
   }
 
-  // Whether everything that `node` reads is there, as it was, when operation `late` comes.
+  // Whether all inputs of `node` still exist, unchanged, at operation `late`.
   bool kept_until(const Node& node, std::size_t i, std::size_t late) {
     return std::all_of(node.in.begin(), node.in.end(), [&](const Input& in) {
       if (!in.storage) return true;
@@ -78,7 +78,7 @@ class Recomputing {
     });
   }
 
-  // By what will be there: a value that is itself computed again ends early, and its second one stands for the rest.
+  // Counts recomputation: the original of a recomputed value ends before the recomputed one takes over.
   std::size_t last_use(std::uint64_t id) {
     const auto& readers = readers_[id];
     if (readers.empty()) return 0;
@@ -105,7 +105,7 @@ class Recomputing {
     before_[late].push_back(std::move(again));
   }
 
-  // Operation `node`, at place `at`, reads what was made again for it.
+  // `node`, at index `at`, with recomputed values as inputs where they apply.
   std::shared_ptr<Node> redirected(const std::shared_ptr<Node>& node, std::size_t at) const {
     std::vector<Input> in = node->in;
     bool changed = false;
@@ -121,7 +121,7 @@ class Recomputing {
 
   static constexpr std::size_t none = ~std::size_t(0);
   struct Again {
-    std::size_t from = 0;  // the operation before which it is made
+    std::size_t from = 0;  // index of the operation before which it is made
     std::shared_ptr<Storage> storage;
   };
   const Nodes& nodes_;

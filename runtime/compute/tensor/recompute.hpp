@@ -1,5 +1,5 @@
-// Less memory for some more work: what is cheap to compute is computed again shortly before it is read late, rather
-// than kept until then. Only what can be made of values that are kept anyway, so memory never grows. Bits stay.
+// Less memory for more work: cheap values are computed again shortly before a late use instead of being kept until
+// then. Only values whose inputs are kept anyway, so memory never grows. Results keep their bits.
 #pragma once
 
 #include "runtime/compute/tensor/compile.hpp"
@@ -7,7 +7,7 @@
 
 namespace rille::tensor {
 
-// `made`: gets the storages that are born by it; they must live as long as the nodes.
+// `made` receives the new storages, which must live as long as the nodes.
 Nodes recompute_late(const Nodes& nodes, const IsTemporary& temporary, Recompute level,
                      std::vector<std::shared_ptr<Storage>>& made);
 

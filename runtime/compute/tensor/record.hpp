@@ -1,10 +1,10 @@
-// Inside the tensor layer: storages, pending operations, and how one is recorded. Not for bindings.
+// Inside the tensor layer: storages, pending operations, and how an operation is recorded. Not for bindings.
 //
-// A Storage is memory with a version. Each operation writes some storages and reads others. Who holds whom
-// decides what is alive: a handle and a reader hold a storage; a storage holds the pending operations that
-// write it; an operation holds its inputs but not its outputs. So work whose result nobody can see any more
-// vanishes by itself, and the graph's list of pending operations holds nothing. Buffers and errors of a
-// storage are touched on the lane thread only, after its birth.
+// A Storage is memory with a version. Each operation writes some storages and reads others. References decide what is
+// alive: handles and readers hold a storage; a storage holds the pending operations that write it; an operation holds
+// its inputs but not its outputs. An operation whose result is unreachable is therefore freed, and the graph's list of
+// pending operations holds only weak references. After a storage's creation only the lane thread touches its buffer and
+// error.
 #pragma once
 
 #include <atomic>
@@ -30,13 +30,13 @@ struct Storage {
   std::uint64_t id = 0;
   std::size_t bytes = 0;
   std::uint64_t version = 0;                   // writes after the first
-  std::uint64_t trace = 0;                     // the trace it was born in; 0: none
+  std::uint64_t trace = 0;                     // the trace in which it was created; 0: none
   bool constant = false;                       // host data given inside a compiled function
-  std::atomic<const char*> owner{nullptr};     // whose memory it is to be (owner.hpp); the lane reads it
+  std::atomic<const char*> owner{nullptr};     // its memory's owner (owner.hpp); the lane reads it
   std::vector<std::shared_ptr<Node>> writers;  // pending
   device::Buffer buffer;
   std::shared_ptr<const Error> error;  // why it has no value
-  std::shared_ptr<Turns> turns;        // the lane's, where launches are on streams
+  std::shared_ptr<Turns> turns;        // the lane's; only if launches are on streams
   bool freed = false;                  // by the script, through one of its handles
 };
 
@@ -49,7 +49,7 @@ struct Window {
 };
 
 struct Input {
-  std::shared_ptr<Storage> storage;  // null: left out
+  std::shared_ptr<Storage> storage;  // null: omitted
   Window window;
 };
 
@@ -66,18 +66,18 @@ struct Node {
   const Op* op = nullptr;  // null: a replay
   kernels::Attrs attrs;
   kernels::RandomKey random;
-  std::shared_ptr<const kernels::Payload> payload;  // a launch's; then the node is never removed
+  std::shared_ptr<const kernels::Payload> payload;  // of a launch; the node is then never removed
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
-  std::string where;                       // not empty: its outputs are looked at for NaN (odd_numbers.hpp)
-  bool once = false;                       // of a compiled function's first call: the next one has an arena
-  bool marked = false;                     // a stream is going to wait for it (order.hpp)
-  std::shared_ptr<device::Stream> stream;  // a launch's; null: the device's own order
+  std::string where;                       // if not empty, outputs are checked for NaN (odd_numbers.hpp)
+  bool once = false;                       // from a compiled function's first call: the next call uses an arena
+  bool marked = false;                     // a stream will wait for it (order.hpp)
+  std::shared_ptr<device::Stream> stream;  // of a launch; null: the device's own order
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  ~Node();  // flat: a chain of ten thousand does not recurse
+  ~Node();  // iterative: a chain of ten thousand must not recurse
 };
 
 struct GradFn;
@@ -90,51 +90,51 @@ struct TensorImpl {
   Tensor grad;
   std::shared_ptr<GradFn> grad_fn;
   int output = 0;              // which output of grad_fn
-  std::uint64_t argument = 0;  // of that call of a compiled function, or a window of one
+  std::uint64_t argument = 0;  // the compiled call of which it is an argument, or a window on one
 };
 
-// What is on the lane's side: the operations sent and not yet run, in order.
+// The lane's state: the operations sent and not yet run, in order.
 struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
-  std::shared_ptr<const Error> first_error;                    // not yet reported
-  std::unique_ptr<Profile> profile;                            // while one is asked for
-  std::string first_infinity;                                  // while numbers are checked: where one came from
+  std::shared_ptr<const Error> first_error;  // not yet reported
+  std::unique_ptr<Profile> profile;          // while a profile runs
+  std::string first_infinity;                // while numbers are checked: where the first infinity came from
   void (*instead)(const Op&, const kernels::Call&) = nullptr;  // tests: runs operations in place of their kernels
-  std::shared_ptr<Orders> orders;                              // null: nothing was launched on a stream
-  // memory: stopped there; run again to go on. With `give_up`, an operation for which there is no memory fails like
-  // any other: its outputs bear the error, the rest goes on.
+  std::shared_ptr<Orders> orders;                              // null: no launch on a stream so far
+  // memory: stopped at that operation; run again to resume. With `give_up`, an operation without memory fails like any
+  // other: its outputs get the error, and the rest runs.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
   void call(const Op& op, const kernels::Call& call);
-  // The same on another device: memory, or the device's own errors.
+  // The same on another device. Errors: memory, or the device's own.
   Result<void> call_on(device::Executor& executor, const Op& op, const kernels::Call& call);
-  Orders& ordered(device::Executor& executor);  // makes them
+  Orders& ordered(device::Executor& executor);  // creates them
 
  private:
   Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
   Result<void> run_ordered(Node& node, device::Device& device, kernels::LaneState& lane);
 };
 
-// What a kernel said in Call::error: the message, then in a line of its own the hint.
+// The error in Call::error: the message, then the hint on a line of its own.
 Error kernel_error(std::string_view text);
 
 class Notebook;  // compile.cpp: listens to what is recorded
 
 struct Graph::Impl {
   std::vector<std::weak_ptr<Node>> pending;
-  std::vector<std::shared_ptr<Node>> launches;  // of pending, those that run also when nobody asks
+  std::vector<std::shared_ptr<Node>> launches;  // those in `pending` that run even if no result is used
   std::shared_ptr<LaneQueue> queue = std::make_shared<LaneQueue>();
   std::uint64_t next_storage = 1, next_grad = 1, next_trace = 1;
-  std::uint64_t trace = 0;       // not 0: operations go to the notebook and not to `pending`
+  std::uint64_t trace = 0;       // not 0: operations go to the notebook, not to `pending`
   Notebook* notebook = nullptr;  // while a compiled function is called
   std::uint32_t dead_traces = 0;
-  std::uint64_t marks = 0;  // counts changes of requires_grad, and tensors freed by the script
+  std::uint64_t marks = 0;  // counts changes of requires_grad and tensors freed by the script
   bool check_numbers = false;
-  bool streams = false;     // of pending, some are on streams
-  bool streamed = false;    // some were
-  std::string backward_of;  // while checking: the operation whose gradient is recorded
+  bool streams = false;     // some of `pending` are on streams
+  bool streamed = false;    // some have been on streams
+  std::string backward_of;  // while checking: the operation whose gradient is being recorded
 };
 
-// The outputs that an operation asks for.
+// Type and shape of an output.
 struct Spec {
   DType dtype;
   Dims shape;
@@ -142,14 +142,14 @@ struct Spec {
 
 // A fresh, unwritten tensor.
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape);
-// A window on a tensor's memory, without history.
+// A view of a tensor's memory, without history.
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides);
 
 // Records `op`. Outputs are handles made before; the last `updates` of them are written in place.
 // state: an operand died with its trace; invalid: an empty handle, or operands of two graphs.
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update = false);
-// A launch: its written tensors are among `in`, too, so that they live until it has run. stream: null, or a hint.
+// A launch: tensors that it writes are also among `in`, so that they live until it has run. `stream` may be null.
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
                            const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream);
 // The same for the gradient of a random operation: it draws what the operation drew.
@@ -159,24 +159,24 @@ Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const 
 Result<std::vector<Tensor>> apply(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                                   const std::vector<Spec>& specs);
 Result<Tensor> apply_one(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const Spec& spec);
-// A view's gradient rule: `out` is a window of in's memory.
+// Sets the gradient rule of a view: `out` is a window on in's memory.
 void attach_grad(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const std::vector<Tensor>& out);
 Tensor attach_view(OpId op, const kernels::Attrs& attrs, const Tensor& in, const Tensor& out);
 
 // -- gradients (autograd.cpp)
 struct Edge {
-  std::shared_ptr<GradFn> fn;  // who made this input, or
+  std::shared_ptr<GradFn> fn;  // the function that made this input, or
   int output = 0;
-  std::shared_ptr<TensorImpl> leaf;  // the leaf that it is, or neither: needs no gradient
+  std::shared_ptr<TensorImpl> leaf;  // the leaf itself; neither: needs no gradient
 };
 
 struct GradFn {
   const Op* op = nullptr;
-  std::uint64_t order = 0;  // inputs' functions have smaller ones
+  std::uint64_t order = 0;  // larger than that of its inputs' functions
   kernels::Attrs attrs;
   kernels::RandomKey random;
   std::vector<Edge> edges;
-  std::vector<Tensor> in, out;          // kept values, without history; empty where the rule needs none
+  std::vector<Tensor> in, out;          // kept values, without history; empty if the rule needs none
   std::vector<std::uint64_t> versions;  // of in, then out
   std::vector<Spec> in_specs, out_specs;
   bool released = false;
@@ -186,7 +186,7 @@ struct GradFn {
   ~GradFn();
 };
 
-// Reads or writes a leaf's .grad, telling the notebook.
+// Reads or writes a leaf's .grad and tells the notebook.
 Tensor leaf_grad(const std::shared_ptr<TensorImpl>& leaf);
 void set_leaf_grad(const std::shared_ptr<TensorImpl>& leaf, const Tensor& grad);
 

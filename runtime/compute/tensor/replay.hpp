@@ -1,4 +1,5 @@
-// Plan: a traced function as a flat list of kernel calls. Replay: one call of it, with its inputs and fresh outputs.
+// Plan: a traced function as a flat list of kernel calls. Replay: one call of a plan, with its inputs and fresh
+// outputs.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace rille::tensor {
 
-// Where an operand's memory is found at a replay.
+// Where an operand's memory is at a replay.
 struct Slot {
   enum class Kind : std::uint8_t { none, fixed, input, output } kind = Kind::none;
   std::size_t number = 0;  // of the input or output storage
@@ -33,7 +34,7 @@ struct Patch {
   std::size_t offset_bytes = 0;
 };
 
-// A fixed view: into the arena, or into a storage made outside.
+// A view whose pointer stays the same: into the arena, or into a storage made outside.
 struct Anchor {
   std::size_t view = 0;
   std::shared_ptr<Storage> storage;  // null: the arena
@@ -48,7 +49,7 @@ struct PlanOutput {
 
 struct PlanOnDevice;
 
-// What a capture failed with; "": none has. The lane writes it, others read it.
+// The error of a capture; "": none. Written by the lane, read by others.
 struct CaptureNote {
   std::mutex mutex;
   std::string why;
@@ -59,20 +60,20 @@ struct Plan {
   std::vector<kernels::View> views;
   std::vector<Patch> patches;
   std::vector<Anchor> anchors;
-  std::vector<std::shared_ptr<Storage>> written;  // made outside, and written by the plan
+  std::vector<std::shared_ptr<Storage>> written;  // made outside and written by the plan
   std::vector<PlanOutput> outputs;
   std::vector<std::size_t> output_bytes;   // of the output storages
-  std::vector<const char*> output_owners;  // of the same
+  std::vector<const char*> output_owners;  // of the output storages
   std::size_t arena_bytes = 0, temporary_bytes = 0, recorded = 0;
   std::vector<ProfileRow> costs;  // of the calls, without times
   std::uint32_t draws = 0;        // random operations in the trace
   const char* arena_owner = "arena of a compiled function";
   std::shared_ptr<CaptureNote> capture_note = std::make_shared<CaptureNote>();
-  // The rest is touched on the lane only. The arena is that of all recordings of the function, as large as the largest
-  // needs it: one runs at a time, and leaves nothing there.
+  // The rest is touched on the lane only. All recordings of the function share the arena, which has the size of the
+  // largest: only one runs at a time, and none leaves data there.
   std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();
   bool anchored = false;
-  const void* anchored_at = nullptr;        // the arena's memory then
+  const void* anchored_at = nullptr;        // the arena's address at that time
   std::shared_ptr<PlanOnDevice> on_device;  // replay_device.cpp; the CPU needs none
 };
 
@@ -82,7 +83,8 @@ struct PlanOptions {
   bool epilogues = false;  // epilogues.hpp
 };
 
-// invalid: a write into a constant. `results` are the function's; the leaves' new gradients follow them.
+// invalid: a write into a constant. `results` are the function's; the plan's outputs end with the leaves' new
+// gradients.
 Result<std::shared_ptr<Plan>> make_plan(const Notebook& notebook, const std::vector<Tensor>& results,
                                         const PlanOptions& options = {});
 
@@ -93,17 +95,17 @@ struct Replay {
   std::uint64_t seed = 0, step = 0;
 };
 
-// memory: nothing ran. An error of a kernel ends the plan there: later writes do not happen.
+// memory: nothing ran. A kernel's error ends the plan there: later writes do not happen.
 Result<void> run_replay(Replay& replay, LaneQueue& queue, device::Device& device, kernels::LaneState& lane);
-// The same where there is an executor: plainly the first time, then captured (replay_device.cpp).
+// The same on a device with an executor: uncaptured the first time, then captured (replay_device.cpp).
 Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue& queue, device::Device& device);
 
-// An operand that has no value, and why; null: all have one.
+// The error of the first operand without a value; null: all have one.
 std::shared_ptr<const Error> operand_error(const Replay& replay);
-// A communicator's call that failed may have written a part of its tensors: they have no value any more. Of a plan that
-// ended with another call nothing but the fresh outputs is lost.
+// A failed communicator call may have written part of its tensors, so they lose their values. If another call fails,
+// only the fresh outputs lose theirs.
 void fail_torn(const Replay& replay, const PlanCall& call, const std::shared_ptr<const Error>& error);
-// memory: no arena. Gives the fixed views their memory, anew where another recording needed a larger arena.
+// memory: no arena. Sets the addresses of the fixed views, again after another recording has enlarged the arena.
 Result<void> anchor_views(Plan& plan, device::Device& device);
 
 }  // namespace rille::tensor

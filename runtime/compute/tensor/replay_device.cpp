@@ -1,8 +1,9 @@
-// A plan on a device with an executor. Captured calls have fixed addresses: so the plan owns a place for what an input
-// holds, copied in before a replay, and for each output, copied out to its fresh memory after it. The first run is
-// plain, so that everything it needs has been made; the second is captured. What cannot be captured goes on plainly.
-// A communicator's operations are called each time, and what stands between them is captured, stretch by stretch: the
-// ranks agree on each call, and one that a failed capture repeats would be a call that the others do not make.
+// Plans on a device with an executor. Captured calls have fixed addresses, so the plan owns a buffer for each input,
+// which is copied in before a replay, and for each output, which is copied to fresh memory after it. The first run is
+// uncaptured, so that everything it needs is created; the second is captured. Calls that cannot be captured keep
+// running uncaptured. A communicator's operations are called each time, and the stretches between them are captured:
+// the ranks agree on each call, and repeating one after a failed capture would be a call that the other ranks do not
+// make.
 #include <algorithm>
 
 #include "runtime/compute/device/executor.hpp"
@@ -13,7 +14,7 @@
 
 namespace rille::tensor {
 
-// Of an input: the bytes [from, to) behind its window's start that the plan touches. Of an output: all of it.
+// Of an input: the bytes [from, to) relative to its window's start that the plan uses. Of an output: all of it.
 struct OwnPlace {
   device::Buffer memory;
   std::ptrdiff_t from = 0, to = 0;
@@ -24,7 +25,7 @@ struct OwnPlace {
 // Calls [from, to) that are captured together.
 struct Stretch {
   std::size_t from = 0, to = 0;
-  bool plain = false;  // it cannot be captured
+  bool plain = false;  // cannot be captured
   std::shared_ptr<device::Captured> captured;
 };
 
@@ -36,7 +37,7 @@ struct PlanOnDevice {
 
 namespace {
 
-// The bytes around its first element that a view covers.
+// The byte range of a view, relative to its first element.
 std::pair<std::ptrdiff_t, std::ptrdiff_t> extent(const kernels::View& v) {
   std::ptrdiff_t low = 0, high = 0;
   for (int i = 0; i < v.shape.n; ++i) {
@@ -57,7 +58,7 @@ void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
     auto& place = mine.inputs[patch.slot.number];
     const auto [low, high] = extent(plan.views[patch.view]);
     if (low == high) continue;
-    const auto at = std::ptrdiff_t(patch.offset_bytes);  // may be negative: two inputs of one storage
+    const auto at = std::ptrdiff_t(patch.offset_bytes);  // may be negative: two inputs may share a storage
     const bool fresh = place.from == place.to;
     place.from = fresh ? at + low : std::min(place.from, at + low);
     place.to = fresh ? at + high : std::max(place.to, at + high);
@@ -107,7 +108,7 @@ Result<void> copy_inputs(device::Executor& executor, const PlanOnDevice& mine, c
   return success();
 }
 
-// `failed`: the call whose own error it is.
+// `failed`: the call whose kernel reported an error.
 Result<void> run_calls(device::Executor& executor, const Plan& plan, const Stretch& stretch, const Replay& replay,
                        LaneQueue& queue, const PlanCall*& failed) {
   char text[kernels::Call::error_bytes] = {};
@@ -132,7 +133,7 @@ void note(const Plan& plan, const Error& error) {
 
 Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
                          LaneQueue& queue, const PlanCall*& failed) {
-  const auto run_plainly = [&](const Error& why) {  // nothing has run: a driver or a library may refuse to capture
+  const auto run_plainly = [&](const Error& why) {  // nothing has run: the driver or a library may refuse to capture
     stretch.plain = true;
     note(plan, why);
     return run_calls(executor, plan, stretch, replay, queue, failed);
@@ -172,7 +173,7 @@ Result<void> run_replay_on(device::Executor& executor, Replay& replay, LaneQueue
   const void* const before = plan.anchored_at;
   RILLE_CHECK(anchor_views(plan, device));
   RILLE_CHECK(settle(plan, replay.inputs.size(), device));
-  if (plan.anchored_at != before)  // what was captured has the old addresses
+  if (plan.anchored_at != before)  // captured calls contain the old addresses
     for (auto& stretch : plan.on_device->stretches) stretch.captured.reset();
   std::vector<device::Buffer> outputs(replay.outputs.size());
   std::vector<std::shared_ptr<Storage>> wanted;

@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// A '|' within a quoted string divides nothing.
+// Splits at '|', except within quoted strings.
 std::vector<std::string> key_pieces(const std::string& key) {
   std::vector<std::string> out(1);
   bool quoted = false;
@@ -78,8 +78,8 @@ void compare(const Signature::Argument& was, const Signature::Argument& is, std:
 
 std::string name_in(const std::string& read) { return read.substr(0, read.find('=')); }
 
-// Of what the function reads by itself. A value is plain, or "kind #number" for what counts by identity. Behind another
-// function stands what that one reads.
+// Differences in what the function reads from outside. A value is plain, or "kind #number" if it counts by identity.
+// The reads of a function follow it in the list.
 void compare(const std::vector<std::string>& was, const std::vector<std::string>& is, std::vector<Difference>& out) {
   const auto found = out.size();
   for (std::size_t i = 0; was != is && i < std::max(was.size(), is.size()); ++i) {

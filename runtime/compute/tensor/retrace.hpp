@@ -1,4 +1,4 @@
-// Why a compiled function was recorded anew: what of a call differs from the calls it has a recording of, in words.
+// Why a compiled function was recorded again: how a call differs from the recorded ones, in words.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace rille::tensor {
 
-// What a call is known by, in parts that can be named. `key` as Compiled::begin takes it.
+// The properties that identify a call, in parts that can be named. `key` as in Compiled::begin.
 struct Signature {
   struct Argument {
     std::string plain;  // as in the key; "": a tensor
     DType dtype = DType::f32;
     Dims shape, strides;
-    int shares = -1;         // the argument before it whose memory it lies in
-    std::int64_t apart = 0;  // elements behind that one's beginning
+    int shares = -1;         // index of an earlier argument in whose memory this one lies
+    std::int64_t apart = 0;  // elements from the start of that one
   };
   std::vector<std::string> settings;  // "autocast=bf16"
-  std::vector<std::string> reads;     // "scale=2", "model=table #1": what the function reads by itself
+  std::vector<std::string> reads;     // "scale=2", "model=table #1": values from outside that the function reads
   std::vector<Argument> arguments;
-  std::string part;  // of an accumulation: "first of 4"; "": there is none
+  std::string part;  // of an accumulation: "first of 4"; "": none
 };
 Signature signature_of(const std::vector<Tensor>& inputs, const std::string& key, std::string part);
 
@@ -56,14 +56,14 @@ struct Retraces {
   static constexpr std::uint64_t warn_at = 8;
 
   std::uint64_t calls = 0, count = 0;
-  std::uint64_t dropped = 0;  // recordings that made room for others
-  std::deque<One> latest;     // of `count`, the last `kept`
-  std::string warning;        // one line, once, at the eighth that could have been avoided
+  std::uint64_t dropped = 0;  // recordings dropped to make room
+  std::deque<One> latest;     // the last `kept` of `count`
+  std::string warning;        // one line, set once, at the eighth avoidable recording
 
   void add(const std::vector<Difference>& why);
 
  private:
-  std::uint64_t avoidable_ = 0;  // neither the parts of an accumulation nor a first gradient
+  std::uint64_t avoidable_ = 0;  // excludes parts of an accumulation and first gradients
 };
 
 }  // namespace rille::tensor

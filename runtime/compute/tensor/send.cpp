@@ -1,4 +1,4 @@
-// A tensor's values to another device that this one can write to: nothing passes through this machine's memory.
+// Sends a tensor's values to another device that this one can write to, without passing through host memory.
 #include <utility>
 
 #include "runtime/compute/device/owner.hpp"

@@ -52,7 +52,7 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
 Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
     return make_error(
-        ErrorKind::invalid,  // counted from 1, as scripts do
+        ErrorKind::invalid,  // counted from 1, as in scripts
         fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1, rank));
   }
   return dim < 0 ? dim + rank : dim;
@@ -95,7 +95,7 @@ std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const D
       have = want = 1;
     }
   }
-  for (; w >= 0; --w) out[w] = want * base;  // leading ones
+  for (; w >= 0; --w) out[w] = want * base;  // leading dimensions of size 1
   return out;
 }
 

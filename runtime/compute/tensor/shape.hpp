@@ -17,9 +17,9 @@ Dims contiguous_strides(const Dims& shape);
 bool is_contiguous(const Dims& shape, const Dims& strides);
 // dim in [-rank, rank) -> [0, rank). invalid: names the operation and the rank.
 Result<int> normal_dim(std::string_view op, int dim, int rank);
-// The shape to which both broadcast. invalid: names both.
+// The common shape of both. invalid: names both.
 Result<Dims> broadcast(std::string_view op, const Dims& a, const Dims& b);
-// Strides under which memory of (shape, strides) reads as `wanted`; nullopt when only a copy can do it.
+// Strides under which memory of (shape, strides) reads as `wanted`; nullopt if that takes a copy.
 std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const Dims& wanted);
 inline Dims dims_of(std::initializer_list<std::int64_t> sizes) {
   Dims d;

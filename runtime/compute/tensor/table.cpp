@@ -4,7 +4,7 @@
 #include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::kernels {
-static void none(const Call&) {}  // stands in the table where there is nothing to run
+static void none(const Call&) {}  // for operations without a kernel
 }  // namespace rille::kernels
 
 namespace rille::tensor {

@@ -21,10 +21,10 @@ struct Op {
   kernels::Kernel kernel;  // null: a view
   GradRule grad;           // null: no gradient
   Keep keep;
-  bool in_place;  // element by element: the output may be the memory of an input
+  bool in_place;  // element-wise: the output may use an input's memory
 };
 
 const Op& op_of(OpId id);
-bool draws(const Op& op);  // random numbers: two that look the same are not
+bool draws(const Op& op);  // uses random numbers: two equal nodes give different results
 
 }  // namespace rille::tensor

@@ -2,9 +2,9 @@
 // value is read (Graph::read) or the graph is flushed. Copying a handle shares it; views (reshape, permute,
 // narrow, ...) share memory.
 //
-// Ownership: a handle keeps its Graph, its storage and, while gradients are recorded, what its gradient rule
-// needs. Threads: make, use and drop handles on the thread that owns the Graph (the loop). Only reading ends
-// on the lane. Dimensions and positions here count from 0, -1 is the last; the Lua binding translates.
+// Ownership: a handle keeps its Graph, its storage and, while gradients are recorded, the values that its gradient rule
+// needs. Threads: make, use and drop handles on the thread that owns the Graph (the loop); only a read's callback runs
+// on the lane. Dimensions and positions count from 0, -1 is the last; the Lua binding translates.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
-  explicit operator bool() const { return impl_ != nullptr; }  // an empty handle is no tensor; operations refuse it
+  explicit operator bool() const { return impl_ != nullptr; }  // operations refuse an empty handle
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
 
   const Dims& shape() const;
@@ -36,7 +36,7 @@ class Tensor {
   int rank() const { return shape().n; }
   std::int64_t size(int dim) const;  // dim may be negative; must be in range
   std::int64_t count() const { return shape().count(); }
-  std::size_t size_bytes() const;  // count * element size: what to report to the collector
+  std::size_t size_bytes() const;  // count * element size: for the garbage collector's accounting
   DType dtype() const;
   const std::shared_ptr<device::Device>& device() const;
   Graph& graph() const;
@@ -46,9 +46,9 @@ class Tensor {
   std::string describe() const;
 
   bool requires_grad() const;
-  // state: only leaves of a floating type can be told to.
+  // state: not a leaf of a floating type.
   Result<void> set_requires_grad(bool on);
-  void free();                                // lets go of it: compiled functions do not go on with it
+  void free();                                // releases it: compiled functions that used it are recorded again
   Tensor grad() const;                        // empty when there is none
   Result<void> set_grad(const Tensor& grad);  // an empty handle clears; invalid: another shape or type
   Tensor detach() const;                      // the same memory, without history

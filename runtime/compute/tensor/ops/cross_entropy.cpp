@@ -1,4 +1,4 @@
-// Losses of labels: cross entropy, and the negative log likelihood.
+// Classification losses: cross entropy and negative log likelihood.
 #include "runtime/compute/tensor/check.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
 
@@ -21,7 +21,7 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   attrs.i[0] = ignore_index;
   attrs.f[0] = label_smoothing;
   const DType wide = stats_type(x.dtype());
-  rows.push(2);  // the parts of its log-sum-exp
+  rows.push(2);  // the parts of each row's log-sum-exp
   RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
   return std::move(out[0]);
 }
@@ -32,7 +32,7 @@ void gradient::cross_entropy(Backward& b) {
 
 namespace {
 
-// Of log-probabilities [.., c], as PyTorch counts: a mean is divided by the weights of the labels that count.
+// Takes log-probabilities [.., c]. As in PyTorch, a mean is divided by the weights of the labels that are not ignored.
 Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& labels, const LabelLoss& how) {
   RILLE_CHECK(need_float_beside(op, logs, labels));
   Dims rows = logs.shape();
@@ -54,7 +54,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   RILLE_TRY(const auto picked, gather(logs, -1, column));
   RILLE_TRY(const auto wide_logs, wide(picked));
   RILLE_TRY(auto losses, view(wide_logs, labels.shape()));
-  Tensor weights, shares;  // of the classes, and of the labels
+  Tensor weights, shares;  // of the classes and of the labels
   if (how.weight) {
     RILLE_TRY(weights, wide(how.weight));
     RILLE_TRY(const auto flat, view(safe, dims_of({safe.count()})));
@@ -63,7 +63,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
     RILLE_TRY(shares, masked_fill(shaped, ignored, 0));
     RILLE_TRY(losses, mul(losses, shaped));
   }
-  if (how.label_smoothing > 0) {  // a part of the truth is every class's
+  if (how.label_smoothing > 0) {  // part of the target is spread over all classes
     RILLE_TRY(auto all, wide(logs));
     if (how.weight) { RILLE_TRY(all, mul(all, weights)); }
     RILLE_TRY(const auto summed, sum(all, {-1}));
@@ -87,7 +87,7 @@ Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, c
   return of_labels("nll_loss", log_probabilities, labels, how);
 }
 
-// The mean without weights is one operation, which keeps no probabilities.
+// The unweighted mean is one operation, which does not store probabilities.
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const LabelLoss& how) {
   if (how.reduce == Reduce::mean && !how.weight)
     return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);

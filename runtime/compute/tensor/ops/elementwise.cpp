@@ -1,4 +1,4 @@
-// Element by element.
+// Element-wise operations.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -51,13 +51,13 @@ Result<Tensor> unary(OpId id, const Tensor& a, double f = 0, double g = 0) {
   return apply_one(id, attrs, {x}, {x.dtype(), x.shape()});
 }
 
-// Whole numbers are whole already; but what is written into the result is not to change the operand.
+// Integers need no rounding, but are copied: a write to the result must not change the operand.
 Result<Tensor> rounding(OpId id, const Tensor& a) {
   RILLE_CHECK(need(op_of(id).name, a));
   return is_floating(a.dtype()) ? unary(id, a) : clone(a);
 }
 
-// bool and whole numbers.
+// For bool and whole numbers.
 Result<Tensor> bits(OpId id, const Tensor& a, const Tensor& b) {
   const auto* op = op_of(id).name;
   for (const Tensor* t : {&a, &b}) {

@@ -1,6 +1,5 @@
-// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar
-// form; the number stands on the left when attrs.i[0] is 1. Broadcasting is not their business: an expand
-// before has its own rule.
+// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar form; the
+// number is the left operand if attrs.i[0] is 1. Broadcasting is handled by the rule of the preceding expand.
 #include <cmath>
 
 #include "runtime/compute/tensor/gradient.hpp"
@@ -13,7 +12,7 @@ bool scalar(const Backward& b) { return b.inputs() == 1; }
 bool left(const Backward& b) { return b.attrs().i[0] == 1; }
 double number(const Backward& b) { return b.attrs().f[0]; }
 
-// A kernel that takes what the operation kept and the gradient.
+// Calls a kernel that takes the kept value and the gradient.
 void fused(Backward& b, OpId id, const Tensor& kept) {
   b.set(0, b(apply_one(id, b.attrs(), {kept, b.g()}, b.in_spec(0))));
 }
@@ -42,7 +41,7 @@ void mul(Backward& b) {
 
 void div(Backward& b) {
   if (scalar(b) && !left(b)) return b.set(0, b(tensor::div(b.g(), number(b))));
-  // d(x/y)/dy = -x/y/y: y^2 would be too large or too small for f16 soon, and for f32 in the end.
+  // d(x/y)/dy = -x/y/y: y^2 would soon overflow or underflow in f16, and eventually in f32.
   const Tensor& y = scalar(b) ? b.in(0) : b.in(1);
   if (scalar(b)) return times(b, tensor::div(b(tensor::rdiv(y, -number(b))), y));
   if (b.needs(0)) b.set(0, b(tensor::div(b.g(), y)));
@@ -71,7 +70,7 @@ void pow(Backward& b) {
 }
 
 namespace {
-// The gradient goes to the chosen operand; ties give half to each.
+// Passes the gradient to the chosen operand; ties give half to each.
 void choose(Backward& b, bool larger) {
   const auto share = [&](const Tensor& mine, const Tensor* other) {
     const Tensor wins = b(other ? (larger ? tensor::gt(mine, *other) : tensor::lt(mine, *other))
@@ -131,7 +130,7 @@ void erf(Backward& b) {
   times(b, tensor::mul(b(tensor::exp(b(tensor::neg(b(tensor::square(b.in(0))))))), 1.1283791670955126));
 }
 
-// Steps: the slope is zero wherever there is one.
+// Step functions: the gradient is zero everywhere.
 void flat(Backward& b) {
   for (std::size_t i = 0; i < b.inputs(); ++i) {
     if (!b.needs(i)) continue;
@@ -148,7 +147,7 @@ void remainder(Backward& b) {
   if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::neg(b(tensor::floor_divide(b.in(0), b.in(1))))))));
 }
 
-// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2), and 0 where both are.
+// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2), and 0 if both operands are 0.
 void atan2(Backward& b) {
   const auto slopes = [&](const Tensor& y, const Tensor& x) {
     const Tensor squares = b(tensor::add(b(tensor::square(y)), b(tensor::square(x))));

@@ -1,4 +1,4 @@
-// Rows of a table by number.
+// Embedding: rows of a table by index.
 #include "runtime/compute/tensor/check.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
 

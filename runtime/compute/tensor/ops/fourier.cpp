@@ -10,7 +10,7 @@ namespace {
 
 enum Kind { complex, to_spectrum, to_real };
 
-// What the sums are multiplied by, there (`inverse`: back).
+// The factor of a transform, forward or inverse.
 double scale_of(Norm norm, bool inverse, std::int64_t count) {
   if (norm == Norm::ortho) return 1 / std::sqrt(double(count));
   return (norm == Norm::backward) == inverse ? 1 / double(count) : 1.0;
@@ -33,7 +33,7 @@ Result<void> need_sizes(const char* op, const Tensor& a, std::int64_t rows, std:
   return bad(fmt::format("{}: {}: a transform of {} x {} numbers", op, to_string(a.shape()), rows, n));
 }
 
-// [.., 2]
+// Requires a last dimension of 2 after at least `dimensions` others.
 Result<void> need_complex(const char* op, const Tensor& a, int dimensions) {
   RILLE_CHECK(need_float(op, a));
   if (a.rank() > dimensions && a.size(-1) == 2) return success();
@@ -97,8 +97,8 @@ Result<Tensor> rfft2(const Tensor& a, Norm norm) { return from_real("rfft2", a, 
 Result<Tensor> irfft(const Tensor& a, std::int64_t n, Norm norm) { return from_spectrum("irfft", a, 1, n, norm); }
 Result<Tensor> irfft2(const Tensor& a, std::int64_t n, Norm norm) { return from_spectrum("irfft2", a, 2, n, norm); }
 
-// A transform is linear; its gradient is the transform with the exponent's other sign. Of the bins of a half spectrum
-// those in the middle stand for two: the transform to reals counts them twice, and the one from reals once.
+// A transform is linear; its gradient is the transform with the exponent's sign reversed. In a half spectrum the inner
+// bins stand for two: the transform to reals counts them twice, the transform from reals once.
 void gradient::fourier(Backward& b) {
   kernels::Attrs attrs = b.attrs();
   if (attrs.i[0] == complex) {

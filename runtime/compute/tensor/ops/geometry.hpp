@@ -1,4 +1,4 @@
-// Windows that move over images: what convolution and pooling share.
+// The geometry of sliding windows, shared by convolution and pooling.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,13 @@ namespace rille::tensor {
 
 inline std::string text_of(const Pair2& p) { return fmt::format("{{{}, {}}}", p[0], p[1]); }
 
-// How many windows fit.
 inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding,
                             std::int64_t dilation) {
   const std::int64_t room = size + 2 * padding - (window - 1) * dilation - 1;
   return room < 0 ? 0 : room / stride + 1;
 }
 
-inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;  // kernels have them in 32 bits
+inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;  // kernels store them in 32 bits
 
 inline Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
   for (int k = 0; k < 2; ++k) {

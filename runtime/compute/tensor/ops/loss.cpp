@@ -1,4 +1,4 @@
-// Losses made of other operations.
+// Losses composed of other operations.
 #include "runtime/compute/tensor/check.hpp"
 
 namespace rille::tensor {
@@ -47,7 +47,7 @@ Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how)
   return reduced(losses, how);
 }
 
-// log(1 + e^x) - x y, which overflows nowhere.
+// log(1 + e^x) - x y, computed without overflow.
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
   RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));
   RILLE_TRY(const auto x, wide(a));

@@ -1,4 +1,4 @@
-// Tensors made of nothing, and of numbers that are given.
+// Creation of tensors: constants, ranges and host data.
 #include "runtime/compute/tensor/ops/make.hpp"
 
 #include <xxhash.h>
@@ -85,14 +85,14 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   auto& impl = g.impl();
   if (impl.trace) {
     storage.constant = true;
-    storage.trace = 0;  // it outlives the trace, as part of the plan
+    storage.trace = 0;  // outlives the trace, as part of the plan
   }
   if (impl.notebook) impl.notebook->seed_constant(t.impl()->storage, XXH3_64bits(data, bytes));
   return t;
 }
 
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers) {
-  // Through f32 and a cast on the lane only for f16 and bf16; the others are written directly.
+  // Only f16 and bf16 go through f32 and a cast on the lane; other types are written directly.
   std::vector<std::byte> bytes(numbers.size() * size_bytes(dtype));
   const auto put = [&](auto zero) {
     auto* at = bytes.data();

@@ -1,4 +1,4 @@
-// What operations without operands share.
+// Shared by operations without operands.
 #pragma once
 
 #include "runtime/compute/tensor/ops.hpp"

@@ -1,4 +1,4 @@
-// Normalisation of rows (layer, root mean square) and of channels (batch, group).
+// Normalisation over rows (layer, root mean square) and channels (batch, group).
 #include <cmath>
 #include <limits>
 
@@ -76,7 +76,7 @@ void gradient::rms_norm(Backward& b) {
 
 namespace {
 
-// A vector for the channels: [c], of x's type or the one in which its statistics are kept.
+// Requires a vector over the channels: [c], of x's type or the type of its statistics.
 Result<void> need_channels(const char* op, const Tensor& x, const char* what, const Tensor& t) {
   if (!t) return success();
   if (t.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype(op, x, t));
@@ -85,14 +85,14 @@ Result<void> need_channels(const char* op, const Tensor& x, const char* what, co
       fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()), x.size(1)));
 }
 
-// [c] as [1, c, 1, ..], to broadcast against x.
+// Views [c] as [1, c, 1, ..], to broadcast against x.
 Result<Tensor> over_channels(const Tensor& x, const Tensor& t) {
   Dims shape;
   for (int i = 0; i < x.rank(); ++i) shape.push(i == 1 ? t.size(0) : 1);
   return view(t, shape);
 }
 
-// x weight + bias, computed in the statistics' type and rounded once: a large mean leaves nothing of a half's digits.
+// x weight + bias, computed in the statistics' type and rounded once: a large mean would use up a half type's digits.
 Result<Tensor> scale_channels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!weight && !bias) return x;
   const DType wide = stats_type(x.dtype());

@@ -1,4 +1,4 @@
-// Random numbers: whole tensors, places by weight, and what dropout keeps.
+// Random numbers: random tensors, multinomial draws, dropout.
 #include <cmath>
 #include <limits>
 
@@ -30,7 +30,7 @@ Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims
   return make(g, OpId::integers, attrs, shape, dtype);
 }
 
-// By f64, of which two are hardly ever the same.
+// Sorts f64 draws, of which two are almost never equal.
 Result<Tensor> randperm(Graph& g, std::int64_t n) {
   if (n < 0) return bad(fmt::format("randperm: {} numbers", n));
   RILLE_TRY(const auto draws, rand(g, dims_of({n}), DType::f64));
@@ -71,7 +71,7 @@ Result<Tensor> multinomial(const Tensor& probabilities) {
   return view(picks, shape);
 }
 
-// Each row so many times.
+// Expands each row to `draws` rows.
 Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws) {
   RILLE_CHECK(need_float("multinomial", probabilities));
   if (draws < 1 || probabilities.rank() == 0 || probabilities.rank() == kernels::max_rank)

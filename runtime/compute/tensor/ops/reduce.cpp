@@ -11,9 +11,9 @@ namespace {
 // The input with the reduced dimensions last (a view), and the shape of the result.
 struct Reduction {
   Tensor moved;
-  Dims outer, kept;          // without and with the reduced dimensions as 1
-  kernels::Attrs attrs;      // i[0]: how many are reduced
-  std::int64_t reduced = 1;  // elements of each
+  Dims outer, kept;          // outer: without the reduced dimensions; kept: with them as 1
+  kernels::Attrs attrs;      // i[0]: the number of reduced dimensions
+  std::int64_t reduced = 1;  // elements per result
 };
 
 Result<Reduction> plan_reduction(const char* op, const Tensor& a, const std::vector<int>& dims) {
@@ -66,14 +66,14 @@ Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 
 namespace {
 
-// The number of elements that each result is made of.
+// The number of elements per result.
 std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
   std::int64_t n = 1;
   for (const int d : dims) n *= a.size(d);
   return dims.empty() ? a.count() : n;
 }
 
-// Whole numbers are added up as such, those of 64 bits in f64; then one division, and one rounding.
+// Integers are summed as integers (i64 in f64), then divided and rounded once.
 Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, cast(a, a.dtype() == DType::i64 ? DType::f64 : a.dtype()));
   RILLE_TRY(const auto total, sum(x, dims, keepdim));
@@ -82,7 +82,7 @@ Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, b
   return cast(each, DType::f32);
 }
 
-// Where differences or squares are added up, whose result is rounded once.
+// The type for sums of differences or squares, whose result is rounded once.
 DType wide_type(DType t) {
   if (is_half(t)) return DType::f32;
   if (is_floating(t)) return t;
@@ -90,7 +90,7 @@ DType wide_type(DType t) {
 }
 DType float_type(DType t) { return is_floating(t) ? t : DType::f32; }
 
-// A root has no slope at zero; there its gradient is taken as zero.
+// A root has no derivative at zero; its gradient there is zero.
 Result<Tensor> root_of(const Tensor& total, double p) {
   RILLE_TRY(const auto nothing, eq(total, 0.0));
   RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
@@ -161,7 +161,7 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 
 namespace {
 
-// In the wide type.
+// The result is in the wide type.
 Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_CHECK(need("var", a));
   RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
@@ -214,7 +214,7 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, as_float("logsumexp", a));
   RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
-  if (plan.reduced == 0) {  // there is no largest; the logarithm of 0
+  if (plan.reduced == 0) {  // no maximum; the result is log 0
     RILLE_TRY(const auto none, sum(x, dims, keepdim));
     return log(none);
   }
@@ -240,7 +240,7 @@ Result<Tensor> cumsum(const Tensor& a, int dim) {
 
 namespace {
 
-// The gradient of a reduction, seen with the shape before it. attrs.i[0] dimensions were moved last and reduced.
+// Expands a reduction's gradient to the input's shape; attrs.i[0] dimensions were moved last and reduced.
 Tensor spread(Backward& b, const Tensor& t) {
   const Spec& spec = b.in_spec(0);
   Dims kept = spec.shape;
@@ -255,7 +255,7 @@ void gradient::sum(Backward& b) {
   b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
 }
 
-// Each element's is the product of the others: with zeros among them it is no quotient.
+// Each element's gradient is the product of the others; with zeros among them it cannot be computed by division.
 void gradient::prod(Backward& b) {
   const Tensor x = b(tensor::contiguous(b.in(0))), g = b(tensor::contiguous(b.g()));
   b.set(0, b(apply_one(OpId::prod_grad, b.attrs(), {x, g}, b.in_spec(0))));
@@ -267,7 +267,7 @@ void gradient::cumsum(Backward& b) {
   b.set(0, b(apply_one(OpId::cumsum, attrs, {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
 }
 
-// Shared equally by the elements that reach the extreme.
+// The gradient is shared equally by the elements that reach the extreme.
 void gradient::extreme(Backward& b) {
   const Tensor mask = b(tensor::cast(b(tensor::eq(b.in(0), spread(b, b.out()))), b.g().dtype()));
   std::vector<int> dims;

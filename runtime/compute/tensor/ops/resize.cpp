@@ -1,5 +1,5 @@
-// Images of another size. Which pixels a result is made of is known when it is asked for: they are chosen by number,
-// axis by axis.
+// Resizing of images. The source pixels of a result are known when it is recorded, so they are selected by index, axis
+// by axis.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -8,7 +8,7 @@ namespace rille::tensor {
 
 namespace {
 
-// Of one axis, for each result: the pixel at or before its middle, the one after it, and how far it lies between them.
+// For each output position of an axis: the pixel at or before its centre, the next one, and the share of the latter.
 struct Taps {
   std::vector<std::int64_t> first, second;
   std::vector<double> share;
@@ -41,7 +41,7 @@ Result<Tensor> pixels(const Tensor& x, int dim, const std::vector<std::int64_t>&
   return index_select(x, dim, ids);
 }
 
-// x where the rows or columns are `taps`.
+// x resampled along `dim` at `taps`.
 Result<Tensor> resized_along(const Tensor& x, int dim, const Taps& taps, bool linear) {
   RILLE_TRY(const auto before, pixels(x, dim, taps.first));
   if (!linear) return before;
@@ -62,7 +62,7 @@ Result<Tensor> interpolate(const Tensor& given, const Interpolation& how) {
     return bad(fmt::format("interpolate: {} to {{{}, {}}}: want [n, c, h, w] with pixels, and a size of at least 1",
                            to_string(given.shape()), how.size[0], how.size[1]));
   }
-  // Between two pixels of a half type lie numbers that it does not have.
+  // Interpolated values may not be representable in a half type, so they are computed in f32.
   RILLE_TRY(Tensor x, how.linear ? cast(given, stats_type(given.dtype())) : Result<Tensor>(given));
   for (int axis = 0; axis < 2; ++axis) {
     if (how.size[axis] == x.size(2 + axis) && how.step[axis] == 0) continue;

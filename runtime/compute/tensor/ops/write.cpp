@@ -1,4 +1,4 @@
-// Operations that write memory which exists already.
+// Operations that write existing memory.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -10,14 +10,14 @@ namespace rille::tensor {
 
 namespace {
 
-// Whether an element of it stands for several.
+// Whether several elements of the window share one memory location.
 bool repeats(const Window& w) {
   for (int d = 0; d < w.shape.n; ++d)
     if (w.shape[d] > 1 && w.strides[d] == 0) return w.shape.count() > 0;
   return false;
 }
 
-// The bytes from a window's first element to behind its last.
+// The byte range of a window.
 std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
   std::int64_t first = w.offset, last = w.offset;
   for (int d = 0; d < w.shape.n; ++d) (w.strides[d] < 0 ? first : last) += (w.shape[d] - 1) * w.strides[d];
@@ -25,7 +25,7 @@ std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
   return {first * each, (last + 1) * each};
 }
 
-// An operand that `a` may be read as while it is written: a copy, unless the two lie apart, or element on element.
+// `x`, or a copy of it if writing `a` would change values of `x` that are still to be read.
 Result<Tensor> unharmed(const Tensor& a, const Tensor& x) {
   const Window &to = a.impl()->window, &from = x.impl()->window;
   if (x.impl()->storage != a.impl()->storage || from == to || x.count() == 0) return x;
@@ -45,7 +45,7 @@ Result<void> may_write(const char* op, const Tensor& a) {
       "write inside no_grad, or use the form that makes a new tensor");
 }
 
-// To write what each element was makes no sense where several are one. One value for all of them does.
+// An update in place is undefined if elements share memory. Filling them with one value is not.
 Result<void> may_update(const char* op, const Tensor& a) {
   RILLE_CHECK(may_write(op, a));
   if (!repeats(a.impl()->window)) return success();
@@ -54,7 +54,7 @@ Result<void> may_update(const char* op, const Tensor& a) {
              "write to its clone(), or before it is expanded");
 }
 
-// What is added or multiplied: fractions into whole numbers would be cut off in silence.
+// Refuses to add or multiply fractions into whole numbers, which would truncate silently.
 Result<void> may_join(const char* op, const Tensor& a, DType with) {
   if (is_floating(a.dtype()) || !is_floating(with)) return success();
   return bad(fmt::format("{}: {} into {}{}: fractions would be cut off", op, name_of(with), name_of(a.dtype()),
@@ -62,8 +62,8 @@ Result<void> may_join(const char* op, const Tensor& a, DType with) {
              fmt::format("cast one: u:to(\"{}\"), or the form that makes a new tensor", name_of(a.dtype())));
 }
 
-// `b` as `a` takes it: expanded to its shape, and not changed by the writing. Memory has no history, so what `b` was
-// computed from would get no gradient by it.
+// `b` expanded to a's shape, and copied if the write would change it. state: `b` requires grad: memory has no history,
+// so it would get no gradient.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, b));
   if (a.graph().grad_enabled() && b.requires_grad() && is_floating(a.dtype())) {
@@ -91,7 +91,7 @@ Result<void> add_to(const char* op, Tensor& a, const Tensor& b, double alpha) {
   return record(a.graph(), OpId::axpy, attrs, {x}, {a.detach()}, true);
 }
 
-// As the form that makes a new tensor divides: not by the reciprocal, whose bits differ.
+// Divides as the out-of-place form does: not by the reciprocal, whose bits differ.
 template <class Divisor>
 Result<void> divide(Tensor& a, const Divisor& by) {
   if (!is_floating(a.dtype()))
