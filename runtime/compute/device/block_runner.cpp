@@ -48,7 +48,7 @@ bool BlockRunner::prepare(LaunchShared& launch) {
   std::memcpy(grid, run.grid, sizeof grid);
   std::memcpy(block, run.block, sizeof block);
   threads_ = block[0] * block[1] * block[2];
-  ready_mask_ = 1;  // no larger than the block: it stays in the first cache
+  ready_mask_ = 1;  // no larger than needed for the block: it stays in the L1 cache
   while (ready_mask_ < threads_) ready_mask_ *= 2;
   --ready_mask_;
   shared_bytes = run.shared_bytes;
@@ -74,7 +74,7 @@ void BlockRunner::begin_block() {
   barrier_site_ = nullptr;
   head_ = tail_ = 0;
   for (unsigned w = 0; w * 32 < threads_; ++w) warps_[w].waiting = warps_[w].finished = 0;
-  // Taken from the end: a block uses few.
+  // Taken from the end, since a block uses few stacks.
   free_stacks_ = int(threads_);
   for (unsigned i = 0; i < threads_; ++i) free_stack_[i] = std::uint16_t(threads_ - 1 - i);
 }
@@ -86,7 +86,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
     begin_block();
     first_ = first;
     last_ = last;
-    if (launch_->run->check) {  // its notes are about one block
+    if (launch_->run->check) {  // its records cover one block
       last_ = first + 1;
       launch_->run->check->begin_block();
     }
@@ -98,7 +98,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
       up_guard = nullptr;
       if (guard_.fault.signal) give_up(of_fault());
       if (failed_ || finished_ == threads_) break;
-      if (!unstick()) {  // nobody can run
+      if (!unstick()) {  // no thread can run
         give_up(deadlock());
         break;
       }
@@ -110,7 +110,8 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
 
 RILLE_ON_FIBER void BlockRunner::fiber(void* self) { static_cast<BlockRunner*>(self)->run_fiber(); }
 
-// The kernel may move so many that neither the queue is empty, nor its end in memory passed, nor the barrier complete.
+// Offers the kernel as many moves as keep the queue non-empty, stay before its end in memory, and leave the barrier
+// open.
 RILLE_ON_FIBER void BlockRunner::offer() {
   const unsigned from = head_ & ready_mask_;
   ready = ready_ + from;
@@ -120,7 +121,7 @@ RILLE_ON_FIBER void BlockRunner::offer() {
   if (limit > ready_mask_ + 1 - from) limit = ready_mask_ + 1 - from;
 }
 
-// What runs on each stack: threads from the frontier on, until one of them has waited, and is done.
+// The body of each stack: runs threads from the frontier on until one of them has waited and finished.
 RILLE_ON_FIBER void BlockRunner::run_fiber() {
   const int mine = starting_stack_;
   const rille_abi::Run run = launch_->run->kernel->run;
@@ -139,7 +140,7 @@ RILLE_ON_FIBER void BlockRunner::run_fiber() {
       free_stack_[free_stacks_++] = std::uint16_t(mine);
       switch_stack(&nowhere_, pop_ready(), static_cast<Worker*>(this));
     } else if (frontier_ >= threads_) {
-      leave_block();  // stuck: run_blocks() looks what can be done
+      leave_block();  // stuck: run_blocks() calls unstick()
     }
   }
 }
@@ -178,7 +179,7 @@ RILLE_ON_FIBER void BlockRunner::go_on(void** where) {
     starting_stack_ = free_stack_[--free_stacks_];
     switch_stack(where, stacks_.make(starting_stack_, fiber, this), static_cast<Worker*>(this));
   } else {
-    switch_stack(where, main_, static_cast<Worker*>(this));  // stuck: run_blocks() looks what can be done
+    switch_stack(where, main_, static_cast<Worker*>(this));  // stuck: run_blocks() calls unstick()
   }
 }
 
@@ -187,7 +188,7 @@ Violation BlockRunner::of_fault() const {
   v.kind = stacks_.holds(guard_.fault.at) ? Violation::Kind::stack : Violation::Kind::fault;
   v.number = std::uint64_t(guard_.fault.signal);
   v.offset_bytes = guard_.fault.code == SI_KERNEL ? 0 : reinterpret_cast<std::intptr_t>(guard_.fault.at);
-  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;  // as if it were the address behind a call
+  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;  // like a return address, which is one past the call
   return v;
 }
 

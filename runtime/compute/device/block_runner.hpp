@@ -1,14 +1,14 @@
 // BlockRunner: one OS thread that runs blocks of a kernel; the scheduler of the threads of a block. Private to
 // kernel_run.cpp and block_*.cpp.
 //
-// The threads of a block stand in a row. `frontier` is the first one that has not begun. Whoever waits goes on with
-// the thread that may run for longest, or begins the one at the frontier on a new stack. Threads between two waits ran
-// through in the plain loop and are finished. A waiting thread is its stack pointer, which lies where it waits: at the
-// barrier, in its warp, or in the queue of those that may run.
+// The threads of a block form a sequence; `frontier` is the first that has not begun. When a thread waits, execution
+// continues with the thread that has been ready longest, or starts the frontier's thread on a new stack. A thread that
+// did not wait ran in the plain loop and is finished. A waiting thread is represented by its stack pointer, stored
+// where it waits: at the barrier, in its warp, or in the queue of ready threads.
 //
-// Between two calls of the runtime the kernel itself moves threads from the queue to the barrier (abi.h): offer() says
-// how many it may move, collect() counts those that it has. So every call that looks at the queue begins with
-// collect(), and then nothing is offered until a thread waits at a barrier.
+// Between two calls of the runtime the kernel itself moves threads from the queue to the barrier (abi.h): offer() sets
+// how many it may move, collect() counts those it moved. Every call that uses the queue therefore begins with
+// collect(); after that nothing is offered until a thread waits at a barrier.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 #include "runtime/compute/device/kernel_fault.hpp"
 #include "runtime/compute/device/kernel_run.hpp"
 
-// What runs on a fiber is not looked at by sanitizers: they know nothing of these stacks.
+// Sanitizers do not know these stacks, so functions on a fiber are not instrumented.
 #define RILLE_ON_FIBER __attribute__((no_sanitize("address", "thread", "undefined")))
 
 namespace rille::device {
 
-// grid.sync(): one OS thread for each block.
+// grid.sync(): one OS thread per block.
 struct GridBarrier {
   std::mutex mutex;
   std::condition_variable changed;
@@ -35,14 +35,14 @@ struct GridBarrier {
   void leave(bool failed);
 };
 
-// What all runners of a launch share.
+// State shared by all runners of a launch.
 struct LaunchShared {
   const KernelRun* run = nullptr;
   RunReport* report = nullptr;
   GridBarrier* grid = nullptr;
   std::atomic<unsigned> next{0};
   std::atomic<bool> stop{false};
-  std::mutex mutex;  // of the report
+  std::mutex mutex;  // guards the report
 };
 
 class alignas(64) BlockRunner : public rille_abi::Worker {
@@ -76,7 +76,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
                            unsigned line);
   static void on_failed(Worker*, unsigned thread, const char* text, const char* file, unsigned line);
 
-  // The row of threads (block_runner.cpp).
+  // The sequence of threads (block_runner.cpp).
   void begin_block();
   void collect() {
     head_ += at;
@@ -89,13 +89,13 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   }
   void cross_frontier(unsigned thread);
   void finish(unsigned from, unsigned to);  // threads [from, to) are done
-  void finished_some();                     // whoever waited for them need not any more
+  void finished_some();                     // releases those that waited for finished threads only
   void push_ready(void* stack) { ready_[tail_++ & ready_mask_] = stack; }
   void* pop_ready() { return ready_[head_++ & ready_mask_]; }
-  // Waits, with its stack noted in *where, until somebody puts it into the queue.
+  // Suspends the thread, with its stack pointer stored in *where, until it is taken from the queue.
   __attribute__((always_inline)) void suspend(void** where, bool offers) {
     if (head_ == tail_) return go_on(where);
-    // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon.
+    // Hundreds of stacks do not fit into the L1 cache: prefetch the one that runs soon.
     const auto* soon = static_cast<const char*>(ready_[(head_ + 4) & ready_mask_]);
     __builtin_prefetch(soon);
     __builtin_prefetch(soon + 128);
@@ -104,7 +104,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     if (offers) offer();
     switch_stack(where, next, static_cast<Worker*>(this));
   }
-  __attribute__((noinline)) void go_on(void** where);  // nobody is in the queue
+  __attribute__((noinline)) void go_on(void** where);  // the queue is empty
   static void fiber(void* self);
   void run_fiber();
   bool unstick();
@@ -114,12 +114,12 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
   // Barriers and warps (block_waits.cpp).
-  void release_barrier(unsigned waiting);  // of the threads that came, how many are in the list
+  void release_barrier(unsigned waiting);  // waiting: how many of the arrived threads are in the list
   bool check_barrier_sites(unsigned thread, const void* site);
-  // `self`: the lane that runs, and is not put into the queue; 32: none of them.
+  // `self`: the running lane, which is not queued; 32: none.
   bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind, unsigned self);
   void complete(unsigned warp, std::uint32_t group, std::uint8_t kind, unsigned self);
-  std::uint32_t there(unsigned warp) const;  // lanes that exist and are not finished
+  std::uint32_t there(unsigned warp) const;  // lanes that exist and have not finished
   Violation deadlock() const;
 
   LaunchShared* launch_ = nullptr;
@@ -141,8 +141,8 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   int starting_stack_ = 0;
   unsigned frontier_ = 0, arrived_ = 0, alive_ = 0, head_ = 0, tail_ = 0, ready_mask_ = 0;
   void** ready_ = lists_[0];                         // the queue
-  void** arrivals_ = lists_[1];                      // who waits at the barrier, in the order in which they came
-  void* lists_[2][rille_abi::threads_max + 8] = {};  // 8: kernels look a little ahead in the queue
+  void** arrivals_ = lists_[1];                      // threads at the barrier, in order of arrival
+  void* lists_[2][rille_abi::threads_max + 8] = {};  // 8: kernels prefetch a little ahead in the queue
   Warp warps_[rille_abi::threads_max / 32];
 };
 

@@ -1,4 +1,4 @@
-// What the threads of a block wait for: barriers, warp operations, the grid; and what checked mode asks.
+// Waiting threads of a block: barriers, warp operations, the grid; and the callbacks of checked mode.
 #include <utility>
 
 #include "runtime/compute/device/block_runner.hpp"
@@ -14,7 +14,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
   if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
   self.count += predicate;
   if (++self.arrived_ == self.alive_) {
-    self.release_barrier(self.arrived_ - 1);  // all but the one that came last, which goes on
+    self.release_barrier(self.arrived_ - 1);  // without the last one, which continues
     if (!self.checked_) self.offer();
     return self.result;
   }
@@ -23,7 +23,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
 }
 
 RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
-  if (head_ == tail_) {  // the list is the queue then
+  if (head_ == tail_) {  // the barrier's list becomes the queue
     std::swap(ready_, arrivals_);
     head_ = 0;
     tail_ = waiting;
@@ -36,7 +36,7 @@ RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
   if (checked_) launch_->run->check->barrier();
 }
 
-// Threads of a block that wait at different barriers have taken different ways: undefined on a GPU.
+// Threads of a block that wait at different barriers have diverged: undefined on a GPU.
 RILLE_ON_FIBER bool BlockRunner::check_barrier_sites(unsigned thread, const void* site) {
   if (arrived_ == 0) {
     barrier_site_ = site;
@@ -85,7 +85,7 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
   return warp_of.result[lane];
 }
 
-// Are all lanes there that one of them waits for? A lane that is finished is not waited for.
+// Completes the operation once all unfinished lanes of the mask have arrived. False: not yet.
 RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind, unsigned self) {
   Warp& w = warps_[warp_at];
   const std::uint32_t need = mask & there(warp_at);
@@ -123,7 +123,7 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   for (std::uint32_t left = group; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     w.result[lane] = all;
-    if (kind == rille_abi::exchange) {  // from a lane that is not there: its own
+    if (kind == rille_abi::exchange) {  // a source lane that takes no part: its own value
       w.result[lane] = w.value[group >> w.from[lane] & 1 ? w.from[lane] : lane];
     } else if (kind == rille_abi::match) {
       w.result[lane] = 0;
@@ -141,7 +141,8 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   if (checked_) launch_->run->check->warp_barrier(warp_at);
 }
 
-// Nobody can run. Those that asked which lanes are active get their answer now: the ones that ask together.
+// No thread can run: completes the pending __activemask() calls. The lanes that wait in it together are the active
+// ones.
 RILLE_ON_FIBER bool BlockRunner::unstick() {
   bool any = false;
   for (unsigned i = 0; i * 32 < threads_; ++i) {
@@ -166,7 +167,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
     v.thread = i * 32 + unsigned(lane);
     v.number = warps_[i].mask[lane];
     v.site = warps_[i].site[lane];
-    v.bytes = arrived_;  // threads at a barrier meanwhile
+    v.bytes = arrived_;  // threads waiting at a barrier
     break;
   }
   return v;
@@ -183,7 +184,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     v.site = site;
     self.fail(v);
   }
-  // The block first; then one of its threads waits for the other blocks.
+  // Synchronise the block first; then one of its threads waits for the other blocks.
   on_barrier(w, thread, 0, site);
   bool open = true;
   if (++self.at_grid_ == 1) {

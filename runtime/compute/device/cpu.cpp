@@ -51,8 +51,9 @@ Result<> CpuDevice::clear(void* at, std::size_t bytes) {
 
 namespace {
 
-// Large memory is mapped, so that what is given back leaves the process: out of the heap's middle it would not, and the
-// arena of a compiled function came on top of what its first call had used. ASan watches the heap only.
+// Large buffers are mapped, so that freeing them returns the memory to the system. From the middle of the heap it would
+// not return, and a compiled function's arena would add to the memory that its first call had used. ASan checks only
+// heap memory, so there nothing is mapped.
 constexpr std::size_t mapped_from_bytes = 1 << 20;
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool maps = false;
@@ -66,7 +67,7 @@ void* CpuDevice::system_allocate(std::size_t bytes) {
   if (!maps || bytes < mapped_from_bytes) return std::aligned_alloc(64, bytes);
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  (void)::madvise(data, bytes, MADV_HUGEPAGE);  // where the system has it
+  (void)::madvise(data, bytes, MADV_HUGEPAGE);  // if the system supports it
   return data;
 }
 

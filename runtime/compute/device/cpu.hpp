@@ -1,4 +1,4 @@
-// The CPU as a device: this machine's memory, computed on by the process's lane.
+// The CPU as a device: host memory, used by the process's lane.
 #pragma once
 
 #include <memory>

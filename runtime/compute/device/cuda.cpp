@@ -91,7 +91,7 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   return std::pair{free_bytes, total_bytes};
 }
 
-// What is neither live nor free is held by libraries, by captured graphs, or by other processes: nvidia-smi.
+// The rest is held by libraries, captured graphs or other processes (nvidia-smi).
 std::string CudaDevice::memory_beside() const {
   std::int64_t free_bytes = 0, total_bytes = 0;
   if (!table_->memory(handle_, &free_bytes, &total_bytes)) return "";
@@ -106,7 +106,7 @@ std::uint64_t CudaDevice::stamp() const { return table_->stamp(handle_); }
 
 namespace {
 
-// A C++ name as its source has it, without its parameters: "scale<float>".
+// A demangled C++ name without its parameters: "scale<float>".
 std::string kernel_name(const char* symbol) {
   int status = 0;
   const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;  // else "f" would be the type float
@@ -115,7 +115,7 @@ std::string kernel_name(const char* symbol) {
   std::string out = text;
   std::free(text);
   if (out.starts_with("void ")) out.erase(0, 5);
-  int depth = 0;  // the parameters' parenthesis is not one of a template's argument
+  int depth = 0;  // skips parentheses within template arguments
   for (std::size_t i = 0; i < out.size(); ++i) {
     depth += out[i] == '<' ? 1 : out[i] == '>' ? -1 : 0;
     if (out[i] == '(' && depth == 0 && out.compare(i, 11, "(anonymous ") != 0) out.resize(i);
@@ -123,7 +123,7 @@ std::string kernel_name(const char* symbol) {
   return out;
 }
 
-// call(Failure*) is false: the failure as an error.
+// Turns a failed call(Failure*) into an Error.
 template <class Call>
 Result<> checked(const Call& call) {
   cuda::Failure why;
@@ -131,12 +131,12 @@ Result<> checked(const Call& call) {
   return cuda_error(why);
 }
 
-// What NVRTC made does not fit the driver, most likely.
+// The likely cause is that NVRTC is newer than the driver.
 Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
   e.message = fmt::format("kernel {}: {}", kernel, e.message);
   const auto driver = cuda_driver();
-  const int made = nvrtc_version();                                     // 0: it was compiled before, and kept
-  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;  // invalid_image and its like
+  const int made = nvrtc_version();                                     // 0: the kernel came from the cache
+  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;  // invalid_image and similar
   const int known = driver->version;
   e.hint = fmt::format(
       "NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or "
@@ -175,7 +175,7 @@ Result<> CudaDevice::finish() {
 
 bool CudaDevice::knows(kernels::OpId op) const { return op == kernels::OpId::launch || table_->knows(op); }
 
-// Before the first operation: compiles them for a GPU that no image fits. A failure stays.
+// Before the first operation: compiles the kernels for a GPU that no image fits. A failure is kept.
 Result<> CudaDevice::make_kernels() {
   if (no_kernels_) return *no_kernels_;
   const auto give = [this]() -> Result<> {
@@ -197,7 +197,7 @@ Result<> CudaDevice::make_kernels() {
 }
 
 Result<> CudaDevice::run(kernels::OpId op, const kernels::Call& call) {
-  if (op == kernels::OpId::launch) {  // it comes back through launch()
+  if (op == kernels::OpId::launch) {  // comes back through launch()
     call.payload->run(call);
     return success();
   }
@@ -206,7 +206,7 @@ Result<> CudaDevice::run(kernels::OpId op, const kernels::Call& call) {
   const auto run = [&](auto* f) { return table_->run(handle_, op, &call, f); };
   auto ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
-  release_cache();  // working memory is not of this pool: it gives way
+  release_cache();  // scratch memory is not in this pool: free the cache for it
   ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   Error e = std::move(ran).error();
@@ -263,7 +263,7 @@ std::vector<Fallback> CudaDevice::fallbacks() const {
   return out;
 }
 
-// Its kernel, once. What goes wrong is kept, and the group's operations run one by one.
+// Compiles the group's kernel, once. On an error its operations run one by one.
 void CudaDevice::prepare(const Group& group, const kernels::Call& call) {
   if (std::exchange(group.tried, true)) return;
   const std::string source = group_source(group, call);

@@ -1,8 +1,8 @@
-// A CUDA device: this half is Rille's, the other is the plug-in's (device/cuda/). The lane's jobs give the
-// device its work and do not wait for it, but for reading and when it is too far behind.
+// A CUDA device: the runtime's half; the other half is the plug-in (device/cuda/). The lane's jobs give the device work
+// and wait for it only to read, or when it is too far behind.
 //
-// Errors: device, when there is no plug-in, driver or card, or when the card is lost: every later call then says so,
-// and why. What kernels find wrong with their data (a label out of range) is kind invalid and comes with the next read.
+// Errors: device if there is no plug-in, driver or card, or if the card is lost: every later call then returns that
+// error. Errors in a kernel's data (a label out of range) are kind invalid and are returned by the next read.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@ std::string describe(const CudaCard& card);
 
 class CudaDevice final : public Device, private Executor {
  public:
-  // "cuda" (the first), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
+  // "cuda" (the first card), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
   static Result<std::shared_ptr<CudaDevice>> open(std::string_view name);
   ~CudaDevice() override;
 
   const CudaCard& card() const { return card_; }
   std::string arch() const;  // "sm_90"
-  // Of the whole card, all processes together: free, then total.
+  // Free and total memory of the whole card, over all processes.
   Result<std::pair<std::int64_t, std::int64_t>> card_memory() const;
 
   Kind kind() const override { return Kind::cuda; }
@@ -92,11 +92,11 @@ class CudaDevice final : public Device, private Executor {
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
-  cuda::Stream* chosen_ = nullptr;                               // the lane's, as the next two
-  bool has_kernels_ = false;                                     // of Rille's own
-  std::optional<Error> no_kernels_;                              // and cannot have them
-  std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by their sources; the lane's
-  mutable std::mutex mutex_;                                     // of what follows
+  cuda::Stream* chosen_ = nullptr;                               // this and the next two members are the lane's
+  bool has_kernels_ = false;                                     // Rille's own kernels are loaded
+  std::optional<Error> no_kernels_;                              // why they cannot be
+  std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by source; the lane's
+  mutable std::mutex mutex_;                                     // guards the members below
   std::string one_by_one_;
 };
 

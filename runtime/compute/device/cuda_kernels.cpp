@@ -31,7 +31,7 @@ std::vector<std::string> flags_for(const cuda::KernelSource& file, int architect
   return flags;
 }
 
-// What the result depends on: every source, for headers are shared, this file's flags and name, and the compiler.
+// The name hashes everything that the result depends on: all sources (headers are shared), flags, name and compiler.
 std::string name_on_disk(const CudaSources& sources, const cuda::KernelSource& file, int architecture,
                          const std::string& compiler) {
   std::vector<std::string_view> pieces = {"own", file.name, compiler};
@@ -80,7 +80,7 @@ Result<std::string> compile(const CudaSources& sources, const cuda::KernelSource
   return image;
 }
 
-// What another process has put there meanwhile is as good. A file that is no cubin is compiled anew.
+// A file that another process has written meanwhile is equivalent. A file that is not a cubin is compiled again.
 Result<std::string> kept_or_compiled(const CudaSources& sources, const cuda::KernelSource& file, int architecture,
                                      const KernelFiles& files, const std::string& compiler) {
   const std::string name = name_on_disk(sources, file, architecture, compiler);
@@ -149,7 +149,7 @@ Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int
   std::vector<const cuda::KernelSource*> wanted;
   for (const auto& s : sources.files)
     if (s.kernels) wanted.push_back(&s);
-  // The largest first, so that no thread begins with it when the others end.
+  // The largest first, so that no thread starts it when the others are done.
   std::vector<std::size_t> order(wanted.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

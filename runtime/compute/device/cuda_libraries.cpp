@@ -84,7 +84,7 @@ struct Folder {
   const char* source;
 };
 
-// Of the bundle that this code lies in (docs/design/bundle.md): it has a manifest.
+// The folders of the bundle that contains this code (docs/design/bundle.md), which has a manifest.
 void add_bundle(std::vector<Folder>& out) {
   Dl_info here;
   if (!::dladdr(reinterpret_cast<const void*>(&add_bundle), &here) || !here.dli_fname) return;
@@ -99,7 +99,7 @@ void add_toolkit(std::vector<Folder>& out, const std::string& root, const char* 
     out.push_back({root + below, source});
 }
 
-// Where a link leads to, one step; "": it is none.
+// Resolves one step of a symbolic link; "": not a link.
 std::string next_of(const std::string& link) {
   char out[PATH_MAX];
   const auto n = ::readlink(link.c_str(), out, sizeof out);
@@ -108,8 +108,8 @@ std::string next_of(const std::string& link) {
   return to[0] == '/' ? to : parent(link) + "/" + to;
 }
 
-// Where Pythons keep their packages: the active environment's, that of the first python3 in $PATH, the user's, the
-// system's. A python3 may be a link to an environment's, which is one to the system's.
+// The roots of Python installations: the active environment, the first python3 in $PATH, the user's, the system's. That
+// python3 may be a link into an environment, whose python3 links to the system's.
 std::vector<std::string> python_roots() {
   std::vector<std::string> out = {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX")};
   const std::string path = environment("PATH");
@@ -140,7 +140,7 @@ void add_wheels(std::vector<Folder>& out, const char* wheel) {
   }
 }
 
-// Behind its links: libnvrtc.so may be libnvrtc.so.13.0.88. Where that cannot be seen it is taken for the newest.
+// From the file that the link leads to: libnvrtc.so may be libnvrtc.so.13.0.88. Unknown versions count as the newest.
 int cuda_of(const CudaPartInfo& info, const std::string& path) {
   for (const std::string& whole : {real(path), path}) {
     const std::string name = whole.substr(whole.find_last_of('/') + 1);
@@ -167,8 +167,8 @@ std::string sought(const CudaPartInfo& info) {
   return text + "/usr/local/cuda), the loader's folders";
 }
 
-// NVRTC asks the loader for its second half by name alone, and the wheels of CUDA 13 do not say that it lies beside it.
-// The loader knows by then what has been loaded from there.
+// NVRTC loads its builtins library by name alone, and the wheels of CUDA 13 do not set a search path for it. A library
+// that is already loaded is found by name.
 void load_companions(const std::string& path) {
   for (const auto& file : companions_of(path)) ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
@@ -236,7 +236,7 @@ std::vector<std::string> companions_of(const std::string& path) {
 
 void set_cuda_driver(int version) { driver_version = version; }
 
-// The wheels of CUDA 13 bear no number, but for those that are not of the toolkit.
+// Wheels of CUDA 13 have no version suffix, except those that are not part of the toolkit.
 std::string how_to_get(CudaPart part) {
   const auto& info = info_of(part);
   const int cuda = driver_version ? std::min(driver_version / 1000, 13) : 13;

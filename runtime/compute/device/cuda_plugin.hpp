@@ -1,7 +1,7 @@
-// Finds and loads the CUDA plug-in, librille_cuda.so: RILLE_CUDA_PLUGIN, or beside this library or program, or in
-// ../lib of it. Loaded once and never unloaded; a failure is tried again. Any thread.
+// Finds and loads the CUDA plug-in, librille_cuda.so: named by RILLE_CUDA_PLUGIN, or beside this library or program, or
+// in ../lib. Loaded once and never unloaded; a failure is not kept, the next call tries again. Any thread.
 //
-// Errors, kind device: there is no plug-in here, it is of another build, or there is no driver that it can use.
+// Errors, kind device: no plug-in, one of another build, or no driver that it can use.
 #pragma once
 
 #include <string>
@@ -13,20 +13,20 @@
 namespace rille::device {
 
 Result<const cuda::Table*> cuda_plugin();
-// Where it is; "": nowhere.
+// Its path; "": not found.
 std::string cuda_plugin_place();
-// The one that belongs to this program, whatever RILLE_CUDA_PLUGIN says.
+// The path of this program's own plug-in, regardless of RILLE_CUDA_PLUGIN.
 std::string cuda_plugin_beside();
-// The plug-in's own kernels; no driver is needed.
+// Rille's own kernels in the plug-in; needs no driver.
 Result<cuda::Kernels> cuda_kernels();
-// With the driver, which is loaded here.
+// Loads the driver.
 Result<cuda::DriverInfo> cuda_driver();
 
 struct CudaCard {
   int ordinal = 0;  // "cuda:0"
   cuda::CardInfo info;
 };
-// As CUDA_VISIBLE_DEVICES lets the driver see them; an instance of a divided GPU (MIG) is one.
+// The cards that CUDA_VISIBLE_DEVICES leaves visible; a MIG instance counts as a card.
 Result<std::vector<CudaCard>> cuda_cards();
 
 Error cuda_error(const cuda::Failure& failure);

@@ -5,7 +5,7 @@
 namespace rille::device {
 
 namespace {
-// NCCL asks the loader for NVML by name alone, which finds what was loaded before, wherever the driver has put it.
+// NCCL loads NVML by name alone, which finds a library loaded before, wherever the driver has put it.
 void load_for_nccl() { (void)telemetry::nvml::load(); }
 }  // namespace
 

@@ -1,7 +1,7 @@
-// A CUDA device's place among others, by NCCL behind the plug-in. Calls are given to the device's stream in the order
-// of its lane, by all ranks in the same order, and run when the stream comes to them.
+// A CUDA device's membership in an NCCL group, through the plug-in. Calls are queued on the device's stream in the
+// lane's order, by all ranks in the same order, and run when the stream reaches them.
 //
-// Errors: device (no NCCL, the device is lost), network (NCCL's own: another rank is gone). Threads: run() on the
+// Errors: device (no NCCL, or the device is lost), network (NCCL's own: another rank is gone). Threads: run() on the
 // device's lane, the others any.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace rille::device {
 
 class CudaRanks {
  public:
-  // Of a group to be, for all its ranks: 128 bytes.
+  // The id of a new group, for all its ranks: 128 bytes.
   static Result<std::string> new_id();
-  // Begins to join; the others have when it is settled.
+  // Starts joining; the group is complete when settled() returns true.
   static Result<std::unique_ptr<CudaRanks>> join(std::shared_ptr<CudaDevice> device, const std::string& id, int rank,
                                                  int world);
   ~CudaRanks();
@@ -25,11 +25,11 @@ class CudaRanks {
   CudaRanks& operator=(const CudaRanks&) = delete;
 
   const std::shared_ptr<CudaDevice>& device() const { return device_; }
-  Result<> run(const std::vector<cuda::Collective>& calls);  // together; begins to give them
-  // Or what is wrong. false: NCCL is still busy with joining, or with what run() gave; ask it nothing else then.
+  Result<> run(const std::vector<cuda::Collective>& calls);  // as one call; returns before it runs
+  // false: NCCL is still busy with join() or run(); call nothing else until then. Or its error.
   Result<bool> settled() const;
-  // What waits on the device ends without a result. Every read there says why, until a new group is joined; with ""
-  // none does, for nothing was lost.
+  // Aborts calls that are still waiting. Every read on the device then fails with `why` until a new group is joined; an
+  // empty `why` means that nothing was lost, and reads succeed.
   void give_up(const std::string& why);
 
  private:

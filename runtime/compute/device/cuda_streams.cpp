@@ -1,4 +1,4 @@
-// Streams and events of a CUDA device: the plug-in's, held as long as somebody needs them.
+// Streams and events of a CUDA device: handles of the plug-in's.
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/stream.hpp"
 

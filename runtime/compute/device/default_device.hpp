@@ -1,5 +1,5 @@
-// Which device rille.device() means: the first GPU on a machine that has one, else the processor. A GPU that cannot be
-// used is an error, never the processor in silence: it may be a rented one. Any thread.
+// The device of rille.device(): the first GPU if the machine has one, else the CPU. A GPU that cannot be used is an
+// error, with no silent fallback to the CPU: it may be a rented one. Any thread.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace rille::device {
 
-// How this machine shows that it has an NVIDIA GPU: "NVIDIA H200 (NVML)", "/dev/nvidia0"; "": it has none, or
-// CUDA_VISIBLE_DEVICES hides all from this process ("", "-1").
+// The evidence for an NVIDIA GPU: "NVIDIA H200 (NVML)", "/dev/nvidia0"; "": none, or CUDA_VISIBLE_DEVICES hides all
+// GPUs from this process ("", "-1").
 std::string sign_of_gpu();
 
-// "cuda:0" or "cpu", unless RILLE_DEVICE names one. device, code gpu_unusable: there is a GPU, and what is missing for
-// its use; RILLE_DEVICE=cpu goes on without it.
+// "cuda:0" or "cpu", unless RILLE_DEVICE names one. device, code gpu_unusable: there is a GPU that cannot be used, and
+// why; RILLE_DEVICE=cpu continues without it.
 Result<std::string> default_device();
 
 }  // namespace rille::device

@@ -34,7 +34,7 @@ Result<DType> parse_dtype(std::string_view name) {
 
 namespace rille::device {
 
-// Freed memory waits here by its rounded size. Outlives the Device object while buffers do, since they hold the Device.
+// Freed memory is cached here by its rounded size. Buffers hold the Device, so the pool lives as long as they do.
 struct Device::Pool {
   mutable std::mutex mutex;
   MemoryStats stats;
@@ -48,10 +48,10 @@ struct Device::Pool {
   struct Held {
     std::atomic<std::int64_t> buffers{0}, bytes{0};
   };
-  std::map<const char*, Held> owners;  // names live on; an entry stays where it is
+  std::map<const char*, Held> owners;  // keys are never freed; entries do not move
 
   struct OwnedBlock : Buffer::Block {
-    Held* held = nullptr;  // of the pool, which the device keeps
+    Held* held = nullptr;  // in the pool, which the device keeps alive
     ~OwnedBlock() {
       held->buffers.fetch_sub(1, std::memory_order_relaxed);
       held->bytes.fetch_sub(std::int64_t(bytes), std::memory_order_relaxed);
@@ -63,7 +63,7 @@ struct Device::Pool {
 
 namespace {
 
-// Sizes are rounded to an eighth of their power of two (64 bytes at least), so that nearly equal ones share.
+// Rounds up to an eighth of the power of two (at least 64 bytes), so that nearly equal sizes share buffers.
 std::size_t rounded(std::size_t bytes) {
   std::size_t step = 64;
   while (step * 16 < bytes) step *= 2;
@@ -91,7 +91,7 @@ std::string working_text(std::int64_t bytes) {
 }  // namespace
 
 std::string Device::Pool::owners_summary() const {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;  // bytes, buffers; literals may be equal
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;  // bytes, buffers; equal names merged
   for (const auto& [name, held] : owners) {
     if (held.buffers == 0) continue;
     by_name[name].first += held.bytes;
@@ -188,7 +188,7 @@ Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
 MemoryStats Device::memory() const {
   const std::lock_guard lock(pool_->mutex);
   MemoryStats& stats = pool_->stats;
-  stats.working_bytes = working_bytes();  // it may have grown since the last buffer was made
+  stats.working_bytes = working_bytes();  // may have grown since the last allocation
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.working_bytes);
   return stats;
 }

@@ -1,9 +1,9 @@
-// Executor: how a device that is not the CPU runs what the graph asks of it. The CPU has none: its memory is this
-// machine's, and the graph calls kernels there by their addresses.
+// Executor: how a device other than the CPU runs the graph's operations. The CPU has none: the graph calls its kernels
+// directly on host memory.
 //
-// Everything is asked for in order and may run later; what goes wrong with data while it runs is told by
-// Device::finish() and Device::download(). Errors here: device (no such operation, the device is lost), memory.
-// Threads: the device's lane, one call at a time; those marked "any" any.
+// Calls are queued in order and may run later; errors that a kernel finds in its data are returned by Device::finish()
+// and Device::download(). Errors here: device (no such operation, the device is lost), memory. Threads: the device's
+// lane, one call at a time; functions marked "any" from any thread.
 #pragma once
 
 #include <cstddef>
@@ -24,59 +24,59 @@ class Stream;
 struct LaunchShape;
 struct LaunchArgument;
 
-// Calls that were captured as one. Dropped on any thread, also while it runs.
+// Calls captured as one. May be destroyed on any thread, even while it runs.
 class Captured {
  public:
   virtual ~Captured() = default;
 };
 
-// What the device did: a kernel, a copy or a fill.
+// A record of the device's trace: a kernel, a copy or a fill.
 struct Traced {
-  std::uint64_t call = 0;  // trace_call()'s; 0: nobody's
+  std::uint64_t call = 0;  // from trace_call(); 0: none
   std::string name;
   std::int64_t ns = 0, bytes = 0;  // bytes: of a copy or a fill
 };
 
-// Where a library declined an operation, or is not there, and an own kernel was launched instead.
+// An operation that a library declined, or whose library is missing, so that Rille's own kernel ran.
 struct Fallback {
   std::string library, operation;  // "cuBLASLt", the operation's kernel
-  std::string why;                 // the first time
-  std::int64_t calls = 0;          // a replay's are not counted
+  std::string why;                 // the first reason
+  std::int64_t calls = 0;          // without replays
 };
 
 class Executor {
  public:
-  virtual bool knows(kernels::OpId op) const = 0;  // any; whether it has a kernel here. OpId::launch is a user's
+  virtual bool knows(kernels::OpId op) const = 0;  // any; whether it has a kernel for `op`. OpId::launch: a user's
   // memory: nothing ran.
   virtual Result<> run(kernels::OpId op, const kernels::Call& call) = 0;
-  // A user's kernel that was compiled for this device. Loaded here by its first launch.
+  // Launches a user's kernel compiled for this device; loads it at its first launch.
   virtual Result<> launch(const Kernel& kernel, const LaunchShape& shape,
                           const std::vector<LaunchArgument>& arguments) = 0;
-  virtual Result<int> suggested_block(const Kernel& kernel) = 0;  // any; threads
-  // Why groups of element-wise operations run one by one here; "": they do not, as far as is known.
+  virtual Result<int> suggested_block(const Kernel& kernel) = 0;  // any; threads per block
+  // Why groups of element-wise operations run one by one here; "": no reason so far.
   virtual std::string why_one_by_one() const = 0;
   virtual std::vector<Fallback> fallbacks() const = 0;                       // any
   virtual Result<> copy(void* to, const void* from, std::size_t bytes) = 0;  // within the device
-  // What is asked for in between is kept and does not run. Nothing may be allocated meanwhile.
+  // Calls in between are recorded and do not run. They must not allocate.
   virtual Result<> begin_capture() = 0;
   virtual Result<std::shared_ptr<Captured>> end_capture() = 0;
-  // Random operations draw by this seed and step.
+  // Random operations use this seed and step.
   virtual Result<> replay(Captured& captured, std::uint64_t seed, std::uint64_t step) = 0;
   // After each job: waits while the device is too far behind.
   virtual Result<> pace() = 0;
-  // How long what is asked for between the two takes on the device. stop waits.
+  // Measures the device time of the calls in between. stop_clock_ns waits.
   virtual Result<> start_clock() = 0;
   virtual Result<std::int64_t> stop_clock_ns() = 0;
-  // The device's own records, taken while work goes on. device: it cannot here, and why.
+  // The device's own trace, taken while work continues. device: not available.
   virtual Result<> trace_start() = 0;
-  virtual void trace_call(std::uint64_t call) = 0;       // whose what is asked for from here on is; 0: nobody's
+  virtual void trace_call(std::uint64_t call) = 0;       // the call of later work; 0: none
   virtual Result<std::vector<Traced>> trace_stop() = 0;  // waits
-  // Streams (stream.hpp). Null is the device's own order, in which all else is. Nothing orders two of them but wait().
+  // Streams (stream.hpp). Null is the device's own order, which has all other work. Only wait() orders two streams.
   virtual Result<std::shared_ptr<Stream>> make_stream() = 0;          // any
   virtual Result<std::shared_ptr<Event>> make_event(bool timed) = 0;  // any
-  virtual void choose(Stream* stream) = 0;                            // where launch() launches from here on
-  virtual Result<> record(Event& event, Stream* stream) = 0;          // behind what the stream was given
-  virtual Result<> wait(Stream* stream, Event& event) = 0;            // what it is given from here on comes after
+  virtual void choose(Stream* stream) = 0;                            // stream of later launch() calls
+  virtual Result<> record(Event& event, Stream* stream) = 0;          // after the stream's work so far
+  virtual Result<> wait(Stream* stream, Event& event) = 0;            // later work of the stream waits for it
 
  protected:
   ~Executor() = default;

@@ -8,7 +8,7 @@
 #error "fiber_stack.cpp is written for x86-64"
 #endif
 
-// The first switch to a stack comes here: the argument and the function lie on it.
+// Entry of a new stack, reached by the first switch to it: pops the argument and the function.
 asm(R"(
 .text
 .p2align 4
@@ -46,8 +46,8 @@ void* FiberStacks::make(int number, void (*body)(void*), void* argument) {
     mprotect(low, 4096, PROT_NONE);
     guarded_[std::size_t(number)] = true;
   }
-  // Tops at different places within a page: at one place they would fight for the same lines of the first cache. Three
-  // lines further with each stack, they take all of its 64 sets in turn.
+  // Tops are staggered within a page: at equal offsets they would compete for the same L1 cache lines. With three lines
+  // more per stack they use all of its 64 sets in turn.
   const std::size_t shift = std::size_t(number) * 192 % 4096;
   auto* top = reinterpret_cast<std::uint64_t*>(low + stack_bytes - 64 - shift);
   *--top = reinterpret_cast<std::uint64_t>(body);

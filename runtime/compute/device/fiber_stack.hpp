@@ -1,8 +1,8 @@
 // The stacks on which CUDA threads of a block wait for each other, and the switch between them: a few instructions, no
-// system call. x86-64, System V. A stack has a guard page below it: running over its end ends the process there and
-// then, rather than writing into a neighbour.
+// system call. x86-64, System V. A guard page below each stack makes an overflow fault instead of overwriting a
+// neighbour.
 //
-// Threads: a FiberStacks belongs to one OS thread; a fiber that has begun on it must not be continued by another.
+// Threads: a FiberStacks belongs to one OS thread; a fiber started there must not continue on another.
 #pragma once
 
 #include <cstddef>
@@ -10,18 +10,19 @@
 
 namespace rille::device {
 
-// Leaves this stack, noting where in *from, and goes on where `to` was noted. Returns when somebody switches back.
-// Inline: what calls it saves the registers that it needs, once. It ends in a jump, so the processor's own stack of
-// return addresses stays as the caller's calls have made it; threads that wait in the same place have the same one.
+// Leaves this stack, storing its pointer in *from, and continues at `to`, stored the same way. Returns when another
+// switch comes back. Inline, so that the caller saves only the registers that it needs. Ends in a jump, not a return,
+// so the processor's return-address predictor keeps matching the callers; threads waiting at one place have the same
+// callers.
 __attribute__((always_inline)) inline void switch_stack(void** from, void* to, void* worker) {
   asm volatile(
-      "leaq -128(%%rsp), %%rsp\n\t"  // what the caller may keep below its stack pointer
+      "leaq -128(%%rsp), %%rsp\n\t"  // the caller's red zone
       "pushq %%rbp\n\t"
       "leaq 1f(%%rip), %%rax\n\t"
       "pushq %%rax\n\t"
       "movq %%rsp, (%0)\n\t"
       "movq %1, %%rsp\n\t"
-      "movq %2, %%r15\n\t"  // where compiled kernels look for it (kernels/shim/core.h)
+      "movq %2, %%r15\n\t"  // where compiled kernels expect it (kernels/shim/core.h)
       "popq %%rax\n\t"
       "jmpq *%%rax\n"
       "1:\n\t"
@@ -36,7 +37,7 @@ __attribute__((always_inline)) inline void switch_stack(void** from, void* to, v
 
 class FiberStacks {
  public:
-  // 33 pages: at a power of two all tops would fall into a few sets of the TLB.
+  // 33 pages: with a power of two all tops would map to a few sets of the TLB.
   static constexpr std::size_t stack_bytes = 132 << 10;
   static constexpr int stacks_max = 1024;
 
@@ -45,11 +46,11 @@ class FiberStacks {
   FiberStacks(const FiberStacks&) = delete;
   FiberStacks& operator=(const FiberStacks&) = delete;
 
-  // Reserves address space; memory comes with use. False: the machine refuses.
+  // Reserves address space; pages are allocated at first use. False: out of memory.
   bool reserve();
-  // A stack on which `body(argument)` begins at the first switch to it; body must never return.
+  // A stack on which `body(argument)` starts at the first switch to it; body must never return.
   void* make(int number, void (*body)(void*), void* argument);
-  bool holds(const void* at) const;  // is that an address in one of the stacks?
+  bool holds(const void* at) const;  // whether the address is in one of the stacks
 
  private:
   std::byte* base_ = nullptr;

@@ -19,7 +19,7 @@ RILLE_TEXT(params) RILLE_TEXT(walk) RILLE_TEXT(arithmetic) RILLE_TEXT(functions)
 
 namespace {
 
-// One text of them all: their includes of one another are left out.
+// Concatenates the headers without their includes of one another.
 const std::string& common_text() {
   static const std::string text = [] {
     using namespace group_text;
@@ -110,7 +110,7 @@ class Writer {
 
   const kernels::Fused& group_;
   const kernels::Call& call_;
-  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];  // what each place holds now
+  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];  // current value of each place
 };
 
 }  // namespace

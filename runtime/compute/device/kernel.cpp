@@ -19,7 +19,7 @@ namespace rille::device {
 
 namespace {
 
-// Runners are few and large: kernels share them while there are any.
+// Runners are few and large, so all kernels share one pool while any kernel lives.
 std::shared_ptr<RunnerPool> shared_pool() {
   static std::mutex mutex;
   static std::weak_ptr<RunnerPool> current;
@@ -44,7 +44,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   auto text = read_kernel_source(source);
   if (!text) {
     Error e = std::move(text).error();
-    int line = 1, length = 0;  // "line 3: .." of the source is another line of the script
+    int line = 1, length = 0;  // "line 3: .." of the source becomes the script's line
     if (std::sscanf(e.message.c_str(), "line %d: %n", &line, &length) == 1 && length > 0) e.message.erase(0, length);
     e.message = fmt::format("{}:{}: {}", options.file, options.line + line - 1, e.message);
     return e;
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   }
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
-  if (!loaded && built.cached) {  // a file that is torn, or not ours
+  if (!loaded && built.cached) {  // a corrupt or foreign file
     KernelFiles(options.cache).drop(built.key + ".so");
     RILLE_TRY(built, build_for_cpu(*text, name, options));
     loaded = k->load(built.path, true);
@@ -75,7 +75,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   return k;
 }
 
-// Loads a copy: the loader would hand out the same library twice, and with it the same __constant__ variables.
+// Loads a copy: dlopen() of the same file would return the same library with the same __constant__ variables.
 Result<> Kernel::load(const std::string& path, bool keep) {
   const std::string copy = path + unique_suffix();
   std::error_code failed;

@@ -1,10 +1,10 @@
-// Kernel: a user's CUDA C++ kernel, compiled for the CPU and loaded, or for a GPU's architecture, and ready to be
-// launched. Its __constant__ and __device__ variables are its own: each Kernel loads its own copy.
+// Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, or compiled for a GPU architecture. Each Kernel
+// loads its own copy, with its own __constant__ and __device__ variables.
 //
 // compile() blocks while the compiler runs; call it off the loop thread. run() is for the CPU's lane; a GPU's kernel is
-// launched by its device (executor.hpp). The rest is for any thread. Errors: kernel_build.hpp; run() gives kind device
-// when the kernel itself did wrong (checked mode, assert, a deadlock), with code "kernel_check", memory when there are
-// no stacks.
+// launched by its device (executor.hpp). Other functions: any thread. Errors: see kernel_build.hpp; run() returns kind
+// device, code "kernel_check", for an error of the kernel itself (checked mode, assert, a deadlock), and memory if
+// there are no stacks.
 #pragma once
 
 #include <memory>
@@ -23,17 +23,17 @@ struct LaunchShape {
   bool cooperative = false;
   bool operator==(const LaunchShape&) const = default;
 };
-constexpr unsigned grid_yz_max = 65535;           // of every GPU there is
+constexpr unsigned grid_yz_max = 65535;           // of every GPU so far
 constexpr unsigned shared_bytes_max = 227 << 10;  // of an H100; a GPU may have less
 
-// One value or pointer, as the kernel's parameter wants it.
+// One value or pointer, in the form of the kernel's parameter.
 struct LaunchArgument {
   void* pointer = nullptr;
-  std::size_t bytes = 0;                 // that the pointer points to
-  alignas(16) std::byte value[32] = {};  // of a value
+  std::size_t bytes = 0;                 // size of the pointer's memory
+  alignas(16) std::byte value[32] = {};  // for a parameter by value
 };
 
-// One number as an Element of the kernel; false when the type has no such value.
+// Stores a number as an Element of the kernel; false if the type cannot represent it.
 bool put_number(unsigned element, void* at, double v);
 
 class Kernel {
@@ -45,31 +45,32 @@ class Kernel {
 
   const std::string& name() const { return name_; }
   const std::vector<rille_abi::Parameter>& parameters() const { return parameters_; }
-  // "x", or "argument 2" where the source does not tell.
+  // "x", or "argument 2" if the source does not name it.
   std::string parameter_name(std::size_t i) const;
   // "saxpy(int n, float a, const float* x, float* y)"
   std::string signature() const;
   bool checked() const { return options_.checked; }
   const std::string& arch() const { return options_.arch; }  // "": the CPU
-  // Of a GPU's kernel.
+  // For a GPU's kernel.
   const Cubin& built() const { return built_; }
   struct Constant {
     std::string name, symbol;
     std::vector<std::byte> bytes;
   };
   const std::vector<Constant>& constants() const { return constants_; }
-  // What a device has made of built(), kept here as long as the kernel is; null: nothing yet.
+  // The object that a device has loaded from built(), kept as long as the kernel; null: none yet.
   std::shared_ptr<void> loaded_on(const void* device) const;
   void keep_loaded(const void* device, std::shared_ptr<void> loaded) const;
-  bool cached() const { return cached_; }  // it came from the disk
+  bool cached() const { return cached_; }  // it came from the disk cache
   std::string place() const;               // "train.lua:12"
-  // The same kernel for a GPU. Blocks as compile() does.
+  // The same kernel compiled for a GPU. Blocks like compile().
   Result<Cubin> cubin(const std::string& arch) const;
 
-  // invalid: a size of 0, more than 1024 threads in a block or 64 in its z, more than 65535 blocks in y or z or
-  // 2^31 - 1 in all, too much shared memory, or too many blocks for a cooperative launch. The same on every device.
+  // invalid: a size of 0, more than 1024 threads per block or 64 in its z, more than 65535 blocks in y or z or 2^31 - 1
+  // in all, too much shared memory, or too many blocks for a cooperative launch. The limits are the same on every
+  // device.
   Result<> check_shape(const LaunchShape& shape) const;
-  // `arguments` has one entry for each parameter. `said`: what it printed.
+  // `arguments` has one entry per parameter. `said`: the kernel's output.
   Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const;
 
  private:
@@ -77,7 +78,7 @@ class Kernel {
   Result<> load(const std::string& path, bool keep);
   Result<> set_constants();
   Result<> build_for_gpu(const KernelSource& source);
-  // room: bytes of the variable; 0: not known.
+  // room: size of the variable in bytes; 0: unknown.
   Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
   Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
@@ -93,7 +94,7 @@ class Kernel {
   std::shared_ptr<RunnerPool> pool_;
   Cubin built_;
   std::vector<Constant> constants_;
-  mutable std::mutex mutex_;  // of loaded_
+  mutable std::mutex mutex_;  // guards loaded_
   mutable std::vector<std::pair<const void*, std::shared_ptr<void>>> loaded_;
 };
 

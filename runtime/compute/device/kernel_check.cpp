@@ -9,7 +9,7 @@ void MemoryCheck::begin_launch() {
 
 void MemoryCheck::begin_block() { ++epoch_; }
 
-// Two threads, neither ordered after the other by a barrier. Threads of a warp are ordered by warp operations, too.
+// Whether two threads' accesses are unordered by barriers. Threads of one warp are also ordered by warp operations.
 bool MemoryCheck::clash(const Access& before, unsigned thread, unsigned kind) const {
   if (!before.site || before.epoch != epoch_ || before.thread == thread) return false;
   if (before.kind == rille_abi::access_atomic && kind == rille_abi::access_atomic) return false;
@@ -34,7 +34,7 @@ Violation MemoryCheck::shared(std::vector<Cell>& cells, const MemoryRange& range
       return v;
     }
     if (kind == rille_abi::access_read) {
-      // Of several readers since the barrier one of another warp is the more telling.
+      // Of several readers since the barrier, one in another warp detects more races.
       if (cell.reader.epoch != epoch_ || cell.reader.thread / 32 == thread / 32) cell.reader = now;
     } else {
       cell.writer = now;
@@ -43,7 +43,7 @@ Violation MemoryCheck::shared(std::vector<Cell>& cells, const MemoryRange& range
   return {};
 }
 
-// No argument has it: which one is it nearest to? Arguments lie far apart in checked mode.
+// The address is in no argument: find the nearest one. Arguments are far apart in checked mode.
 Violation MemoryCheck::nearest(const void* at, unsigned kind) const {
   Violation v;
   v.kind = Violation::Kind::wild;
@@ -66,7 +66,7 @@ Violation MemoryCheck::look(unsigned thread, const void* at, std::size_t bytes, 
   for (const auto& a : arguments) {
     if (!MemoryRange{a.begin, a.bytes}.has(at, bytes)) continue;
     if (kind == rille_abi::access_read || !a.read_only) return {};
-    constant = &a;  // the same memory may also be given to a pointer that may write
+    constant = &a;  // another argument may allow writes to this memory
   }
   if (constant) {
     Violation v;

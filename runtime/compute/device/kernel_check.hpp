@@ -1,6 +1,6 @@
-// Checked mode: is an access of a kernel's thread one that it may make? Knows the memory of each argument, and for
-// shared memory who wrote and read each byte since the last barrier. One per launch, used by the one OS thread that
-// runs it; its functions are called on fibers, allocate nothing and only note what they find.
+// Checked mode: whether a kernel's thread may make an access. Stores the memory range of each argument and, for each
+// byte of shared memory, its writer and reader since the last barrier. One per launch, used by the one OS thread that
+// runs it. Its functions are called on fibers: they allocate nothing and only record violations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rille::device {
 
-// Memory that a pointer argument points to.
+// The memory of a pointer argument.
 struct CheckedArgument {
   const std::byte* begin = nullptr;
   std::size_t bytes = 0;
@@ -29,7 +29,7 @@ struct MemoryRange {
   }
 };
 
-// What is wrong, in numbers: words are made of it outside of the fiber.
+// An error in numbers, from which the message is made outside the fiber.
 struct Violation {
   enum class Kind : std::uint8_t {
     none,
@@ -49,14 +49,14 @@ struct Violation {
   } kind = Kind::none;
   unsigned block = 0, thread = 0, other_thread = 0;
   unsigned parameter = 0;
-  std::int64_t offset_bytes = 0;  // from the argument's begin, or in shared memory; of a fault, the address
+  std::int64_t offset_bytes = 0;  // from the argument's start, or in shared memory; for a fault, the address
   unsigned access = 0, other_access = 0, bytes = 0;
   const void* site = nullptr;
   const void* other_site = nullptr;
-  const char* text = nullptr;  // of the kernel's own module
+  const char* text = nullptr;  // in the kernel's module
   const char* file = nullptr;
   unsigned line = 0;
-  std::uint64_t number = 0;  // of a fault, the signal
+  std::uint64_t number = 0;  // for a fault, the signal
 };
 
 class MemoryCheck {
@@ -64,11 +64,11 @@ class MemoryCheck {
   std::vector<CheckedArgument> arguments;
   MemoryRange module, thread_locals, dynamic_shared;
 
-  void begin_launch();  // once the ranges are known: makes the notes on shared memory
+  void begin_launch();  // once the ranges are set: allocates the records of shared memory
   void begin_block();
   void barrier() { ++epoch_; }
   void warp_barrier(unsigned warp) { ++warp_epoch_[warp]; }
-  // Kind::none: it may.
+  // Kind::none: allowed.
   Violation look(unsigned thread, const void* at, std::size_t bytes, unsigned kind, const void* site);
 
  private:
@@ -91,7 +91,7 @@ class MemoryCheck {
   std::uint32_t warp_epoch_[rille_abi::threads_max / 32] = {};
 };
 
-// Notes the module that holds `inside`, and this thread's part of its thread-local memory.
+// Finds the module that contains `inside`, and this thread's part of its thread-local memory.
 void find_module(const void* inside, MemoryCheck& check);
 
 }  // namespace rille::device

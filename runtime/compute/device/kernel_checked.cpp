@@ -1,5 +1,5 @@
-// Checked launches: each argument's memory is copied to a place of its own, far from the others, so that an access
-// beside it meets nothing; and the words for what went wrong.
+// Checked launches: each argument's memory is copied far from the others, so that an access outside it hits no other
+// argument; and the messages for violations.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t gap_bytes = 64 << 20;  // address space only
 
-// Memory of arguments that overlap, copied as one.
+// Memory of overlapping arguments, copied as one.
 struct Copy {
   std::byte* from = nullptr;
   std::size_t bytes = 0;
@@ -42,7 +42,7 @@ class Copies {
 
   void want(void* at, std::size_t bytes, bool written) {
     Copy mine{static_cast<std::byte*>(at), bytes, nullptr, nullptr, 0, written};
-    for (std::size_t i = 0; i < list_.size();) {  // what it overlaps becomes part of it
+    for (std::size_t i = 0; i < list_.size();) {  // merges overlapping copies
       Copy& c = list_[i];
       if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) {
         ++i;
@@ -150,7 +150,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
     if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
   }
   rille_abi::Worker nobody{};
-  kernel_->locals(&nobody);  // makes this thread's part of them
+  kernel_->locals(&nobody);  // allocates this thread's part of them
   find_module(kernel_, check);
   run.arguments = values.data();
   run.check = &check;
@@ -161,7 +161,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
 
 namespace {
 
-// What a program prints; "" when it fails.
+// A program's output; "" if it fails.
 std::string output_of(const std::vector<std::string>& argv) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -188,7 +188,7 @@ std::string output_of(const std::vector<std::string>& argv) {
 }  // namespace
 
 std::string Kernel::line_of(const void* site) const {
-  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {  // a barrier's: its line
+  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {  // a barrier's line
     return fmt::format(" ({}:{})", options_.file, place & 0xfffff);                         // is in the low 20 bits
   }
   if (!site || options_.cache.empty()) return "";
@@ -199,7 +199,7 @@ std::string Kernel::line_of(const void* site) const {
   for (const char* tool : {"addr2line", "llvm-addr2line"}) {
     const std::string program = find_program(tool);
     if (program.empty()) continue;
-    // A return address is one past the call. Of inlined frames the first that is the user's.
+    // A return address is one past the call. Of inlined frames, takes the first in the user's file.
     const std::string text = output_of({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)});
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());

@@ -1,4 +1,4 @@
-// The CPU's way of kernel_build.hpp: the shim's headers in a directory, the rewritten source, the system's compiler.
+// The CPU's part of kernel_build.hpp: the shim's headers in a directory, the rewritten source, the system's compiler.
 #include <cpuid.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,7 +51,7 @@ std::vector<ShimFile> shim_files() {
       {"groups.h", {shim::groups, shim::groups_bytes}}, {"checked.h", {shim::checked, shim::checked_bytes}}};
 }
 
-// Headers that CUDA sources include, and whose contents the shim has already.
+// Headers that CUDA sources include, empty because the shim has their contents.
 constexpr const char* empty_headers[] = {"cuda.h",
                                          "cuda_runtime.h",
                                          "cuda_runtime_api.h",
@@ -98,7 +98,7 @@ const std::string& shim_key() {
   return key;
 }
 
-// Instruction sets and model: what -march=native looks at.
+// Instruction sets and model, on which -march=native depends.
 std::string processor() {
   std::string text;
   unsigned a, b, c, d;
@@ -107,13 +107,13 @@ std::string processor() {
     if (leaf == 1) {
       b = 0;
       c &= ~(1u << 27);
-    }  // the core's number; whether the system uses XSAVE
+    }  // without the core's number, and whether the system uses XSAVE
     text += fmt::format("{:x}.{:x}.{:x}.{:x};", a, b, c, d);
   }
   return text;
 }
 
-// Which compiler it is, without asking it: its file.
+// Identifies the compiler by its file, without running it.
 std::string identity_of(const std::string& program) {
   std::error_code failed;
   const auto real = fs::canonical(program, failed);
@@ -123,7 +123,7 @@ std::string identity_of(const std::string& program) {
                      st.st_mtim.tv_nsec);
 }
 
-// The headers' directory, made when it is not there yet.
+// The directory of the shim's headers, created if missing.
 Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory& work) {
   const std::string name = "shim-" + shim_key();
   const bool keep = !files.directory().empty();
@@ -141,7 +141,7 @@ Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory
   return errno_error("cannot write", place, errno);
 }
 
-// Runs the compiler; what it says goes to `log`. Its exit status.
+// Runs the compiler with its output in `log`. Returns its exit status.
 Result<int> run_compiler(const std::vector<std::string>& argv, const std::string& log) {
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -183,12 +183,12 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
 
 bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
 
-// The source, and behind it the table that the runtime looks for.
+// The source, followed by the table that the runtime reads.
 std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
   bool flat = source.flat && !options.checked && options.flags.empty();
   for (const auto& [key, value] : options.defines)
     flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
-  // Between our own headers and our own table, whose names they would change: -DN=1024.
+  // Defines go between our own headers and our table, whose names they would change: -DN=1024.
   std::string text, undefined;
   const auto define = [&](const std::string& key, const std::string& value) {
     text += fmt::format("#define {} {}\n", key, value);
@@ -244,17 +244,17 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
   if (options.checked) {
     flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
-    flags.insert(flags.end(), {"-O3", "-g1"});  // lines, for what goes wrong
+    flags.insert(flags.end(), {"-O3", "-g1"});  // line numbers, for error messages
   }
-  // A register of its own for the worker: kernels/shim/core.h.
+  // Reserves a register for the worker: kernels/shim/core.h.
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
   for (const auto& f : options.flags)
     if (!is_define(f)) flags.push_back(f);
   return flags;
 }
 
-// In a bundle a kernel names no C library and takes this process's: the host's may be newer, or not glibc at all, and
-// the bundle's own cannot be read by linkers before binutils 2.38.
+// In a bundle a kernel links no C library and uses this process's: the host's may be newer, or not glibc, and the
+// bundle's own cannot be read by linkers before binutils 2.38.
 std::vector<std::string> linker_flags(const std::string& bundle) {
   if (bundle.empty()) return {};
   return {"-nodefaultlibs", "-lgcc"};
@@ -304,7 +304,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (!is_clang(compiler)) argv.insert(argv.end(), {"-fno-gnu-unique", "-fno-diagnostics-show-option"});
   argv.insert(argv.end(), {"-I", headers});
-  // Checked mode links apart: with -fsanitize the compiler would add the sanitizer's library.
+  // Checked mode links separately: with -fsanitize the compiler would link the sanitizer's library.
   std::vector<std::string> link = {"-shared", "-Wl,-Bsymbolic", "-o", library, options.checked ? object : input};
   const auto libraries = linker_flags(bundle);
   link.insert(link.end(), libraries.begin(), libraries.end());
@@ -319,7 +319,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
     RILLE_TRY(auto said, read_small_file(log, 1 << 20));
     return compile_error(name, options, source.cpu_text, std::move(said));
   }
-  if (options.cache.empty()) {  // lives until it is loaded
+  if (options.cache.empty()) {  // deleted once it is loaded
     built.path = fs::temp_directory_path().string() + "/rille-" + built.key + "-" + std::to_string(::getpid()) + ".so";
     if (::rename(library.c_str(), built.path.c_str()) != 0) return errno_error("cannot write", built.path, errno);
     return built;

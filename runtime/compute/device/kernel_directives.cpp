@@ -28,13 +28,13 @@ class DirectiveReader {
 
  private:
   struct Level {
-    bool outer = false, dead = false;  // what stands around it is dead; what stands in it now
-    Holds taken = Holds::no;           // one of its branches so far
+    bool outer = false, dead = false;  // outer: the enclosing level is dead; dead: the current branch
+    Holds taken = Holds::no;           // whether an earlier branch was taken
   };
 
   bool dead() const { return !levels_.empty() && levels_.back().dead; }
 
-  // Is there a line's end, without a backslash, in front of word i?
+  // Whether a line ends, without a backslash, before token i.
   bool ends_line(std::size_t i) const {
     const std::size_t from = t_[i - 1].at + t_[i - 1].text.size();
     const auto gap = text_.substr(from, t_[i].at - from);
@@ -88,7 +88,7 @@ class DirectiveReader {
     if (!global) return;
     const bool parameters =
         name + 1 < end && t_[name + 1] == "(" && t_[name + 1].at == t_[name].at + t_[name].text.size();
-    bool whole = parameters;  // its own name of a kernel: #define ONE __global__ void one(float* x) {}
+    bool whole = parameters;  // the macro names the kernel itself: #define ONE __global__ void one(float* x) {}
     for (std::size_t i = name + 1; i < end; ++i) whole = whole || t_[i] == "{";
     if (whole) result_.makes_kernels = true;
     else result_.global.push_back({t_[name].text, is_c});

@@ -1,6 +1,6 @@
-// What the preprocessor's lines of a kernel's source say without a preprocessor: which words stand below #if 0, which
-// are a macro's text, and which macros stand for __global__. A condition that is no plain number may hold: what is
-// below it counts. Private to kernel_source.cpp. Any thread.
+// Evaluates preprocessor lines of a kernel's source without a preprocessor: which tokens are below #if 0, which belong
+// to a macro's text, and which macros stand for __global__. A condition that is not a plain number may be true: the
+// tokens below it count. Private to kernel_source.cpp. Any thread.
 #pragma once
 
 #include <string_view>
@@ -11,13 +11,13 @@
 namespace rille::device {
 
 struct Directives {
-  std::vector<bool> aside;  // of each word: below #if 0, or of a macro's text
+  std::vector<bool> aside;  // per token: below #if 0, or in a macro's text
   struct Word {
     std::string_view name;
-    bool is_c = false;  // extern "C" stands in it
+    bool is_c = false;  // contains extern "C"
   };
   std::vector<Word> global;    // #define KERNEL extern "C" __global__ void
-  bool makes_kernels = false;  // a macro with parameters has __global__ in it
+  bool makes_kernels = false;  // a macro with parameters contains __global__
 
   const Word* find(std::string_view name) const;
 };

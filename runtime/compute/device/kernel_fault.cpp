@@ -15,13 +15,13 @@ constexpr greg_t direction_flag = 0x400;
 
 struct sigaction before[NSIG];
 
-// As the process was before the first launch.
+// Calls the handler that was installed before ours.
 void hand_on(int signal, siginfo_t* info, void* context) {
   const struct sigaction& old = before[signal];
   if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
   if (old.sa_handler == SIG_IGN && info->si_code <= 0) return;
   if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-  // The instruction comes again and ends the process as if we had never been here; what was sent is sent again.
+  // The default action: a faulting instruction runs again and ends the process; a sent signal is raised again.
   struct sigaction ending {};
   ending.sa_handler = SIG_DFL;
   ::sigaction(signal, &ending, nullptr);
@@ -34,7 +34,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   up_guard = nullptr;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   guard->fault = {signal, info->si_code, info->si_addr, reinterpret_cast<const void*>(registers[REG_RIP])};
-  // What switch_stack() to *home would do. The mask of signals is put back by the return from here.
+  // Does what switch_stack() to *home would do. Returning from the handler restores the signal mask.
   void** const home = static_cast<void**>(*guard->home);
   registers[REG_RIP] = reinterpret_cast<greg_t>(*home);
   registers[REG_RSP] = reinterpret_cast<greg_t>(home + 1);
@@ -42,13 +42,13 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   registers[REG_EFL] &= ~direction_flag;
 }
 
-// This thread's stack for signals.
+// This thread's signal stack.
 class SignalStack {
  public:
   SignalStack() {
     stack_t has{};
     if (::sigaltstack(nullptr, &has) == 0 && !(has.ss_flags & SS_DISABLE)) {
-      ready_ = true;  // a sanitizer's, or the program's that embeds us
+      ready_ = true;  // set by a sanitizer or the embedding program
       return;
     }
     memory_ = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -80,7 +80,7 @@ class SignalStack {
 bool install() {
   for (const int signal : signals) {
     if (::sigaction(signal, nullptr, &before[signal]) != 0) return false;
-    struct sigaction mine = before[signal];  // with the mask of the one before, which we may call
+    struct sigaction mine = before[signal];  // keeps the earlier handler's mask, since we may call that handler
     mine.sa_sigaction = on_fault;
     mine.sa_flags = (mine.sa_flags & SA_NODEFER) | SA_SIGINFO | SA_ONSTACK;
     if (::sigaction(signal, &mine, nullptr) != 0) return false;

@@ -1,14 +1,14 @@
-// A kernel that divides a whole number by zero, or reads or writes where nothing is, ends neither the process nor the
-// run: the launch fails, with an error that says what and where.
+// If a kernel divides an integer by zero or accesses unmapped memory, the launch fails with an error that says what
+// happened and where; the process and the run continue.
 //
-// While a thread runs a kernel, a handler for SIGFPE, SIGSEGV, SIGBUS and SIGILL goes on at the place where that thread
-// left for the kernel's stack, as if the kernel had failed an assert: the stack is given up as it stands. Nothing on it
-// has to be unwound: below the switch are only the kernel, which is compiled without exceptions, and functions of
-// BlockRunner, which hold no lock and own nothing while the guard is up. They take it down where they do (Unguarded).
+// While a thread runs a kernel, a handler for SIGFPE, SIGSEGV, SIGBUS and SIGILL continues where that thread left for
+// the kernel's stack, as after a failed assert, and abandons the kernel's stack. Nothing on it needs unwinding: it has
+// only frames of the kernel, which is compiled without exceptions, and of BlockRunner's functions, which hold no lock
+// and own nothing while the guard is set. Where they do, they clear it (Unguarded).
 //
-// Every other fault, and a signal that somebody sends, goes to the handler that was there before. The handlers are
-// installed at the first launch of the process and stay. Signals come on a stack of their own: the thread's, when it
-// has one already (sigaltstack), else one that is made with its first launch.
+// Other faults and sent signals go to the handler installed before. Our handlers are installed at the process's first
+// launch and stay. They run on a signal stack: the thread's own (sigaltstack) if it has one, else one made at its first
+// launch.
 #pragma once
 
 #include <csignal>
@@ -19,22 +19,22 @@ namespace rille::device {
 struct Fault {
   int signal = 0;              // 0: none
   int code = 0;                // of siginfo: FPE_INTDIV
-  const void* at = nullptr;    // the address that was touched
-  const void* site = nullptr;  // of the instruction
+  const void* at = nullptr;    // the accessed address
+  const void* site = nullptr;  // address of the instruction
 };
 
-// The place to go on at, as switch_stack() left it (fiber_stack.hpp).
+// Where to continue, as stored by switch_stack() (fiber_stack.hpp).
 struct FaultGuard {
-  void* const* home = nullptr;  // where the stack pointer is noted
+  void* const* home = nullptr;  // where the stack pointer is stored
   void* worker = nullptr;       // for r15
   Fault fault;
 };
 
-// Before a thread's first kernel: handlers and stack. False: the machine gives no memory for it; faults end the process
-// then.
+// Call before a thread's first kernel: installs handlers and the signal stack. False: out of memory; faults then end
+// the process.
 bool prepare_for_faults();
 
-// Of this thread; null: none is up. In static thread-local storage, so that a handler may read it.
+// The thread's guard; null: none is set. In static thread-local storage, so that a signal handler may read it.
 extern constinit thread_local FaultGuard* volatile up_guard __attribute__((tls_model("initial-exec")));
 
 class Unguarded {

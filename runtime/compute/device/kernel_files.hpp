@@ -1,8 +1,8 @@
-// Compiled kernels on disk: one file for each key, written beside its place and renamed into it, so that there is never
-// half of one. The key is a hash of everything that the result depends on. Files that were not used for longest go when
-// there are more than files_max.
+// Compiled kernels on disk: one file per key, written elsewhere and renamed into place, so that no reader sees a
+// partial file. The key is a hash of everything that the result depends on. Beyond files_max the least recently used
+// files are removed.
 //
-// Without a directory (no $HOME) each kernel is compiled anew, in a directory below /tmp. Any thread, any process.
+// Without a directory (no $HOME) each kernel is compiled again, in a directory below /tmp. Any thread, any process.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@
 
 namespace rille::device {
 
-// 32 hexadecimal digits of the pieces, each with its length.
+// 32 hexadecimal digits: a hash of the pieces, each with its length.
 std::string kernel_key(const std::vector<std::string_view>& pieces);
 
-// A directory of its own for one compilation, removed with what is in it.
+// A temporary directory for one compilation, removed with its contents.
 class WorkDirectory {
  public:
   static Result<WorkDirectory> create(const std::string& below);
@@ -39,7 +39,7 @@ class KernelFiles {
 
   const std::string& directory() const { return directory_; }
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
-  bool find(const std::string& name) const;                              // it is there; it has been used now
+  bool find(const std::string& name) const;                              // whether it exists; marks it as used now
   Result<> put(const std::string& from, const std::string& name) const;  // moves the file
   void drop(const std::string& name) const;
   Result<WorkDirectory> work() const;

@@ -1,7 +1,7 @@
-// The headers that NVRTC is handed in memory: what the C library has (kernels/cuda/words.h), empty ones that sources
-// include from habit, and, where the toolkit's own cannot be found, __half and __nv_bfloat16 (kernels/shim/half.h). A
-// bare libnvrtc, as of Python's wheels, needs no file on the disk then; cooperative_groups.h is the toolkit's alone.
-// Private to kernel_nvrtc.cpp. Any thread.
+// The headers passed to NVRTC in memory: the C library's (kernels/cuda/words.h), empty ones that sources often include,
+// and, if the toolkit's own are missing, __half and __nv_bfloat16 (kernels/shim/half.h). A bare libnvrtc, as in
+// Python's wheels, then needs no files on disk; only cooperative_groups.h requires the toolkit. Private to
+// kernel_nvrtc.cpp. Any thread.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ struct MemoryHeader {
   const char* text;
 };
 
-// toolkit: its include folder is there.
+// toolkit: its include folder exists.
 std::vector<MemoryHeader> nvrtc_headers(bool toolkit);
-// What stands in front of a source; with `half` when something in it speaks of half types.
+// Flags that include our headers before the source; `half`: also those of half types.
 std::vector<std::string> nvrtc_words(bool half);
-// Everything that may be handed over, for the cache's key.
+// The texts of all headers, for the cache key.
 std::vector<std::string_view> nvrtc_header_texts();
 
-// The include folder of the toolkit of the library that `function` is of. "": there is none, or RILLE_CUDA_WITHOUT has
-// the word "headers".
+// The include folder of the toolkit whose library contains `function`. "": none, or RILLE_CUDA_WITHOUT has the word
+// "headers".
 std::string nvrtc_include_folder(const void* function);
 
 }  // namespace rille::device

@@ -1,4 +1,4 @@
-// The files that a kernel's source includes: what is compiled depends on them, too. Any thread.
+// The files that a kernel's source includes, on which the compiled result also depends. Any thread.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace rille::device {
 
-// Paths and contents of all files that `text` may include, and those in turn: beside the file that names them, in
-// options.folder, and where the options' -I send the compiler. What stands in a branch that is not taken counts, too;
-// an include that is a macro does not. "": none, but for the headers that a compiler has of its own.
+// Paths and contents of all files that `text` may include, directly or not: beside the including file, in
+// options.folder, and in the options' -I folders. Includes in branches not taken count; an include by a macro does not.
+// "": none, apart from the compiler's own headers.
 std::string included_files(std::string_view text, const KernelOptions& options);
 
 }  // namespace rille::device

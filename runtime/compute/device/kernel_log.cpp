@@ -1,4 +1,4 @@
-// Which kernel is meant, and what compilers say, in the words of a user's script.
+// Chooses the kernel, and translates compilers' messages into the terms of the user's script.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ bool read_remark(std::string_view line, Remark& out) {
   return false;
 }
 
-// What no kernel may be, told with its line: compilers would tell it of Rille's own headers.
+// Refuses invalid declarations with their line; compilers would report them in Rille's own headers.
 Result<> check_declaration(const KernelDeclaration& k, const KernelOptions& options) {
   std::string what, hint;
   if (!k.returns.empty()) {
@@ -119,7 +119,7 @@ std::string line_mark(const KernelOptions& options) {
 
 namespace {
 
-// Line n of a text, counting from 1, without the blanks around it.
+// Line n of a text, counting from 1, trimmed.
 std::string_view line_of(std::string_view text, int n) {
   while (n-- > 1) {
     const auto end = text.find('\n');
@@ -131,14 +131,14 @@ std::string_view line_of(std::string_view text, int n) {
   return from == text.npos ? std::string_view{} : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-// Of the compiler's own headers and the shim's nobody wants to read.
+// Lines about the compiler's and the shim's headers, which do not help the user.
 bool about_headers(std::string_view line) {
   return line.starts_with("In file included from ") || line.starts_with("                 from ") ||
          line.find("/shim-") != line.npos || line.find("the kernel's table") != line.npos ||
          line.starts_with("the constant ");
 }
 
-// "train.lua:12", of "train.lua:12:7: note: to match this '{'"
+// "train.lua:12" from "train.lua:12:7: note: to match this '{'"
 std::optional<std::string> opened_at(std::string_view log) {
   const auto at = log.find(": note: to match this '{'");
   if (at == log.npos) return std::nullopt;
@@ -147,14 +147,14 @@ std::optional<std::string> opened_at(std::string_view log) {
   return std::string(place.substr(0, place.rfind(':')));
 }
 
-// What a compiler says of a kernel whose parameter has an unknown type, beside the name that it does not know.
+// A follow-up error: the compiler also complains about the kernel whose parameter has an unknown type.
 bool is_consequence(std::string_view text) {
   return text.find("declared void") != text.npos || text.find("does not apply here") != text.npos ||
          text.find("incomplete type \"void\"") != text.npos;
 }
 
-// "train.lua:12", where a header is included that does not compile: the first line of "In file included from
-// /usr/include/curand.h:60,\n                 from train.lua:12:" that is in that file.
+// "train.lua:12", where a header that does not compile is included: the first line of "In file included from
+// /usr/include/curand.h:60,\n                 from train.lua:12:" that names the script.
 std::string included_at(std::string_view log, std::string_view file) {
   for (std::size_t at = 0; at < log.size();) {
     const auto end = std::min(log.find('\n', at), log.size());
@@ -169,14 +169,14 @@ std::string included_at(std::string_view log, std::string_view file) {
   return {};
 }
 
-// The header of an #include <..>: not one of the source's own.
+// The header in an #include <..>, which is not one of the source's own.
 std::string_view header_in(std::string_view line) {
   if (!line.starts_with('#') || line.find("include") == line.npos) return {};
   const auto open = line.find('<'), close = line.find('>');
   return open == line.npos || close <= open ? std::string_view{} : line.substr(open + 1, close - open - 1);
 }
 
-// Of CUDA's headers that are for programs of their own.
+// Replacements for CUDA's headers that are meant for complete programs.
 std::string_view instead_of(std::string_view header) {
   if (header.starts_with("curand"))
     return "random numbers come in a tensor: dev:rand{n}, dev:randn{n}; or from a generator in the source";
@@ -230,7 +230,7 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     errors = 1;
   }
   std::string_view instead;
-  const auto said_at = [&](const std::string& place) {  // of that file
+  const auto said_at = [&](const std::string& place) {  // at a position in the script
     return line_of(text, std::atoi(place.c_str() + options.file.size() + 1) - options.line + 1);
   };
   const auto colon_of = [](std::string_view place) { return std::min(place.rfind(':'), place.size()); };

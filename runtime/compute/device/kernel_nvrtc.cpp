@@ -1,5 +1,5 @@
-// CUDA's way of kernel_build.hpp: NVRTC, found at run time and declared here, makes a cubin for one architecture. It
-// needs no GPU and no driver.
+// CUDA's part of kernel_build.hpp: NVRTC, loaded at run time, makes a cubin for one architecture. It needs no GPU and
+// no driver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ Error nvrtc_error(const std::string& name, const char* what, int code) {
   return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)));
 }
 
-// Of a pointer whose type only a text tells: void and what the source makes itself are taken as they are. Anything else
-// may be a float by another name.
+// For a pointer whose type is known only as text: true for void and for types that the source defines. Any other type
+// may be an alias of float.
 bool points_to_own_type(std::string_view text, std::string type) {
   while (!type.empty() && (type.back() == '*' || type.back() == ' ')) type.pop_back();
   type.resize(std::min(type.size(), type.find('<')));
@@ -61,13 +61,13 @@ Result<std::vector<rille_abi::Parameter>> parameters_by_text(std::string_view te
   return out;
 }
 
-// What a build has told of its kernel, as it is kept on disk.
+// Facts about the kernel found by a build, as cached on disk.
 struct Told {
-  std::string types;  // the lowered names of kernel_typeof.hpp's questions
+  std::string types;  // the lowered names that answer kernel_typeof.hpp's questions
   struct Constant {
     std::string symbol, type;
   };
-  std::vector<Constant> constants;  // as in options.constants; "" for what is not known
+  std::vector<Constant> constants;  // in the order of options.constants; "" for unknown ones
 };
 
 Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelSource& source, const std::string& name,
@@ -108,22 +108,22 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
   return flags;
 }
 
-// Their headers take NVRTC as long as the rest of a small kernel.
+// Headers of half types take NVRTC as long as the rest of a small kernel, so they are included only if needed.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
   const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
   return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);
 }
 
-// What is tried with a source.
+// One attempt at compiling a source.
 struct Way {
-  bool types = true;  // kernel_typeof.hpp's questions
+  bool types = true;  // include kernel_headers.hpp's words before the source
   bool words = true;  // those of kernel_headers.hpp in front of the source
 };
 
-// What NVRTC has said of the questions, where they are why it does not compile.
+// Compilation errors caused by the questions.
 struct Refused {
   bool types = false;
-  std::string constant;  // that is not there
+  std::string constant;  // name of a constant that does not exist
 };
 
 Result<Cubin> compile_now(std::string_view text, const std::string& name, const KernelOptions& options,
@@ -201,14 +201,14 @@ Error no_constant(std::string_view text, const std::string& name, const KernelOp
   return e;
 }
 
-// The errors of a source are told as those of the source alone, without what was asked besides.
+// Reports the errors of the source alone, without the questions.
 Result<Cubin> compile_some_way(std::string_view text, const std::string& name, const KernelOptions& options,
                                const std::vector<std::string>& flags, bool types, Told& told) {
   Result<Cubin> first = make_error(ErrorKind::device, "nothing was tried");
   Refused refused;
   for (const bool asked : {true, false}) {
     if (asked ? !types : types && !refused.types) continue;
-    for (const bool words : {true, false}) {  // it may have words of its own for the same
+    for (const bool words : {true, false}) {  // the source may define some of our words itself
       auto compiled = compile_now(text, name, options, flags, {asked, words}, told, refused);
       if (compiled && !refused.constant.empty()) return no_constant(text, name, options, refused.constant);
       if (compiled) return compiled;
@@ -220,7 +220,7 @@ Result<Cubin> compile_some_way(std::string_view text, const std::string& name, c
   return first;
 }
 
-// On disk: a line with the lowered name and one for each answer, then the cubin, which is an ELF file.
+// The cached file: a line with the lowered name, one per answer, then the cubin, an ELF file.
 std::string to_keep(const Cubin& built, const Told& told) {
   std::string text = built.lowered_name + "\n" + told.types + "\n";
   for (const auto& c : told.constants) text += c.symbol + "\n" + c.type + "\n";
@@ -274,7 +274,7 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
                       "it compiles kernels for GPUs (dev:kernel, k:cubin); all else goes on without it: " +
                           how_to_get(CudaPart::nvrtc));
   }
-  const bool users = !source.kernels.empty() || source.makes_kernels;  // else Rille's own, whose types it knows
+  const bool users = !source.kernels.empty() || source.makes_kernels;  // otherwise Rille's own, with known types
   RILLE_TRY(out, compile_some_way(text, name, options, flags, users, told));
   RILLE_CHECK(tell(out, told, text, source, name, options));
   if (!options.cache.empty()) {

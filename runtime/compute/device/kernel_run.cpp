@@ -38,9 +38,9 @@ void RunnerPool::give(std::unique_ptr<BlockRunner> runner) {
 
 namespace {
 
-constexpr unsigned team_threads_min = 512;  // fewer CUDA threads than this are not worth a team
+constexpr unsigned team_threads_min = 512;  // fewer CUDA threads do not repay a team
 
-// Takes blocks until there are none left.
+// Runs blocks until none are left.
 void work(LaunchShared& launch, RunnerPool& pool, unsigned blocks, unsigned piece) {
   auto runner = pool.take();
   if (!runner->prepare(launch)) {
@@ -77,7 +77,7 @@ void run_cooperative(LaunchShared& launch, RunnerPool& pool, unsigned blocks) {
     };
     try {
       threads.emplace_back(one);
-    } catch (const std::system_error&) {  // the machine gives no more threads
+    } catch (const std::system_error&) {  // out of threads
       no_memory();
       barrier.leave(true);
     }

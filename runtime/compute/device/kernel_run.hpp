@@ -1,10 +1,9 @@
-// Runs a compiled kernel (kernels/shim/abi.h) on the CPU: blocks in parallel with OpenMP, the threads of a block one
-// after another in a plain loop. Only a thread that waits (a barrier, a shuffle) gets a stack of its own and is
-// suspended there; nothing is ever run twice. So a kernel without barriers costs a loop, and one with barriers costs a
-// switch for each thread and wait.
+// Runs a compiled kernel (kernels/shim/abi.h) on the CPU: blocks in parallel with OpenMP, the threads of a block in a
+// plain loop. Only a thread that waits (at a barrier or shuffle) gets its own stack and is suspended there; nothing
+// runs twice. A kernel without barriers costs a loop; one with barriers costs a stack switch per thread and wait.
 //
-// Threads: run_kernel() on the lane, with OpenMP beneath it; several may run at once only if they are of different
-// kernels' modules. A kernel that never ends is never stopped.
+// Threads: run_kernel() on the lane, with OpenMP below it. Several may run at once only for kernels of different
+// modules. A kernel that never ends is never stopped.
 #pragma once
 
 #include <memory>
@@ -18,7 +17,7 @@ namespace rille::device {
 
 class BlockRunner;
 
-// Runners with their stacks, kept for the next launch.
+// Runners and their stacks, reused by later launches.
 class RunnerPool {
  public:
   RunnerPool();
@@ -41,8 +40,8 @@ struct KernelRun {
 };
 
 struct RunReport {
-  Violation violation;         // the first one; Kind::none when all went well
-  std::string said;            // by printf; at most said_bytes_max
+  Violation violation;         // the first one; Kind::none: no error
+  std::string said;            // printf output; at most said_bytes_max
   bool out_of_memory = false;  // no stacks, or no shared memory
 };
 constexpr std::size_t said_bytes_max = 1 << 20;

@@ -42,7 +42,7 @@ class KernelFinder {
   }
 
  private:
-  // What only some threads see, or what makes them wait; and text from elsewhere that may.
+  // Whether a token makes threads differ or wait, or includes text that may.
   bool tells_threads_apart(std::size_t i) const {
     const Token& t = t_[i];
     if (!t.is_word()) return false;
@@ -52,7 +52,7 @@ class KernelFinder {
            t.text.find("sync") != t.text.npos;
   }
 
-  // CUDA has these names only where a header was included, so a source may give them another type than the shim does.
+  // CUDA defines these names only in headers, so a source may define them with another type than the shim's.
   void own_type(std::size_t i) {
     while (i < t_.size() && !(t_[i] == ";") && !(t_[i] == "{")) ++i;
     if (i >= t_.size() || !(t_[i] == ";")) return;
@@ -70,7 +70,7 @@ class KernelFinder {
   }
 
   struct Scope {
-    bool space = false;  // a namespace's, or extern "C": no body
+    bool space = false;  // a namespace or extern "C", not a function body
     std::string name;    // "a::b::"
   };
 
@@ -87,7 +87,7 @@ class KernelFinder {
     return {};
   }
 
-  // The place of the bracket that closes the one at i; nothing when none does.
+  // The index of the bracket that closes the one at i; nullopt if none does.
   std::optional<std::size_t> close_of(std::size_t i, std::string_view open, std::string_view close) const {
     int depth = 0;
     for (; i < t_.size(); ++i) {
@@ -104,7 +104,7 @@ class KernelFinder {
       if (t_[n] == ";" || t_[n] == "{") break;
       if (t_[n] == "*" || t_[n] == "&") returns += t_[n].text;
       if (!t_[n].is_word()) continue;
-      if (t_[n + 1] == "<") {  // a specialisation: its template is listed
+      if (t_[n + 1] == "<") {  // a specialisation: only its template is listed
         const auto end = close_of(n + 1, "<", ">");
         if (end && at(*end + 1) == "(") return success();
         continue;
@@ -127,7 +127,7 @@ class KernelFinder {
       add(i, n, *end, returns);
       return success();
     }
-    return success();  // something of a macro
+    return success();  // made by a macro
   }
 
   void add(std::size_t start, std::size_t name, std::size_t end, const std::string& returns) {
@@ -157,7 +157,7 @@ class KernelFinder {
   }
 
   bool follows_template(std::size_t close) const {
-    int depth = 0, round = 0;  // what stands in round brackets compares
+    int depth = 0, round = 0;  // `<` and `>` in parentheses are comparisons
     for (std::size_t i = close + 1; i-- > 0;) {
       if (t_[i] == ")") ++round;
       else if (t_[i] == "(") --round;
@@ -185,7 +185,7 @@ class KernelFinder {
   }
 
   KernelParameter parameter(std::size_t from, std::size_t end) const {
-    std::size_t last = from;  // without a default value and array brackets
+    std::size_t last = from;  // before a default value and array brackets
     while (last < end && !(t_[last] == "=") && !(t_[last] == "[")) ++last;
     KernelParameter p;
     const bool array = last < end && t_[last] == "[";
@@ -202,7 +202,7 @@ class KernelFinder {
     return p;
   }
 
-  // Puts `with` in the place of the words [from, to], on as many lines.
+  // Replaces the tokens [from, to] by `with`, keeping the number of lines.
   void replace(std::size_t from, std::size_t to, const std::string& with) {
     const std::size_t end = t_[to].at + t_[to].text.size();
     out_ += text_.substr(copied_, t_[from].at - copied_);
@@ -228,18 +228,18 @@ class KernelFinder {
     return begin;
   }
 
-  // Behind __shared__ at i: how many more words it has taken. The order of the words is free:
+  // Handles __shared__ at i; returns how many further tokens it consumed. The order of the words is free:
   // extern __shared__ [__align__(16)] float s[]; extern volatile __shared__ float s[]; static __shared__ float s[32];
   std::size_t shared(std::size_t i) {
     const std::size_t begin = begin_of(i);
     if (const std::size_t end = dynamic_shared(begin)) return end - i;
     result_.flat = false;
     const std::size_t fixed = t_[begin] == "static" ? begin : at(i + 1) == "static" ? i + 1 : i;
-    if (fixed != i) replace(fixed, fixed, "");  // which __shared__ says already
+    if (fixed != i) replace(fixed, fixed, "");  // redundant with __shared__
     return fixed > i ? 1 : 0;
   }
 
-  // The place of the semicolon; 0: it is no such declaration.
+  // The index of the semicolon; 0: not a declaration of dynamic shared memory.
   std::size_t dynamic_shared(std::size_t begin) {
     std::string type;
     bool outside = false;
@@ -274,7 +274,7 @@ class KernelFinder {
         type, name);
   }
 
-  // blockIdx.x * blockDim.x + threadIdx.x in its four orders. How many more words it has taken.
+  // Replaces blockIdx.x * blockDim.x + threadIdx.x in its four orders; returns how many further tokens it consumed.
   std::size_t position(std::size_t i) {
     static constexpr std::array<std::array<std::string_view, 5>, 4> orders = {
         {{"blockIdx", "*", "blockDim", "+", "threadIdx"},
@@ -284,7 +284,7 @@ class KernelFinder {
     if (i + 10 >= t_.size() || !t_[i].is_word()) return 0;
     const auto axis = t_[i + 2].text;
     if (axis != "x" && axis != "y" && axis != "z") return 0;
-    // What binds closer before or after it would take a part of the sum; ")" may end a cast.
+    // A tighter-binding operator before or after it would apply to part of the sum; ")" may end a cast.
     if (i > 0 && one_of(t_[i - 1], {"-", "*", "/", "%", ")", ".", "->", "::", "~", "!", "&"})) return 0;
     if (one_of(at(i + 11), {"*", "/", "%", ".", "->", "["})) return 0;
     for (const auto& order : orders) {
@@ -306,7 +306,7 @@ class KernelFinder {
   KernelSource result_;
   std::string out_;
   std::size_t copied_ = 0;
-  std::vector<Scope> scopes_;  // of each open brace
+  std::vector<Scope> scopes_;  // one per open brace
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The words of a C++ text, with their places. Comments and blanks are left out; strings, also raw ones, are one word.
-// Used by kernel_source.cpp, and by NVRTC's stand-in of the tests.
+// The tokens of a C++ text, with their positions. Comments and blanks are omitted; a string, raw or not, is one token.
+// Used by kernel_source.cpp and by the tests' fake NVRTC.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Token {
   bool is_word() const { return kind == Kind::word; }
 };
 
-// invalid: a comment or a string that does not end.
+// invalid: an unclosed comment or string.
 Result<std::vector<Token>> tokens_of(std::string_view text);
 
 }  // namespace rille::device

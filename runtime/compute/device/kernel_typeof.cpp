@@ -28,7 +28,7 @@ std::string typeof_variable(const std::string& name) {
 }
 
 std::string demangled(const std::string& lowered) {
-  if (!lowered.starts_with("_Z")) return {};  // else "f" would be the type float
+  if (!lowered.starts_with("_Z")) return {};  // otherwise "f" would be the type float
   int status = 0;
   char* const text = abi::__cxa_demangle(lowered.c_str(), nullptr, nullptr, &status);
   std::string out = text ? text : "";

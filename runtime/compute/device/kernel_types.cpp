@@ -1,4 +1,4 @@
-// Types by their names, and their names: the part of kernel_source.hpp that needs no source.
+// Types and their names: the part of kernel_source.hpp that needs no source.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -69,7 +69,7 @@ bool is_word_char(char c) {
 struct Parts {
   std::vector<std::string> words;
   int stars = 0;
-  bool constant = false;  // what is pointed to, or the value
+  bool constant = false;  // of the pointer's target, or of the value
   bool plain = true;
 };
 
@@ -194,7 +194,7 @@ unsigned constant_element(std::string_view text, const std::string& name) {
     if (!(t[i] == "__constant__")) continue;
     std::size_t from = i;
     while (from > 0 && t[from - 1].is_word()) --from;
-    std::string type, declared;  // the last word is the first name
+    std::string type, declared;  // the last word is the first variable
     std::size_t n = from;
     for (; n < t.size() && (t[n].is_word() || t[n] == "::" || t[n] == "*"); ++n) {
       if (t[n] == "__constant__" || t[n] == "static" || t[n] == "extern" || t[n] == "__device__") continue;

@@ -20,7 +20,7 @@ namespace rille::device {
 
 namespace {
 
-// What rest() looks at: the lane of this thread.
+// This thread's lane, for rest().
 struct Resting {
   std::mutex* mutex = nullptr;
   std::condition_variable* wake = nullptr;
@@ -29,7 +29,7 @@ struct Resting {
 };
 thread_local Resting resting;
 
-std::atomic<std::size_t> jobs_of_all{0};  // posted to any lane, and not finished
+std::atomic<std::size_t> jobs_of_all{0};  // posted to any lane and not finished
 
 }  // namespace
 
@@ -45,7 +45,7 @@ struct Lane::State {
   std::deque<Job> jobs;
   std::atomic<std::size_t> depth{0};
   bool stop = false;
-  bool orphaned = false;  // the thread owns this, and deletes it when it ends
+  bool orphaned = false;  // the thread owns the state and deletes it at its end
   int threads = 1;
   std::string name;
   std::thread thread;
@@ -53,7 +53,7 @@ struct Lane::State {
   void run() {
     resting = {&mutex, &wake, &jobs, &stop};
     pthread_setname_np(pthread_self(), name.c_str());
-    omp_set_num_threads(threads);  // this thread's teams; nothing else in the process is touched
+    omp_set_num_threads(threads);  // affects only teams of this thread
     omp_set_dynamic(0);
     kernels::LaneState lane;
     for (;;) {
@@ -66,7 +66,7 @@ struct Lane::State {
         jobs.pop_front();
       }
       job(lane);
-      job = nullptr;  // what it held goes before it counts as finished
+      job = nullptr;  // destroys captured values before the job counts as finished
       --depth;
       --jobs_of_all;
     }
@@ -94,7 +94,7 @@ int chosen_threads(int wanted) {
 }  // namespace
 
 std::shared_ptr<Lane> Lane::shared(int threads) {
-  // The one thing here that belongs to the process: two lanes would fight for the same cores.
+  // One lane per process: two would compete for the same cores.
   static std::mutex mutex;
   static std::weak_ptr<Lane> current;
   const std::lock_guard lock(mutex);
@@ -107,7 +107,7 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
 }
 
 std::shared_ptr<Lane> Lane::of_device(const std::string& name) {
-  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));  // more than that is no thread's name
+  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));  // the limit for thread names
 }
 
 Lane::Lane(int threads, std::string name) : state_(std::make_unique<State>()) {
@@ -125,7 +125,7 @@ Lane::~Lane() {
     state_->stop = true;
   }
   state_->wake.notify_one();
-  // The last handle may go inside a job's own destruction: a thread cannot join itself.
+  // The last handle may be dropped by a job's own destruction: a thread cannot join itself.
   if (state_->thread.get_id() == std::this_thread::get_id()) {
     state_->orphaned = true;  // only this thread reads it
     state_->thread.detach();

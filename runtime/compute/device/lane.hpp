@@ -1,9 +1,8 @@
-// Lane: the one thread of a process on which all CPU compute runs, with OpenMP beneath it. One lane because
-// two OpenMP teams on the same cores slow each other by ten times (docs/design/measurements). Jobs run in the
-// order of post().
+// Lane: the process's one thread for CPU compute, with OpenMP below it. There is one because two OpenMP teams on the
+// same cores slow each other down tenfold (docs/design/measurements). Jobs run in the order of post().
 //
-// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs what was posted,
-// then joins. After a fork the child has no lane; it must not use one made before.
+// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs all posted jobs, then
+// joins. A child has no lane after a fork and must not use an earlier one.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +21,17 @@ namespace rille::device {
 class Lane {
  public:
   using Job = std::function<void(kernels::LaneState&)>;
-  // The process's lane, made when nobody holds one. `threads` counts only then; 0: one per core, divided by the local
-  // ranks that the environment announces (RILLE_LOCAL_RANKS); RILLE_THREADS overrides both.
+  // The process's lane, created if none is held. `threads` takes effect only then; 0: one per core, divided by the
+  // local ranks in the environment (RILLE_LOCAL_RANKS); RILLE_THREADS overrides both.
   static std::shared_ptr<Lane> shared(int threads = 0);
-  // Of a device that computes by itself: a plain thread that gives it work.
+  // For a device that computes by itself: a plain thread that gives it work.
   static std::shared_ptr<Lane> of_device(const std::string& name);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
   void post(Job job);
-  std::size_t depth() const;  // jobs posted and not finished: what a caller that must not run ahead looks at
+  std::size_t depth() const;  // jobs posted and not finished; for callers that must not run ahead
   int threads() const;
 
  private:
@@ -41,8 +40,8 @@ class Lane {
   std::unique_ptr<State> state_;
 };
 
-// A job of work(lane) whose result is told last, when all that `work` held is let go: who hears of it may drop the last
-// other handle and end the process, and a device must not be closed behind that.
+// A job that runs work(lane) and reports its result only after `work` is destroyed: the receiver may drop the last
+// other handle and end the process, and the device must not be closed after that.
 template <class Work, class Done>
 Lane::Job telling(Work work, Done done) {
   return [work = std::optional<Work>(std::move(work)), done = std::move(done)](kernels::LaneState& lane) mutable {

@@ -1,15 +1,15 @@
-// For a process that is about to end: its lanes are joined then, and a computation cannot be ended from outside. A job
-// that holds the last handle of a device closes it, and the libraries that this needs are not there behind exit().
+// For a process about to exit: it joins its lanes, and a computation cannot be interrupted. A job that holds the last
+// handle of a device closes the device, for which libraries are needed that exit() destroys.
 #pragma once
 
 #include <chrono>
 
 namespace rille::device {
 
-// Any thread. Whether a lane of this process has a job that is not finished.
+// Whether a lane of this process has unfinished jobs. Any thread.
 bool lanes_busy();
 
-// Waits until none has; false where that takes longer.
+// Waits until no lane has; false after `most`.
 bool lanes_settle(std::chrono::milliseconds most);
 
 }  // namespace rille::device

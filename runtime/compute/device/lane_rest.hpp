@@ -1,11 +1,11 @@
-// For a job that has to ask again later: it posts itself anew, and lets the lane rest in between.
+// For a job that polls: it posts itself again and lets the lane rest in between.
 #pragma once
 
 #include <chrono>
 
 namespace rille::device {
 
-// On a lane only, in a job: until another job is posted, or for that long.
+// Sleeps until another job is posted, at most that long. Only in a job on a lane.
 void rest(std::chrono::microseconds most);
 
 }  // namespace rille::device

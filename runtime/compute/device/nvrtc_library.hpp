@@ -1,5 +1,5 @@
-// NVRTC, found at run time and declared here, as its documentation gives it (CUDA 12 and 13). It needs no GPU and no
-// driver. Loaded once and never given back: NVRTC does not like to be unloaded. Any thread.
+// NVRTC, loaded at run time and declared here as in its documentation (CUDA 12 and 13). It needs no GPU and no driver.
+// Loaded once and never unloaded, which NVRTC does not support well. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ struct Nvrtc {
   int (*lowered_name)(Program, const char* expression, const char** lowered);
   const char* (*error_text)(int);
   int (*version)(int* major, int* minor);
-  std::string why;  // it could not be loaded
+  std::string why;  // why it could not be loaded
 };
 const Nvrtc& nvrtc();
 
 std::string why_no_nvrtc();  // "": it can be loaded here
-int nvrtc_version();         // 13000; 0: there is none
-// Which NVRTC it would be, without loading it where a file tells.
+int nvrtc_version();         // 13000; 0: no NVRTC
+// Identifies the installed NVRTC by its file, without loading it if possible.
 std::string nvrtc_identity();
 
 struct NvrtcProgram {
@@ -40,8 +40,8 @@ struct NvrtcProgram {
   NvrtcProgram(const NvrtcProgram&) = delete;
   NvrtcProgram& operator=(const NvrtcProgram&) = delete;
 
-  std::string log() const;              // what the compiler has said; "": nothing
-  int cubin(std::string& image) const;  // NVRTC's code; 0: well
+  std::string log() const;              // the compiler's output; "": none
+  int cubin(std::string& image) const;  // NVRTC's status; 0: success
 };
 
 }  // namespace rille::device

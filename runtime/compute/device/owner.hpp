@@ -1,5 +1,5 @@
-// Who holds a device's memory: a name for what this thread allocates while an OwnedBy lives, shown by
-// Device::memory_summary() and so by errors of kind memory. A name is a literal or interned(): it is never freed.
+// Names the owner of memory that this thread allocates while an OwnedBy lives, for Device::memory_summary() and errors
+// of kind memory. A name is a literal or interned(): it is never freed.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ class OwnedBy {
   ~OwnedBy();
   OwnedBy(const OwnedBy&) = delete;
   OwnedBy& operator=(const OwnedBy&) = delete;
-  static const char* said();  // null where nobody has
-  static const char* now();   // "other" then
+  static const char* said();  // null if none is set
+  static const char* now();   // "other" if none is set
 
  private:
   const char* before_;
 };
 
-const char* interned(const std::string& name);  // few and short ones only: they stay
+const char* interned(const std::string& name);  // for few, short names: they are never freed
 
 }  // namespace rille::device

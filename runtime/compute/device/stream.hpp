@@ -1,8 +1,8 @@
-// Stream: an order of its own among a device's work, beside the device's own. Event: a place in an order, which the
-// device can wait for and whose time it notes. Made and used by an Executor; the CPU has one order for all, so there a
-// Stream is a name and no more.
+// Stream: an order of work on a device, beside the device's own. Event: a position in an order, for which the device
+// can wait and whose time it records. Made and used by an Executor. The CPU has a single order, so a Stream there is
+// only a name.
 //
-// Threads: dropped on any thread, also while work is under way.
+// Threads: destroyed on any thread, even while work is running.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class Stream {
   virtual ~Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  std::uint64_t number() const { return number_; }  // from 1 on; no other one of this process has it
+  std::uint64_t number() const { return number_; }  // from 1; unique in this process
 
  private:
   static inline std::atomic<std::uint64_t> last_{0};
@@ -28,9 +28,9 @@ class Stream {
 class Event {
  public:
   virtual ~Event() = default;
-  // Whether what stood before it has run. Any thread. device: the device is lost.
+  // Whether all work before it has run. Any thread. device: the device is lost.
   virtual Result<bool> done() = 0;
-  // Of two timed events that are done. Any thread.
+  // Requires two timed events that are done. Any thread.
   virtual Result<std::int64_t> ns_since(Event& earlier) = 0;
 };
 

@@ -1,4 +1,4 @@
-// cuBLASLt's functions, numbers and structs, as its header of CUDA 12 and 13 gives them; compared with it by
+// cuBLASLt's functions, constants and structs as in its headers of CUDA 12 and 13; checked against them by
 // tests/unit/cuda/library_prototypes_test.cpp.
 #pragma once
 

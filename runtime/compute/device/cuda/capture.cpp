@@ -1,4 +1,4 @@
-// Captured sequences: the driver's graphs.
+// Captured sequences (CUDA graphs).
 #include <utility>
 
 #include "runtime/compute/device/cuda/card.hpp"
@@ -6,11 +6,11 @@
 
 namespace rille::device::cuda {
 
-// Of this thread only: others may allocate meanwhile. The pieces of an operation's working memory may have come from
-// several blocks until now, each too small for all; in a capture they come from one, since nothing can be allocated.
+// Captures this thread only: others may allocate meanwhile. Until now an operation's scratch memory may have come from
+// several blocks, each too small for all of it; in a capture nothing can be allocated, so it must come from one block.
 bool Card::begin_capture(Failure& f) {
   if (alive(f) && scratch_wanted > (scratch ? scratch->bytes : 0)) {
-    Failure ignored;  // then the capture fails, and says why
+    Failure ignored;  // then the capture fails and reports the error
     if (auto grown = allocate_block(scratch_wanted, ignored)) scratch = std::move(grown);
   }
   if (!alive(f) || !ok(driver.cuStreamBeginCapture(captures, cu::capture_thread_local), "capturing", f)) return false;
@@ -40,7 +40,7 @@ bool Card::replay(Sequence& sequence, std::uint64_t seed, std::uint64_t step, Fa
   return alive(f) && set_key(seed, step, f) && ok(driver.cuGraphLaunch(sequence.exec, compute), "replaying", f);
 }
 
-// The driver frees a graph that runs when it is done; its working memory waits in ~Block.
+// The driver frees a running graph once it is done; ~Block waits before it frees the scratch memory.
 void Card::drop(Sequence* sequence) {
   driver.cuGraphExecDestroy(sequence->exec);
   delete sequence;

@@ -21,7 +21,7 @@ Block::~Block() {
   if (!data) return;
   const Current current(card);
   Failure ignored;
-  card.settle(ignored);  // work that uses it may be on its way
+  card.settle(ignored);  // queued work may still use it
   card.driver.cuMemFree(address(data));
   card.block_bytes -= std::int64_t(bytes);
 }
@@ -31,7 +31,7 @@ bool Card::ok(CUresult result, const char* doing, Failure& f) {
   if (is_loss(result)) {
     CUresult none = cu::success;
     lost.compare_exchange_strong(none, result);
-    result = lost;  // what ended it, not what followed from that
+    result = lost;  // the first error, not one that followed from it
   }
   char named[160];
   std::snprintf(named, sizeof named, "cuda:%d: %s", ordinal, doing);
@@ -116,18 +116,18 @@ bool Card::mark(Failure& f) {
   const std::uint64_t number = marked + 1;
   const CUevent event = marks[number % marks_max];
   if (number > marks_max && !ok(driver.cuEventSynchronize(event), "waiting for the device", f)) return false;
-  const std::lock_guard lock(mutex);  // wait_for_stamp() sees a mark's event and its number together
+  const std::lock_guard lock(mutex);  // wait_for_stamp() must see a mark's event and number together
   if (!ok(driver.cuEventRecord(event, compute), "recording an event", f)) return false;
   marked.store(number, std::memory_order_release);
   return true;
 }
 
-// A stream that copies waits, this card's or another's. A mark whose event was taken again is long past.
+// Makes a copying stream, this card's or another's, wait. A mark whose event has been reused is long past.
 bool Card::wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f) {
   const std::uint64_t last = marked;
   if (stamp == 0 || stamp + marks_max <= last) return true;
   CUevent event = marks[stamp % marks_max];
-  if (stamp > last) {  // not recorded yet: then for all that was given so far
+  if (stamp > last) {  // not recorded yet: wait for all work queued so far
     event = now;
     if (!ok(driver.cuEventRecord(now, compute), "recording an event", f)) return false;
   }
@@ -153,7 +153,7 @@ bool Card::upload(void* to, const void* from, std::size_t bytes, std::uint64_t s
   return !last || ok(driver.cuStreamWaitEvent(compute, last, 0), "waiting for an event", f);
 }
 
-// Two slots: one is filled while the other is read.
+// Two slots: the device fills one while the host reads the other.
 bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& f) {
   Staging& ring = bytes <= small_bytes ? *down_small : *down_large;
   Staging::Slot* before = nullptr;
@@ -179,7 +179,7 @@ bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& 
   return collect();
 }
 
-// A fault is copied before the values, so that a read waits once.
+// The fault is copied before the values, so that a read waits only once.
 bool Card::download(void* to, const void* from, std::size_t bytes, Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
@@ -242,7 +242,7 @@ bool Card::set_key(std::uint64_t seed, std::uint64_t step, Failure& f) {
   std::uint32_t words[4], known[4];
   std::memcpy(words, &wanted, sizeof words);
   std::memcpy(known, &known_key, sizeof known);
-  for (int i = 0; i < 4; ++i) {  // mostly one: the step's low word
+  for (int i = 0; i < 4; ++i) {  // usually just one changes: the step's low word
     if (words[i] == known[i]) continue;
     const auto at = address(key) + 4 * unsigned(i);
     if (!ok(driver.cuMemsetD32Async(at, words[i], 1, compute), "the random key", f)) return false;

@@ -1,14 +1,14 @@
-// Card: one opened device of the driver. Its primary context is retained and never reset, so that other users of CUDA
-// in this process go on.
+// Card: one opened device. Its primary context is retained and never reset, so that other users of CUDA in this process
+// can continue.
 //
-// All compute happens on one stream, in the order in which it is asked for. So memory that is freed when its last user
-// has been given may be used again at once: the next user comes later on that stream. The one exception is an upload:
-// it runs on a stream of its own, beside the computation, and waits for the mark that `stamp` names; what is given
-// after it waits for it. A third stream only captures: nothing ever runs on it, and other threads may use the first two
-// meanwhile. Streams of users are ordered by whoever asks for them (streams.cpp).
+// All computation runs on one stream in the order of the calls. Memory whose last use has been queued may therefore be
+// reused at once: the next use comes later on that stream. The exception is an upload: it runs on a second stream,
+// beside the computation, after the mark that `stamp` names; work queued later waits for it. A third stream only
+// captures: nothing runs on it, and other threads may use the first two meanwhile. Users' streams are ordered by their
+// callers (streams.cpp).
 //
-// Locks: `mutex` guards marks, uploads and what another card sends; `streams_mutex` users' streams; `declined_mutex`
-// what libraries declined. The rest belongs to the lane.
+// Locks: `mutex` guards marks, uploads and copies from other cards; `streams_mutex` users' streams; `declined_mutex`
+// the operations that libraries declined. The rest belongs to the lane.
 #pragma once
 
 #include <atomic>
@@ -28,10 +28,10 @@
 
 namespace rille::device::cuda {
 
-constexpr unsigned marks_max = 16;        // jobs that the device may be behind its lane
-constexpr std::size_t streams_max = 128;  // of users, that somebody holds
+constexpr unsigned marks_max = 16;        // jobs by which the device may lag behind its lane
+constexpr std::size_t streams_max = 128;  // users' streams in use
 
-// Device memory of the plug-in's own. Whoever may still work on it holds it: the card, captured sequences.
+// Device memory of the plug-in, held by all that may still use it: the card, captured sequences.
 struct Block {
   Card& card;
   void* data = nullptr;
@@ -44,18 +44,18 @@ struct Block {
 
 struct KernelHandle {
   CUfunction function = nullptr;
-  unsigned shared_static = 0, shared_allowed = 0;  // of a block; allowed: dynamic memory. Known from the first use on
+  unsigned shared_static = 0, shared_allowed = 0;  // bytes per block; allowed: dynamic memory. Set at first use
 };
 
 struct Sequence {
   CUgraphExec exec = nullptr;
-  std::vector<std::shared_ptr<Block>> scratch;  // whose addresses it holds
+  std::vector<std::shared_ptr<Block>> scratch;  // used by the graph
 };
 
 struct Function {
   CUmodule module = nullptr;
   KernelHandle kernel;
-  int threads_most = 0;  // in a block; 0: not asked yet
+  int threads_most = 0;  // per block; 0: not queried yet
 };
 
 struct Card {
@@ -63,7 +63,7 @@ struct Card {
   bool open(int ordinal, Failure& f);
   void close();
 
-  // Like Driver::ok, with the device's name before it; a loss stays.
+  // Like Driver::ok, with the device's name in the message; remembers a loss.
   bool ok(CUresult result, const char* doing, Failure& f);
   bool alive(Failure& f);
 
@@ -71,9 +71,9 @@ struct Card {
   bool settle(Failure& f);
   bool upload(void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
-  bool finish(Failure& f);  // and tells what a kernel found
+  bool finish(Failure& f);  // also returns a fault found by a kernel
   bool mark(Failure& f);
-  // What was to be written will not be: every read and finish() says why, until "" is said. Any thread.
+  // Results were lost: every read and finish() fails with `why` until spoil(""). Any thread.
   void spoil(const char* why);
   bool whole(Failure& f);
   // To another card's memory, which was free at that card's stamp (peers.cpp).
@@ -82,8 +82,8 @@ struct Card {
 
   // -- Rille's kernels (own_kernels.cpp)
   bool find(const char* name, KernelHandle*& handle, Failure& f);
-  bool give(const void* image, Failure& f);  // of the sources, compiled for this card
-  bool fits_images = false;                  // those of the build
+  bool give(const void* image, Failure& f);  // compiled for this card from the sources
+  bool fits_images = false;                  // the build's images run on this card
 
   // -- calls (launcher.cpp)
   bool run(kernels::OpId op, const kernels::Call& call, Failure& f);
@@ -124,26 +124,26 @@ struct Card {
   std::atomic<std::uint64_t> marked{0};
   std::unique_ptr<Staging> up_small, up_large, down_small, down_large, down_fault;
 
-  // Device memory that kernels and host share: what a kernel found, and the random key.
+  // Device memory shared with the host: the fault found by a kernel, and the random key.
   std::shared_ptr<Block> cells;
   kernels::cuda::Fault* fault = nullptr;
   kernels::cuda::StepKey* key = nullptr;
-  kernels::cuda::StepKey known_key{};  // what the stream will find there
+  kernels::cuda::StepKey known_key{};  // the value at that point of the stream
 
-  std::vector<CUmodule> modules;  // of kernels::cuda::images, as far as they were needed
-  std::vector<CUmodule> given;    // in place of those
-  std::unordered_map<const void*, KernelHandle> kernels_by_name;  // texts live as long as the plug-in
-  std::atomic<std::int64_t> block_bytes{0};                       // of all blocks that live
+  std::vector<CUmodule> modules;                                  // of kernels::cuda::images, those loaded so far
+  std::vector<CUmodule> given;                                    // modules given instead of the images
+  std::unordered_map<const void*, KernelHandle> kernels_by_name;  // names live as long as the plug-in
+  std::atomic<std::int64_t> block_bytes{0};                       // of all live blocks
   std::shared_ptr<Block> scratch;
-  std::size_t scratch_wanted = 0;  // of one operation, the most so far
+  std::size_t scratch_wanted = 0;  // the most that one operation has used
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   std::unique_ptr<Fft> fft = std::make_unique<Fft>();
   std::unique_ptr<Dnn> dnn;
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
-  std::vector<CUcontext> met;  // cards that it has sent to
+  std::vector<CUcontext> met;  // cards for which peer access was requested
   std::mutex streams_mutex;
-  std::vector<CUstream> streams, idle_streams;  // all of users', and those of them that nobody holds
+  std::vector<CUstream> streams, idle_streams;  // all users' streams; the unused ones
   struct Declined {
     std::int64_t calls = 0;
     std::string why;
@@ -163,7 +163,7 @@ struct Card {
   bool tell_fault(const Staging::Slot* asked, Failure& f);
 };
 
-// Makes the card's context the thread's, and puts the other one back.
+// Makes the card's context current on this thread and restores the previous one.
 class Current {
  public:
   explicit Current(Card& card) : card_(card) { pushed_ = card.driver.cuCtxPushCurrent(card.context) == cu::success; }

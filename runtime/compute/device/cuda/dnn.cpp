@@ -32,7 +32,7 @@ const Library& library() {
   return l;
 }
 
-// Descriptions of the operands; given back together.
+// The descriptors of one convolution; destroyed together.
 struct Described {
   const Library& l = library();
   void *x = nullptr, *y = nullptr, *weight = nullptr, *how = nullptr, *bias = nullptr;
@@ -76,8 +76,8 @@ int type_of(DType t) {
   }
 }
 
-// The step over a dimension of one element means nothing, but the library reads the layout from it: so it becomes that
-// of a packed tensor, with the channels last where the others say so.
+// The stride of a dimension of size 1 has no meaning, but the library infers the layout from it. It becomes that of a
+// packed tensor, channels last if the other strides say so.
 bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   if (v.shape.n != 4) return false;
   std::int64_t reach = 0;
@@ -97,7 +97,7 @@ bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   return reach < INT_MAX && packed < INT_MAX;
 }
 
-// Packed, by its channels first or last; -1: neither.
+// Packed with channels first or last; -1: neither.
 int format_of(const kernels::View& w) {
   const auto packed = [&](const int(&order)[4]) {
     std::int64_t step = 1;
@@ -116,7 +116,7 @@ int math_of(const DnnShape& s) {
   return s.tf32 ? math_default : math_fma;
 }
 
-// Of what the heuristic offers: the same bits each time, no rounding that was not asked for.
+// Keeps those of the heuristic's algorithms that are deterministic and do not reduce precision unasked.
 void choose(const DnnShape& s, const Choice* choices, int count, std::size_t most, Dnn::Plan& plan) {
   for (int i = 0; i < count; ++i) {
     const auto& c = choices[i];

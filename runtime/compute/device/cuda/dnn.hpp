@@ -1,9 +1,9 @@
-// Convolutions by cuDNN 9, found and loaded at run time, declared here as its headers do: the functions of version 7,
-// which it still has. Where it is not found, or has nothing deterministic for a geometry, the own kernels convolve.
+// Convolutions by cuDNN 9, loaded at run time and declared here as in its headers: the functions of version 7, which it
+// still exports. If it is missing, or has no deterministic algorithm for a geometry, Rille's own kernels convolve.
 //
-// The algorithm is the heuristic's first that gives the same bits each time; nothing is timed, so the next process on
-// this version takes the same. f32 is computed in f32, or in TF32 where the operation says so; sums of half types are
-// f32. One for each card; the lane's.
+// The algorithm is the heuristic's first deterministic one. Nothing is timed, so another process with this version
+// chooses the same. f32 is computed in f32, or in TF32 if the operation allows it; half types are summed in f32. One
+// instance per card; used on the lane.
 #pragma once
 
 #include <string>
@@ -63,7 +63,7 @@ struct Choice {  // cudnnConvolution..AlgoPerf_t
     (void* handle, const void* alpha, void* a_desc, const void* a, const void* beta, void* c_desc, void* c))
 }  // namespace dnn
 
-// In the library's words, for one convolution.
+// A convolution in the library's terms.
 struct DnnShape {
   kernels::cuda::Launcher::Convolved::What what{};
   int type = 0, weight_format = 0;
@@ -71,7 +71,7 @@ struct DnnShape {
   int stride[2] = {}, padding[2] = {}, dilation[2] = {}, groups = 1;
   bool tf32 = false;
 };
-// false: the library cannot read these views as they lie.
+// false: the library does not support these layouts or types.
 bool dnn_shape(const kernels::cuda::Launcher::Convolved& c, DnnShape& shape);
 
 class Dnn {
@@ -82,26 +82,26 @@ class Dnn {
     std::size_t scratch_bytes = 0;
   };
   struct Plan {
-    std::vector<Way> ways;  // the first is taken; each next one wants less memory
-    std::string why;        // there is none
+    std::vector<Way> ways;  // the first is used; each next one needs less memory
+    std::string why;        // if `ways` is empty
   };
-  // Working memory for one convolution. Half types that lie with the channels first are copied in it, with the channels
-  // last: ResNet-50 at B=256 wants 0.6 GB, and shall have it on a GPU that is made for that.
+  // Scratch memory for one convolution. cuDNN copies half tensors with channels first into it, with channels last:
+  // ResNet-50 at B=256 needs 0.6 GB, which a GPU for such work must allow.
   static std::size_t scratch_most(std::size_t memory_bytes);
 
   explicit Dnn(std::size_t memory_bytes) : scratch_most_(scratch_most(memory_bytes)) {}
-  // null: no library, or it has nothing for this; why() tells. `may_make`: a first use allocates. The context is
-  // current.
+  // null: no library, or no algorithm for this shape; see why(). `may_make`: a first use allocates. Needs the card's
+  // context current.
   Plan* plan(const DnnShape& shape, bool may_make);
-  // There was no memory for the first way: from now on the next one. false: that was the last.
+  // No memory for the first way: drops it. false: it was the last.
   bool take_less(Plan& plan);
   bool run(const DnnShape& shape, const Plan& plan, const kernels::cuda::Launcher::Convolved& c, void* scratch,
            CUstream stream);
-  const char* why() const { return why_.c_str(); }  // of what was declined last
+  const char* why() const { return why_.c_str(); }  // the latest refusal
 
  private:
   bool ready(bool may_make);
-  std::string why_, why_not_;  // why_not_: there is none
+  std::string why_, why_not_;  // why_not_: why there is no library
   void* handle_ = nullptr;
   bool tried_ = false;
   std::size_t scratch_most_;

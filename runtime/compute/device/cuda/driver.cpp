@@ -13,8 +13,8 @@ namespace rille::device::cuda {
 
 namespace {
 
-// The loader's own search first; then where drivers lie when the loader's cache is another system's (a bundle, a
-// container that mounts the driver).
+// The loader's own search first, then the usual places of drivers, in case the loader's cache is another system's (a
+// bundle, a container that mounts the driver).
 constexpr const char* places[] = {"libcuda.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
                                   "/usr/lib64/libcuda.so.1",
@@ -54,7 +54,7 @@ struct Advice {
   const char* hint;
 };
 constexpr int device_kind = int(ErrorKind::device);
-// Which kernel it was is not known when the driver tells.
+// The driver reports an error without the kernel that caused it.
 #define RILLE_LOST                                                                                                 \
   "the device is lost to this process: start it again, and resume from the last checkpoint, on another device if " \
   "need be: RILLE_DEVICE=cpu"

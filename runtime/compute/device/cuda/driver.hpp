@@ -1,5 +1,5 @@
-// The CUDA driver (libcuda.so.1), found and loaded at run time. Its prototypes are declared here, as its documentation
-// gives them for CUDA 12 and 13, so that neither a toolkit nor a driver is needed to build.
+// The CUDA driver (libcuda.so.1), loaded at run time. Its prototypes are declared here as in its documentation for CUDA
+// 12 and 13, so that the build needs neither a toolkit nor a driver.
 //
 // Loaded once for the process and never unloaded. Threads: any, except load(), which the plug-in's entry guards.
 #pragma once
@@ -42,7 +42,7 @@ constexpr int threads_max = 0, static_shared = 1, dynamic_shared_max = 8;  // CU
 constexpr int capture_thread_local = 1;
 }  // namespace cu
 
-// X(name here, name in the library, parameters)
+// X(member's name, name in the library, parameters)
 #define RILLE_CUDA_DRIVER(X)                                                                                       \
   X(cuInit, "cuInit", (unsigned flags))                                                                            \
   X(cuDriverGetVersion, "cuDriverGetVersion", (int* version))                                                      \
@@ -111,13 +111,13 @@ struct Driver {
   int version = 0;  // 13000
   char path[512] = {};
 
-  // false: there is none, it is too old, or it does not start; why. RILLE_CUDA_DRIVER names another library, for tests.
+  // false: it is missing, too old, or fails to start. RILLE_CUDA_DRIVER names another library, for tests.
   bool load(Failure& why);
-  // true: all is well. Else `f` says what the driver said while `doing`, and the way out where there is one.
+  // False on an error: `f` then has the driver's message, what was being done, and a hint if there is one.
   bool ok(CUresult result, const char* doing, Failure& f) const;
 };
 
-// After one of these nothing works on the device any more, in this process.
+// Whether the error makes the device unusable for the rest of this process.
 inline bool is_loss(CUresult r) {
   switch (r) {
     case cu::ecc_uncorrectable:
@@ -139,7 +139,7 @@ inline bool is_loss(CUresult r) {
   }
 }
 
-// The image is of a newer CUDA than the driver, or for other GPUs.
+// Whether the image needs a newer driver, or another GPU.
 inline bool is_misfit(CUresult r) {
   return r == cu::invalid_image || r == cu::no_binary_for_gpu || r == cu::unsupported_ptx;
 }

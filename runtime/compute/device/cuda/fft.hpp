@@ -1,9 +1,8 @@
-// Fourier transforms by cuFFT, found and loaded at run time, declared here as its header of CUDA 12 and 13 does.
-// Complex numbers along one dimension, in place; where it is not found, or the numbers lie too scattered, the own
-// kernels pass.
+// Fourier transforms by cuFFT, loaded at run time and declared here as in its headers of CUDA 12 and 13. Complex, along
+// one dimension, in place. If it is missing, or the transforms are too scattered in memory, Rille's own kernels run.
 //
-// A plan is made once for each geometry and kept, since captured graphs hold its tables' addresses: after plans_max
-// geometries new ones are the own kernels'. Its working memory is the operation's. One for each card; the lane's.
+// A plan is made once per geometry and kept, since captured graphs use its tables; beyond plans_max geometries Rille's
+// own kernels run. Scratch memory is the operation's. One instance per card; used on the lane.
 #pragma once
 
 #include <string>
@@ -29,7 +28,7 @@ namespace rille::device::cuda {
 class Fft {
  public:
   static constexpr std::size_t plans_max = 256;
-  static constexpr std::int64_t runs_max = 32;  // of one transform: its outer dimension, where it has an inner one
+  static constexpr std::int64_t runs_max = 32;  // executions per transform: its outer dimension, if it has an inner one
   static constexpr int complex_32 = 0x29, complex_64 = 0x69;  // cufftType
   ~Fft();
   struct Plan {
@@ -37,10 +36,10 @@ class Fft {
     std::size_t scratch_bytes = 0;
     bool good = false;
   };
-  // null: no library, or it has nothing for this; why() tells. `may_make`: a plan allocates. The context is current.
+  // null: no library or no plan; see why(). `may_make`: a new plan allocates. Needs the card's context current.
   const Plan* plan(const kernels::cuda::Launcher::Fourier& f, bool may_make);
   bool run(const Plan& plan, const kernels::cuda::Launcher::Fourier& f, void* scratch, CUstream stream);
-  const char* why() const { return why_.c_str(); }  // of what was declined last
+  const char* why() const { return why_.c_str(); }  // the latest refusal
 
  private:
   std::string why_;

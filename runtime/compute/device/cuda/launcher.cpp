@@ -1,4 +1,4 @@
-// Runs an operation: its launch names kernels, which are looked up in the modules and given to the driver.
+// Runs an operation: its launch function names kernels, which are found in the modules and passed to the driver.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -8,7 +8,7 @@
 
 namespace rille::kernels {
 
-// The plug-in's own: the CPU's kernels are not in it.
+// Defined again for the plug-in, which does not contain the CPU's kernels.
 void Call::fail(const char* format, ...) const {
   if (!error || error[0]) return;
   va_list args;
@@ -25,13 +25,13 @@ namespace {
 
 constexpr unsigned shared_default = 48u << 10;
 
-// For one operation.
+// Launches the kernels of one operation.
 class CardLauncher final : public kernels::cuda::Launcher {
  public:
   CardLauncher(Card& card, const char* operation, const kernels::Call& call, Failure& f)
       : card_(card), operation_(operation), call_(call), f_(f) {}
   bool good() const { return good_; }
-  std::size_t asked() const { return asked_; }  // of scratch()
+  std::size_t asked() const { return asked_; }  // bytes of scratch()
 
   void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
               void** arguments) override {
@@ -64,7 +64,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
 
   kernels::cuda::Fault* fault() override { return card_.fault; }
   const kernels::cuda::StepKey* step_key() override {
-    // A replay sets it itself, each time.
+    // A replay sets the key itself each time.
     if (!card_.capturing) good_ = good_ && card_.set_key(call_.random.seed, call_.random.step, f_);
     return card_.key;
   }
@@ -81,7 +81,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
     return good_ &&
            (card_.blas->run(shape, *plan, p, memory, card_.stream()) || refused("cuBLASLt", card_.blas->why()));
   }
-  // In place: what fails half-way cannot be done again.
+  // In place, so a transform that failed half-way cannot be repeated by own kernels.
   bool transform(const Fourier& f) override {
     if (!good_) return false;
     const auto* plan = card_.fft->plan(f, !card_.capturing);
@@ -110,8 +110,8 @@ class CardLauncher final : public kernels::cuda::Launcher {
   void declined(const char* library, const char* why) override { refused(library, why); }
 
  private:
-  // null: there is none; that is a failure where it must be had. Several of one operation lie behind each other. A
-  // block that is too small stays until nobody holds it: launches that were given it may not have run.
+  // null: out of memory, which is an error if `must`. Several requests of one operation are adjacent. A block that is
+  // too small is kept until the operation ends, because queued launches may use it.
   void* working_memory(std::size_t bytes, bool must) {
     bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
     asked_ += bytes;
@@ -122,7 +122,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
                        "an operation wants %zu bytes of working memory that it did not want before", bytes);
         return nullptr;
       }
-      Failure ample, bare;  // room for the next, and where there is none, for this
+      Failure ample, bare;  // ample: with room for later requests; bare: this one only
       auto grown = card_.allocate_block(
           std::max({used_ + bytes, card_.scratch_wanted, block ? 2 * block->bytes : std::size_t(1) << 20}), ample);
       if (!grown) grown = card_.allocate_block(used_ + bytes, bare);
@@ -152,12 +152,12 @@ class CardLauncher final : public kernels::cuda::Launcher {
   Failure& f_;
   bool good_ = true;
   std::size_t used_ = 0, asked_ = 0;
-  std::vector<std::shared_ptr<Block>> retired_;  // what this operation was given before
+  std::vector<std::shared_ptr<Block>> retired_;  // blocks that this operation used before
 };
 
 }  // namespace
 
-// The driver allows 48 KB of a kernel's own arrays and dynamic memory together; more has to be asked for.
+// Static and dynamic shared memory together may have 48 KB by default; a kernel must opt in to more.
 bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
   if (bytes <= kernel.shared_allowed) return true;
   if (kernel.shared_allowed == 0) {
@@ -197,7 +197,7 @@ void Card::fall_back(const char* library, const char* operation, const char* why
   const std::lock_guard lock(declined_mutex);
   const auto [found, fresh] = declined.try_emplace({library, operation});
   if (fresh) found->second.why = why;
-  if (fresh || !capturing) ++found->second.calls;  // a capture's calls were plain ones before
+  if (fresh || !capturing) ++found->second.calls;  // a capture repeats calls that were counted before
 }
 
 void Card::fallbacks(void (*each)(void* to, const Fallback*), void* to) {

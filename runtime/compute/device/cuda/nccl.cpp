@@ -103,7 +103,7 @@ bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
 }
 
 bool Ranks::alive(Failure& f) {
-  const std::lock_guard lock(mutex);  // who gives it up ends what is looked at
+  const std::lock_guard lock(mutex);  // give_up() would free the communicator
   if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
   int error = nccl::success;
   if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
@@ -122,7 +122,7 @@ void Ranks::give_up(const char* reason) {
   library().ncclCommAbort(ended);
 }
 
-// Destroying it waits for the other ranks: only behind a finalize that has come to its end.
+// ncclCommDestroy waits for the other ranks, so it is called only after a finished ncclCommFinalize.
 void Ranks::leave() {
   const std::lock_guard lock(mutex);
   const auto mine = std::exchange(comm, nullptr);

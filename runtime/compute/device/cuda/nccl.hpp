@@ -1,9 +1,9 @@
-// Collectives by NCCL, found and loaded at run time, declared here as its header of version 2 does. Ranks is one rank:
-// one card's place among others, in this process or elsewhere. Its calls are given to the card's stream in order, like
-// all other work. A hung call (another rank died) is ended by give_up(), from any thread.
+// Collectives by NCCL, loaded at run time and declared here as in its headers of version 2. Ranks is one rank: one card
+// of a group, whose other members are in this process or elsewhere. Its calls are queued on the card's stream in order,
+// like other work. give_up(), from any thread, ends a call that hangs because another rank died.
 //
-// NCCL never blocks here (its `blocking` is 0): it may still be at what it was told when a function returns, and
-// alive() tells. Nothing else is asked of it before, and what is given to the stream behind a call comes after that.
+// NCCL is non-blocking (`blocking` is 0): it may still be at work when a function returns; alive() reports that. No
+// other function may be called before it is done. Work queued on the stream after a call runs after it.
 #pragma once
 
 #include <climits>
@@ -23,15 +23,15 @@ using Comm = struct ncclCommOpaque*;
 struct UniqueId {
   char bytes[128];
 };
-// As NCCL 2.14 had it: later ones see by the version that the rest is not there. What they copy of it ends behind
-// `later`, the first of their own.
+// As in NCCL 2.14. Newer versions see from `version` that their fields are missing. The part that they copy ends with
+// `later`, the first field added since.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeefu, version = 21400;
-  int blocking = 0, later = INT_MIN;  // INT_MIN: not said
+  int blocking = 0, later = INT_MIN;  // INT_MIN: unset
 };
 inline constexpr int success = 0, internal_error = 3, in_progress = 7;
-// Of DType and Fold, in their order.
+// Indexed by DType and by Fold.
 inline constexpr int types[] = {1, 1, 0, 2, 4, 6, 9, 7, 8};
 inline constexpr int reductions[] = {0, 4, 2, 3, 1};
 }  // namespace nccl
@@ -52,21 +52,21 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
   X(ncclGroupStart, ())                                                                                               \
   X(ncclGroupEnd, ())
 
-// A new one's name, for all ranks. device: there is no NCCL.
+// The id of a new group, for all its ranks. device: no NCCL.
 bool nccl_unique_id(char* bytes, Failure& f);
 
 struct Ranks {
-  std::mutex mutex;           // of what follows
-  nccl::Comm comm = nullptr;  // give_up() may come while a call is given: NCCL allows that
-  std::string why;            // it was given up
+  std::mutex mutex;           // guards the members below
+  nccl::Comm comm = nullptr;  // give_up() may run during a call: NCCL allows that
+  std::string why;            // why it was given up
   nccl::Comm now(Failure& f);
-  // Begins to. The card's context is current, here and below.
+  // Starts joining. Needs the card's context current, as the functions below.
   bool join(const char* id, int rank, int world, Failure& f);
   bool run(Card& card, const Collective* calls, int count, Failure& f);
-  // Failure::code is nccl::in_progress while NCCL is at what it was told, and else 0.
+  // Failure::code is nccl::in_progress while NCCL is at work, else 0.
   bool alive(Failure& f);
   void give_up(const char* why);
-  void leave();  // when the device has done all calls; not longer than a few seconds
+  void leave();  // once the device has finished all calls; waits a few seconds at most
 };
 
 }  // namespace rille::device::cuda

@@ -12,7 +12,7 @@ namespace rille::device::cuda {
 
 namespace {
 
-// Whether a library is here that compiles the sources for this driver.
+// Whether an NVRTC is installed whose code this driver can load.
 bool can_compile(const Driver& driver) {
   if (kernels::cuda::source_count == 0 || left_out(CudaPart::nvrtc)) return false;
   const auto& nvrtc = load_part(CudaPart::nvrtc);
@@ -44,7 +44,7 @@ bool fits_images(const Driver& driver, int architecture) {
   return kernels::cuda::image_count && built.cuda / 1000 <= driver.version / 1000 && has_image(built, architecture);
 }
 
-// A driver loads no code that a newer CUDA made; of an older one it does.
+// A driver loads code made by an older CUDA, but not by a newer one.
 bool knows_kernels(const Driver& driver, Failure& f) {
   const int made = kernels::cuda::images_built().cuda, known = driver.version;
   if (made / 1000 <= known / 1000 || can_compile(driver)) return true;
@@ -58,7 +58,7 @@ bool knows_kernels(const Driver& driver, Failure& f) {
   return false;
 }
 
-// The images do not fit: which CUDA made them, and which one the driver knows.
+// Sets the hint for images that do not fit: the CUDA that made them, and the driver's.
 bool Card::tell_misfit(Failure& f) const {
   Kernels built;
   tell_kernels(&built);
@@ -79,7 +79,7 @@ bool Card::give(const void* image, Failure& f) {
   return true;
 }
 
-// The images of the build, each loaded when the ones before it do not have the kernel.
+// Searches the build's images; each is loaded only if the ones before it lack the kernel.
 bool Card::find_in_images(const char* name, CUfunction& found, Failure& f) {
   using kernels::cuda::images, kernels::cuda::image_count;
   for (std::size_t i = 0; i < image_count && !found; ++i) {
@@ -94,7 +94,7 @@ bool Card::find_in_images(const char* name, CUfunction& found, Failure& f) {
   return true;
 }
 
-// True with a null function where this module has no such kernel.
+// True with a null function if this module lacks the kernel.
 bool Card::find_in(CUmodule module, const char* name, CUfunction& found, Failure& f) {
   const CUresult result = driver.cuModuleGetFunction(&found, module, name);
   if (result != cu::not_found) return ok(result, name, f);
@@ -102,7 +102,7 @@ bool Card::find_in(CUmodule module, const char* name, CUfunction& found, Failure
   return true;
 }
 
-// "Not found" in all of them is a broken build.
+// If no module has the kernel, the build is broken.
 bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
   if (const auto known = kernels_by_name.find(name); known != kernels_by_name.end()) {
     handle = &known->second;

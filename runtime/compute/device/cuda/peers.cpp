@@ -1,14 +1,14 @@
-// Copies from one card's memory to another's, on the sender's stream: so they come after what it was given, and its
-// memory may be used again by whatever comes later there. The receiver's stream is waited for where that memory was
-// used before, and waits for the copy. Every wait is for an event that was recorded already, so two cards that send to
-// each other cannot wait for ever.
+// Copies from one card's memory to another's, on the sender's stream: after the work queued there, and before later
+// work that may reuse the source. The copy waits for the receiver's earlier uses of the destination, and the receiver's
+// stream waits for the copy. Each wait is for an event recorded before, so two cards that send to each other cannot
+// deadlock.
 #include <algorithm>
 
 #include "runtime/compute/device/cuda/card.hpp"
 
 namespace rille::device::cuda {
 
-// Where the hardware allows it the copy goes directly; else the driver takes it through this machine's memory.
+// With peer access the copy is direct; without it the driver goes through host memory.
 void Card::meet(Card& other) {
   if (std::find(met.begin(), met.end(), other.context) != met.end()) return;
   met.push_back(other.context);

@@ -1,4 +1,4 @@
-// The plug-in's one entry and its table.
+// The plug-in's entry and its table.
 #include "runtime/compute/device/cuda/plugin.hpp"
 
 #include <cstdio>
@@ -23,7 +23,7 @@ struct Process {
   bool started = false;
 };
 
-// CUDA belongs to the process, and so does this.
+// One per process, like CUDA itself.
 Process& process() {
   static Process p;
   return p;
@@ -255,7 +255,7 @@ void unload(Card* card, Function* function) {
   delete function;
 }
 
-// Returns when the copy is over: the kernel may be launched on any stream, and only one of them waits for copies.
+// Waits for the copy: the kernel may be launched on any stream, and only the card's own waits for uploads.
 bool set_constant(Card* card, Function* function, const char* name, const void* bytes, std::size_t count, Failure* f) {
   CUdeviceptr at = 0;
   std::size_t room = 0;
@@ -266,7 +266,7 @@ bool set_constant(Card* card, Function* function, const char* name, const void* 
          card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }
 
-// The driver says no more than that a launch is not possible.
+// Checked here because the driver would only report an invalid launch.
 bool allow_block(Card* card, Function* function, const unsigned* block, Failure* f) {
   if (function->threads_most == 0 &&
       !card->ok(card->driver.cuFuncGetAttribute(&function->threads_most, cu::threads_max, function->kernel.function),

@@ -1,9 +1,9 @@
-// What Rille and its CUDA plug-in (librille_cuda.so) say to each other: one C entry that gives a table of functions.
-// Both sides are of one build: the plug-in refuses another build's id, so plain structs of the tree may pass (Call).
+// The interface between Rille and its CUDA plug-in (librille_cuda.so): one C entry that returns a table of functions.
+// The plug-in refuses the id of another build, so both sides share plain structs of the source tree (Call).
 //
-// Nothing throws across, no standard library's type passes. A function that can fail returns false (or null) and fills
-// `Failure`. Memory that a function returns belongs to the plug-in. Threads: those marked "any" from any thread, the
-// others from one thread at a time, the card's lane. Every function leaves the thread's current context as it was.
+// No exceptions and no standard library types cross it. A function that can fail returns false (or null) and fills
+// `Failure`. Memory that a function returns belongs to the plug-in. Threads: functions marked "any" from any thread,
+// the others from one thread at a time, the card's lane. Every function leaves the thread's current context as it was.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@ namespace rille::device::cuda {
 
 struct Failure {
   std::int32_t kind = 0;  // an ErrorKind
-  std::int32_t code = 0;  // the driver's, 0 when it is not the driver's
+  std::int32_t code = 0;  // the driver's; 0 for other errors
   char message[640], hint[480];
-  Failure() { message[0] = hint[0] = 0; }  // made for every call: not cleared
+  Failure() { message[0] = hint[0] = 0; }  // made for every call, so the rest is not cleared
 };
 
 struct DriverInfo {
-  std::int32_t version = 0;  // the CUDA that it supports: 13000
+  std::int32_t version = 0;  // the CUDA version that it supports: 13000
   std::int32_t cards = 0;
   char path[640] = {};
 };
 
-// The plug-in's own kernels, as it was built.
+// Rille's own kernels in the plug-in.
 struct Kernels {
-  std::int32_t cuda = 0;                // of the images, 13000; 0: there are no images
-  std::int32_t ptx = 0;                 // of the PTX among them, 90; 0: there is none
-  std::int32_t architectures[16] = {};  // of the images; a zero behind the last
-  std::int32_t sources = 0;             // files that a machine's NVRTC compiles where no image fits
+  std::int32_t cuda = 0;                // version that made the images, 13000; 0: no images
+  std::int32_t ptx = 0;                 // of the PTX among them, 90; 0: no PTX
+  std::int32_t architectures[16] = {};  // of the images; zero-terminated
+  std::int32_t sources = 0;             // files that NVRTC compiles if no image fits
 };
-// Code for one architecture runs on the later ones of the same generation: sm_80's on an sm_89.
+// Code for one architecture also runs on later ones of its generation: sm_80's on an sm_89.
 inline bool has_image(const Kernels& k, int architecture) {
   for (const auto a : k.architectures)
     if (a && a / 10 == architecture / 10 && a <= architecture) return true;
@@ -42,9 +42,9 @@ inline bool has_image(const Kernels& k, int architecture) {
 }
 
 struct KernelSource {
-  const char *name, *text;  // "kernels/cuda/attention.cu"; a zero behind the text
+  const char *name, *text;  // "kernels/cuda/attention.cu"; zero-terminated
   std::size_t bytes;
-  bool kernels;  // compiled by itself; false: a header of the others
+  bool kernels;  // compiled by itself; false: a header for the others
   bool joined;   // false: compiled with -fmad=false
 };
 
@@ -54,7 +54,7 @@ struct CardInfo {
   char bus[24] = {};              // "0000:1b:00.0"
   std::int32_t architecture = 0;  // 90: sm_90
   std::int32_t multiprocessors = 0;
-  std::int32_t shared_bytes_max = 0;  // of a block
+  std::int32_t shared_bytes_max = 0;  // per block
   std::int32_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
 };
@@ -62,7 +62,7 @@ struct CardInfo {
 struct Card;      // one opened device
 struct Sequence;  // captured calls
 struct Function;  // of a user's kernel
-struct Stream;    // beside the card's own
+struct Stream;    // beside the card's own stream
 struct Event;     // a place in a stream
 
 struct Shape {
@@ -71,7 +71,7 @@ struct Shape {
   Stream* stream;  // null: the card's own
 };
 
-struct Ranks;  // a card's place among others, by NCCL
+struct Ranks;  // a card's membership in an NCCL group
 
 struct Collective {
   enum Kind : std::int32_t { all_reduce, broadcast, all_gather, reduce_scatter, send, receive };
@@ -79,19 +79,19 @@ struct Collective {
   std::int32_t dtype, reduce, peer;  // a DType, a kernels::Fold, a rank
   const void* in;
   void* out;
-  std::size_t count;  // as NCCL counts: elements of one rank
+  std::size_t count;  // as in NCCL: elements per rank
 };
 
 struct TraceRecord {
-  std::uint64_t call;      // what trace_call() named; 0: nobody's, an upload
+  std::uint64_t call;      // from trace_call(); 0: none, an upload
   const char* name;        // of the kernel; "copy in", "fill"
   std::int64_t ns, bytes;  // bytes: of a copy or a fill
 };
 
-// Where a library declined, or is not there, and Rille's own kernel was launched instead.
+// An operation that a library declined, or whose library is missing, so that Rille's own kernel ran.
 struct Fallback {
-  const char *library, *operation, *why;  // why: the first time
-  std::int64_t calls;                     // a replay's are not counted
+  const char *library, *operation, *why;  // why: the first reason
+  std::int64_t calls;                     // without replays
 };
 
 struct Table {
@@ -100,17 +100,17 @@ struct Table {
   bool (*start)(DriverInfo*, Failure*) = nullptr;                // any; finds and loads the driver, once
   bool (*describe)(int ordinal, CardInfo*, Failure*) = nullptr;  // any
   Card* (*open)(int ordinal, Failure*) = nullptr;                // any
-  void (*close)(Card*) = nullptr;                                // when nobody uses it any more
-  bool (*alive)(Card*, Failure*) = nullptr;                      // any; false: lost, and why
+  void (*close)(Card*) = nullptr;                                // once nothing uses it
+  bool (*alive)(Card*, Failure*) = nullptr;                      // any; false: the card is lost
 
-  void* (*allocate)(Card*, std::size_t bytes) = nullptr;                     // any; null: no more
+  void* (*allocate)(Card*, std::size_t bytes) = nullptr;                     // any; null: out of memory
   void (*release)(Card*, void* data) = nullptr;                              // any; after settle()
-  void (*settle)(Card*) = nullptr;                                           // any; waits for all that was asked for
+  void (*settle)(Card*) = nullptr;                                           // any; waits for all queued work
   bool (*memory)(Card*, std::int64_t* free, std::int64_t* total) = nullptr;  // any
-  std::int64_t (*working_bytes)(Card*) = nullptr;  // any; what the plug-in has taken beside `allocate`
+  std::int64_t (*working_bytes)(Card*) = nullptr;  // any; the plug-in's memory beside `allocate`
 
   std::uint64_t (*stamp)(Card*) = nullptr;  // any
-  // Any thread. After the work that `stamp` covers, before what is asked for from now on.
+  // Any thread. Runs after the work that `stamp` covers, before work queued later.
   bool (*upload)(Card*, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure*) = nullptr;
   bool (*download)(Card*, void* to, const void* from, std::size_t bytes, Failure*) = nullptr;
   bool (*finish)(Card*, Failure*) = nullptr;
@@ -127,29 +127,29 @@ struct Table {
   bool (*start_clock)(Card*, Failure*) = nullptr;
   bool (*stop_clock)(Card*, std::int64_t* ns, Failure*) = nullptr;
 
-  // Kernel by kernel, by CUPTI. false: it cannot here, and why. stop waits, and gives each record.
+  // Traces kernels and copies by CUPTI. trace_stop waits, then reports each record.
   bool (*trace_start)(Card*, Failure*) = nullptr;
-  void (*trace_call)(Card*, std::uint64_t call) = nullptr;  // from here on; 0: nobody's
+  void (*trace_call)(Card*, std::uint64_t call) = nullptr;  // the call of later launches; 0: none
   bool (*trace_stop)(Card*, void (*each)(void* to, const TraceRecord*), void* to, Failure*) = nullptr;
 
   void (*fallbacks)(Card*, void (*each)(void* to, const Fallback*), void* to) = nullptr;  // any
 
-  // To another card's memory: after what this card was given, and after the other's work that `stamp` covers, before
-  // what the other is given from now on. This card's lane.
+  // Copies to another card's memory: after work queued on this card and the other card's work that `stamp` covers,
+  // before work queued later on the other card. This card's lane.
   bool (*send)(Card*, Card* other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp,
                Failure*) = nullptr;
 
-  // A user's kernel: its own module. `image` may go when it returns.
+  // A user's kernel, as a module of its own. `image` may be freed on return.
   Function* (*load)(Card*, const void* image, const char* name, Failure*) = nullptr;  // any
   void (*unload)(Card*, Function*) = nullptr;                                         // any; waits
   bool (*set_constant)(Card*, Function*, const char* name, const void* bytes, std::size_t, Failure*) = nullptr;  // any
   bool (*launch)(Card*, Function*, const Shape*, void** arguments, Failure*) = nullptr;
   bool (*suggest_block)(Card*, Function*, int* threads, Failure*) = nullptr;  // any
 
-  // Streams of users. Where a stream is named, null is the card's own. Nothing but wait() orders two of them; settle()
-  // waits for all, finish() for the card's own.
+  // Users' streams; null is the card's own stream. Only wait() orders two streams; settle() waits for all, finish() for
+  // the card's own.
   Stream* (*make_stream)(Card*, Failure*) = nullptr;            // any
-  void (*drop_stream)(Card*, Stream*) = nullptr;                // any; what it was given goes on
+  void (*drop_stream)(Card*, Stream*) = nullptr;                // any; its queued work continues
   Event* (*make_event)(Card*, bool timed, Failure*) = nullptr;  // any
   void (*drop_event)(Card*, Event*) = nullptr;                  // any
   bool (*record)(Card*, Event*, Stream*, Failure*) = nullptr;
@@ -157,22 +157,22 @@ struct Table {
   bool (*passed)(Card*, Event*, bool* yes, Failure*) = nullptr;                          // any
   bool (*elapsed)(Card*, Event* from, Event* to, std::int64_t* ns, Failure*) = nullptr;  // any
 
-  // Collectives by NCCL: given like launches, all ranks in the same order.
+  // Collectives by NCCL: queued like launches, in the same order on all ranks.
   bool (*unique_id)(char* bytes, Failure*) = nullptr;                                 // any; 128 bytes
-  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;     // any; begins to
-  bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;  // several as one
-  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;     // any; code 7: NCCL is still busy with it
-  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;  // any; "": nothing is lost
-  void (*leave)(Card*, Ranks*) = nullptr;                     // when nobody uses it
+  Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;     // any; only starts joining
+  bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;  // several calls as one
+  bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                             // any; code 7: NCCL is still busy
+  void (*give_up)(Card*, Ranks*, const char* why) = nullptr;                          // any; "": nothing is lost
+  void (*leave)(Card*, Ranks*) = nullptr;                                             // once nothing uses it
 
-  // Rille's own kernels. A card that no image fits is given the sources, compiled for it, before it runs anything.
+  // Rille's own kernels. A card that no image fits gets the sources compiled for it before its first operation.
   void (*kernels)(Kernels*) = nullptr;                                 // any; needs no driver
-  bool (*source)(int number, KernelSource*) = nullptr;                 // any; from 0; false: there are no more
+  bool (*source)(int number, KernelSource*) = nullptr;                 // any; from 0; false: no more
   bool (*wants_kernels)(Card*) = nullptr;                              // no image fits, and none was given
-  bool (*give_kernels)(Card*, const void* image, Failure*) = nullptr;  // `image` may go when it returns
+  bool (*give_kernels)(Card*, const void* image, Failure*) = nullptr;  // `image` may be freed on return
 };
 
-// "rille_cuda_plugin". null: another build.
+// The type of "rille_cuda_plugin". null: another build.
 using Entry = const Table* (*)(std::uint32_t struct_size, const char* build_id);
 
 }  // namespace rille::device::cuda

@@ -1,7 +1,7 @@
-// Staging: pinned memory between the host and a card, in rings of slots. A transfer reads or writes its slot when its
-// turn comes on the stream, so a slot is taken again only after the event behind its last transfer.
+// Staging: pinned memory between host and card, in rings of slots. A transfer uses its slot when the stream reaches it,
+// so a slot is reused only after the event recorded behind its last transfer.
 //
-// The caller sees to it that one thread uses a ring at a time, with the card's context current.
+// The caller ensures that one thread uses a ring at a time, with the card's context current.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ struct Card;
 class Staging {
  public:
   static constexpr int slots_max = 32;
-  // `spins`: who waits for a slot does not sleep.
+  // `spins`: waiting for a slot spins instead of sleeping.
   Staging(Card& card, int slots, std::size_t slot_bytes, bool spins)
       : card_(card), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
-  void close();  // after the streams are done
+  void close();  // once the streams are done
 
   struct Slot {
     void* memory = nullptr;
-    CUevent event = nullptr;  // the user records it behind the transfer
+    CUevent event = nullptr;  // recorded by the user after the transfer
     bool taken = false;
   };
   // Waits for the slot's last transfer. null: no pinned memory, or the card is lost.

@@ -1,5 +1,5 @@
-// Streams of users. One that nobody holds any more is kept for the next who asks, and never destroyed while the card is
-// open: so settle() waits for all work without asking who still holds what.
+// Users' streams. An unused stream is kept for the next request and destroyed only with the card, so settle() can wait
+// for all work regardless of owners.
 #include <algorithm>
 
 #include "runtime/compute/device/cuda/card.hpp"
@@ -35,7 +35,7 @@ bool Card::passed(CUevent event, bool& yes, Failure& f) {
   return result == cu::not_ready || ok(result, "asking for an event", f);
 }
 
-// Not under the lock: who drops a stream must not wait for the card.
+// Without holding the lock while it waits: drop_stream() must not wait for the card.
 bool Card::settle_streams(Failure& f) {
   std::vector<CUstream> all;
   {

@@ -1,4 +1,4 @@
-// The functions of a CUDA library that is found at run time, by their names.
+// Looks up functions of a CUDA library loaded at run time.
 #pragma once
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ class Symbols {
     if (library_) function = reinterpret_cast<F*>(::dlsym(library_, name));
     whole_ = whole_ && function;
   }
-  bool whole() const { return whole_; }  // the library is here, and had all that was looked for
+  bool whole() const { return whole_; }  // the library is loaded and has all functions looked up
 
  private:
   void* library_;

@@ -47,10 +47,10 @@ struct Seen {
   std::int64_t ns, bytes;
 };
 
-// Of the trace that runs. A record's call comes in a record of its own, before it or after it.
+// Records of the running trace. The call of a record comes in a separate record, before or after it.
 struct Records {
   std::mutex mutex;
-  const Card* card = nullptr;  // null: none runs, what comes late is dropped
+  const Card* card = nullptr;  // null: no trace runs; late records are dropped
   std::vector<Seen> seen;
   std::unordered_map<std::uint32_t, std::uint64_t> call_of;
   std::set<std::string> names;

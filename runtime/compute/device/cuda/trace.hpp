@@ -1,8 +1,9 @@
-// What a card does, record by record, from CUPTI: found and loaded at run time, declared here as its header of CUDA 12
-// and 13 does. Kernels and copies are timed by the device while work goes on, nothing waits for them. What is launched
-// between trace_call(n) and trace_call(0) belongs to n.
+// The card's activity as recorded by CUPTI, which is loaded at run time and declared here as in its headers of CUDA 12
+// and 13. The device times kernels and copies while work continues; nothing waits. Launches between trace_call(n) and
+// trace_call(0) belong to call n.
 //
-// CUPTI is the process's: one trace at a time, of one card. Threads: the lane's; CUPTI gives its buffers on its own.
+// CUPTI is global to the process: one trace at a time, of one card. Threads: the lane; CUPTI's buffer callbacks come on
+// its own thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr int kind_copy = 1, kind_fill = 2, kind_driver = 4, kind_runtime = 5, k
 constexpr int external_kind = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 constexpr unsigned flush_forced = 1;
 
-// The beginnings of records, which have been the same since CUDA 9.
+// The leading fields of records, unchanged since CUDA 9.
 struct Kernel {
   int kind;
   std::uint8_t cache, shared;
@@ -58,13 +59,13 @@ using Complete = void (*)(CUcontext, std::uint32_t stream, std::uint8_t* buffer,
 
 struct Card;
 
-// false: it cannot, and why: there is no CUPTI, another tool holds it, or another trace runs.
+// false: no CUPTI, another tool uses it, or another trace runs.
 bool start_trace(Card& card, Failure& f);
 void trace_call(std::uint64_t id);
 // Waits for the card, then gives all records.
 bool stop_trace(Card& card, void (*each)(void* to, const TraceRecord*), void* to, Failure& f);
 
-// The card closes.
+// Call when the card closes.
 void drop_trace(const Card& card);
 
 }  // namespace rille::device::cuda
