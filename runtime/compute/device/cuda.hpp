@@ -93,7 +93,7 @@ class CudaDevice final : public Device, private Executor {
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
   cuda::Stream* chosen_ = nullptr;                               // this and the next two members are the lane's
-  bool has_kernels_ = false;                                     // Rille's own kernels are loaded
+  bool has_kernels_ = false;                                     // Rille's own kernels are available
   std::optional<Error> no_kernels_;                              // why they cannot be
   std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by source; the lane's
   mutable std::mutex mutex_;                                     // guards the members below

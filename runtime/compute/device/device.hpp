@@ -95,7 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual void* system_allocate(std::size_t bytes) = 0;
   virtual void system_free(void* data, std::size_t bytes) = 0;
   virtual Result<> usable() const { return success(); }     // an error here replaces "no memory"
-  virtual std::string memory_beside() const { return ""; }  // for that message: ", of 139 GB 1 GB are free"
+  virtual std::string memory_beside() const { return ""; }  // ends that message: ", of 139 GB 1 GB are free"
   virtual std::int64_t working_bytes() const { return 0; }
   virtual void before_frees() {}  // before system_free(): waits until freed memory is unused
   // A growing number for the work given so far, stored with freed memory. 0: freed memory is unused at once.

@@ -77,7 +77,7 @@ Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelS
     out.parameters = parameters_of(*types);
   } else if (const auto plain = demangled(out.lowered_name); !plain.empty()) {
     for (const auto& type : parameter_types_of(plain)) out.parameters.push_back(parameter_of(type));
-  } else if (declared) {  // extern "C": the name tells nothing
+  } else if (declared) {  // extern "C": the name does not contain the types
     RILLE_TRY(out.parameters, parameters_by_text(text, name, *declared, options));
   } else if (source.makes_kernels) {
     return make_error(ErrorKind::invalid,
@@ -116,8 +116,8 @@ bool speaks_of_half(std::string_view text, const std::string& name, const std::v
 
 // One attempt at compiling a source.
 struct Way {
-  bool types = true;  // include kernel_headers.hpp's words before the source
-  bool words = true;  // those of kernel_headers.hpp in front of the source
+  bool types = true;  // ask kernel_typeof.hpp's questions
+  bool words = true;  // include kernel_headers.hpp's words before the source
 };
 
 // Compilation errors caused by the questions.

@@ -214,7 +214,7 @@ class KernelFinder {
 
   static bool aligns(const Token& t) { return one_of(t, {"__align__", "alignas", "__attribute__"}); }
 
-  // The first `extern` or `static` among the words before i, or i.
+  // The first `extern` or `static` among the tokens before i; i if there is none.
   std::size_t begin_of(std::size_t i) const {
     std::size_t begin = i;
     for (std::size_t n = i; n > 0 && i - n < 16 && !directives_.aside[n - 1]; --n) {

@@ -15,7 +15,7 @@
 // the function uncaptured and notes its operations; call 2 traces it, refuses a sequence that differs (kind
 // state, naming the first differing operation and its line), then captures and runs; from call 3 it is
 // replayed. In check mode every call traces and compares. Results are bit-equal whichever way a call runs.
-// replayed. In check mode every call traces and compares. Results are bit-equal in all three cases.
+//
 // While tracing: reading a value is a state error; a handle made inside and not returned is dead afterwards;
 // writes to tensors made outside (parameters, optimiser state) are part of the plan; .grad left on a leaf
 // becomes a fresh tensor at each call. Inputs are bound, not copied; outputs are fresh tensors that never

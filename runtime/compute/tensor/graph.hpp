@@ -48,7 +48,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   const std::shared_ptr<device::Device>& device() const { return device_; }
 
   // Evaluates everything pending and hands `done` the tensor's values, on the lane thread.
-  // state: while tracing; or the tensor lived inside a compiled function.
+  // state: while tracing, or the tensor was made inside a compiled function and not returned.
   // `last_try`: operations without memory fail instead of being kept for another try.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
   Result<HostData> read_blocking(const Tensor& t);  // waits: for tests and for programs without a loop
@@ -56,7 +56,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // lane thread, `to`'s graph may use the tensor. Fails as read() does, or with memory if the other device has none.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
   Result<double> item_blocking(const Tensor& t);  // invalid: more than one element
-  // Sends what is pending to the lane. Returns at once; errors wait for the next read or synchronize.
+  // Sends what is pending to the lane. Returns at once; the next read or synchronize returns its errors.
   void flush();
   // Calls back when everything recorded so far has run, with the first error since the last report.
   void synchronize(std::function<void(Result<void>)> done);

@@ -17,7 +17,7 @@ namespace rille::tensor {
 // The origin of an operand, equal in all calls of a function that does the same.
 struct Place {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
-  std::uint64_t number = 0;  // input: which; born: which birth; outside: the storage's id; constant: its bytes' hash
+  std::uint64_t number = 0;  // input, born: its number; outside: the storage's id; constant: the hash of its bytes
   bool operator==(const Place&) const = default;
 };
 

@@ -34,7 +34,7 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
 Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes);
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers);
 
-// -- element by element. Shapes broadcast as in PyTorch.
+// -- element-wise. Shapes broadcast as in PyTorch.
 Result<Tensor> add(const Tensor& a, const Tensor& b);
 Result<Tensor> sub(const Tensor& a, const Tensor& b);
 Result<Tensor> mul(const Tensor& a, const Tensor& b);
@@ -86,7 +86,7 @@ Result<Tensor> rsqrt(const Tensor& a);
 Result<Tensor> tanh(const Tensor& a);
 Result<Tensor> sigmoid(const Tensor& a);
 Result<Tensor> relu(const Tensor& a);
-Result<Tensor> gelu(const Tensor& a, bool exact = false);  // the tanh form, as GPT-2, or the one with erf, as BERT
+Result<Tensor> gelu(const Tensor& a, bool exact = false);  // the tanh form, as in GPT-2; exact: with erf, as in BERT
 Result<Tensor> expm1(const Tensor& a);
 Result<Tensor> log1p(const Tensor& a);
 Result<Tensor> sin(const Tensor& a);
@@ -150,15 +150,15 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
                                             double scale = 0);
 
 // The same with masks, lengths, and groups of query heads that share keys: k [b, g, s, d] and v [b, g, s, e],
-// g a divisor of h. A query that sees no key gives zeros. Masks have no gradient.
+// g a divisor of h. A query with no visible key returns zeros. Masks have no gradient.
 struct Attention {
   bool causal = false;
   double scale = 0;
-  Tensor mask;     // to [b, h, t, s]: bool, true where seen; or q's type, added to the scores
+  Tensor mask;     // broadcast to [b, h, t, s]: bool, true: visible; or q's type, added to the scores
   Tensor lengths;  // [b], whole numbers: the number of keys of each batch entry
 };
 Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Attention& how);
-// Turns pairs of x [.., t, d] by the angles of their position (cos, sin: [t, d/2]): (i, i + d/2), or (2i, 2i + 1).
+// Rotates pairs of x [.., t, d] by the angles of their position (cos, sin: [t, d/2]): (i, i + d/2), or (2i, 2i + 1).
 Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool interleaved = false);
 struct Angles {
   Tensor cos, sin;
@@ -227,7 +227,7 @@ Result<Tensor> tile(const Tensor& a, const Dims& times);  // repeats the whole t
 Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // repeats each element
 Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims);
 Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim);
-// edges: before and after the last dimension, then the one before it, ...; filled with `value`.
+// edges: widths before and after the last dimension, then the one before it, ...; filled with `value`.
 Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value = 0);
 Result<Tensor> tril(const Tensor& a, std::int64_t diagonal = 0);  // matrices; the rest is zero
 Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);

@@ -95,7 +95,7 @@ class Optimizer {
   std::vector<Tensor> parameters() const;
   // "step", "lr.0", "exp_avg.NAME" (Adam, Lion), "exp_avg_sq.NAME" and "step.NAME" (Adam), "momentum.NAME" (Sgd with
   // momentum, Muon), "master.NAME" (half parameters), "loss_scale", "loss_scale.good". Older states have no
-  // "step.NAME": "step" stands for them.
+  // "step.NAME"; "step" replaces it.
   const std::vector<std::pair<std::string, Tensor>>& state() const { return state_; }
 
  private:
@@ -140,8 +140,9 @@ class Optimizer {
 // x <- a x + (b x x' + c (x x')^2) x, in `precision`. Exposed for tests.
 Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision);
 
-// averages[i] = d averages[i] + (1 - d) values[i], in one operation. With `steps` (0-d i64), which is counted up, d is
-// at most (1 + steps) / (10 + steps), so that young averages follow. invalid: lists, types or shapes that differ.
+// averages[i] = d averages[i] + (1 - d) values[i], in one operation. With `steps` (0-d i64, incremented), d is
+// at most (1 + steps) / (10 + steps), so that early averages adapt quickly. invalid: lists, types or shapes that
+// differ.
 Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Tensor>& values, double decay,
                       const Tensor& steps = {});
 

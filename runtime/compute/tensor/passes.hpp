@@ -41,7 +41,7 @@ struct Uses {
   bool written_once(std::uint64_t id) const { return !updated.contains(id) && writers.at(id) == 1; }
 };
 
-// Whether a storage is born in the trace and does not leave it.
+// Whether a storage is created in the trace and used only there.
 using IsTemporary = std::function<bool(std::uint64_t storage_id)>;
 
 // Whether `op` is element-wise and its kernel offers a row function (kernels/fused.hpp).

@@ -145,17 +145,17 @@ Tensor make_tensor(Graph& g, DType dtype, const Dims& shape);
 // A view of a tensor's memory, without history.
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides);
 
-// Records `op`. Outputs are handles made before; the last `updates` of them are written in place.
-// state: an operand died with its trace; invalid: an empty handle, or operands of two graphs.
+// Records `op`. The caller makes the handles in `out`; with `update` they are written in place.
+// state: an operand belongs to an ended trace; invalid: an empty handle, or operands of two graphs.
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update = false);
 // A launch: tensors that it writes are also among `in`, so that they live until it has run. `stream` may be null.
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
                            const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream);
-// The same for the gradient of a random operation: it draws what the operation drew.
+// Like record(), for the gradient of a random operation: uses the operation's random numbers again.
 Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,
                           const std::vector<Tensor>& in, const std::vector<Tensor>& out);
-// Makes the outputs, records, and remembers the gradient rule where one is needed. Empty inputs are left out.
+// Makes the outputs, records `op`, and stores the gradient rule if one is needed. Empty inputs are omitted.
 Result<std::vector<Tensor>> apply(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                                   const std::vector<Spec>& specs);
 Result<Tensor> apply_one(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const Spec& spec);

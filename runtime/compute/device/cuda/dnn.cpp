@@ -116,7 +116,7 @@ int math_of(const DnnShape& s) {
   return s.tf32 ? math_default : math_fma;
 }
 
-// Keeps those of the heuristic's algorithms that are deterministic and do not reduce precision unasked.
+// Keeps the heuristic's deterministic algorithms that do not reduce precision unasked, each with less scratch memory.
 void choose(const DnnShape& s, const Choice* choices, int count, std::size_t most, Dnn::Plan& plan) {
   for (int i = 0; i < count; ++i) {
     const auto& c = choices[i];
