@@ -7,7 +7,7 @@
 
 namespace rille::lua {
 
-std::vector<lua_CFunction> openers();  // for HostOptions::open
-int open_as_global(lua_State* L);      // one more, for the REPL and -e: `rille` is a global, too
+std::vector<lua_CFunction> openers();  // the openers, for HostOptions::open
+int open_as_global(lua_State* L);      // additional opener for the REPL and -e: makes `rille` a global
 
 }  // namespace rille::lua

@@ -23,7 +23,6 @@ engine::RunHooks hooks_of(agent::WorkerChannel& channel) {
   return hooks;
 }
 
-// Runs the call to its end.
 Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOptions& options) {
   const Value& spec = channel.spec();
   const Value& payload = spec["payload"];
@@ -43,15 +42,15 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
     return std::pair(p.deadline_wall_us, p.leave);
   };
   host_options.open = openers();
-  host_options.open.push_back(open_as_global);  // as at the prompt, where functions that are called so are written
+  host_options.open.push_back(open_as_global);  // as in the REPL, where such functions are written
   RILLE_CO_TRY(std::unique_ptr<host::LuaHost> host, host::LuaHost::create(loop, std::move(host_options)));
   host->bind_run(*run);
   RILLE_CO_TRY(FunctionRef main, host->load_shipped(payload));
 
-  // The runner's cancel, or the agent's timeout.
+  // Cancelled by the runner, or by the agent's timeout.
   auto cancelled = channel.cancelled().on_cancel([&run](const Error& why) { run->cancel(why); });
   Result<Value> result = co_await run->execute(*host, main, payload["args"]);
-  host.reset();  // before the run that it refers to
+  host.reset();  // the host refers to the run, so it goes first
   if (!result && !result.error().traceback.empty())
     result.error().traceback += "\n" + host::call_line(payload.text("name"));
   co_return result;

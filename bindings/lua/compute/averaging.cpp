@@ -1,5 +1,5 @@
-// What rille.train { communicator = } needs beside the Communicator object: gradients that are averaged by themselves,
-// plain data as text, and telling the other ranks of an error that is none of theirs.
+// Natives for rille.train { communicator = } besides the Communicator object: automatic gradient averaging, exchange
+// of plain data as text, and reporting this rank's error to the other ranks.
 #include <algorithm>
 
 #include "bindings/host/errors.hpp"
@@ -13,9 +13,9 @@ struct Listener {
   std::shared_ptr<collective::Fd> fd;
 };
 
-char averaging_key;  // its address: the place in the registry
+char averaging_key;  // its address is the registry key
 
-// averaging_of(comm, { models and optimizers }): parameters that two of them have count once
+// averaging_of(comm, { models and optimizers }): a shared parameter counts once
 int averaging_of(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "rille.train's communicator");
   tensor_state(L);
@@ -35,7 +35,7 @@ int averaging_of(lua_State* L) {
   return 2;
 }
 
-// averaging(what averaging_of gave | nil): from now on
+// averaging(result of averaging_of | nil): switches averaging on or off
 int set_averaging(lua_State* L) {
   lua_settop(L, 1);
   if (!lua_isnil(L, 1)) check_object<Averaging>(L, 1, "averaging");
@@ -45,20 +45,21 @@ int set_averaging(lua_State* L) {
   return 0;
 }
 
-// ranks_fail(comm, error): what waits ends at every rank, with these words; the communicator is of no use any more
+// ranks_fail(comm, error): ends every rank's pending collective with this error; the communicator is unusable
+// afterwards
 int ranks_fail(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   if (!h.ranks || h.ranks->world() == 1 || h.graph->tracing()) return 0;
   Error why = to_error(L, 2);
   why.message = fmt::format("rank {} has ended its part: {}", h.ranks->rank(), why.message);
-  why.resource.clear();  // what bears a name there came from another rank
+  why.resource.clear();  // an error with a resource is one that another rank sent
   why.traceback.clear();
   h.ranks->stop(std::move(why));
-  tensor::barrier(h.ranks, *h.graph).ok();  // which finds that it was stopped, and tells the others
+  tensor::barrier(h.ranks, *h.graph).ok();  // sees the stop and passes it to the other ranks
   return 0;
 }
 
-// ranks_listen(comm) -> listener, address: where the first rank of a group waits for the others
+// ranks_listen(comm) -> listener, address at which the first rank of a group waits for the others
 Result<int> ranks_listen(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   collective::Address at{h.ranks ? h.ranks->host() : std::string(), 0};
@@ -74,7 +75,7 @@ Result<int> ranks_listen(lua_State* L) {
   return 2;
 }
 
-// ranks_group(comm, rank, world, address, listener | nil) -> a communicator of some of its ranks
+// ranks_group(comm, rank, world, address, listener | nil) -> a communicator of a subset of its ranks
 int ranks_group(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   collective::Options o = h.options;
@@ -103,7 +104,7 @@ const Averaging* averaging(lua_State* L) {
   lua_pushlightuserdata(L, &averaging_key);
   lua_rawget(L, LUA_REGISTRYINDEX);
   const auto* found = test_object<Averaging>(L, -1);
-  lua_pop(L, 1);  // the registry keeps it
+  lua_pop(L, 1);  // the registry keeps it alive
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Saving and loading tensors: what stdlib/checkpoint.lua is built on. A snapshot copies values; writing happens on a
-// thread job while training goes on; the Write object tells when it is over.
+// Saving and loading tensors; natives for stdlib/checkpoint.lua. A snapshot copies values. A thread job writes them
+// while training continues; the Write object reports when it is done.
 #include "runtime/compute/data/checkpoint.hpp"
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct Write {
 struct Stored {  // a verified checkpoint, open for reading
   data::Checkpoint checkpoint;
   std::map<std::string, TensorFiles::File> files;
-  std::vector<std::string> skipped;  // what is wrong with newer ones
+  std::vector<std::string> skipped;  // newer checkpoints that failed verification, and why
 };
 
 }  // namespace
@@ -56,7 +56,7 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
 
 namespace {
 
-// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Waits for the values.
+// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Suspends until the values are read.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
   auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
@@ -89,7 +89,7 @@ struct Plan {
   data::Retention keep;
 };
 
-// "latest" beside the checkpoints, for people and for box:get; Rille itself looks at the manifests.
+// The link "latest" beside the checkpoints is for users and box:get; Rille itself reads the manifests.
 void link_latest(const std::string& root, const std::string& name) {
   std::error_code ec;
   std::string temporary = root + "/.latest.new";
@@ -129,14 +129,14 @@ void settle(const std::shared_ptr<WriteState>& state) {
 
 Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
                        std::shared_ptr<WriteState> state) {
-  // Named: see task.hpp. By value: this frame may be gone before the thread is done.
+  // A named variable, see task.hpp. By value: this frame may be destroyed before the thread is done.
   std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
   settle(state);
 }
 
-// write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write, at once
+// write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write; does not suspend
 Result<int> write(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   LuaHost& host = LuaHost::of(L);
@@ -217,14 +217,14 @@ int open(lua_State* L) {
   return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
 }
 
-// any(directory): is there a checkpoint, perhaps a damaged one?
+// any(directory): whether it holds a checkpoint, even a damaged one
 Result<int> any(lua_State* L) {
   RILLE_TRY(bool found, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).any());
   push(L, found);
   return 1;
 }
 
-// tensors(files, file name) -> { name = tensor }, read when they are asked for
+// tensors(files, file name) -> { name = tensor }, each read on access
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
   std::string name(check_text(L, 2, "file"));

@@ -11,7 +11,7 @@ namespace {
 
 using tensor::Ranks;
 
-// A script that has ended waits no longer than this for other ranks.
+// At its end a script waits at most this long for other ranks.
 constexpr std::int64_t patience_at_end_ms = 5000;
 
 CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
@@ -21,7 +21,7 @@ CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
   return h;
 }
 
-// Ends the wait for other ranks when nobody waits for it any more.
+// Stops the wait for other ranks when the fiber that waits is destroyed.
 struct CallOff {
   std::shared_ptr<collective::Stop> stop;
   ~CallOff() {
@@ -139,7 +139,7 @@ int check_rank(lua_State* L, int index, const char* what) {
   return int(std::clamp<std::int64_t>(check_integer(L, index, what), -1, 1 << 20));
 }
 
-// The second argument, once it is on its way.
+// Returns the second argument once the operation was started.
 Result<int> given_back(lua_State* L, Result<void> done) {
   if (!done) return at_line(L, std::move(done).error());
   lua_pushvalue(L, 2);
@@ -187,7 +187,7 @@ Result<int> average_gradients(lua_State* L) {
   return 0;
 }
 
-// Waits until the lane has come so far.
+// Suspends until the lane has executed everything recorded so far.
 int await_lane(lua_State* L, CommunicatorHandle& h, std::function<void()> then) {
   Completion done = begin_await(L);
   h.graph->synchronize([done, then = std::move(then)](Result<void> r) {
@@ -220,7 +220,7 @@ int close(lua_State* L) {
 
 bool communicator_field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
-  if (key == "split") {  // it is Lua: stdlib/device/split.lua
+  if (key == "split") {  // implemented in Lua: stdlib/device/split.lua
     get_registry(L, &key_rille);
     lua_getfield(L, -1, "device.split");
     lua_getfield(L, -1, "split");

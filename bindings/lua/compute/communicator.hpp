@@ -1,5 +1,5 @@
-// What the files share that bind communicators: the object, and the gradients that are exchanged by themselves while
-// rille.train { communicator = } runs an update. Everything here is for the loop thread.
+// Shared by the files that bind communicators: the object, and automatic gradient averaging while rille.train {
+// communicator = } runs an update. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -11,22 +11,22 @@ struct CommunicatorHandle {
   tensor::Ranks ranks;  // null: closed
   std::shared_ptr<Graph> graph;
   std::string text;             // "rank 0 of 2, cpu, shared memory"
-  collective::Options options;  // that it was made with
+  collective::Options options;  // the options it was made with
 };
-// Meets the other ranks; gives the object. The last thing a function does, like await.
+// Waits for the other ranks; returns the object. Must be the last call of a function, like await.
 int await_communicator(lua_State* L, collective::Options options, const std::shared_ptr<Graph>& g);
 
-// A tensor; a list of tensors or of { tensor = }; an object whose method gives such a list; an optimizer's parameters.
+// Accepts a tensor, a list of tensors or of { tensor = }, an object whose method returns such a list, or an optimizer.
 std::vector<Tensor> check_tensors(lua_State* L, int index, const char* verb, const char* method);
 
-// Whose gradients become their mean over the ranks at the end of each backward().
+// Parameters whose gradients are averaged over the ranks at the end of each backward().
 struct Averaging {
   tensor::Ranks ranks;
   std::vector<Tensor> parameters;
 };
-// Of the update that runs now; null: gradients stay this process's own.
+// The averaging of the current update; null: gradients are not exchanged.
 const Averaging* averaging(lua_State* L);
 
-void add_rank_natives(lua_State* L);  // to the table `rille.native` on top
+void add_rank_natives(lua_State* L);  // into the table `rille.native` at the stack's top
 
 }  // namespace rille::lua

@@ -1,4 +1,4 @@
-// The data sets of bytes and tokens behind rille.data: glue on runtime/compute/data/bytes_dataset.hpp.
+// Data sets of bytes and tokens for rille.data: glue on runtime/compute/data/bytes_dataset.hpp.
 #include "bindings/lua/compute/tensor.hpp"
 #include "runtime/compute/data/bytes_dataset.hpp"
 #include "runtime/compute/data/token_files.hpp"
@@ -47,7 +47,7 @@ Result<std::vector<data::TokenFile>> open_files(const std::string& path, int wid
   return out;
 }
 
-// tokens(path, path of the validation part or "", {context, seed, split, shuffle, width})
+// tokens(path, path of the validation file or "", {context, seed, split, shuffle, width})
 Result<int> tokens(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokens")), other(check_text(L, 2, "rille.data.tokens"));
   const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));
@@ -66,7 +66,7 @@ Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string 
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// tokenize(path, the tokenizer's path, its pattern) -> a file of ids. Waits.
+// tokenize(path, the tokenizer's path, its pattern) -> a file of ids. Suspends the fiber.
 int tokenize(lua_State* L) {
   std::string path(check_text(L, 1, "path")), tokenizer(check_text(L, 2, "tokenizer"));
   std::string pattern(check_text(L, 3, "pattern"));
@@ -94,7 +94,7 @@ Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t 
   return 2;
 }
 
-// Bytes are u8, tokens are i32. On the device at `device`, nil for the default one.
+// Pushes bytes as u8 and tokens as i32, on the device at index `device`; nil: the default device.
 template <class Fill>
 Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
   const std::int64_t context = set.options().context;
@@ -156,7 +156,7 @@ Result<int> bytes_restore(lua_State* L) {
   return 0;
 }
 
-// Text as a [1, n] tensor of u8; for prompts.
+// Text as a [1, n] tensor of u8, for prompts.
 Result<int> encode(lua_State* L) {
   std::string_view text = check_text(L, 1, "text");
   Dims shape;

@@ -1,4 +1,4 @@
-// The data set of arrays behind rille.data: glue on runtime/compute/data/arrays_dataset.hpp.
+// Data sets of arrays for rille.data: glue on runtime/compute/data/arrays_dataset.hpp.
 #include "bindings/lua/compute/snapshot.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
 #include "runtime/core/store/safetensors.hpp"
@@ -16,7 +16,7 @@ struct ArraysHandle {
 
 ArraysDataset& arrays_self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
 
-// Names, or nil: those of `known` in their order.
+// Reads a list of names; nil: all of `known`, in order.
 std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::string> known) {
   if (!lua_istable(L, index)) return known;
   std::vector<std::string> out;
@@ -75,7 +75,7 @@ Result<int> arrays(lua_State* L) {
   return 1;
 }
 
-// On the device at `device`, nil for the default one.
+// On the device at index `device`; nil: the default device.
 Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch, int device,
                       const std::vector<std::vector<std::byte>>& rows) {
   Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");

@@ -1,4 +1,5 @@
-// rille.device(name) and rille.devices(): where tensors are made (device_make.cpp), and what a device tells of itself.
+// rille.device(name) and rille.devices(): a device's fields, random state, memory and telemetry. Its methods that make
+// tensors are in device_make.cpp.
 #include <algorithm>
 #include <optional>
 
@@ -15,11 +16,11 @@ namespace rille::lua {
 
 namespace {
 
-// A CUDA device is opened when something is done with it: to look at it costs nothing of it.
+// A CUDA device is opened on first use: reading its fields takes no GPU memory.
 struct DeviceHandle {
   std::string name;
   std::optional<device::CudaCard> card;  // none: the CPU
-  std::shared_ptr<Graph> graph;          // when it is open
+  std::shared_ptr<Graph> graph;          // null: not opened yet
 };
 
 Graph& opened(lua_State* L, DeviceHandle& h) {
@@ -75,7 +76,7 @@ int memory(lua_State* L) {
   return 1;
 }
 
-// What it does now: dev:telemetry() -> table
+// dev:telemetry() -> table of current readings
 Result<int> device_telemetry(lua_State* L) {
   const auto& h = check_object<DeviceHandle>(L, 1, "telemetry");
   TensorState& state = tensor_state(L);
@@ -105,7 +106,7 @@ Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limi
   return 0;
 }
 
-int release_cache(lua_State* L) {  // waits until nothing works on it
+int release_cache(lua_State* L) {  // waits until the device is idle
   check_device(L, "release_cache").device()->release_cache();
   return 0;
 }
@@ -126,7 +127,7 @@ int device_synchronize(lua_State* L) {
   return end_await(L);
 }
 
-// dev:profile and dev:check_numbers are Lua: stdlib/device.
+// dev:profile and dev:check_numbers are implemented in Lua: stdlib/device.
 void push_lua(lua_State* L, const char* module, const char* name) {
   get_registry(L, &key_rille);
   lua_getfield(L, -1, module);
@@ -137,7 +138,7 @@ void push_lua(lua_State* L, const char* module, const char* name) {
 
 constexpr const char* card_fields[] = {"model", "uuid", "bus", "architecture", "multiprocessors", "memory_bytes"};
 
-// nil for the CPU. false: no such field.
+// Pushes nil for the CPU. false: no such field.
 bool card_field(lua_State* L, std::string_view key, const std::optional<device::CudaCard>& card) {
   if (std::find(std::begin(card_fields), std::end(card_fields), key) == std::end(card_fields)) return false;
   if (!card) lua_pushnil(L);
@@ -184,7 +185,7 @@ int device_kernel_file_method(lua_State* L) {
 
 char devices_key;
 
-// Always the same object for a device, so that == holds: in a table by the device's name.
+// One object per device, so that == works; kept in a table by device name.
 int push_device(lua_State* L, DeviceHandle handle) {
   get_registry(L, &devices_key);
   if (lua_isnil(L, -1)) {
@@ -217,7 +218,7 @@ Result<int> device(lua_State* L) {  // rille.device(), rille.device("cuda:0")
   return push_open(L, graph);
 }
 
-// The CUDA devices, as the driver counts them, then the CPU.
+// The CUDA devices in the driver's order, then the CPU.
 Result<int> devices(lua_State* L) {
   int n = 0;
   lua_newtable(L);

@@ -1,4 +1,4 @@
-// How a device makes tensors. dev:randn{2, 3, dtype = "f32"}: positional numbers are the shape, names are options.
+// Methods that create tensors. dev:randn{2, 3, dtype = "f32"}: positional numbers are the shape, names are options.
 #include "bindings/lua/compute/device_make.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace rille::lua {
 
 namespace {
 
-// dev:zeros{2, 3, dtype = "i64"} is how it is written. Who comes from elsewhere writes dev:zeros(2, 3) or
-// dev:zeros({2, 3}, {dtype = "i64"}), which become that here.
+// The documented form is dev:zeros{2, 3, dtype = "i64"}. Converts the forms that PyTorch users write, dev:zeros(2, 3)
+// and dev:zeros({2, 3}, {dtype = "i64"}), into it.
 void gather(lua_State* L, const char* what) {
   while (lua_gettop(L) > 2 && lua_isnil(L, -1)) lua_pop(L, 1);
   const int top = lua_gettop(L);
@@ -48,7 +48,7 @@ void gather(lua_State* L, const char* what) {
   lua_settop(L, 2);
 }
 
-// Its memory is told as "randn at train.lua:12".
+// Memory reports name it "randn at train.lua:12".
 Result<int> made(lua_State* L, const char* verb, Result<Tensor> t) {
   if (t) tensor::own(*t, tensor::owner_here(t->graph(), verb));
   if (t && lua_istable(L, 2) && option_bool(L, 2, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
@@ -108,7 +108,7 @@ Result<int> randperm(lua_State* L) {  // dev:randperm(n), dev:randperm{n}
   return made(L, "randperm", order && dtype != DType::i64 ? tensor::cast(*order, dtype) : std::move(order));
 }
 
-Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; the stop itself is left out
+Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; excludes stop
   Graph& g = device_graph(L, 1, "arange");
   gather(L, "arange");
   check_table(L, 2, "arange");
@@ -126,7 +126,7 @@ Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, 
   return made(L, "arange", tensor::arange(g, v[0], v[1], v[2], dtype));
 }
 
-Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}: the stop itself is the last
+Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}; includes stop
   Graph& g = device_graph(L, 1, "linspace");
   gather(L, "linspace");
   check_table(L, 2, "linspace");
@@ -165,7 +165,7 @@ Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, ba
   return push_tensor(L, std::move(angles->cos)) + push_tensor(L, std::move(angles->sin));
 }
 
-// A list without holes and names: what lies behind a nil would be left out in silence.
+// Requires a list without holes or names: values after a nil would be dropped silently.
 void check_list(lua_State* L, std::int64_t n) {
   std::int64_t entries = 0;
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++entries;
@@ -177,7 +177,7 @@ void check_list(lua_State* L, std::int64_t n) {
                   "dev:tensor({ 1, 2 }, { dtype = \"i64\" })");
 }
 
-// Reads nested lists of equal length; the first path down tells the shape.
+// Reads nested lists of equal length; the first element at each depth gives the shape.
 void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
   if (!lua_istable(L, -1)) {
     if (dim != static_cast<int>(shape.size()))
@@ -200,11 +200,11 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
   }
 }
 
-// Whole numbers of a type; a fraction is cut off, as a cast does.
+// Checks that numbers fit an integer dtype; fractions are truncated, as in a cast.
 Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
   if (is_floating(dtype) || dtype == DType::boolean) return success();
   const double high = dtype == DType::u8 ? 256 : dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
-  const double low = dtype == DType::u8 ? 0 : -high;  // the first number above that does not fit is `high`
+  const double low = dtype == DType::u8 ? 0 : -high;  // `high` itself no longer fits
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if ((numbers[i] >= low || numbers[i] > low - 1) && numbers[i] < high) continue;
     return make_error(

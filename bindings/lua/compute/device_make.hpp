@@ -1,4 +1,4 @@
-// The methods of a device that make tensors there. For the loop thread.
+// Device methods that create tensors. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"

@@ -1,5 +1,5 @@
-// Gradients that functions of a script make. The functions are kept by number in a table of the registry, for a tape
-// may be let go of on another thread than Lua's: then the number is noted, and the function forgotten at the next call.
+// Gradients computed by Lua functions. A registry table holds the functions by number. The tape may be freed on a
+// thread other than Lua's; then the number is noted and the function is removed at the next call.
 #include "bindings/lua/compute/gradient.hpp"
 
 #include <mutex>
@@ -19,7 +19,7 @@ struct Forgotten {
   std::int64_t last = 0;
 };
 
-// Held by one entry of the tape.
+// Owned by one tape entry.
 struct Kept {
   std::shared_ptr<Forgotten> forgotten;
   std::int64_t number = 0;
@@ -36,7 +36,7 @@ struct ForgottenHandle {
   std::shared_ptr<Forgotten> list = std::make_shared<Forgotten>();
 };
 
-// Calls the function with the gradients, on the stack of whoever called backward().
+// Calls the function with the gradients, on the Lua stack that called backward().
 Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::size_t inputs,
                                       const std::vector<Tensor>& grads) {
   const int top = lua_gettop(L);
@@ -76,7 +76,7 @@ std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
   return out;
 }
 
-// custom_grad(inputs, outputs, function of their gradients) -> the outputs, with that history
+// custom_grad(inputs, outputs, backward function) -> the outputs, with that function in their history
 Result<int> custom_grad(lua_State* L) {
   const auto inputs = check_tensors(L, 1, "custom_grad's input");
   const auto outputs = check_tensors(L, 2, "custom_grad's output");

@@ -1,5 +1,5 @@
-// dev:kernel(source, options): CUDA C++ from a script, and what is launched of it. The compiler runs on a thread; only
-// the fiber that asked waits.
+// dev:kernel(source, options): compiles CUDA C++ from a script. The compiler runs on a thread; only the calling fiber
+// waits.
 #include "bindings/lua/compute/kernel.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 using device::Kernel;
 using device::KernelOptions;
 
-// The line in `text` where `source` begins, of several the one nearest to `called`; 0: nowhere.
+// The line in `text` where `source` begins; of several, the one nearest to line `called`; 0: not found.
 int line_in(const std::string& text, const std::string& source, int called) {
   int best = 0, line = 1;
   std::size_t counted = 0;
@@ -32,9 +32,9 @@ int line_in(const std::string& text, const std::string& source, int called) {
   return best;
 }
 
-// Where in the script the source stands: the host keeps the text of every chunk. The chunk that called comes first;
-// after a tail call its frame is gone, and then the others are asked. A source that the script has put together stands
-// nowhere: its lines count from its own first one.
+// Finds the source's position in the script, for compiler messages: the host keeps the text of every chunk. The
+// calling chunk is searched first; after a tail call its frame is gone, so the other chunks are searched as well. A
+// source that the script composed has no position, and its lines count from 1.
 void find_source(lua_State* L, const std::string& source, KernelOptions& options) {
   options.file = "kernel source";
   if (source.empty()) return;
@@ -74,7 +74,7 @@ std::string define_value(lua_State* L, const std::string& name) {
   }
 }
 
-// f(key) for each string key of the table option; its value is on top.
+// Calls f(key) for each string key of the table option, with the value on top of the stack.
 template <class F>
 void each_named(lua_State* L, int options, const char* key, F f) {
   lua_getfield(L, options, key);
@@ -87,7 +87,7 @@ void each_named(lua_State* L, int options, const char* key, F f) {
         raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)));
       names.emplace_back(lua_tostring(L, -2));
     }
-    std::sort(names.begin(), names.end());  // the same text, and so the same file in the cache, in every process
+    std::sort(names.begin(), names.end());  // gives the same text, and so the same cache file, in every process
     for (const auto& name : names) {
       const bool plain =
           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name.npos;
@@ -163,14 +163,14 @@ KernelOptions read_options(lua_State* L, int index, const char* verb) {
   return out;
 }
 
-// What it is compiled for.
+// The target architecture is the device's.
 void choose_device(lua_State* L, KernelOptions& options) {
   const auto& device = device_graph(L, 1, "kernel").device();
   if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(device.get())) options.arch = cuda->arch();
 }
 
 struct Request {
-  std::string source, path;  // one of them
+  std::string source, path;  // exactly one is set
   KernelOptions options;
 };
 
@@ -209,7 +209,7 @@ Async<device::Cubin> cubin_on_thread(Loop& loop, std::shared_ptr<Kernel> kernel,
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// A path beside the script, when it is not absolute.
+// Resolves a relative path against the script's folder.
 std::string beside_script(lua_State* L, std::string path) {
   const std::string& directory = LuaHost::of(L).options().script_directory;
   if (path.empty() || path[0] == '/' || directory.empty()) return path;

@@ -1,4 +1,4 @@
-// What the files that bind kernels share. For the loop thread.
+// Shared by the files that bind kernels. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -8,13 +8,13 @@ namespace rille::lua {
 
 struct KernelHandle {
   std::shared_ptr<device::Kernel> kernel;
-  std::shared_ptr<Graph> graph;  // of the device that made it, and launches it
+  std::shared_ptr<Graph> graph;  // of the device that made the kernel and launches it
 };
 
 int push_kernel(lua_State* L, KernelHandle handle);  // kernel_launch.cpp
-int device_kernel(lua_State* L);                     // methods of a device
+int device_kernel(lua_State* L);                     // a device method, as is kernel_file
 int device_kernel_file(lua_State* L);
-int kernel_cubin(lua_State* L);  // a method of a kernel
+int kernel_cubin(lua_State* L);  // a kernel method
 void define_kernel(lua_State* L);
 
 }  // namespace rille::lua

@@ -1,4 +1,4 @@
-// The Kernel object: launch and bind. A bound kernel is a C function with one upvalue; a call makes nothing in Lua.
+// The Kernel object: launch and bind. A bound kernel is a C closure; a call allocates nothing in Lua.
 #include <cmath>
 #include <cstring>
 
@@ -18,10 +18,10 @@ using tensor::LaunchValue;
 struct Bound {
   std::shared_ptr<const Launching> what;
   std::shared_ptr<Graph> graph;
-  std::vector<LaunchValue> values;  // of the call under way: kept for its memory
+  std::vector<LaunchValue> values;  // of the current call; a member to reuse its memory
 };
 
-// A number, or a list of one to three.
+// Reads a number, or a list of one to three.
 void read_extent(lua_State* L, int options, const char* verb, const char* key, unsigned (&out)[3]) {
   lua_getfield(L, options, key);
   const auto take = [&](int i) {
@@ -83,7 +83,7 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
                                  hint)));
 }
 
-// One number of a parameter by value.
+// Reads one number of a by-value parameter.
 void read_number(lua_State* L, const device::Kernel& k, std::size_t i, int index, std::byte* at) {
   const auto& p = k.parameters()[i];
   double n = 0;
@@ -117,7 +117,7 @@ void read_value(lua_State* L, const device::Kernel& k, std::size_t i, int index,
   }
 }
 
-// Arguments from `first` on; launches.
+// Launches with the arguments from index `first` on.
 int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& what, std::vector<LaunchValue>& values,
                 int first) {
   const auto& k = *what->kernel;
@@ -149,12 +149,12 @@ int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& 
     }
   }
   auto done = tensor::launch(g, what, values);
-  values.clear();  // holds no tensor longer than the call
+  values.clear();  // releases the tensors
   if (!done) raise(L, at_line(L, std::move(done).error()));
   return 0;
 }
 
-// What a kernel prints goes where print goes, on the loop thread.
+// A kernel's printf output goes through Lua's print, on the loop thread.
 std::shared_ptr<const std::function<void(std::string)>> sink(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::weak_ptr<lua_State*> alive = tensor_state(L).main;
@@ -189,7 +189,7 @@ int call_bound(lua_State* L) {  // go(...)
 
 int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
   Bound& held = push_object(L, Bound{launching(L, "bind"), check_object<KernelHandle>(L, 1, "bind").graph, {}});
-  lua_pushlightuserdata(L, &held);  // the object keeps its place as long as the closure has it
+  lua_pushlightuserdata(L, &held);  // the closure's other upvalue keeps the object alive, at a fixed address
   lua_pushcclosure(L, bind<call_bound>, 2);
   return 1;
 }

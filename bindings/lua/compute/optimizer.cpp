@@ -1,4 +1,4 @@
-// The Optimizer object behind rille.optim: glue on runtime/compute/tensor/optimizer.hpp.
+// The Optimizer object for rille.optim: glue on runtime/compute/tensor/optimizer.hpp.
 #include "runtime/compute/tensor/optimizer.hpp"
 
 #include "bindings/lua/compute/state.hpp"
@@ -14,7 +14,7 @@ struct OptimizerHandle {
   Optimizer optimizer;
 };
 
-// What a script may set of each rule.
+// Calls f(name, setting) for each setting of a rule that a script may change.
 template <class F>
 void each_setting(tensor::Adam& how, const F& f) {
   f("beta1", how.beta1), f("beta2", how.beta2), f("eps", how.eps);
@@ -37,7 +37,7 @@ void each_setting(tensor::LossScaleOptions& how, const F& f) {
   f("initial", how.initial), f("growth", how.growth), f("backoff", how.backoff), f("interval", how.interval);
 }
 
-// Settings that the table at `index` has; the others stay as they are.
+// Reads the settings present in the table at `index`; the others keep their values.
 struct Given {
   lua_State* L;
   int index;
@@ -53,7 +53,7 @@ struct Given {
   }
 };
 
-// Into the table on top.
+// Writes the settings into the table on top of the stack.
 struct Told {
   lua_State* L;
   template <class T>
@@ -69,7 +69,7 @@ const tensor::OptimizerRule& check_rule(lua_State* L, std::string_view name) {
   raise_invalid(L, fmt::format("there is no optimizer {}", name));
 }
 
-// optimizer_defaults(rule) -> { lr =, weight_decay =, and what it takes }
+// optimizer_defaults(rule) -> { lr =, weight_decay =, and the rule's own settings }
 Result<int> optimizer_defaults(lua_State* L) {
   const auto& rule = check_rule(L, check_text(L, 1, "optimizer_defaults"));
   lua_newtable(L);
@@ -162,7 +162,7 @@ Result<int> set_lr(lua_State* L) {
   return 0;
 }
 
-int named_tensors(lua_State* L) {  // list of {name =, tensor =}: what a checkpoint holds
+int named_tensors(lua_State* L) {  // list of {name =, tensor =} for checkpoints
   Optimizer& o = check_optim(L, "opt:state");
   lua_newtable(L);
   int i = 0;
@@ -176,11 +176,12 @@ int named_tensors(lua_State* L) {  // list of {name =, tensor =}: what a checkpo
   return 1;
 }
 
-// load_state(list as state() gives it, or name -> tensor, options)
+// load_state(a list as returned by state(), or name -> tensor, options)
 Result<int> load(lua_State* L) {
   std::vector<StatePlace> places;
   for (const auto& [name, t] : check_optim(L, "opt:load_state").state())
-    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});  // which all parameters once shared
+    // older states have one step count for all parameters
+    places.push_back({name, t, name.starts_with("step.") ? "step" : ""});
   return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
                     std::move(places), 2);
 }
@@ -198,7 +199,7 @@ std::vector<Tensor> parameters_at_1(lua_State* L, const char* what) {
   return parameters;
 }
 
-// clip_grad_norm(list of tensors, max) -> norm before
+// clip_grad_norm(list of tensors, max) -> the norm before clipping
 Result<int> clip_grad_norm(lua_State* L) {
   const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_norm");
   return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));

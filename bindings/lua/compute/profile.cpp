@@ -1,4 +1,4 @@
-// What stdlib/device is built on: times and costs of operations, from start to stop; looking for NaN.
+// Natives for stdlib/device: times and costs of operations between start and stop; checks for NaN.
 #include "bindings/lua/compute/fallbacks.hpp"
 #include "runtime/compute/device/executor.hpp"
 
@@ -21,7 +21,7 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
 
 namespace {
 
-// On the top: of the registry's table of what the library in Lua noted, the device's, "library/operation" -> row.
+// Pushes the device's table of fallbacks noted by the Lua library, "library/operation" -> row.
 void push_noted(lua_State* L, const std::string& device) {
   lua_getfield(L, LUA_REGISTRYINDEX, "rille.noted_fallbacks");
   if (lua_isnil(L, -1)) {
@@ -97,7 +97,7 @@ int start(lua_State* L) {  // start(device)
   return 0;
 }
 
-// stop(device) -> { rows, kernels, timed_by, why, fallbacks }. Waits for what was asked for before it.
+// stop(device) -> { rows, kernels, timed_by, why, fallbacks }. Waits for the operations recorded before it.
 int stop(lua_State* L) {
   Graph& on = device_graph(L, 1, "profile");
   Completion done = begin_await(L);
@@ -120,8 +120,7 @@ int fallbacks(lua_State* L) {
   return 1;
 }
 
-// note_fallback(device, library, operation, why): what an executor cannot know, for a slower way is chosen before it is
-// asked.
+// note_fallback(device, library, operation, why): a fallback chosen in Lua, which the executor never sees.
 int note_fallback(lua_State* L) {
   device::Fallback one;
   one.library = check_text(L, 2, "library");
@@ -141,7 +140,7 @@ int note_fallback(lua_State* L) {
   return 0;
 }
 
-// check_numbers(device, on) -> what it was
+// check_numbers(device, on) -> the previous setting
 int check(lua_State* L) {
   Graph& on = device_graph(L, 1, "check_numbers");
   const bool before = on.checks_numbers();

@@ -1,4 +1,4 @@
-// Values of tensors in host memory, as `native.snapshot` takes them, and safetensors' names of types.
+// Tensor values in host memory, as `native.snapshot` takes them, and the safetensors dtype names.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Snapshot {
   std::shared_ptr<std::vector<Entry>> entries;
 };
 
-// The type of a file's tensor. invalid: one that tensors do not have.
+// The dtype of a tensor in a file. invalid: Rille has no such dtype.
 Result<DType> type_of_format(const std::string& type, const std::string& tensor);
 
 }  // namespace rille::lua

@@ -11,7 +11,7 @@ namespace rille::lua {
 
 namespace {
 
-// A list of { name =, tensor = } becomes a table by name, in its place.
+// Replaces a list of { name =, tensor = } in place by a table from name to tensor.
 void make_by_name(lua_State* L, int index) {
   const std::size_t n = lua_objlen(L, index);
   if (n == 0) return;
@@ -29,11 +29,11 @@ void make_by_name(lua_State* L, int index) {
   lua_replace(L, index);
 }
 
-// The names of a state, and its tensors' types and shapes without reading them.
+// The names of a state, and its tensors' dtypes and shapes, known without reading the data.
 struct Source {
   lua_State* L;
   int index;
-  TensorFiles* files;  // null: tensors in a table
+  TensorFiles* files;  // null: the tensors are in a table
 
   std::set<std::string> names() const {
     std::set<std::string> out;
@@ -58,7 +58,7 @@ struct Source {
     return std::pair{t.dtype(), t.shape()};
   }
 
-  Tensor take(const std::string& name) const {  // of a table
+  Tensor take(const std::string& name) const {  // from a table
     lua_getfield(L, index, name.c_str());
     const Tensor* t = test_tensor(L, -1);
     Tensor out = t ? *t : Tensor{};

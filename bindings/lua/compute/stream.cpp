@@ -1,4 +1,4 @@
-// The Stream object: dev:stream(), and what a device's own order has in common with one.
+// The Stream object, dev:stream(), and the same operations on a device's default stream.
 #include "bindings/lua/compute/stream.hpp"
 
 namespace rille::lua {
@@ -8,7 +8,7 @@ namespace {
 using tensor::StreamPtr;
 
 struct StreamHandle {
-  std::shared_ptr<Graph> graph;  // of its device
+  std::shared_ptr<Graph> graph;  // of the stream's device
   StreamPtr stream;              // null: released
 };
 
@@ -38,7 +38,7 @@ int stream_synchronize(lua_State* L) {
   return await_events(L, *s.graph, {std::move(*event)}, [](lua_State*) { return 0; });
 }
 
-// What was launched on it goes on, and what was bound to it keeps it.
+// Launched work continues, and kernels bound to the stream keep it alive.
 int stream_release(lua_State* L) {
   check_object<StreamHandle>(L, 1, "release").stream.reset();
   return 0;

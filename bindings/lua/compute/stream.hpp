@@ -1,4 +1,4 @@
-// What the files that bind streams and events share. For the loop thread.
+// Shared by the files that bind streams and events. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -7,22 +7,22 @@
 namespace rille::lua {
 
 struct EventHandle {
-  std::shared_ptr<Graph> graph;  // of its device
+  std::shared_ptr<Graph> graph;  // of the event's device
   std::shared_ptr<tensor::Event> event;
 };
 
-// The option `stream` of a launch on that graph's device; null: there is none. Raises on any other stream.
+// The launch option `stream`, which must belong to the graph's device; null: not given. Raises on any other stream.
 tensor::StreamPtr option_stream(lua_State* L, int options, const char* verb, const Graph& graph);
-int device_stream(lua_State* L);  // methods of a device, which is open
+int device_stream(lua_State* L);  // device methods; the device is open
 int device_record(lua_State* L);
 int device_wait(lua_State* L);
 void define_stream(lua_State* L);
 
-// Of that graph's device, in the order of `stream`; null: the device's own.
+// Records an event in `stream` (null: the device's default stream) and pushes it.
 int push_recorded(lua_State* L, const std::shared_ptr<Graph>& graph, const tensor::StreamPtr& stream);  // event.cpp
-// stream:wait(event), dev:wait(event), with the event at index 2.
+// stream:wait(event) and dev:wait(event); the event is at index 2.
 int wait_for_event(lua_State* L, Graph& graph, const tensor::StreamPtr& stream, const char* verb);
-// Suspends the fiber until all are done; `push` then gives the results. The last thing a function does.
+// Suspends the fiber until all events are done; `push` then pushes the results. Must be the last call of a function.
 int await_events(lua_State* L, Graph& graph, std::vector<std::shared_ptr<tensor::Event>> events, Completion::Push push);
 void define_event(lua_State* L);
 

@@ -1,4 +1,4 @@
-// The Tensor class and the graph behind it: fields, operators, `rille.native` (what the standard library is built on).
+// The Tensor class: fields, operators, and `rille.native`, the base of the standard library.
 #include "bindings/lua/compute/tensor.hpp"
 
 #include <algorithm>
@@ -31,7 +31,8 @@ Error at_line(lua_State* L, Error error) {
 int push_tensor(lua_State* L, Tensor t) {
   TensorState& state = tensor_state(L);
   state.handle_bytes += t.size_bytes();
-  if (state.handle_bytes > collect_after_bytes) {  // the collector does not see what hangs on a small userdata
+  // the collector sees only the small userdata, not the tensor's memory
+  if (state.handle_bytes > collect_after_bytes) {
     state.handle_bytes = 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
   }
@@ -136,7 +137,7 @@ Result<int> set_grad(lua_State* L) {
 
 int tensor_detach(lua_State* L) { return push_tensor(L, check_self(L, "detach", 1).detach()); }
 
-// set_autocast("bf16", "f16", "tf32", "f32" or nil) -> what it was
+// set_autocast("bf16", "f16", "tf32", "f32" or nil) -> the previous setting
 Result<int> set_autocast(lua_State* L) {
   TensorState& state = tensor_state(L);
   const Graph::Modes before = state.modes();
@@ -169,7 +170,7 @@ int set_mode(lua_State* L) {
   return 0;
 }
 
-// Where the script lies, for the files beside it.
+// The script's folder, for files beside the script.
 int script_directory(lua_State* L) {
   const std::string& directory = LuaHost::of(L).options().script_directory;
   push(L, directory.empty() ? std::string(".") : directory);
@@ -181,7 +182,7 @@ int clock_seconds(lua_State* L) {
   return 1;
 }
 
-// Tells whoever runs this: an agent hands checkpoints to the one who called it.
+// Sends an event to the run's hooks: an agent forwards checkpoints to its caller.
 Result<int> emit(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   RILLE_TRY(Value event, to_value(L, 1, "event"));
@@ -195,7 +196,7 @@ int number_name(lua_State* L) {  // "tensor", or nil
   return 1;
 }
 
-// print shows the values of tensors; tostring stays cheap and never waits.
+// print shows the values of tensors; tostring is cheap and never waits.
 const char* const print_source = R"lua(
 local print, text, kind, select, unpack = ...
 return function(...)
@@ -224,7 +225,7 @@ void wrap_print(lua_State* L, int native) {
   set_global(L, "print");
 }
 
-// used_devices() -> the names of those that were asked for, the default one first
+// used_devices() -> the names of the devices in use, the default one first
 int used_devices(lua_State* L) {
   lua_newtable(L);
   int n = 0;

@@ -1,6 +1,6 @@
-// What the files that bind tensors share: the graph of this Lua state, tensors on the stack, dimensions that count from
-// 1, and errors that name the script's line. A Tensor is the userdata's whole content; an empty one was freed.
-// Everything here is for the loop thread.
+// Shared by the files that bind tensors: the graphs of this Lua state, tensors on the stack, dimensions that count
+// from 1, and errors that name the script's line. The userdata holds exactly one Tensor; an empty one was freed. Loop
+// thread only.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,74 +24,74 @@ using tensor::Graph;
 using tensor::HostData;
 using tensor::Tensor;
 
-// One per Lua state, made when the first device is asked for (so that a script without tensors starts no thread).
-// A graph may call back from its lane until it is idle, so the last owner waits for that.
+// One per Lua state, created with the first device, so that a script without tensors starts no thread. A graph may
+// call back from its lane until it is idle, so the destructor waits for that.
 struct TensorState {
-  std::shared_ptr<Graph> graph;     // of the device that rille.device() gives; of the CPU where there is none:
-  std::optional<Error> no_default;  // its GPU cannot be used
-  std::vector<std::shared_ptr<Graph>> graphs;   // of all devices that were asked for; the one above is the first
-  lua_State* L = nullptr;                       // of the operation being recorded, for positions in errors
-  std::shared_ptr<lua_State*> main;             // expires with the Lua state
-  std::size_t handle_bytes = 0;                 // of handles made since the last collection
-  std::optional<telemetry::GpuTelemetry> gpus;  // when a reading was asked for; they tell what came since
+  std::shared_ptr<Graph> graph;                // of the default device; of the CPU if
+  std::optional<Error> no_default;             // this error says why the default GPU cannot be used
+  std::vector<std::shared_ptr<Graph>> graphs;  // of all devices in use; `graph` is the first
+  lua_State* L = nullptr;                      // of the operation being recorded; gives the position in errors
+  std::shared_ptr<lua_State*> main;            // expires with the Lua state
+  std::size_t handle_bytes = 0;                // size of the handles made since the last collection
+  // created by the first reading; a reading covers the time since the one before
+  std::optional<telemetry::GpuTelemetry> gpus;
   std::optional<telemetry::CpuTelemetry> processor;
-  std::string mode;                             // models in eval mode: part of every compiled function's key
-  std::vector<std::function<void()>> at_close;  // before it waits for what is under way
+  std::string mode;                             // models in eval mode; part of every compiled function's key
+  std::vector<std::function<void()>> at_close;  // called before the destructor waits for pending work
   ~TensorState();
 
-  bool tracing() const;  // one of them
+  bool tracing() const;  // whether any graph is tracing
   const Graph::Modes& modes() const { return graph->modes(); }
-  void set_modes(const Graph::Modes& modes);  // of all
+  void set_modes(const Graph::Modes& modes);  // on all graphs
 };
 
 TensorState& tensor_state(lua_State* L);
-// "cpu", "cuda:0": the graph of that device, made when it is asked for the first time.
+// The graph of the device "cpu" or "cuda:0", created on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
-// Of the default device; raises where its GPU cannot be used.
+// The default device's graph; raises if its GPU cannot be used.
 std::shared_ptr<Graph> default_graph(lua_State* L);
 Graph& graph(lua_State* L);
 
 Error at_line(lua_State* L, Error error);          // adds " (train.lua:12)" to the message
-int push_tensor(lua_State* L, Tensor t);           // tells the collector of its bytes; gives 1
-Result<int> give(lua_State* L, Result<Tensor> t);  // pushes it, or fails with the line
+int push_tensor(lua_State* L, Tensor t);           // counts its bytes towards the next collection; returns 1
+Result<int> give(lua_State* L, Result<Tensor> t);  // pushes the tensor, or fails with the script's line
 Tensor& check_tensor(lua_State* L, int index, const char* what);
-// The same of what a method is called on; behind the argument at `last` nothing but nils may stand.
+// The same for a method's receiver; arguments after index `last` must be nil.
 Tensor& check_self(lua_State* L, const char* what, int last);
 void check_end(lua_State* L, int last, const char* what);
-Tensor optional_tensor(lua_State* L, int index, const char* what);  // nil: an empty handle
-Tensor option_tensor(lua_State* L, int index, const char* key);     // of a table of options; no table: empty
+Tensor optional_tensor(lua_State* L, int index, const char* what);  // nil gives an empty handle
+Tensor option_tensor(lua_State* L, int index, const char* key);     // field of an options table; empty without a table
 Tensor* test_tensor(lua_State* L, int index);                       // null: not a tensor
 
-// The parameters of an Optimizer; false: it is none.
+// The parameters of an Optimizer; false: the value is not an Optimizer.
 bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out);
 
-// The graph of a Device.
 Graph& device_graph(lua_State* L, int index, const char* what);
 
-// A dimension counting from 1, or from -1 backwards, as the runtime counts.
+// Converts a dimension that counts from 1, or backwards from -1, to the runtime's numbering.
 int check_dim(lua_State* L, int index, const char* what);
 int dim_from(lua_State* L, double n, const char* what);
-// A shape: a table's positional numbers at `index`, or the numbers from `index` on.
-std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);  // a list of them, or one
+// A shape: the positional numbers of the table at `index`, or the numbers from `index` on.
+std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);  // a tensor or a list of tensors
 Dims check_shape(lua_State* L, int index, const char* what);
-Dims check_sizes(lua_State* L, int index, const char* what);  // the same where the table has no options and is last
-std::vector<int> check_dims(lua_State* L, int index, const char* what);  // nil: none; a number; a list
-// Called before the dimensions at `index` are read, where a table of options may follow: x:sum({ keepdim = true })
-// becomes x:sum(nil, { keepdim = true }). Raises where names stand among dimensions.
+Dims check_sizes(lua_State* L, int index, const char* what);  // the same, but the table takes no options and comes last
+std::vector<int> check_dims(lua_State* L, int index, const char* what);  // nil (empty), a number or a list
+// Call it before reading the dimensions at `index` if an options table may follow: turns x:sum({ keepdim = true })
+// into x:sum(nil, { keepdim = true }). Raises if a table mixes dimensions and names.
 void options_may_stand_first(lua_State* L, int index, const char* what);
 void push_shape(lua_State* L, const Dims& dims);
-// Every string key of the table must be known, else invalid with "did you mean"; with `positions`, numbers may be keys.
+// Raises invalid, with "did you mean", on an unknown string key; `positions` allows numeric keys as well.
 void check_known(lua_State* L, int index, const char* verb, const std::vector<std::string>& known, bool positions);
-const char* format_name(DType dtype);  // as safetensors files name it: "F32"
+const char* format_name(DType dtype);  // the name in safetensors files: "F32"
 DType option_dtype(lua_State* L, int index, DType otherwise);
 std::uint64_t check_seed(lua_State* L, int index, const char* what);
 
-// Reads the tensors' values and suspends the fiber meanwhile; `push` gets them on the loop thread. One more try after a
-// collection when memory ran out. The last thing a function does, like await.
+// Reads the tensors' values while the fiber is suspended; `push` gets them on the loop thread. If memory ran out,
+// collects garbage and tries once more. Must be the last call of a function, like await.
 using PushValues = std::function<int(lua_State*, std::vector<HostData>)>;
 int await_values(lua_State* L, std::vector<Tensor> tensors, PushValues push);
 
-// A list of { name, shape, calls, bytes, flops }, and ms where they were measured.
+// Pushes a list of { name, shape, calls, bytes, flops }, with ms where it was measured.
 void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows);
 
 // Parts of the opener, one per file.
@@ -101,15 +101,15 @@ std::vector<Function> reduce_methods();
 std::vector<Function> network_methods();
 std::vector<Function> index_methods();
 std::vector<Function> image_methods();
-int tensor_element(lua_State* L);  // t[key] for a key that is no name
+int tensor_element(lua_State* L);  // t[key] where the key is not a name
 int tensor_assign(lua_State* L);   // t[key] = value
 std::vector<Function> shape_methods();
 std::vector<Function> read_methods();
 std::vector<Function> masked_methods();
-void set_async_methods(lua_State* L);    // those that wait: into the Tensor class
+void set_async_methods(lua_State* L);    // adds the methods that suspend to the Tensor class
 void define_device(lua_State* L);        // adds rille.device, rille.devices; `rille` at index 1
 void define_communicator(lua_State* L);  // adds rille.communicator; `rille` at index 1
-void add_read_natives(lua_State* L);     // to the table `rille.native` on top
+void add_read_natives(lua_State* L);     // into the table `rille.native` at the stack's top
 void add_profile_natives(lua_State* L);
 void add_tokenizer_natives(lua_State* L);
 void add_optimizer_natives(lua_State* L);

@@ -1,5 +1,5 @@
-// What the methods of tensors are given: tensors, dimensions that count from 1, options; and what is said when it is
-// something else. Also which tensors were freed, and where.
+// Reads the arguments of tensor methods: tensors, dimensions that count from 1, and options; raises errors with hints.
+// Also remembers which tensors were freed, and where.
 #include "bindings/lua/compute/tensor_check.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 char freed_key;
 
-// The table of what was freed: tensor -> what it was and where; weak, so that it keeps nothing.
+// Pushes the table of freed tensors: tensor -> a text with its shape and the line that freed it. Its keys are weak.
 void push_freed(lua_State* L) {
   get_registry(L, &freed_key);
   if (!lua_isnil(L, -1)) return;
@@ -65,7 +65,7 @@ const char* way_to_a_tensor(lua_State* L, int index) {
   }
 }
 
-// What a name of PyTorch's is here, where no name is near enough.
+// Rille's equivalents of PyTorch names for which "did you mean" finds no similar name.
 struct Word {
   std::string_view theirs;
   const char* ours;
@@ -126,7 +126,7 @@ Tensor& check_tensor(lua_State* L, int index, const char* what) {
 
 namespace {
 
-// What does it, where somebody gives a method more than it takes.
+// Alternatives for methods called with more arguments than they take.
 constexpr Word more_words[] = {
     {"round", "(x * 100):round() / 100 keeps two decimals"},
     {"log", "x:log() / math.log(base); log2 and log10 are methods"},
@@ -197,7 +197,7 @@ int check_dim(lua_State* L, int index, const char* what) { return dim_from(L, ch
 
 namespace {
 
-// A key of the table that is no position.
+// A key of the table that is not a position.
 std::optional<std::string> name_in(lua_State* L, int index) {
   lua_pushnil(L);
   while (lua_next(L, index)) {
@@ -314,7 +314,7 @@ int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown 
   return 0;
 }
 
-// check_callable(value, verb, example): raises unless it is a function, or a table that can be called
+// check_callable(value, verb, example): raises unless the value is a function or a callable table
 int check_callable(lua_State* L) {
   if (lua_isfunction(L, 1)) return 0;
   if (luaL_getmetafield(L, 1, "__call")) return 0;

@@ -1,4 +1,4 @@
-// What tensor.cpp and its like share of tensor_check.cpp: what is said to who gives something else than a tensor.
+// Errors for arguments that are not tensors; shared by the files that bind tensors.
 #pragma once
 
 #include <string_view>
@@ -7,9 +7,11 @@
 
 namespace rille::lua {
 
-[[noreturn]] void not_a_tensor(lua_State* L, int index, const char* what);  // says how to make one of what there is
-const char* word_of_torch(std::string_view name);  // "cuda" -> x:to("cuda:0"); null: nothing is known
+// the hint says how to make a tensor from the value
+[[noreturn]] void not_a_tensor(lua_State* L, int index, const char* what);
+// Rille's equivalent of a PyTorch name: "cuda" -> x:to("cuda:0"); null: none
+const char* word_of_torch(std::string_view name);
 int free_tensor(lua_State* L);
-void add_check_natives(lua_State* L);  // to the table `rille.native` on top
+void add_check_natives(lua_State* L);  // into the table `rille.native` at the stack's top
 
 }  // namespace rille::lua

@@ -1,5 +1,5 @@
-// Tensor methods that compute element by element, and writes in place. One row per operation; a number may
-// stand for either operand where PyTorch allows it.
+// Element-wise tensor methods and in-place writes. One row per operation; either operand may be a number where PyTorch
+// allows it.
 #include <cmath>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -27,7 +27,7 @@ struct Pair {
   Result<Tensor> (*fn)(T, T);
 };
 
-template <const Unary& U>  // -x gives x twice
+template <const Unary& U>  // Lua's unary minus passes x twice
 Result<int> unary(lua_State* L) {
   return give(L, U.fn(check_self(L, U.name, lua_rawequal(L, 1, 2) ? 2 : 1)));
 }
@@ -132,7 +132,7 @@ Result<int> dropout(lua_State* L) {  // x:dropout(p, training)
   return give(L, tensor::dropout(x, p, lua_isnoneornil(L, 3) || check_bool(L, 3, "dropout's training")));
 }
 
-// p:multinomial() draws one per row; p:multinomial(n, {replacement = true}) n of them.
+// p:multinomial() draws one per row; p:multinomial(n, {replacement = true}) draws n per row.
 Result<int> multinomial(lua_State* L) {
   Tensor& p = check_self(L, "multinomial", 3);
   tensor_state(L);
@@ -154,7 +154,7 @@ Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
   return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
 }
 
-// A tensor, or a number as one of the other's type if that can hold it, on the condition's device.
+// A tensor, or a number as a tensor on the condition's device, of the other operand's dtype if that can hold it.
 Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int other) {
   if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
   const double number = lua_tonumber(L, index);
@@ -170,7 +170,7 @@ Result<int> where(lua_State* L) {  // condition:where(a, b)
   return give(L, tensor::where(condition, a, b));
 }
 
-// In place: the tensor itself comes back.
+// For in-place methods: returns the receiver.
 Result<int> myself(lua_State* L, Result<void> done) {
   if (!done) return at_line(L, std::move(done).error());
   lua_settop(L, 1);

@@ -1,4 +1,4 @@
-// Reading safetensors files tensor by tensor: of one file, or of those that an index names.
+// Reads safetensors files tensor by tensor, from one file or from the shards of an index.
 #include "bindings/lua/compute/tensor_files.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@ namespace rille::lua {
 
 namespace {
 
-// After so many bytes what was read is waited for, and its memory given back: operations that still have to run would
-// keep it, and so would freed memory that waits for a tensor of its own size.
+// After this many bytes of reads, wait for the graph and release cached memory. Otherwise pending operations would
+// hold the tensors that were read, and freed memory would wait for a tensor of the same size.
 constexpr std::size_t settle_after_bytes = 64u << 20;
 
 Result<> settle(lua_State* L, Graph& g) {
   if (g.tracing()) return success();
-  lua_gc(L, LUA_GCCOLLECT, 0);  // handles that nobody sees any more
+  lua_gc(L, LUA_GCCOLLECT, 0);  // frees unreachable handles
   RILLE_CHECK(g.synchronize_blocking());
   g.device()->release_cache();
   return success();
@@ -27,7 +27,7 @@ Result<> settle(lua_State* L, Graph& g) {
 
 const char metatable_key = 0, files_key = 0;
 
-// (table, name) -> the tensor, or nil. Its upvalue has each table's files.
+// (table, name) -> the tensor, or nil. Its upvalue maps each table to its files.
 Result<int> take(lua_State* L) {
   lua_pushvalue(L, 1);
   lua_rawget(L, lua_upvalueindex(1));
@@ -38,7 +38,7 @@ Result<int> take(lua_State* L) {
   return push_tensor(L, std::move(t));
 }
 
-// The shards that an index tells: { tensor = file }. A shard lies beside its index.
+// The shards of an index, { tensor = file }. Shards lie beside the index.
 Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   RILLE_TRY(const std::string text, store::read_file(path));
   Result<Value> index = Value::from_json(text);
@@ -63,7 +63,7 @@ Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   return out;
 }
 
-// Of a folder: the index in it, or its model.safetensors.
+// For a folder: its index, or its model.safetensors.
 Result<std::string> file_of(std::string path) {
   std::error_code ec;
   if (!std::filesystem::is_directory(path, ec)) return path;
@@ -105,7 +105,7 @@ Result<Opened> open_path(const std::string& path) {
   return out;
 }
 
-// tensors_open(path) -> the table, the names, the metadata. path: a file, an index of files, or a folder of one.
+// tensors_open(path) -> the table, the names, the metadata. path: a file, an index, or a folder with either.
 Result<int> open(lua_State* L) {
   RILLE_TRY(const std::string path, file_of(std::string(check_text(L, 1, "the file"))));
   RILLE_TRY(auto opened, open_path(path));
@@ -154,8 +154,8 @@ TensorFiles tensors_of(TensorFiles::File file) {
   return out;
 }
 
-// One metatable for all: a trace of LuaJIT is made for one metatable and keeps it, so a metatable with the files in it
-// would hold those of the last hundred tables.
+// One metatable for all tables: a LuaJIT trace is specialized to a metatable and keeps it alive, so metatables that
+// held the files would keep those of the last hundred tables open.
 void push_tensor_files(lua_State* L, TensorFiles files) {
   lua_newtable(L);
   get_registry(L, &files_key);
@@ -169,7 +169,7 @@ void push_tensor_files(lua_State* L, TensorFiles files) {
 
 void add_tensor_file_natives(lua_State* L) {
   define_class<TensorFiles>(L, {.name = "TensorFiles"});
-  lua_newtable(L);  // files by their tables, which it keeps from nobody
+  lua_newtable(L);  // table -> its files; weak keys
   lua_newtable(L);
   set_field(L, "__mode", "k");
   lua_setmetatable(L, -2);

@@ -1,4 +1,4 @@
-// Files of tensors as scripts see them: a table whose fields are read from the file when they are asked for.
+// Tensor files as scripts see them: a table whose fields are read from the file on access.
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ struct TensorFiles {
     File file;
     const store::TensorEntry* entry = nullptr;
   };
-  std::map<std::string, Place> places;  // by the tensors' names
-  std::size_t unsettled_bytes = 0;      // read since the graph has last caught up
+  std::map<std::string, Place> places;  // by tensor name
+  std::size_t unsettled_bytes = 0;      // read since the graph was last synchronized
 };
 
 TensorFiles tensors_of(TensorFiles::File file);
-// Pushes the table. A tensor is made anew each time it is asked for; nil where there is none of that name. Whoever
-// copies one after the other into parameters never has more than a few of them beside those.
+// Pushes the table. Each access reads the tensor again; an unknown name gives nil. A script that copies tensors one by
+// one into parameters therefore holds only a few of them in memory.
 void push_tensor_files(lua_State* L, TensorFiles files);
-TensorFiles* tensor_files(lua_State* L, int index);  // of such a table; null: of another value
-// Of a name that is there, made on that device.
+TensorFiles* tensor_files(lua_State* L, int index);  // the files behind such a table; null: the value is something else
+// Reads a tensor to the graph's device. The name must exist.
 Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g);
 void add_tensor_file_natives(lua_State* L);
 

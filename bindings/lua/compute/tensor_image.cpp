@@ -1,4 +1,4 @@
-// Tensor methods for images and sequences: convolution, pooling, normalisation over channels; and Fourier transforms.
+// Tensor methods for images and sequences: convolution, pooling, normalization over channels, Fourier transforms.
 #include <array>
 #include <cmath>
 
@@ -29,7 +29,7 @@ Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
   return pair;
 }
 
-// scale = n or {height, width}; zeros: none.
+// scale = n or {height, width}; zeros: not given.
 std::array<double, 2> option_scale(lua_State* L, int index) {
   std::array<double, 2> scale{0, 0};
   lua_getfield(L, index, "scale");
@@ -110,7 +110,7 @@ Result<int> interpolate(lua_State* L) {
   return give(L, tensor::interpolate(x, how));
 }
 
-// (window, {stride =, padding =, ...}); the stride is the window's unless given.
+// (window, {stride =, padding =, ...}); the stride defaults to the window.
 tensor::Pooling pooling(lua_State* L, const char* name) {
   lua_createtable(L, 0, 1);
   lua_pushvalue(L, 2);

@@ -1,5 +1,5 @@
-// Tensor methods that choose, place and order elements by number, and slices: t[2], t[{ {1, 3}, {} }]. Dimensions and
-// positions count from 1; numbers stored in tensors count from 0.
+// Tensor methods that index, scatter and sort elements, and slices: t[2], t[{ {1, 3}, {} }]. Dimensions and positions
+// count from 1; indices stored in tensors count from 0.
 #include <cmath>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -62,7 +62,7 @@ bool descending(lua_State* L, const char* what) {
   return lua_istable(L, 3) && option_bool(L, 3, "descending", false);
 }
 
-Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, places
+Result<int> sort(lua_State* L) {  // t:sort(dim, {descending =}) -> values, indices
   Tensor& a = check_self(L, "sort", 3);
   tensor_state(L);
   options_may_stand_first(L, 2, "sort");
@@ -80,7 +80,7 @@ Result<int> argsort(lua_State* L) {
   return push_tensor(L, std::move(sorted->places));
 }
 
-Result<int> topk(lua_State* L) {  // t:topk(k, dim, {largest =}) -> values, places
+Result<int> topk(lua_State* L) {  // t:topk(k, dim, {largest =}) -> values, indices
   Tensor& a = check_self(L, "topk", 4);
   tensor_state(L);
   std::int64_t k = check_integer(L, 2, "topk's number");
@@ -201,7 +201,8 @@ std::int64_t position(lua_State* L, double n, const Tensor& t, int dim) {
   return n > 0 ? std::int64_t(n) - 1 : size + std::int64_t(n);
 }
 
-// x[mask], x[ids]: which elements those are is known when they are read, so it is no view.
+// Refuses x[mask] and x[ids]: the selected elements are known only when values are read, so the result cannot be a
+// view.
 void refuse_tensor(lua_State* L, int index) {
   const Tensor* t = test_tensor(L, index);
   if (!t || !*t) return;
@@ -215,7 +216,7 @@ void refuse_tensor(lua_State* L, int index) {
                        "x[ids] = y: x:scatter(dim, ids, y)");
 }
 
-// One entry of a slice, on top of the stack, applied to dimension `dim`; whether the dimension stays.
+// Applies one entry of a slice, on top of the stack, to dimension `dim`; returns whether the dimension is kept.
 Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   if (lua_type(L, -1) == LUA_TNUMBER) {
     RILLE_TRY(t, tensor::select(t, dim, position(L, lua_tonumber(L, -1), t, dim)));
@@ -224,7 +225,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   refuse_tensor(L, -1);
   check_table(L, -1, "a slice's entry");
   const std::size_t n = lua_objlen(L, -1);
-  if (n == 0) return true;  // {}: all of it
+  if (n == 0) return true;  // {}: the whole dimension
   if (n != 2 && n != 3)
     raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
                   "{first, last}, {first, last, step}, {} for all, or one number");
@@ -245,7 +246,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   return true;
 }
 
-// t[i], t[{i, {first, last}, {first, last, step}, {}}]: views. The key at index 2.
+// t[i], t[{i, {first, last}, {first, last, step}, {}}] as views. The key is at index 2.
 Result<Tensor> sliced(lua_State* L) {
   Tensor t = check_tensor(L, 1, "a slice");
   if (lua_type(L, 2) == LUA_TNUMBER) {

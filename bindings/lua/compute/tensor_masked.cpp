@@ -1,11 +1,11 @@
-// Tensors whose size depends on values: the mask is read, and the fiber is suspended meanwhile.
+// Methods whose result size depends on values: they read the mask while the fiber is suspended.
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-// The numbers of the elements that are true, in their order.
+// The indices of the true elements, ascending.
 std::vector<std::int64_t> true_places(const HostData& mask) {
   std::vector<std::int64_t> out;
   for (std::size_t i = 0; i < mask.bytes.size(); ++i)

@@ -1,4 +1,4 @@
-// Tensor methods for networks: products, normalisation, tables, losses, attention.
+// Tensor methods for networks: products, normalization, embeddings, losses, attention.
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {

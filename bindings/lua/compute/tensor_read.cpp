@@ -1,4 +1,4 @@
-// Reading values: item, totable, the text that print shows. These wait for the lane; only the calling fiber is
+// Reads values: item, totable, and the text that print shows. These wait for the lane; only the calling fiber is
 // suspended.
 #include <cmath>
 #include <mutex>
@@ -11,12 +11,13 @@ namespace rille::lua {
 
 namespace {
 
-// Several tensors on their way to one waiter. Filled on the lane thread, handed over once.
+// A pending read of several tensors. The lane threads fill it; it completes once.
 struct Reading {
   std::vector<Tensor> tensors;  // loop thread only
   std::vector<HostData> values;
   std::optional<Error> error;
-  std::size_t left = 0;  // with values and error: each device's lane fills its own
+  // tensors still pending; with values and error, guarded by the mutex because each device's lane fills its own
+  std::size_t left = 0;
   std::mutex mutex;
   Graph::Modes modes;
   bool again = false;
@@ -25,11 +26,11 @@ struct Reading {
   Loop* loop = nullptr;
   Completion done;
   PushValues push;
-  std::shared_ptr<Graph> target;  // the one tensor is sent there, not read
-  Tensor made;                    // by that
+  std::shared_ptr<Graph> target;  // if set, the one tensor is sent to this device instead of read
+  Tensor made;                    // the copy on `target`
 };
 
-// What an operation found wrong is told here, at a read; the line that asked for it is somewhere before.
+// Errors of operations surface at a read, after the line that recorded the operation.
 Error late(Error e, const Graph& graph) {
   if ((e.kind == ErrorKind::invalid || e.kind == ErrorKind::memory) && !graph.checks_numbers())
     e.hint += std::string(e.hint.empty() ? "" : ". ") +
@@ -46,7 +47,7 @@ void finish(const std::shared_ptr<Reading>& r) {  // loop thread
 
 void start(const std::shared_ptr<Reading>& r);
 
-// One tensor's answer, on its device's lane.
+// Stores one tensor's values; runs on its device's lane.
 void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> data) {
   {
     const std::lock_guard lock(r->mutex);
@@ -107,7 +108,7 @@ std::string number_text(const HostData& data, std::int64_t i) {
   if (data.dtype == DType::boolean) return data.number(i) != 0 ? "true" : "false";
   if (!is_floating(data.dtype)) return std::to_string(data.integer(i));
   const double number = data.number(i);
-  return std::isnan(number) ? "nan" : fmt::format("{:.4g}", number);  // whatever the sign of a NaN is
+  return std::isnan(number) ? "nan" : fmt::format("{:.4g}", number);  // never "-nan"
 }
 
 constexpr std::int64_t shown_at_ends = 3;
@@ -172,7 +173,7 @@ int bytes(lua_State* L) {
 
 int text(lua_State* L) {
   if (Tensor* t = test_tensor(L, 1); t && !*t) {
-    push(L, true);  // as the shim expects
+    push(L, true);  // the Lua shim's convention for "did not suspend"
     push(L, "Tensor (freed)");
     return 2;
   }
@@ -184,7 +185,7 @@ int text(lua_State* L) {
   });
 }
 
-// What a function that may wait gives when it need not.
+// The result of a method that could suspend but did not need to.
 int at_once(lua_State* L, Result<Tensor> t) {
   Tensor made = value_or_raise(L, t ? std::move(t) : Result<Tensor>(at_line(L, std::move(t).error())));
   push(L, true);
@@ -193,7 +194,7 @@ int at_once(lua_State* L, Result<Tensor> t) {
 
 int await_reading(lua_State* L, const std::shared_ptr<Reading>& r);
 
-// t:to("bf16"), t:to(device), t:to("cuda:0"). Between two GPUs values go directly, else through this machine's memory.
+// t:to("bf16"), t:to(device), t:to("cuda:0"). Copies directly between two GPUs if they can, else through host memory.
 int to(lua_State* L) {
   const Tensor t = check_self(L, "to", 2);
   std::string name;
@@ -257,7 +258,7 @@ int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   r->modes = state.modes();
   if (r->tensors.empty()) finish(r);
   else start(r);
-  state.set_modes({});  // for the fibers that run meanwhile
+  state.set_modes({});  // the fibers that run meanwhile get the default modes
   return end_await(L);
 }
 

@@ -1,4 +1,4 @@
-// Tensor methods that reduce dimensions or run along one.
+// Tensor methods that reduce dimensions or scan along one.
 #include <cmath>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -43,7 +43,7 @@ Result<int> reduction(lua_State* L) {
   return give(L, R.fn(a, dims, keep_dims(L, 3, R.name)));
 }
 
-// With one dimension also where the extreme is: values, places.
+// With a single dimension, returns values and indices.
 template <const Reduction& R, const ArgReduction& P>
 Result<int> extreme(lua_State* L) {
   Tensor& a = check_self(L, R.name, 3);

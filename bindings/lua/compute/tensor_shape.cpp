@@ -1,4 +1,5 @@
-// Tensor methods about shapes: views wherever memory allows. Dimensions and positions count from 1, -1 is the last.
+// Tensor methods for shapes; views where the memory layout allows. Dimensions and positions count from 1, -1 is the
+// last.
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
@@ -52,7 +53,7 @@ Result<int> permute(lua_State* L) {
   return give(L, tensor::permute(t, order));
 }
 
-// transpose(): the last two dimensions; transpose(a, b): those.
+// transpose() swaps the last two dimensions; transpose(a, b) swaps those.
 Result<int> transpose(lua_State* L) {
   Tensor& t = check_self(L, "transpose", 3);
   bool last = lua_isnoneornil(L, 2);
@@ -60,7 +61,7 @@ Result<int> transpose(lua_State* L) {
   return give(L, tensor::transpose(t, a, b));
 }
 
-// A position from 1, or from -1 backwards, in a dimension of `n`.
+// A position that counts from 1, or backwards from -1, in a dimension of size `n`.
 std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
   std::int64_t i = check_integer(L, index, what);
   if (i == 0 || i > n || i < -n)
@@ -103,7 +104,7 @@ Result<int> unsqueeze(lua_State* L) {
 Result<int> contiguous(lua_State* L) { return give(L, tensor::contiguous(check_self(L, "contiguous", 1))); }
 Result<int> clone(lua_State* L) { return give(L, tensor::clone(check_self(L, "clone", 1))); }
 
-// a:cat({b, c}, dim): a, b and c after each other.
+// a:cat({b, c}, dim): concatenates a, b and c.
 Result<int> cat(lua_State* L) {
   std::vector<Tensor> parts{check_self(L, "cat", 3)};
   const auto others = check_tensors(L, 2, "cat");
@@ -111,7 +112,7 @@ Result<int> cat(lua_State* L) {
   return give(L, tensor::cat(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "cat")));
 }
 
-Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
+Result<int> chunk(lua_State* L) {  // (number of chunks, dim) -> the chunks
   Tensor& t = check_self(L, "chunk", 3);
   std::int64_t pieces = check_integer(L, 2, "chunk's number of pieces");
   if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces; give 1 to 200", pieces));
@@ -122,7 +123,7 @@ Result<int> chunk(lua_State* L) {  // (pieces, dim) -> the pieces
   return static_cast<int>(parts->size());
 }
 
-// t:zeros_like({dtype =}): another of its shape, type and device.
+// t:zeros_like({dtype =}): a tensor of the same shape, dtype and device.
 struct Like {
   const char* name;
   Result<Tensor> (*fn)(Graph&, const Dims&, DType);

@@ -1,4 +1,4 @@
-// The graphs of a Lua state: of the device that rille.device() gives, and of those that were asked for by name.
+// The graphs of a Lua state: the default device's, and those of devices requested by name.
 #include <algorithm>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -20,7 +20,7 @@ TensorState::~TensorState() {
   for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
-    // No callback may come once the state is gone. The second time who waits for an event has asked again and gone.
+    // No callback may come after the state is gone. The second pass drains event waiters that re-armed in the first.
     for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
   }
 }
@@ -42,7 +42,7 @@ Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<de
   return made;
 }
 
-// Some minutes are not to pass in silence: a GPU that no image fits compiles the kernels at its first operation.
+// Announces a wait of minutes: without a matching prebuilt image, the GPU compiles the kernels at its first operation.
 void tell_compiling(lua_State* L, const device::CudaCard& card) {
   LuaHost& host = LuaHost::of(L);
   const auto driver = device::cuda_driver();
@@ -78,7 +78,7 @@ Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name) {
   }
   RILLE_TRY(auto device, open_device(L, name));
   for (const auto& g : state.graphs)
-    if (g->device()->name() == device->name()) return g;  // it was named by its uuid
+    if (g->device()->name() == device->name()) return g;  // the name was a uuid
   RILLE_TRY(auto made, make_graph(state, std::move(device)));
   made->set_modes(state.modes());
   return made;

@@ -45,7 +45,7 @@ Result<int> encode(lua_State* L) {
   return 1;
 }
 
-// decode(id) or decode({ids}), and {continued}
+// decode(id) or decode({ids}), then {continued}
 Result<int> decode(lua_State* L) {
   Tokenizer& t = tokenizer_of(L, "tokenizer:decode");
   std::vector<std::int32_t> ids;
@@ -89,7 +89,7 @@ bool tokenizer_field(lua_State* L, std::string_view key) {
       push(L, text);
       lua_rawseti(L, -2, ++n);
     }
-  } else if (key == "path" || key == "pattern") {  // where it came from
+  } else if (key == "path" || key == "pattern") {
     const auto& handle = check_object<TokenizerHandle>(L, 1, "tokenizer");
     push(L, key == "path" ? handle.path : handle.pattern);
   } else {

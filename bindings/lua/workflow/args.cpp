@@ -1,4 +1,5 @@
-// rille.args { data = "x", steps = 300 }: the run's input over defaults, whose types say what is accepted.
+// rille.args { data = "x", steps = 300 }: merges the run's input into the defaults, whose types decide what is
+// accepted.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -25,13 +26,13 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
   return make_error(ErrorKind::invalid, fmt::format("this script takes no argument --{}", name), hint);
 }
 
-// `rille run` keeps no run of which nothing else is known.
+// The code makes `rille run` delete the run if it recorded nothing else.
 Error refused(Error e) {
   e.code = "script_arguments";
   return e;
 }
 
-// What was given is looked at: `rille run` says so when it never is.
+// `rille run` warns if the script never reads its arguments.
 void mark_read(lua_State* L) {
   push_rille_core(L);
   lua_pushboolean(L, 1);
@@ -39,7 +40,7 @@ void mark_read(lua_State* L) {
   lua_pop(L, 1);
 }
 
-// `rille FILE --help` asks what the script takes: the answer ends the rehearsal that reads it.
+// For `rille FILE --help`: the error carries the script's options and ends the rehearsal that reads them.
 Error options_asked_for(const Value::Object& defaults) {
   Error e = unknown_argument("help", defaults);
   e.code = "script_options";

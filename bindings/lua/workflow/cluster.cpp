@@ -1,11 +1,11 @@
-// The primitives of clusters and of what scales them; the verbs are in stdlib/cluster.lua and stdlib/autoscale.
+// Primitives for clusters and autoscaling; the verbs are in stdlib/cluster.lua and stdlib/autoscale.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-// (lease, scope): it ends with that scope, which is around this one, rather than with this one.
+// (lease, scope): the lease ends with that outer scope, not with the current one.
 int keep_lease(lua_State* L) {
   Verb v = begin_verb(L, "rent");
   v.run.keep_lease(v.id, std::string(check_text(L, 1, "lease")),
@@ -25,14 +25,14 @@ int cluster_telemetry(lua_State* L) {
   return await(L, v.run.telemetry(v.id, std::move(leases), v.source), push_decoded, Waits::engine);
 }
 
-// (lease) -> { calls =, left_s =, over = }: see Instances::standing. For the bodies of steps, which record it.
+// (lease) -> { calls =, left_s =, over = }: see Instances::standing. Called in step bodies, which record the result.
 Result<int> standing(lua_State* L) {
   Verb v = begin_verb(L, "standing", Verbs::anywhere);
   RILLE_TRY(Value now, v.run.standing(std::string(check_text(L, 1, "lease"))));
   return push_decoded(L, std::move(now));
 }
 
-// (duration, what it is for)
+// (duration, its name in errors)
 int seconds(lua_State* L) {
   lua_pushnumber(L, static_cast<double>(check_duration_ms(L, 1, lua_tostring(L, 2))) / 1000);
   return 1;

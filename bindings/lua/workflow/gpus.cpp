@@ -24,7 +24,7 @@ Value facts_value(const GpuFacts& f) {
   return out;
 }
 
-// gpu_facts(name, memory_bytes): the facts, or nil and a name that is near. gpu_facts(): the list of all.
+// gpu_facts(name, memory_bytes): the facts, or nil and a similar name. gpu_facts(): the list of all.
 int gpu_facts(lua_State* L) {
   if (lua_isnoneornil(L, 1)) {
     Value::Array all;

@@ -1,4 +1,5 @@
-// Instance: what rille.rent gives. Its fields are read from the run's lease each time, so they are never stale.
+// Instance: the result of rille.rent. Its fields are read from the run's lease on each access, so they are never
+// stale.
 #include <fmt/format.h>
 
 #include "bindings/host/ship.hpp"
@@ -51,7 +52,7 @@ bool instance_field(lua_State* L, std::string_view key) {
   if (key == "memory") return number(static_cast<double>(lease.memory_bytes));
   if (key == "price") {
     if (lease.price_micros_per_hour >= 0) return number(static_cast<double>(lease.price_micros_per_hour) / 1e6);
-    lua_pushnil(L);  // not known in dollars
+    lua_pushnil(L);  // the price in dollars is unknown
     return true;
   }
   if (key == "spent") return number(static_cast<double>(lease.spent_micros) / 1e6);
@@ -97,7 +98,7 @@ Result<int> rent(lua_State* L) {
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
 }
 
-// Options that Rille has words for, but that nothing acts upon yet: refused by name, rather than ignored.
+// Options with a reserved name but no implementation yet: refused by name rather than ignored.
 void refuse_options(lua_State* L, int index, const char* verb,
                     std::initializer_list<std::pair<const char*, const char*>> ahead) {
   if (!lua_istable(L, index)) return;
@@ -141,7 +142,7 @@ Result<int> get(lua_State* L) {
                Waits::engine);
 }
 
-// An image's name: nothing that an engine would take for an option.
+// An image's name; refuses one that a container engine would parse as an option.
 std::string check_image(lua_State* L, int index, const std::string& what) {
   std::string image = option_text(L, index, "container").value_or("");
   if (!image.empty() && (image[0] == '-' || image.find_first_of(" \t\n") != std::string::npos))
@@ -150,7 +151,7 @@ std::string check_image(lua_State* L, int index, const std::string& what) {
   return image;
 }
 
-// secrets = { "HF_TOKEN" }: names of variables; null without any.
+// secrets = { "HF_TOKEN" }: names of environment variables; null if not given.
 Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
   lua_getfield(L, index, "secrets");
   RILLE_TRY(Value names, to_value(L, -1, "secrets"));
@@ -299,13 +300,13 @@ Result<int> resize(lua_State* L) {
       L, v.run.resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
-// box:preempting(): when its machine will be taken away, or nil
+// box:preempting(): when the machine will be reclaimed, or nil
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
   return await(L, v.run.preempting(v.id, instance_of(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
 }
 
-// box:telemetry(): what the machine's processors and GPUs do; raises where they cannot be asked
+// box:telemetry(): CPU and GPU utilization of the machine; raises if it cannot be read
 int instance_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
   std::vector<std::string> one(1, instance_of(L, "box:telemetry").id);
@@ -350,7 +351,7 @@ void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>&
   }
 }
 
-// The ids of the instances in a scope's results: these leases move to the parent scope.
+// The ids of the instances in a scope's results; their leases move to the parent scope.
 int leases_in(lua_State* L) {
   std::vector<std::string> ids;
   for (int i = 1, n = lua_gettop(L); i <= n; ++i) gather_leases(L, i, 0, ids);

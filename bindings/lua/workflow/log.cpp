@@ -1,4 +1,4 @@
-// rille.log and rille.progress: to the hooks of the run. Neither waits.
+// rille.log and rille.progress: pass events to the run's hooks. Neither suspends the fiber.
 #include <fmt/format.h>
 
 #include "bindings/lua/workflow/verb.hpp"

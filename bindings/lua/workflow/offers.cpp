@@ -1,5 +1,5 @@
-// rille.offers { gpu = "A100" }: what there is to rent, cheapest first; rille.price_history { gpu = "A100" }: what it
-// has cost; rille.quotas { provider = "aws" }: what the account may rent. Lists that print as tables.
+// rille.offers { gpu = "A100" }: offers, cheapest first; rille.price_history { gpu = "A100" }: past prices;
+// rille.quotas { provider = "aws" }: the account's quotas. Lists that print as tables.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {

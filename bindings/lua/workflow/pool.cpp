@@ -1,4 +1,4 @@
-// The primitives of pools; the verb is in flow.cpp.
+// Pool primitives; the verb is in flow.cpp.
 #include <fmt/format.h>
 
 #include <cmath>

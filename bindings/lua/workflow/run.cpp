@@ -7,7 +7,7 @@ namespace rille::lua {
 
 namespace {
 
-// sleep("30s") or sleep("name", "30s"). In a step it just waits.
+// sleep("30s") or sleep("name", "30s"). Inside a step it is not recorded.
 int sleep(lua_State* L) {
   Verb v = begin_verb(L, "sleep", Verbs::anywhere);
   std::string name = "sleep";
@@ -24,7 +24,7 @@ int sleep(lua_State* L) {
 int now(lua_State* L) {
   Verb v = begin_verb(L, "now", Verbs::anywhere);
   if (!v.fiber.step.empty()) {
-    lua_pushboolean(L, 1);  // as the shim expects
+    lua_pushboolean(L, 1);  // the Lua shim's convention for "did not suspend"
     push(L, static_cast<double>(v.host.loop().clock().wall_us()) / 1e6);
     return 2;
   }
@@ -37,7 +37,7 @@ int now(lua_State* L) {
       Waits::engine);
 }
 
-// patched("id"): whether the code that it guards is this run's
+// patched("id"): whether this run executes the code that the patch guards
 int patched(lua_State* L) {
   Verb v = begin_verb(L, "patched");
   std::string name = check_name(L, 1, "patched");
@@ -100,20 +100,20 @@ int run_id(lua_State* L) {
   return 1;
 }
 
-// On an agent: what an earlier attempt of this call published last, or nil.
+// On an agent: the last checkpoint published by an earlier attempt of this call, or nil.
 int last_checkpoint(lua_State* L) {
   push_value(L, LuaHost::of(L).options().last_checkpoint);
   return 1;
 }
 
-// preempting(): nil, or the seconds that are left of this machine and whether the call goes on elsewhere. A turn of the
-// loop, so that code which never waits hears of it, too.
+// preempting(): nil, or the seconds left on this machine and whether the call continues on another. It yields to the
+// loop once, so that code that never waits receives the notice as well.
 Async<> turn(Loop& loop) { co_return co_await sleep_for(loop, 0); }
 
 int run_preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting", Verbs::anywhere);
   if (!v.host.options().preempting) {
-    lua_pushboolean(L, 1);  // as the shim expects
+    lua_pushboolean(L, 1);  // the Lua shim's convention for "did not suspend"
     return 1;
   }
   return await(L, turn(v.host.loop()), [](lua_State* l) {
@@ -127,7 +127,7 @@ int run_preempting(lua_State* L) {
   });
 }
 
-// leave(): ends the call, which goes on elsewhere from its last checkpoint; nothing where nobody waits for it.
+// leave(): ends the call here; it continues on another machine from its last checkpoint. Does nothing if it would not.
 int leave(lua_State* L) {
   Verb v = begin_verb(L, "leave", Verbs::anywhere);
   if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;

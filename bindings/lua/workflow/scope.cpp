@@ -1,4 +1,4 @@
-// The primitives of scopes: thin calls of the Run. The order of unwinding is in flow.cpp.
+// Scope primitives: thin calls of the Run. The order of unwinding is in flow.cpp.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
@@ -27,7 +27,7 @@ int scope_settle(lua_State* L) {
   return await(L, v.run.scope_settle(v.id, scope, std::move(failure)), push_nothing, Waits::cleanup);
 }
 
-// (scope, list of lease ids that move to the parent): releases the others.
+// (scope, list of lease ids that move to the parent): releases the scope's other leases.
 int scope_release(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   auto scope = static_cast<engine::ScopeId>(check_integer(L, 1, "scope"));
@@ -47,7 +47,7 @@ int scope_leave(lua_State* L) {
   return 0;
 }
 
-// Raises when the fiber has been cancelled before it began.
+// Raises if the fiber was cancelled before it began.
 int checkpoint(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   if (const Error* why = v.run.cancelled(v.id)) raise(L, *why);
@@ -59,7 +59,7 @@ int is_cancelled(lua_State* L) {
   return 1;
 }
 
-// An error that cleanup met while another was already on its way.
+// Reports an error raised by cleanup while another error was propagating.
 int note_error(lua_State* L) {
   Verb v = begin_verb(L, "defer", Verbs::anywhere);
   if (!v.run.hooks().event) return 0;

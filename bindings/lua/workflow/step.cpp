@@ -1,6 +1,6 @@
-// The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave; what it captured is
-// compared before and after, since a finished step does not run again on resume and the change would be lost. The
-// ticket is what the body gets as its second argument.
+// The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave. Captured variables
+// are compared before and after: a finished step does not run again on resume, so a change to them would be lost. The
+// ticket is the body's second argument.
 #include "bindings/lua/workflow/step.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ engine::StepOptions read_step_options(lua_State* L, int options, const std::stri
   std::string effect = option_text(L, options, "effect").value_or("idempotent");
   if (effect == "pure") out.effect = engine::Effect::pure;
   else if (effect == "once") out.effect = engine::Effect::once;
-  else if (effect != "idempotent" && effect != "tx")  // which may run again until it is committed
+  else if (effect != "idempotent" && effect != "tx")  // a transaction is repeatable until it commits
     raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure', 'once' or 'tx'", effect));
   lua_getfield(L, options, "retry");
   if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
@@ -105,7 +105,7 @@ engine::StepTicket copy(const engine::StepTicket& t) {
   return mine;
 }
 
-// What stands for the body in a rehearsal; null: it runs. What may be repeated by its nature does.
+// The declared result that replaces the body in a rehearsal; null: the body runs, as it does for repeatable effects.
 Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, engine::Effect effect) {
   Rehearsal kind = v.host.options().rehearsal;
   if (kind == Rehearsal::no) return Value();
@@ -116,7 +116,7 @@ Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, e
                     "say what stands for it: sim = { duration = \"1m\", result = 1 }");
 }
 
-// (name, options, fn) -> ticket, recorded, value; of one that is not recorded: ticket, false, attempt, probe, tx, sim
+// (name, options, fn) -> ticket, recorded, value; if not recorded: ticket, false, attempt, probe, tx, sim
 Result<int> step_begin(lua_State* L) {
   Verb v = begin_verb(L, "step");
   engine::Operation op;
@@ -159,7 +159,7 @@ Result<int> step_begin(lua_State* L) {
     if (*recorded) {
       push_value(l, **recorded);
     } else {
-      // A recorded failure is raised again as it was.
+      // A recorded failure is raised again unchanged.
       push_error(l, recorded->error());
       lua_pushboolean(l, 1);
       return 4;
@@ -183,7 +183,7 @@ int step_enter(lua_State* L) {
   return 0;
 }
 
-// (ticket, fn, ok) -> nothing, or the error that a change of captured variables is.
+// (ticket, fn, ok) -> nothing, or an error if the body changed a captured variable.
 int step_leave(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Ticket& t = check_object<Ticket>(L, 1, "step");
@@ -260,7 +260,7 @@ Result<int> step_probed(lua_State* L) {
   return await(L, v.run.step_probed(v.id, copy(t.ticket), std::move(answer)), outcome_of(&t), Waits::cleanup);
 }
 
-// Of the step that this object stands for.
+// The engine's ticket of the step that this object represents.
 engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
   if (!t.plain) return copy(t.ticket);
   if (!v.fiber.plain.runs)

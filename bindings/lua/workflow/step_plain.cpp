@@ -1,7 +1,7 @@
-// The short way of rille.step, of which a run may do hundreds of thousands: no options, nothing recorded, a body that
-// ends well. One primitive before the body and one after, which suspends the fiber once, until the outcome is durable.
-// Whatever is unusual goes the long way (step.cpp), which leaves the same record: plain_begin says no, or flow.cpp asks
-// for the ticket that step_begin would have made.
+// The short path of rille.step, because a run may do hundreds of thousands of steps: no options, nothing recorded yet,
+// and a body that succeeds. One primitive runs before the body and one after; the latter suspends the fiber once,
+// until the outcome is durable. Every other case takes the long path (step.cpp), which writes the same record: either
+// plain_begin refuses, or flow.cpp asks for the ticket that step_begin would have made.
 #include <charconv>
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace rille::lua {
 
 namespace {
 
-// Where words.step was called: two frames up. Empty when that is not so plain.
+// The position of the words.step call, two frames up. Empty if that frame is not Lua code of the script.
 std::string_view caller(lua_State* L, char (&buffer)[LUA_IDSIZE + 16]) {
   lua_Debug ar;
   if (!lua_getstack(L, 2, &ar) || !lua_getinfo(L, "Sl", &ar)) return {};
@@ -45,7 +45,7 @@ int plain_begin(lua_State* L) {
   return 1;
 }
 
-// (fn, value, count) -> nothing, when this is not the plain case; else what is awaited
+// (fn, value, count) -> nothing if the short path does not apply; else suspends
 int plain_end(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   Fiber* f = host.current();
@@ -85,7 +85,7 @@ int plain_result(lua_State* L) {
   return 1;
 }
 
-// -> the ticket, as step_begin and step_enter would have left it
+// -> the ticket in the state that step_begin and step_enter would have left it
 int plain_ticket(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Fiber::Plain& plain = v.fiber.plain;

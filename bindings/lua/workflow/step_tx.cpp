@@ -1,6 +1,6 @@
-// Steps whose effect is a transaction in a database of the user's (store/transaction.hpp): ctx.db, and what surrounds
-// the body. The transaction leaves a row with the step's token, so that a process which comes after a crash between the
-// commit and the journal's row takes the result from there, and does not run the body again.
+// Steps whose effect is a transaction in one of the user's databases (store/transaction.hpp): ctx.db, and the code
+// around the body. The transaction writes a row with the step's token. After a crash between the commit and the
+// journal's row, the next process takes the result from that row and does not run the body again.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -16,11 +16,11 @@ struct Database {
   std::shared_ptr<store::Transaction> transaction;
 };
 
-// (ticket) -> whether it was committed before, its result
+// (ticket) -> whether it was already committed, its result
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   StepObject& t = check_object<StepObject>(L, 1, "step");
-  // A prompt records no steps, and rehearsals bear the same ids each time: nothing may be taken from an earlier one.
+  // The REPL records no steps, and rehearsals have the same ids each time: neither may reuse an earlier result.
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
   Async<std::shared_ptr<store::Transaction>> begun =
@@ -35,7 +35,7 @@ Result<int> tx_begin(lua_State* L) {
   return await(L, std::move(begun), std::move(keep));
 }
 
-// What follows the statement: nothing, values for its ?, or a table of values for its :names.
+// The arguments after the statement: none, values for its ?, or a table of values for its :names.
 Result<Value> read_values(lua_State* L) {
   int top = lua_gettop(L);
   if (top < 3) return Value();
