@@ -1,5 +1,5 @@
-// `rille agent build|install|connect|keeper|daemon|worker`: what runs on an instance. Started by Rille, not by people;
-// but for `rille agent notice`, for whatever there knows that the machine will be taken away.
+// `rille agent build|install|connect|keeper|daemon|worker`: the programs on an instance. Rille starts them, not users.
+// The exception is `rille agent notice`, for any program on the instance that learns of its preemption.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace rille::cli {
 
 namespace {
 
-// --in 2m: when the machine will be taken away.
+// --in 2m: the time until the machine is reclaimed.
 Result<> give_notice(App& app, const std::string& directory, const std::string& in) {
   RILLE_TRY(std::int64_t ms, parse_duration_ms(in));
   RILLE_TRY(auto machine, store::read_machine(directory));
@@ -70,7 +70,7 @@ Result<int> connect_part(App& app, const AgentOptions& given) {
 
 struct AgentCommand final : Command {
   std::vector<std::string> words;
-  std::vector<std::string>* all_words() override { return &words; }  // agents start often
+  std::vector<std::string>* all_words() override { return &words; }  // agents start often; skip the parser
   Exit run(App& app) override;
 };
 

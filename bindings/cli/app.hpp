@@ -1,4 +1,4 @@
-// What every command of `rille` needs: the loop, the engine of this RILLE_HOME, the terminal.
+// Shared by every command of `rille`: the loop, the engine of this RILLE_HOME, the terminal.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 namespace rille::cli {
 
 struct App {
-  // Where the command was started; "/" when that folder is gone.
+  // The working directory at the start; "/" if it no longer exists.
   static std::string folder();
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;  // opened by open_engine
@@ -23,9 +23,9 @@ struct App {
 };
 
 Result<> open_engine(App& app);
-// Prints the error and gives its exit code.
+// Prints the error and returns its exit code.
 Exit fail(App& app, const Error& error);
-// The same for a command line that asks for what cannot be done: Exit::usage.
+// The same for an invalid command line; returns Exit::usage.
 Exit fail_usage(App& app, const Error& error);
 
 }  // namespace rille::cli

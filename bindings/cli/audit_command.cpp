@@ -1,4 +1,4 @@
-// `rille audit`: the trail of what was done, and whether it was altered since.
+// `rille audit`: shows the audit trail and checks that it was not altered.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
@@ -9,7 +9,7 @@ namespace rille::cli {
 
 namespace {
 
-// What an event is about, in a few words: the lease and its machine, or whatever it says of itself.
+// A short description of an event: the lease and its machine, or the event's own fields.
 std::string about(const Value& event) {
   std::string out;
   for (const char* field : {"name", "machine_id", "provider", "state", "message"}) {

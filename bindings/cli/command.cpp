@@ -6,7 +6,7 @@ namespace rille::cli {
 
 namespace {
 
-// Filled before main(), in the order of the linker.
+// Filled by static initializers before main(), in link order.
 std::vector<CommandRow>& table() {
   static std::vector<CommandRow> rows;
   return rows;

@@ -1,5 +1,5 @@
-// The table of commands. A command is one file: a struct with its arguments, the options that fill them, and what it
-// does; and a Registered that puts it into the table, from which come parsing, help, completion and dispatch.
+// The table of commands. A command is one file: a struct with its arguments, the options that fill them, and run();
+// and a Registered object that adds it to the table. Parsing, help, completion and dispatch use the table.
 //
 //   struct QuotasCommand final : Command {
 //     std::string region;
@@ -20,7 +20,7 @@
 
 namespace rille::cli {
 
-// The sections of `rille --help`, in their order.
+// The sections of `rille --help`, in order.
 enum class Group { run, look, money, rewrite, machines, project };
 const char* title_of(Group group);
 
@@ -28,34 +28,34 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options&) {}
-  // Where all words after the command's name go, unread and without a parser; null: it declares options.
+  // For a command without declared options: receives all words after its name, unparsed. null: it declares options.
   virtual std::vector<std::string>* all_words() { return nullptr; }
   virtual Exit run(App& app) = 0;  // after the options were parsed
 };
 
-// What an option RUN says of itself.
+// The help text of a RUN argument.
 inline constexpr const char* names_a_run = "its id, a unique beginning of it, or `last`";
 
 enum class Opens { engine, nothing };  // before run()
 
 struct CommandRow {
   Group group;
-  const char* name;  // "schedule"; "schedule add" is a command of that one
-  const char* text;  // one line; at most 66 columns, so that the help fits a terminal of 80
+  const char* name;  // "schedule"; a nested command: "schedule add"
+  const char* text;  // one line of at most 66 columns, so that the help fits 80 columns
   Opens opens = Opens::engine;
   std::unique_ptr<Command> (*make)() = nullptr;
 
   bool is_nested() const { return std::string_view(name).find(' ') != std::string_view::npos; }
 };
 
-// By group, then by name.
+// Sorted by group, then by name.
 const std::vector<CommandRow>& commands();
-// Null: there is no such command.
+// Null: no such command.
 const CommandRow* find_command(std::string_view name);
-// The commands of `parent`, e.g. "schedule add"; of "": those that stand by themselves.
+// The nested commands of `parent`, e.g. "schedule add"; for "": the top-level commands.
 std::vector<const CommandRow*> commands_of(std::string_view parent);
 
-// `rille --help`: the table as a page. help.cpp
+// The page that `rille --help` prints. help.cpp
 std::string help_page();
 
 void add_command(CommandRow row);

@@ -1,5 +1,5 @@
-// `rille completion bash|zsh|fish`: made of the table of commands and of the options that they declare. The ids of
-// runs and leases are asked for when a word is completed.
+// `rille completion bash|zsh|fish`: generated from the table of commands and their declared options. Ids of runs and
+// leases are queried when a word is completed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,11 +13,11 @@ namespace {
 constexpr const char* of_runs = "rille ps -n 50 2>/dev/null | awk 'NR > 1 { print $1 }'";
 constexpr const char* of_leases = "rille leases 2>/dev/null | awk 'NR > 1 { print $1 }'";
 
-// A command as the shells' texts see it.
+// The facts about a command that the shell scripts need.
 struct Completed {
   std::string name, text;
   std::vector<DeclaredOption> options;
-  bool runs = false, leases = false;  // what its first word names
+  bool runs = false, leases = false;  // the kind of id that its first word takes
 };
 
 std::vector<Completed> completed_commands() {

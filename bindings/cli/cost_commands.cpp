@@ -50,7 +50,7 @@ Sum sum_of(const lease::Lease& l, std::int64_t now_us) {
   return sum;
 }
 
-// By what was asked for. A month has its share of each machine's money only.
+// Sums grouped by `by`. A month counts only its share of each machine's cost.
 std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, const std::string& by, std::int64_t now) {
   std::map<std::string, Sum> out;
   for (const lease::Lease& l : leases)
@@ -186,7 +186,7 @@ struct BudgetCommand final : Command {
 };
 
 struct BudgetSetCommand final : Command {
-  std::string month, alert_url;   // month: "200", or "none"; "" leaves it as it is
+  std::string month, alert_url;   // month: "200", or "none"; "" keeps the current value
   std::vector<std::string> tags;  // "eval=50"
   std::int64_t alert_percent = 80;
 

@@ -1,4 +1,4 @@
-// `rille doctor --provider NAME`: whether its keys work, what they may do, how old they are; and the policy document.
+// `rille doctor --provider NAME`: whether its keys work, their permissions and age; and the policy document.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ void add_quotas(App& app, provider::Provider& p, std::vector<Check>& checks, Val
   json.set("quotas", std::move(all));
 }
 
-// Of a provider without credentials: its offers show whether it answers.
+// For a provider without credentials: a query for offers shows whether it answers.
 void add_offers(App& app, provider::Provider& p, std::vector<Check>& checks) {
   provider::OfferQuery any;
   const auto offers = run_blocking(*app.loop, p.offers(any, {}));
@@ -132,7 +132,7 @@ Exit policy(App& app, const std::vector<std::string>& names) {
   return Exit::ok;
 }
 
-// `all`: local, and those that the settings name.
+// `all`: local, and the configured providers.
 Result<std::vector<std::unique_ptr<provider::Provider>>> chosen(App& app, const std::string& name) {
   std::vector<std::unique_ptr<provider::Provider>> out;
   if (name != "all") {

@@ -26,7 +26,7 @@ struct Editor::State {
 
   explicit State(Loop& l) : loop(l) {}
 
-  // Waits for a key while the loop turns. -1: interrupted.
+  // Waits for a key while the loop runs. -1: interrupted.
   int wait() {
     readable = interrupted = false;
     uv_poll_start(poll, UV_READABLE, [](uv_poll_t* p, int, int) { static_cast<State*>(p->data)->readable = true; });
@@ -41,7 +41,7 @@ struct Editor::State {
     return *static_cast<State*>(p);
   }
 
-  // libedit asks for one wide character; the terminal gives UTF-8.
+  // libedit reads wide characters; the terminal sends UTF-8.
   static int get_character(EditLine* e, wchar_t* out) {
     State& s = of(e);
     unsigned char c = 0;
@@ -65,7 +65,7 @@ struct Editor::State {
     return ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   }
 
-  // As `ls` shows names: down, then across.
+  // In columns like `ls`: down, then across.
   static std::string in_columns(const std::vector<std::string>& names, std::size_t width) {
     std::size_t longest = 0;
     for (const std::string& name : names) longest = std::max(longest, name.size());
@@ -107,7 +107,7 @@ struct Editor::State {
 
 namespace {
 
-// A variable that is there for as long as this stands, unless the user has set it. Children never see it.
+// Sets an environment variable for its lifetime, unless the user has set it. Child processes never see it.
 class Lent {
  public:
   Lent(const char* name, const std::string& value) : name_(std::getenv(name) ? nullptr : name) {
@@ -123,7 +123,7 @@ class Lent {
   const char* name_;
 };
 
-// Width and case of characters, and what the terminal can do. A bundle brings both for systems that lack them.
+// Needs a locale for the width and case of characters, and terminfo; a bundle contains both for systems without them.
 EditLine* init() {
   bool known = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;
   std::string bundle = bundle_folder();

@@ -1,5 +1,5 @@
-// A line editor for the prompt, behind which libedit stands. While it waits for keys the loop turns, so that background
-// fibers go on. Without a terminal it reads plain lines. Loop thread only; never called from inside the loop.
+// The REPL's line editor, based on libedit. The loop runs while it waits for keys, so that background fibers continue.
+// Without a terminal it reads plain lines. Loop thread only; never called from inside the loop.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class Editor {
  public:
   enum class Input { line, end, interrupted };  // end: Ctrl-D on an empty line
 
-  // Candidates for the word before the cursor, given the line up to the cursor: full words.
+  // Completions of the word before the cursor, as full words; `before` is the line up to the cursor.
   using Complete = std::function<std::vector<std::string>(const std::string& before)>;
 
   Editor(Loop& loop, const std::string& history_file);
@@ -26,9 +26,9 @@ class Editor {
   Input read(const std::string& prompt, std::string& line);
   void add_history(const std::string& entry);
   void set_complete(Complete complete);
-  void interrupt();  // from the loop: the line being edited is dropped
-  void hide();       // takes the prompt and the line off the screen
-  void draw();       // puts them back
+  void interrupt();  // called from the loop: discards the line being edited
+  void hide();       // removes the prompt and the line from the screen
+  void draw();       // redraws them
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-// How the command ends. The codes are described in docs/manual/running.md.
+// Exit codes of the command. docs/manual/running.md describes them.
 #pragma once
 
 #include "runtime/core/base/error.hpp"

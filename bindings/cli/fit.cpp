@@ -12,7 +12,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }  // a character of UTF-8
+bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }  // a UTF-8 continuation byte
 
 std::size_t width_of(const Rows& rows, std::size_t column) {
   std::size_t most = 0;
@@ -46,7 +46,7 @@ std::size_t width_of(const Terminal& terminal) {
   return terminal.out_is_tty() ? static_cast<std::size_t>(std::max(1, terminal.width())) : 0;
 }
 
-// Lines of at most so many columns, where words allow it.
+// Wraps text to lines of at most `most` columns; a longer word is not split.
 std::vector<std::string> wrapped(const std::string& text, std::size_t most) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {

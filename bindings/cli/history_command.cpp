@@ -1,4 +1,4 @@
-// `rille offers --history`: what spot machines have cost. The providers are asked; one that fails is a row.
+// `rille offers --history`: past spot prices. Queries the providers; a failed query is a row.
 #include <fmt/format.h>
 
 #include "bindings/cli/offers.hpp"

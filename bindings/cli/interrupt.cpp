@@ -13,7 +13,7 @@ namespace rille::cli {
 
 namespace {
 
-// A signal handler has no other way to its object.
+// Globals, because a signal handler takes no context.
 std::atomic<int> interrupts{0}, heeded{0};
 std::atomic<int> suspend_signal{0};
 std::atomic<uv_async_t*> wake_handle{nullptr};
@@ -24,10 +24,10 @@ void* now_context = nullptr;
 pthread_t main_thread;
 
 void say(const char* line) {
-  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // there is no one else to tell
+  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // nowhere to report it
 }
 
-// A second has passed and the loop has not come to its turn.
+// Called when the loop has not handled a signal for a second.
 void not_heeded() {
   if (int signal = suspend_signal.load()) {
     say("\nstopped inside a call that cannot be interrupted; continue with: rille resume last\n");
@@ -52,7 +52,7 @@ void not_heeded() {
 
 void handle(int signal) {
   if (signal == SIGALRM) return not_heeded();
-  // The kernel may pick any thread; the Lua state's hook must be set by the one that runs it.
+  // The kernel may deliver to any thread; the Lua hook must be set on the main thread, which runs Lua.
   if (!pthread_equal(pthread_self(), main_thread)) {
     pthread_kill(main_thread, signal);
     return;
@@ -78,7 +78,7 @@ constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
 
 void become(char* const* words) {
   struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;  // stays so in the other program
+  ignore.sa_handler = SIG_IGN;  // inherited by the new program
   sigaction(SIGINT, &ignore, nullptr);
   alarm(0);
   sigset_t none;

@@ -1,9 +1,9 @@
-// Signals of the command (the library installs none). SIGINT is told at once to whoever runs Lua, so that an endless
-// loop can be interrupted, and then to the loop; SIGTERM and SIGHUP are told to the loop. SIGPIPE is ignored: a
-// closed pipe is a write error. One per process, while it lives.
-// Lua may sit in a C function that nothing can interrupt (a pattern that takes for ever). What has not been heeded for
-// a second is then done by the handler itself: a second SIGINT turns the process into `last_resort` or, without one,
-// says `last_line` and ends it; SIGTERM and SIGHUP end it where it stands. That loses nothing that the journal has.
+// The command's signal handlers (the library installs none). SIGINT first reaches the running Lua code, inside the
+// signal handler, so that an endless loop can be interrupted, and then the loop; SIGTERM and SIGHUP reach the loop.
+// SIGPIPE is ignored: a closed pipe is a write error. One object per process. Lua may be inside a C function that
+// cannot be interrupted (a pattern match that never ends). A signal that was not handled within a second is then
+// handled inside the signal handler: a second SIGINT replaces the process by `last_resort` or, without one, prints
+// `last_line` and exits; SIGTERM and SIGHUP exit at once. Nothing in the journal is lost.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class Interrupts {
   uv_async_t* wake_;
 };
 
-// This process becomes another program, which no Ctrl-C disturbs. Async-signal-safe. Returns when it could not.
+// Replaces this process by another program, which ignores Ctrl-C. Async-signal-safe. Returns only on failure.
 void become(char* const* words);
 
 }  // namespace rille::cli

@@ -1,5 +1,5 @@
-// `rille leases`: what is rented by the journal, and with --all-providers what the providers themselves show with the
-// tag of this installation.
+// `rille leases`: the journal's leases, and with --all-providers also the machines that the providers list with this
+// installation's tag.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,22 +14,22 @@ namespace rille::cli {
 
 namespace {
 
-// Who ends a machine of that provider when its runner is lost for ever.
+// What ends a machine of the provider if its runner is lost for good.
 std::string ended_by(const App& app, const std::string& provider) {
   Result<provider::Provider*> p = app.engine->providers().find(provider);
-  if (!p) return "?";  // its settings are gone
+  if (!p) return "?";  // it was removed from the settings
   return (*p)->traits().dead_man == provider::DeadMan::none ? "nobody"
                                                             : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
-// Of a machine that is in no journal here: the price that its provider states, in its currency.
+// An unjournaled machine shows the provider's price, in its currency.
 lease::Price shown_price(const App& app, const lease::Survey::Shown& s) {
   if (s.row) return s.row->price();
   const auto p = app.engine->providers().find(s.provider);
   return {s.machine.price_micros_per_hour, p ? (*p)->traits().currency : "USD"};
 }
 
-// The switch of a lease that was detached may still be set for the end of its rent.
+// A detached lease's dead man's switch may still be set for the end of the original rent.
 bool is_armed_late(const lease::Lease& l) {
   constexpr std::int64_t close_us = 60'000'000;
   return l.detached && l.billable() && l.request.expires_wall_us > l.expires_us + close_us;
@@ -44,7 +44,7 @@ std::string in_time(std::int64_t at_us, std::int64_t now_us) {
   return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
 }
 
-// A machine that no lease of this home accounts for, and that goes on, as a disk without its machine does.
+// A machine, or a disk without its machine, that no lease of this home accounts for and that is not terminating.
 bool is_orphan(const lease::Survey::Shown& s) {
   const bool ends = s.machine.state == provider::MachineState::terminating && !provider::is_left_over(s.machine);
   return s.account != lease::Account::own && !ends;

@@ -31,7 +31,7 @@ Exit print_json(App& app, const Items& items) {
 Value lease_value(const App& app, const lease::Lease& l) { return l.to_value(app.loop->clock().wall_us()); }
 
 std::string shown_state(const App& app, const engine::RunRow& r) {
-  // A run that says it is running, but whose runner is gone, was killed: resume continues it.
+  // A run marked running whose runner is gone was killed: resume continues it.
   if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
   return r.state;
 }
@@ -39,7 +39,7 @@ std::string shown_state(const App& app, const engine::RunRow& r) {
 struct PsCommand final : Command {
   int limit = 20;
   bool with_children = false;
-  std::string state;  // as it is shown; "": all
+  std::string state;  // as displayed; "": all
   void declare(Options& o) override {
     o.option("-n", limit, "how many at most").between(1, 1'000'000);
     o.flag("--all", with_children, "also runs that scripts started");
@@ -79,7 +79,7 @@ Exit PsCommand::run(App& app) {
   return Exit::ok;
 }
 
-// What stands above the timeline.
+// The lines above the timeline.
 std::string facts_of(const App& app, const engine::RunRow& run) {
   std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run.id, run.script,
                                 shown_state(app, run), format_utc(run.created_us));
@@ -163,7 +163,7 @@ Exit LogsCommand::run(App& app) {
     while (file.read(block, sizeof block), file.gcount() > 0)
       app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
     if (!follow || !alive) return Exit::ok;
-    alive = app.engine->alive(run->id);  // once more after its end, for the last lines
+    alive = app.engine->alive(run->id);  // one more pass after the run's end, for its last lines
     file.clear();
     run_blocking(*app.loop, sleep_for(*app.loop, 200)).ok();
     if (!file.is_open()) file.open(path, std::ios::binary);

@@ -10,19 +10,19 @@
 namespace rille::cli {
 
 struct OffersArguments {
-  std::vector<std::string> gpu;  // one of these
+  std::vector<std::string> gpu;  // any of these
   std::string gpu_memory, gpu_vendor, disk_kind, memory, interconnect, rank, max_age = "10m", timeout;
   std::vector<std::string> providers, regions, compliance, rates, tokens;  // rates: "CNY=0.14"; tokens: "H100=9500"
-  double max_price = -1, network_gbps = 0;                                 // -1: none
+  double max_price = -1, network_gbps = 0;                                 // -1: no limit
   int count = 0, vcpus = 0;
   std::size_t limit = 100;  // rows; 0: all
   std::string workload;
   bool estimated = false, measured = false;
   bool spot = false, refresh = false, history = false, reserved = false;
-  std::string since = "7d";  // of the history
+  std::string since = "7d";  // start of the history
 };
 
-// `rille offers --measured`: what trainings were measured to do, of one workload or of all. offers_measured.cpp
+// `rille offers --measured`: measured training speeds of one workload, or of all. offers_measured.cpp
 Exit print_measured(App& app, const std::string& workload);
 // `rille offers --history`: history_command.cpp.
 Exit print_history(App& app, const OffersArguments& arguments);

@@ -1,5 +1,5 @@
-// `rille offers`: what can be rented, from what was told a moment ago where that will do, else from the providers; the
-// engine, its journal and the providers' drivers are opened only then.
+// `rille offers`: available offers, from the cache if it is fresh enough, else from the providers. The engine, its
+// journal and the providers' drivers are opened only in the latter case.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ Result<Value> read_pairs(const char* option, const std::vector<std::string>& wor
   return out;
 }
 
-// `workload`: what it is ranked by, where the arguments name one.
+// `workload`: set to the workload that ranks the offers, if the arguments name one.
 Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& workload) {
   Value v = Value::Object{};
   if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
@@ -71,7 +71,7 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   return OfferQuery::from_value(v);
 }
 
-// A provider, or a place of it, that has not answered: now, or when it was last asked.
+// A provider or region that did not answer, now or when it was last queried.
 struct Unheard {
   std::string provider;
   Error error;
@@ -82,14 +82,14 @@ struct Listed {
   std::vector<Offer> offers;
   std::size_t matching = 0;
   std::vector<Unheard> errors;
-  std::map<std::string, std::int64_t> told_us;   // those answered from the cache
-  std::map<std::string, std::int64_t> unpriced;  // types of a provider whose prices were not asked
-  Workload workload;                             // what they are ranked by, where one is named
+  std::map<std::string, std::int64_t> told_us;   // when cached answers were obtained, by provider
+  std::map<std::string, std::int64_t> unpriced;  // per provider, the number of types whose prices were not queried
+  Workload workload;                             // that ranks the offers, if named
 };
 
 struct Limits {
-  std::int64_t max_age_us = 0;  // of what is in the cache
-  std::int64_t timeout_ms = 0;  // of each that is asked; 0: by its own rule
+  std::int64_t max_age_us = 0;  // for cached answers
+  std::int64_t timeout_ms = 0;  // per provider; 0: the default
 };
 
 Error in_region(const provider::AskedRegion& region) {
@@ -99,7 +99,7 @@ Error in_region(const provider::AskedRegion& region) {
   return out;
 }
 
-// Asks those, keeps what they say, and adds what matches.
+// Queries the providers `names`, caches their answers, and adds the matching offers to `out`.
 Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources, std::vector<std::string> names,
              Limits limits, provider::OfferCache& cache, Listed& out) {
   RILLE_CHECK(open_engine(app));
@@ -140,7 +140,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   const std::int64_t now_us = app.loop->clock().wall_us();
   std::vector<std::size_t> parts;
   std::vector<std::string> missing;
-  for (const std::string& name : query.providers) {  // an unknown one: the registry has the error
+  for (const std::string& name : query.providers) {  // an unknown name: the registry raises the error
     const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
     if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
       missing.push_back(name);
@@ -173,7 +173,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   return out;
 }
 
-// In its own currency where no rate to dollars is known.
+// In dollars, or in the offer's own currency if no rate is known.
 std::string offer_price(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);
@@ -189,7 +189,7 @@ std::string links_of(const Offer& o) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// What the rank goes by, and where a workload's number comes from.
+// Adds the value that ranks the offer, and the source of a workload's number.
 void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& query, const Workload& workload) {
   const Value number = ranked_view(o, query)[to_string(query.rank)];
   row.push_back(!number.as_number()                     ? std::string(workload.named() ? "-" : "unknown")
@@ -280,7 +280,8 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
   return out.to_json_pretty() + "\n";
 }
 
-// To people, where nothing matches. Whether there is something else is another question, so others are asked.
+// If nothing matches, tells the user what to change. It repeats the query with looser conditions to see what would
+// match.
 void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits) {
   using provider::Asker;
   if (const std::string hint = provider::gpu_hint(query, Asker::command); !hint.empty()) return app.terminal.note(hint);
@@ -352,7 +353,7 @@ Exit OffersCommand::run(App& app) {
   const Limits limits{*max_age_ms * 1000, *timeout_ms};
   Result<provider::OfferSettings> settings = provider::read_offer_settings(providers_file());
   if (!settings) {
-    Result<> opened = open_engine(app);  // says more about what is wrong with the file
+    Result<> opened = open_engine(app);  // its error says more about the settings file
     return fail(app, opened ? settings.error() : opened.error());
   }
   query->rates.insert(settings->rates.begin(), settings->rates.end());

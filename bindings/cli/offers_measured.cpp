@@ -1,4 +1,4 @@
-// `rille offers --measured`: how fast trainings were, and on what.
+// `rille offers --measured`: measured training speeds, by GPU.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// `rille quotas`: how much the accounts may rent, as their providers say it.
+// `rille quotas`: the accounts' quotas, as reported by the providers.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"

@@ -1,6 +1,6 @@
-// The reaper beside a workflow: ends what no run will end, in the background from the start of a run, and once more at
-// its exit. It never delays the script, touches nothing of a run that is alive, and costs one look-up in an index when
-// nothing is rented. What it could not finish stays in the journal for the next. Loop thread only.
+// The reaper beside a workflow: in the background, it terminates machines that no run will terminate, once at the
+// start of a run and once at its exit. It never delays the script, does not touch machines of live runs, and costs one
+// index look-up if nothing is rented. Unfinished work stays in the journal for the next reaper. Loop thread only.
 #pragma once
 
 #include "bindings/cli/app.hpp"
@@ -9,8 +9,8 @@ namespace rille::cli {
 
 class Reaper {
  public:
-  explicit Reaper(App& app);  // begins; the loop does the rest
-  // Ends what has become due meanwhile, for 5 s at most or until `stop` holds.
+  explicit Reaper(App& app);  // starts it; the loop does the work
+  // Terminates what has become due since, for at most 5 s or until `stop` returns true.
   void at_exit(const std::function<bool()>& stop);
 
  private:

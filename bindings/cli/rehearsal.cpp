@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Its parts, in the order in which they come and go.
+// The parts of a rehearsal, in order of construction.
 struct Stage {
   VirtualTime time;
   std::unique_ptr<engine::Simulation> world;
@@ -25,7 +25,7 @@ struct Stage {
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   ~Stage() {
-    if (loop) loop->abandon_tasks();  // what is still suspended refers to the run: it goes first
+    if (loop) loop->abandon_tasks();  // suspended tasks refer to the run, so they are destroyed first
   }
 };
 
@@ -37,7 +37,7 @@ host::HostOptions rehearsal_host_options(const std::string& directory, const Reh
   return o;
 }
 
-// Runs that the script starts are rehearsed with it.
+// Child runs that the script starts are rehearsed with it.
 class RehearsedChildren final : public engine::ChildPrograms {
  public:
   RehearsedChildren(Stage& stage, const Rehearsal& what, const engine::RunHooks& hooks)
@@ -122,7 +122,7 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
   out.machines = static_cast<int>(cloud.boxes().size());
   out.lost_work_ms = s.world->agents.lost_work_ms();
   if (!with_rented) return out;
-  auto leases = s.engine->leases().all(true);  // of its children, too
+  auto leases = s.engine->leases().all(true);  // includes child runs
   for (lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
     Rented r;
     r.options = s.world->asked[l.id];

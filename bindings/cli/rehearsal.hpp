@@ -1,5 +1,5 @@
-// One run of a script in a simulated world, as `rille simulate` and `rille plan` do it: the script is the real one, the
-// clock and the cloud are not, and nothing of it touches RILLE_HOME.
+// One run of a script in a simulated world, for `rille simulate` and `rille plan`: the real script with a simulated
+// clock and cloud. It does not touch RILLE_HOME.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace rille::cli {
 struct Rehearsal {
   std::string script;  // absolute
   Value args;
-  std::string home;  // a folder for what runs keep; made on demand
+  std::string home;  // RILLE_HOME of the rehearsed runs; created on demand
   std::shared_ptr<const engine::Lessons> lessons;
-  bool unknown_calls_end_at_once = false;  // else they are errors
+  bool unknown_calls_end_at_once = false;  // otherwise they are errors
   std::int64_t days_max = 60;              // of virtual time
   // Called with the virtual time since the start. May be null.
   std::function<void(std::int64_t us, const Value& event)> event;
@@ -27,7 +27,7 @@ struct Rehearsal {
 };
 
 struct Rented {
-  Value options;  // as the script asked
+  Value options;  // as passed by the script
   lease::Lease lease;
 };
 
@@ -37,16 +37,16 @@ struct Outcome {
   Micros cost_micros = 0;
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
-  int announced = 0;           // of the preemptions: its machine was left before
-  std::vector<Rented> rented;  // when asked for
+  int announced = 0;           // preemptions whose call left the machine in time
+  std::vector<Rented> rented;  // if requested
 };
 
 Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented);
 
-// What the runs of this script in `home` say about its calls. A home without a journal says nothing.
+// Call durations learned from earlier runs of this script in `home`; empty without a journal.
 std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const std::string& script);
 
-// A folder that goes when this does.
+// A temporary folder, removed by the destructor.
 class ScratchHome {
  public:
   ScratchHome();
@@ -57,7 +57,7 @@ class ScratchHome {
   std::string path_;
 };
 
-// The rehearsal of a script with the words that follow it. invalid: there is no such script, or a word is no option.
+// The rehearsal of a script with its arguments. invalid: there is no such script, or a word is not an option.
 Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
                                     const ScratchHome& home);
 

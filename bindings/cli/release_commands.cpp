@@ -1,5 +1,5 @@
-// `rille release`, `rille gc`: end what is rented. `rille release RUN --abandoned` is the process that a second Ctrl-C
-// leaves.
+// `rille release` and `rille gc`: terminate rented machines. `rille release RUN --abandoned` is the process started by
+// a second Ctrl-C.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
@@ -24,7 +24,7 @@ Exit abandon_run(App& app, const std::string& run) {
 
 namespace {
 
-// The leases that the word names: an id, a run, or a name that one lease alone bears.
+// The leases that `what` names: a lease id, a run, or the name of exactly one lease.
 Result<std::vector<std::string>> leases_named(const App& app, const std::string& what) {
   RILLE_TRY(const std::vector<lease::Lease> leases, app.engine->leases().all(false));
   std::vector<std::string> ids, known;
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> leases_named(const App& app, const std::string&
     if (l.id == what || l.run == what) ids.push_back(l.id);
   }
   if (!ids.empty()) return ids;
-  std::string all;  // a name is one run's: several leases may bear it
+  std::string all;  // names are unique per run only, so several leases may match
   for (const auto& l : leases)
     if (l.name == what) {
       ids.push_back(l.id);

@@ -1,5 +1,5 @@
-// The prompt: one run, one scope. Entries run in the session's main fiber, so that what they rent lives until it is
-// released or the session ends; fibers that they spawn go on while the next line is typed.
+// The REPL: one run, one scope. Entries run in the session's main fiber, so that machines they rent live until
+// released or until the session ends; fibers that they spawn continue while the next line is typed.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -30,11 +30,11 @@ struct Entry {
 
 struct Repl : Session {
   explicit Repl(App& a) : Session(a) {}
-  std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits here
-  bool idle = false;                                         // it does
-  engine::ScopeId scope = 0;                                 // of the entry that runs, or 0
-  int interrupts = 0;                                        // Ctrl-C while it ran
-  bool interrupted = false;                                  // an entry was, in this session
+  std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits here for the next entry
+  bool idle = false;                                         // the main fiber is waiting
+  engine::ScopeId scope = 0;                                 // of the running entry, or 0
+  int interrupts = 0;                                        // Ctrl-C presses during the entry
+  bool interrupted = false;                                  // some entry of this session was interrupted
   int env_keep = 0;
 };
 
@@ -63,7 +63,7 @@ int repl_read(lua_State* L) {
   });
 }
 
-// Copies the locals that are alive at the end of an entry into the session's variables.
+// Copies the locals alive at the end of an entry into the session's variables.
 int repl_keep(lua_State* L) {
   lua_Debug ar;
   if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "f", &ar)) return 0;
@@ -81,7 +81,7 @@ int repl_keep(lua_State* L) {
   return 0;
 }
 
-// An expression gives its values; statements leave their locals.
+// An expression returns its values; statements keep their locals.
 Result<int> repl_compile(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string source(check_text(L, 1, "entry"));
@@ -135,13 +135,13 @@ int repl_modules(lua_State* L) {
   return 1;
 }
 
-// The class of an object: "Instance"; of anything else its type.
+// An object's class, such as "Instance"; for other values, the type.
 int repl_class(lua_State* L) {
   push(L, type_name(L, 1));
   return 1;
 }
 
-// A variable of the session.
+// Sets a variable of the session.
 int repl_set(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   if (!host.compile(L, "", "=prompt", false)) return 0;
@@ -177,7 +177,7 @@ int open_repl(lua_State* L) {
   return 0;
 }
 
-// Whether the source stops in the middle: the parser wanted more at its end.
+// Whether the source is incomplete: the parser expected more at its end.
 bool unfinished(const std::string& source) {
   std::unique_ptr<lua_State, void (*)(lua_State*)> L(luaL_newstate(), lua_close);
   if (!L) return false;
@@ -197,10 +197,10 @@ std::string strip(std::string s) {
   return start == std::string::npos ? "" : s.substr(start);
 }
 
-// Replaces the value on top by its field `name`, running no code but the loading of our own modules; nil if none.
+// Replaces the value on top by its field `name`, or nil. Runs no code except the loading of Rille's own modules.
 void step_into(lua_State* L, const std::string& path, const std::string& name) {
   luaL_checkstack(L, 8, "completion");
-  if (path == "rille.") {  // modules are loaded by asking
+  if (path == "rille.") {  // modules load on access
     lua_getfield(L, -1, name.c_str());
     return;
   }
@@ -214,7 +214,7 @@ void step_into(lua_State* L, const std::string& path, const std::string& name) {
   lua_pushnil(L);
 }
 
-// Names that could follow: fields of what stands before the last dot or colon, else the session's variables.
+// Completions: fields of the value before the last dot or colon, else the session's variables.
 std::vector<std::string> complete(Repl& r, const std::string& before) {
   std::size_t start = before.find_last_of(" \t({[,=+-*/<>~;\"'#");
   std::string word = start == std::string::npos ? before : before.substr(start + 1);
@@ -253,7 +253,7 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
   return found;
 }
 
-// Live leases at the end of the session: true when it may end.
+// Warns about live leases at the end of the session; true: the session may end.
 bool may_leave(Repl& r, Editor* editor) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   lease::Amounts hourly;
@@ -277,7 +277,7 @@ bool may_leave(Repl& r, Editor* editor) {
   return input == Editor::Input::line && !answer.empty() && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// What a resumed session still holds: its variables are gone, its boxes are not.
+// Lists the machines that a resumed session still holds: its variables are gone, its machines are not.
 void show_rented(Repl& r) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   if (!leases) return;
@@ -292,7 +292,7 @@ std::string how_to_go_on(const Repl& r) {
                      r.run->id());
 }
 
-// Ctrl-C while an entry runs: it is cancelled; what does not heed that can be left.
+// Ctrl-C while an entry runs cancels it; if it does not stop, the session can be left.
 void interrupt_entry(Repl& r) {
   r.interrupted = true;
   if (++r.interrupts == 2) r.app.terminal.note("still ending that (Ctrl-C again to leave the session)");
@@ -312,7 +312,7 @@ void submit(Repl& r, std::optional<Entry> entry) {
   r.app.terminal.clear_progress();
 }
 
-// An empty line may be part of what is pasted; two of them, and Ctrl-C, give up what is unfinished.
+// One empty line may be part of pasted text; two of them, or Ctrl-C, discard the unfinished entry.
 bool gives_up(const std::string& pending) { return pending.ends_with("\n\n"); }
 
 void converse(Repl& r, Editor& editor) {
@@ -353,7 +353,7 @@ void converse(Repl& r, Editor& editor) {
   }
 }
 
-// The session's conversation, to its end.
+// Runs the session's read-eval-print loop to its end.
 Exit talk(Repl& r, FunctionRef main, bool resumed) {
   App& app = r.app;
   Editor editor(*app.loop, app.home + "/history");
@@ -391,13 +391,13 @@ const Registered<ReplCommand> repl_row({Group::run, "repl", "the prompt (also: r
 }  // namespace
 
 Exit open_prompt(App& app, const std::string& resume) {
-  if (!isatty(0)) {  // a pipe: its whole text is one script
+  if (!isatty(0)) {  // piped input is one script
     std::string code;
     char block[65536];
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
     RunArguments arguments;
     arguments.code = code;
-    arguments.resume = resume;  // the text goes on in that session, and ends it
+    arguments.resume = resume;  // the script continues that session and ends it
     return run_to_end(app, arguments);
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());

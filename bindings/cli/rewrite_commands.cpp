@@ -1,4 +1,4 @@
-// `rille fork`, `rille invalidate`, `rille resume --retry-failed`: runs that go on from an earlier place.
+// `rille fork`, `rille invalidate`, `rille resume --retry-failed`: continue a run from an earlier point.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"

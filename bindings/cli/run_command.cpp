@@ -1,4 +1,4 @@
-// `rille FILE`, `rille run`, `rille resume`, `rille -e`: one run from its start, or from where it was, to its end.
+// `rille FILE`, `rille run`, `rille resume`, `rille -e`: start or resume one run and drive it to its end.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,7 +20,7 @@ namespace rille::cli {
 
 namespace {
 
-// The pinned version runs; a note says that the file was edited since.
+// The pinned version runs; prints a note if the file was edited since.
 void warn_if_edited(Session& s, const std::string& script) {
   std::ifstream file(script, std::ios::binary);
   if (!file) return;
@@ -45,7 +45,7 @@ std::string nearest_file(const std::string& word) {
   return near.empty() ? "" : (path.parent_path() / near).string();
 }
 
-// A word that is neither a command nor a file.
+// The error for a word that is neither a command nor a file.
 Error no_script(const std::string& word) {
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
@@ -63,7 +63,7 @@ Error no_script(const std::string& word) {
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
 }
 
-// Whether rille.args ended it before it did anything: such a run is not kept.
+// Whether rille.args refused the arguments before the run recorded anything: such a run is deleted.
 bool is_refused(const Session& s) {
   if (*s.result || s.result->error().code != "script_arguments") return false;
   auto entries = s.app.engine->entries(s.run->id());
@@ -80,7 +80,7 @@ Exit refuse(Session& s) {
   return Exit::usage;
 }
 
-// Without rille.args a misspelt option would pass in silence.
+// In a script without rille.args a misspelt option would be ignored silently.
 void warn_if_unread(Session& s, const std::vector<std::string>& words) {
   if (words.empty()) return;
   lua_State* L = s.host->lua();
@@ -116,7 +116,7 @@ Exit finish(Session& s) {
   return r ? Exit::ok : exit_of(r.error());
 }
 
-// Ending by the cancel is a success here.
+// For a cancelled run, ending with the cancellation is success.
 Exit finish_cancelled(Session& s) {
   const Result<Value>& r = *s.result;
   if (r || r.error().kind != ErrorKind::cancelled) return finish(s);
@@ -127,11 +127,11 @@ Exit finish_cancelled(Session& s) {
   return code;
 }
 
-// What the arguments say, checked before the engine is opened.
+// The arguments, checked before the engine is opened.
 struct Checked {
-  std::string script;  // absolute; "" of -e and of a run that is resumed
-  std::string edited;  // of --with
-  Value input;         // of a new run
+  std::string script;  // absolute; "" for -e and for a resumed run
+  std::string edited;  // the file of --with
+  Value input;         // for a new run
   std::int64_t deadline_ms = 0;
 };
 
@@ -181,7 +181,7 @@ Result<> start(Session& s, const RunArguments& arguments, const Checked& checked
 
 bool goes_back(const RunArguments& arguments) { return !arguments.fork_from.empty() || arguments.retry_failed; }
 
-// Goes on with the run of that row, or with a fork of it.
+// Continues the row's run, or a fork of it.
 Result<> go_on(Session& s, const RunArguments& arguments, const engine::RunRow& row, Checked& checked) {
   engine::Engine& engine = *s.app.engine;
   std::string id = row.id;
@@ -198,9 +198,9 @@ Result<FunctionRef> load_main(Session& s, const RunArguments& arguments, const C
   Result<FunctionRef> main = arguments.code ? s.host->load("=-e", *arguments.code) : s.host->load_file(checked.script);
   if (main) return main;
   if (!checked.edited.empty()) {
-    (void)app.engine->suspend(*s.run);  // it may go on with its own script, or with a better one
+    (void)app.engine->suspend(*s.run);  // it can be resumed with its own script or a corrected one
   } else {
-    // Nothing has begun: the run ends here, with the error.
+    // Nothing has run yet: the run ends with the error.
     (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), main.error()));
   }
   return main;
@@ -213,7 +213,7 @@ std::string title_of(const Session& s, const RunArguments& arguments) {
   return fmt::format("run {}, forked", s.run->id());
 }
 
-// From a run that has been opened to its end.
+// Drives an opened run to its end.
 Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) {
   App& app = s.app;
   s.log.open(s.run->home() + "/log");

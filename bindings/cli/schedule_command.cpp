@@ -1,4 +1,4 @@
-// `rille schedule`: the scripts that `rille watch` starts again and again.
+// `rille schedule`: scripts that `rille watch` starts repeatedly.
 #include <fmt/format.h>
 
 #include <filesystem>

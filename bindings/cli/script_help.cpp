@@ -1,5 +1,5 @@
-// `rille FILE --help`: the options of a script, as its rille.args names them. The script runs up to there, in a
-// rehearsal: nothing is kept, nothing is rented.
+// `rille FILE --help`: a script's options, taken from its rille.args. The script runs up to that call in a rehearsal,
+// which keeps and rents nothing.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -85,12 +85,12 @@ host::HostOptions host_options(Session& s, const std::string& directory, host::R
   o.script_directory = directory;
   o.on_interrupt = [&s] {
     if (s.signals) s.signals->poll();
-  };  // the loop does not turn while Lua runs
+  };  // the loop does not run while Lua runs
   o.open = lua::openers();
   return o;
 }
 
-// Runs that the session's script starts: shown like its own, with a log file each.
+// Child runs of the session's script: displayed like the script's own run, with one log file each.
 class Children final : public engine::ChildPrograms {
  public:
   explicit Children(Session& s) : s_(s) {}

@@ -1,4 +1,4 @@
-// What `rille FILE` and the prompt have in common: a run, its host, its log file, its hooks.
+// Shared by `rille FILE` and the REPL: a run, its host, its log file, its hooks.
 #pragma once
 
 #include <functional>
@@ -13,18 +13,18 @@
 
 namespace rille::cli {
 
-// What a run prints goes to the terminal and to <home>/runs/<id>/log.
+// A run's output goes to the terminal and to <home>/runs/<id>/log.
 class RunLog {
  public:
   ~RunLog();
   void open(const std::string& path);
-  void write(std::string_view text);  // a full disk ends the log only
+  void write(std::string_view text);  // on a full disk the log ends, the run continues
 
  private:
   int fd_ = -1;
 };
 
-constexpr std::size_t child_runs_max = 256;  // at a time
+constexpr std::size_t child_runs_max = 256;  // running at the same time
 
 struct Session {
   App& app;
@@ -34,28 +34,29 @@ struct Session {
   std::unique_ptr<host::LuaHost> host;
   std::optional<Result<Value>> result;
   Interrupts* signals = nullptr;
-  bool hurried = false;  // Ctrl-C after the run's end: only the reaper is waited for
+  bool hurried = false;  // Ctrl-C after the run's end: stop waiting for the reaper
 
   explicit Session(App& a) : app(a) {}
-  // What is still suspended refers to the run: it goes first.
+  // Suspended tasks refer to the run, so they are destroyed first.
   ~Session() { app.loop->abandon_tasks(); }
   Session(const Session&) = delete;
 };
 
 engine::RunHooks session_hooks(Session& s);
-// Makes s.host for s.run. `open` adds verbs of the command's own.
+// Creates s.host for s.run. `open` adds the command's own verbs.
 Result<> make_host(Session& s, const std::string& directory, host::Rules rules, std::vector<lua_CFunction> open = {});
-// Runs `main` to the run's end, then `then`, and returns its code. Meanwhile Ctrl-C cleans up, and a second one
-// abandons; SIGTERM suspends. `title`: what is noted from the moment on at which that holds; "": nothing.
+// Runs `main` to the run's end, then calls `then` and returns its exit code. Meanwhile the first Ctrl-C runs the
+// cleanup, the second abandons the run, and SIGTERM suspends it. `title`: printed once the signal handlers are active;
+// "": nothing.
 Exit drive(Session& s, FunctionRef main, const std::string& title, const std::function<Exit()>& then);
-// The second Ctrl-C: no more Lua, not even its cleanup. This process is replaced by `rille release RUN --abandoned`, so
-// that nothing of the run can go on; the rows alone are enough to give back what it holds.
+// The second Ctrl-C: no more Lua, not even cleanup. Replaces this process by `rille release RUN --abandoned`, so that
+// nothing of the run can continue; the journal's rows are enough to release its machines.
 [[noreturn]] void abandon(Session& s);
-std::vector<std::string> abandon_words(const Session& s);  // that command
-// Ends the process when something that was cancelled still computes after a second: it cannot be stopped from outside,
-// and might never end (a kernel of the user's). What the journal has queued is written first.
+std::vector<std::string> abandon_words(const Session& s);  // the words of that command
+// Ends the process if cancelled work still computes after a second: it cannot be stopped from outside and might never
+// end (a user's kernel). Writes the journal's queue first.
 void leave_unfinished(App& app, Exit code);
-// SIGTERM, SIGHUP: stops here without unwinding; the journal has everything that is needed to go on.
+// SIGTERM, SIGHUP: exits without unwinding; the journal has everything needed to resume.
 [[noreturn]] void suspend(Session& s, int signal);
 
 }  // namespace rille::cli

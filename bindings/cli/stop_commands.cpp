@@ -1,5 +1,5 @@
-// `rille cancel`, `rille suspend`, `rille signal`: reach a run from another terminal. The first two send Ctrl-C and
-// SIGTERM to its process; a run without a process is cancelled by resuming it to where it stood, for its cleanup.
+// `rille cancel`, `rille suspend`, `rille signal`: control a run from another terminal. The first two send SIGINT and
+// SIGTERM to its process; a run without a process is cancelled by resuming it for its cleanup.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -18,11 +18,11 @@ namespace {
 
 constexpr int runs_looked_at = 1000;
 
-// Of a program that embeds Rille, a signal could end more than the run.
+// A signal to a program that embeds Rille could end more than the run.
 bool is_command(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), {});
-  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {  // a bundle's loader stands before the command
+  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {  // in a bundle the loader precedes the command
     std::string word = words.c_str() + at;
     if (std::filesystem::path(word).filename() == "rille") return true;
     at += word.size() + 1;
@@ -95,7 +95,7 @@ Exit CancelCommand::run(App& app) {
     return told(app, *row, "cancelled",
                 fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
-  if (row->mode == "session")  // it has no script to go back to
+  if (row->mode == "session")  // a session has no script to resume
     return abandon_run(app, row->id) == Exit::interrupted ? Exit::ok : Exit::cleanup_pending;
   RunArguments arguments;
   arguments.resume = row->id;
@@ -118,7 +118,7 @@ Exit SuspendCommand::run(App& app) {
 
 Exit SignalCommand::run(App& app) {
   if (value.empty()) value = "true";
-  // A value that is JSON is taken as such; anything else is a string.
+  // Valid JSON is parsed; anything else is a string.
   Result<Value> payload = Value::from_json(value);
   Result<engine::RunRow> row = open_run(app, id, true);
   if (!row) return fail(app, row.error());

@@ -1,7 +1,7 @@
-// The one owner of the terminal: what scripts print, log lines and the progress line all pass through it, so that a
-// progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place (at
-// most 10 times a second); into a pipe or a file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected.
-// Loop thread only.
+// The only writer to the terminal: script output, log lines and the progress line all pass through it, so that a
+// progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place, at
+// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected. Loop
+// thread only.
 #pragma once
 
 #include <functional>
@@ -16,24 +16,25 @@ namespace rille::cli {
 class Terminal {
  public:
   Terminal();
-  void out(std::string_view text);          // to standard output, as it is
-  void script_text(std::string_view text);  // what scripts print: to standard output, or see below
-  // Standard output is for data alone (--json): what scripts print goes to standard error.
+  void out(std::string_view text);  // to standard output, unchanged
+  // script output: to standard output, or to standard error after keep_out_for_data()
+  void script_text(std::string_view text);
+  // Reserves standard output for data (--json); script output goes to standard error.
   void keep_out_for_data() { out_is_data_ = true; }
-  // Why text for standard output was lost (errno; a reader that left is no loss), or 0.
+  // The errno of a failed write to standard output, or 0. EPIPE does not count: the reader has left.
   int lost() const { return lost_; }
   void note(std::string_view line);            // one dim line to standard error
-  void error(const Error& error, bool trace);  // what failed, the hint, the script's traceback
+  void error(const Error& error, bool trace);  // message, hint, the script's traceback
   void progress(const Value& progress);        // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
   void clear_progress();
-  // What stands on the screen besides the progress line (a prompt being edited): taken away before output, drawn after.
+  // For a prompt being edited: `hide` is called before output, `draw` after it.
   void set_prompt(std::function<void()> hide, std::function<void()> draw) {
     hide_ = std::move(hide), draw_ = std::move(draw);
   }
 
   bool out_is_tty() const { return out_tty_; }
   bool color() const { return color_; }
-  std::string paint(std::string_view text, const char* sgr) const;  // when colours are on
+  std::string paint(std::string_view text, const char* sgr) const;  // if colors are on
   int width() const;
 
  private:
@@ -49,7 +50,7 @@ class Terminal {
   std::function<void()> hide_, draw_;
 };
 
-// "name  state\nx     live": columns aligned, the first row a heading; no trailing blanks. Numbers right-aligned.
+// "name  state\nx     live": aligned columns, first row a heading, no trailing blanks. Numbers are right-aligned.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace rille::cli

@@ -1,5 +1,4 @@
-// What a run did, when, for how long, and for how much: its entries and its machines in one order. From the journal
-// alone.
+// A run's timeline: entries and machines in one order, with start, duration and cost. From the journal alone.
 #pragma once
 
 #include <vector>
@@ -9,11 +8,11 @@
 
 namespace rille::cli {
 
-// Rows by their beginning: {kind, key, state, attempt, start_seconds since the run's beginning, seconds, source}; of a
-// machine (kind "lease") also generation, machine, cost_micros and cost in dollars. What is under way lasts until now.
+// Rows sorted by start: {kind, key, state, attempt, start_seconds since the run's start, seconds, source}; a machine
+// (kind "lease") also has generation, machine, cost_micros, and cost in dollars. Unfinished rows last until now.
 std::vector<Value> timeline(const engine::RunRow& run, const std::vector<Value>& entries,
                             const std::vector<lease::Lease>& leases, std::int64_t now_us);
-// As a table, with a bar per row where `columns` leaves room for one.
+// As a table, with a bar per row if `columns` leaves room for one.
 std::string timeline_table(const std::vector<Value>& rows, int columns);
 
 }  // namespace rille::cli

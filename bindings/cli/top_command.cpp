@@ -1,4 +1,4 @@
-// `rille top`: what this machine's processors and GPUs do, a line for each at every interval.
+// `rille top`: utilization of this machine's CPU and GPUs, one line each per interval.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -63,7 +63,7 @@ std::string reading_line(const std::string& name, const Value& reading) {
 
 struct TopCommand final : Command {
   std::string interval = "1s";
-  int count = 0;  // readings; 0: until it is ended
+  int count = 0;  // number of readings; 0: until Ctrl-C
   void declare(Options& o) override {
     o.option("--interval", interval, "time between two readings").shows_default();
     o.option("--count", count, "number of readings; without it, until Ctrl-C").at_least(1);
@@ -98,7 +98,7 @@ Exit TopCommand::run(App& app) {
       app.terminal.out(heading());
       until_heading = lines_per_heading;
     }
-    // The cores' share stands where the multiprocessors' does.
+    // The CPU's utilization goes into the column of the GPUs' utilization.
     if (const double* percent = cpu["cpu_percent"].as_number()) cpu.set("gpu_percent", *percent);
     app.terminal.out(reading_line("cpu", cpu));
     for (const Value& card : cards) app.terminal.out(reading_line(card.text("index"), card));

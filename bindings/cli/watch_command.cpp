@@ -1,4 +1,4 @@
-// `rille watch`: stays in the foreground and does what runtime/workflow/engine/watch.hpp says, a process per run.
+// `rille watch`: stays in the foreground, implements runtime/workflow/engine/watch.hpp with one process per run.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t script_bytes_max = 16 << 20;
 
-// What the watch says: a line for people, or an object per line.
+// Prints an event: a line of text, or with --json one object per line.
 void tell(App& app, Value event) {
   std::string at = format_utc(app.loop->clock().wall_us());
   if (app.json) return app.terminal.out(event.set("at", at).to_json() + "\n");
@@ -48,13 +48,13 @@ void tell(App& app, Value event) {
   app.terminal.out(fmt::format("{} {}\n", at, line));
 }
 
-// What the last turn of the reaper could not do, and what people have been told of.
+// What the reaper's last pass left undone, and what was already reported.
 struct Reaped {
   bool whole = true;
   std::set<std::string> keyless;  // providers
 };
 
-// That this process has no keys is the commonest reason, and none that passes: it is told by itself, once.
+// Missing keys are the most common reason and do not resolve themselves: reported separately, once.
 Result<> tell_keyless(App& app, const lease::ReapReport& report, Reaped& reaped) {
   RILLE_TRY(const std::vector<lease::Lease> open, app.engine->leases().all(false));
   std::set<std::string> keyless;
@@ -90,7 +90,7 @@ Async<> reap(App& app, Reaped& reaped) {
   co_return e;
 }
 
-// A process of its own session, which no Ctrl-C here reaches, and which outlives us.
+// Starts processes in sessions of their own: Ctrl-C here does not reach them, and they outlive this process.
 class Processes {
  public:
   explicit Processes(App& app) : app_(app) {}
@@ -143,7 +143,7 @@ Result<engine::RunLock> take_watch(const App& app) {
 
 struct WatchArguments {
   std::string gc = "5m", resume_within = "24h";
-  std::string take;  // a suspended run that is to be handed over, and nothing else
+  std::string take;  // a suspended run to hand over; nothing else is done
   int tries = 5;
   bool no_resume = false, once = false;
 };
@@ -209,7 +209,7 @@ Exit WatchCommand::run(App& app) {
   Result<engine::RunLock> lock = take_watch(app);
   if (!lock) return fail(app, lock.error());
   Processes processes(app);
-  struct AtEnd {  // what still waits for a process refers to it
+  struct AtEnd {  // tasks that wait for a process refer to `processes`
     App& app;
     ~AtEnd() { app.loop->abandon_tasks(); }
   } at_end{app};
@@ -218,7 +218,7 @@ Exit WatchCommand::run(App& app) {
   CancelSource stop;
   auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
   auto interrupted = [&end](int count) {
-    if (count > 1) _exit(status_of(Exit::interrupted));  // a provider takes its time; what was begun is in the journal
+    if (count > 1) _exit(status_of(Exit::interrupted));  // providers may be slow; the journal has what was begun
     end();
   };
   Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
@@ -226,7 +226,7 @@ Exit WatchCommand::run(App& app) {
     Result<> done = run_blocking(*app.loop, watch.look());
     if (done) done = run_blocking(*app.loop, watch.reap());
     if (!done) return fail(app, done.error());
-    return reaped.whole ? Exit::ok : Exit::cleanup_pending;  // as `rille gc`
+    return reaped.whole ? Exit::ok : Exit::cleanup_pending;  // same as `rille gc`
   }
   if (!app.json) app.terminal.note(fmt::format("watching {}; Ctrl-C ends it, and no run with it", app.engine->home()));
   Result<> ended = run_blocking(*app.loop, watch.run(stop.token()));

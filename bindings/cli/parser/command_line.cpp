@@ -12,7 +12,7 @@ namespace rille::cli {
 
 namespace {
 
-// A command with the names of its nested ones, for the help and for what is misspelt.
+// Adds a command and the names of its nested commands, for the help and for "did you mean".
 CLI::App& add_to(CLI::App& root, const CommandRow& row) {
   const std::string_view name = row.name;
   const std::string_view parent = name.substr(0, name.find(' '));
@@ -28,10 +28,10 @@ CLI::App& add_to(CLI::App& root, const CommandRow& row) {
 
 struct Named {
   const CommandRow* row;
-  std::size_t rest;  // where the words after its name begin
+  std::size_t rest;  // index of the first word after its name
 };
 
-// A word that is no command is the file of a script.
+// A word that is not a command is a script's file.
 Named name_at(const std::vector<std::string>& words, std::size_t first) {
   const CommandRow* row = find_command(words[first]);
   if (!row || row->is_nested()) return {find_command("run"), first};
@@ -42,7 +42,7 @@ Named name_at(const std::vector<std::string>& words, std::size_t first) {
   return {row, first + 1};
 }
 
-// Chooses the command, and gives the words that are CLI11's.
+// Chooses the command and returns the words that CLI11 parses.
 std::vector<std::string> choose(const std::vector<std::string>& words, std::size_t first, CLI::App& root,
                                 CommandLine& line) {
   const auto begin = words.begin();
@@ -65,7 +65,7 @@ std::vector<std::string> choose(const std::vector<std::string>& words, std::size
   return ours;
 }
 
-// A command that reads its words itself.
+// Handles commands with all_words().
 bool read_all_words(const std::vector<std::string>& words, CommandLine& line) {
   const CommandRow* row = words.empty() ? nullptr : find_command(words.front());
   if (!row) return false;
@@ -102,7 +102,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& jso
     first = first_word(words, root);
   }
   std::vector<std::string> ours = choose(words, first, root, line);
-  std::reverse(ours.begin(), ours.end());  // CLI11 takes them from the back
+  std::reverse(ours.begin(), ours.end());  // CLI11 expects them in reverse order
   try {
     root.parse(ours);
   } catch (const CLI::CallForVersion& version) {

@@ -1,5 +1,5 @@
-// `rille [--json] COMMAND ..`: finds the command in the table and fills its arguments. Only the command that is named
-// declares its options, so that the table may grow without slowing the start.
+// Parses `rille [--json] COMMAND ..`: finds the command in the table and fills its arguments. Only the chosen command
+// declares its options, so the size of the table does not slow the start.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@
 namespace rille::cli {
 
 struct CommandLine {
-  std::string text;                  // to be printed, for --help and --version; then the rest is empty
-  std::optional<std::string> code;   // of -e; there is no command then
-  const CommandRow* row = nullptr;   // null: no command was named
-  std::unique_ptr<Command> command;  // with its arguments
+  std::string text;                  // printed for --help and --version; the other fields are then empty
+  std::optional<std::string> code;   // the code of -e; there is no command then
+  const CommandRow* row = nullptr;   // null: no command given
+  std::unique_ptr<Command> command;  // with its arguments filled in
 };
 
-// invalid: the words cannot be understood; the hint says what was probably meant. `json` is set even then.
+// invalid: the words cannot be parsed; the hint suggests what was meant. `json` is set even then.
 Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& json);
 
-// What the commands declare, for completion. Without those that read their words themselves.
+// The declared options, for completion. Excludes commands with all_words().
 struct DeclaredOption {
   std::string name, text;  // "--state", "-n"
 };

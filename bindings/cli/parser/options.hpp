@@ -1,5 +1,5 @@
-// What a command's `declare` says of its command line. Values go straight into the variables that are named here, which
-// keep what they have where an option is not given. CLI11 does the work; only this folder includes it.
+// The options that a command's `declare` adds. Values are written directly to the variables passed here; without the
+// option a variable keeps its value. CLI11 does the parsing; only this folder includes it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Option;
 
 namespace rille::cli {
 
-// One option, to be described further: o.option(..).required().
+// One declared option, for further settings: o.option(..).required().
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(option) {}
@@ -26,24 +26,24 @@ class Option {
   Option& shows_default();  // in the help
   Option& needs(const Option& other);
   Option& excludes(const Option& other);
-  Option& hidden();  // from people: in no help, in no completion
+  Option& hidden();  // from help and completion
 
  private:
   CLI::Option& option_;
 };
 
-// Where the words for a script stand.
+// Where a script's own arguments may stand.
 enum class ScriptWords {
   none,
   after_file,  // after the last positional
-  mixed,       // as well; our own options may stand among them, up to a `--`
+  mixed,       // after the last positional, mixed with the command's own options up to a `--`
 };
 
 class Options {
  public:
   explicit Options(CLI::App& command) : command_(command) {}
 
-  // `names`: "--gpu", "-n,--runs", or "FILE" of a positional. A vector takes several.
+  // `names`: "--gpu", "-n,--runs", or "FILE" for a positional. A vector takes several values.
   Option option(const char* names, std::string& value, const char* text);
   Option option(const char* names, std::vector<std::string>& values, const char* text);
   Option option(const char* names, int& value, const char* text);
@@ -54,7 +54,7 @@ class Options {
 
   void script_words(ScriptWords where, std::vector<std::string>& words) { where_ = where, script_words_ = &words; }
 
-  // What was declared of the script's words; null: nothing.
+  // Null: the command takes no script arguments.
   ScriptWords where() const { return where_; }
   std::vector<std::string>* script_words() const { return script_words_; }
 

@@ -1,4 +1,4 @@
-// Which words of a command line are the script's and which are the command's.
+// Splits a command line into the script's words and the command's.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,12 +13,12 @@ struct SplitWords {
   std::vector<std::string> ours, script;
 };
 
-// `words`: those after the command's name.
+// `words`: the words after the command's name.
 SplitWords split_words(const std::vector<std::string>& words, ScriptWords where, const CLI::App& command);
 
-// "-x", "--x"; but "-" stands for a file.
+// "-x", "--x"; but "-" is a file.
 bool is_flag(const std::string& word);
-// "--tag", but neither "--tag=x" nor a flag.
+// Whether the option's value is the next word: true for "--tag", false for "--tag=x" and flags.
 bool takes_next_word(const CLI::App& command, const std::string& word);
 
 }  // namespace rille::cli

@@ -23,7 +23,7 @@ std::vector<std::string> names_of_commands(const CLI::App& command) {
   return names;
 }
 
-// "rille fork RUN --from TEXT": what is needed, and all that stands without a name.
+// "rille fork RUN --from TEXT": required options and all positionals.
 std::string usage_of(const CLI::App& command) {
   std::string line = path_of(command), needed;
   if (!command.get_parent()) line += " COMMAND";
@@ -44,7 +44,7 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   };
   for (const CLI::App* app = &command; app; app = app->get_parent())
     for (const CLI::Option* o : app->get_options()) {
-      if (o->get_group().empty()) continue;  // not for people
+      if (o->get_group().empty()) continue;  // hidden
       for (const std::string& name : o->get_lnames()) add("--" + name);
       for (const std::string& name : o->get_snames()) add("-" + name);
     }

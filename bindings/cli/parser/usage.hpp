@@ -1,5 +1,5 @@
-// A command line that cannot be understood, as a structured error: what is wrong with which word, what was probably
-// meant, and the usage of the command it was written for. CLI11 finds the fault; the words are Rille's own.
+// Turns a parse error into a structured error: which word is wrong, what was probably meant, and the command's usage.
+// CLI11 finds the error; the text is Rille's.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace rille::cli {
 
-// `parse_error` came out of cli.parse(). The error's kind is `invalid`.
+// `parse_error` was thrown by cli.parse(). The result's kind is `invalid`.
 Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error);
 
 }  // namespace rille::cli

@@ -27,8 +27,8 @@ using tensor::Tensor;
 // One per Lua state, created with the first device, so that a script without tensors starts no thread. A graph may
 // call back from its lane until it is idle, so the destructor waits for that.
 struct TensorState {
-  std::shared_ptr<Graph> graph;                // of the default device; of the CPU if
-  std::optional<Error> no_default;             // this error says why the default GPU cannot be used
+  std::shared_ptr<Graph> graph;                // of the default device; of the CPU if no_default is set
+  std::optional<Error> no_default;             // why the default GPU cannot be used
   std::vector<std::shared_ptr<Graph>> graphs;  // of all devices in use; `graph` is the first
   lua_State* L = nullptr;                      // of the operation being recorded; gives the position in errors
   std::shared_ptr<lua_State*> main;            // expires with the Lua state
