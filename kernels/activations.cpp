@@ -1,13 +1,13 @@
-// Activations and their slopes.
+// Activations and their gradients.
 //
 // Activations: attrs.f[0] is leaky_relu's slope below zero, elu's alpha, softplus' beta; gelu is the tanh form,
-// gelu_erf the exact one. Slopes (NAME_grad): in = {what was kept, gradient of the output}; kept is the output y of
-// tanh, sigmoid and relu, and the input x of the others.
+// gelu_erf the exact form. Gradients (NAME_grad): in = {saved tensor, gradient of the output}; the saved tensor is the
+// output y for tanh, sigmoid and relu, and the input x for the others.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// Of x and the operation's number f.
+// `expression` uses x and the operation's number f.
 #define ACTIVATION(name, expression)                  \
   struct F_##name {                                   \
     template <class T>                                \
@@ -16,7 +16,7 @@ namespace rille::kernels::RILLE_ISA {
     }                                                 \
   };                                                  \
   void name(const Call& c) { unary(c, RILLE_PICK_FLOAT(row1, F_##name, c.in[0].dtype)); }
-// Of what was kept, x (or y), the gradient b, and the operation's number f.
+// `expression` uses the saved tensor x (or y), the gradient b, and the operation's number f.
 #define SLOPE(name, expression)                         \
   struct F_##name {                                     \
     static constexpr bool broadcasts = false;           \
@@ -56,8 +56,8 @@ RILLE_INLINE T gelu_slope(T x) {
 ACTIVATION(gelu, gelu_one(x))
 SLOPE(gelu_grad, gelu_slope(x) * b)
 
-// x Phi(x), and Phi(x) + x phi(x). Phi as 1/2 + erf/2: half of anything is exact, so that the bits do not depend on
-// whether a compiler fuses the sum with what verf ends in, which it did in a row's body and not in its tail.
+// x Phi(x), and Phi(x) + x phi(x). Phi is computed as 1/2 + erf/2: halving is exact, so the bits do not depend on
+// whether the compiler fuses this sum with the end of verf, which it did in a row's vector body but not in its tail.
 template <class T>
 RILLE_INLINE T normal_cdf(T x) {
   return T(0.5) + T(0.5) * verf(x * T(0.70710678118654752));
@@ -76,7 +76,7 @@ ACTIVATION(leaky_relu, x > T(0) ? x : f * x)
 SLOPE(leaky_relu_grad, x > T(0) ? b : f * b)
 ACTIVATION(elu, x > T(0) ? x : f * vexpm1(x))
 SLOPE(elu_grad, x > T(0) ? b : b * f * vexp(x))
-// log(1 + e^(f x)) / f, from the side where nothing overflows.
+// log(1 + e^(f x)) / f, in a form that does not overflow.
 ACTIVATION(softplus, (f * x > T(0) ? x : T(0)) + vlog1p(vexp(-vabs(f * x))) / f)
 SLOPE(softplus_grad, b* logistic(f* x))
 ACTIVATION(hardswish, x <= T(-3) ? T(0) : x >= T(3) ? x : x * (x + T(3)) / T(6))

@@ -1,6 +1,6 @@
-// Arithmetic on numbers of any type. Whole numbers wrap around.
-// clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x, gradient}. floor_divide and remainder: as Python's // and %.
-// axpy: out[0] += attrs.f[0] * in[0], out strided. scale: out[0] *= in[0] (strided), or *= attrs.f[0] without input.
+// Arithmetic on all number types. Integers wrap around. clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x,
+// gradient}. floor_divide and remainder: like Python's // and %. axpy: out[0] += attrs.f[0] * in[0], out strided.
+// scale: out[0] *= in[0] (strided), or *= attrs.f[0] without an input.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -26,14 +26,14 @@ namespace rille::kernels::RILLE_ISA {
 BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a* b)
-BINARY(maximum, a < b || b != b ? b : a)  // a NaN on either side comes through
+BINARY(maximum, a < b || b != b ? b : a)  // a NaN on either side propagates
 BINARY(minimum, b < a || b != b ? b : a)
 UNARY(neg, -x)
 UNARY(abs, x < T(0) ? -x : x)
 UNARY(sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
 UNARY(clamp, x<f ? f : x> g ? g : x)
 
-// As CPython's float_floor_div: from the exact remainder, since a / b may round up to the next whole number.
+// Like CPython's float_floor_div: from the exact remainder, since a / b may round up to the next integer.
 RILLE_INLINE double floored(double a, double b) {
   const double rest = ::fmod(a, b);
   if (b == 0 || rest != rest) return b == 0 ? a / b : rest;
@@ -41,12 +41,12 @@ RILLE_INLINE double floored(double a, double b) {
   return whole == 0 ? ::copysign(0.0, a / b) : whole - low > 0.5 ? low + 1 : low;
 }
 
-// Towards minus infinity, so that a = b * floor_divide(a, b) + remainder(a, b), and the remainder has b's sign.
+// Rounds towards minus infinity: a = b * floor_divide(a, b) + remainder(a, b), and the remainder has b's sign.
 template <class T>
 RILLE_INLINE T quotient(T a, T b) {
   if constexpr (T(0.5) != T(0)) return T(floored(a, b));
-  else if (b == T(0)) return T(0);                          // refused before
-  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest number has no positive counterpart: it wraps
+  else if (b == T(0)) return T(0);                          // refused by divisor_fits
+  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest integer has no positive counterpart: it wraps
   else return T(a / b - (a % b != 0 && (a < T(0)) != (b < T(0))));
 }
 template <class T>
@@ -77,7 +77,7 @@ struct F_rest {
   }
 };
 
-// Whole numbers cannot be divided by zero: the processor would stop the program.
+// Refuses integer division by zero, which would raise SIGFPE.
 static bool divisor_fits(const Call& c, const char* name) {
   if (is_floating(c.in[0].dtype)) return true;
   bool zero = false;
@@ -129,7 +129,7 @@ void scale(const Call& c) {
   walk<3>(views, RILLE_PICK(row2, F_mul, c.out[0].dtype, T), c.attrs->f);
 }
 
-// The bounds are numbers f and g of clamp.
+// numbers[0] and numbers[1] are clamp's bounds.
 template <class T>
 static void clamp_grad_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *x = reinterpret_cast<const T*>(p[0]), *d = reinterpret_cast<const T*>(p[1]);

@@ -1,14 +1,15 @@
-// Scaled dot-product attention on [b, h, t, d] windows whose last stride is 1; the others are free, so the
-// pieces of one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees
-// keys <= i + s - t).
+// Scaled dot-product attention on [b, h, t, d] views whose last stride is 1; the other strides are free, so slices of
+// one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s -
+// t).
 //
-// One (batch, head) pair on one thread, in blocks of 64 queries against all the keys they see: the scores of
-// a block stay in cache, nothing of size t x s is kept, and the backward pass makes the probabilities again
-// from the log-sum-exp (FlashAttention's trade, Dao et al. 2022). Each pair's sums run in a fixed order: bits
-// do not depend on the threads.
+// One thread computes a (batch, head) pair, in blocks of 64 queries against all keys they see: a block's scores stay
+// in the cache, nothing of size t x s is stored, and the backward pass recomputes the probabilities from the
+// log-sum-exp (as in FlashAttention, Dao et al. 2022). Each pair's sums run in a fixed order, so the bits do not
+// depend on the threads.
 //
-// Queries and keys are copied to f32 (f64) in tiles of 64 rows, and scores lie as tiles of 64 x 64, so that their
-// products run in the first cache; of a tile on the diagonal only the seen part is computed, four rows at a time.
+// Queries and keys are copied as f32 (f64) into tiles of 64 rows, and scores are stored as 64 x 64 tiles, so that
+// their products run in the first-level cache. In a tile on the diagonal only the visible part is computed, four rows
+// at a time.
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -19,23 +20,24 @@
 namespace rille::kernels::RILLE_ISA {
 
 static constexpr int64_t block = 64, tile = block * block;
-static constexpr int64_t few = 16;  // queries for whose sake it does not pay to turn the keys
+static constexpr int64_t few = 16;  // below this many queries, transposing the keys does not pay
 
 static Rows rows_of(const View& v, int64_t pair) {
   const int64_t h = v.shape[1], at = pair / h * v.strides[0] + pair % h * v.strides[1];
   return {v.ptr<char>() + at * int64_t(size_bytes(v.dtype)), v.dtype, v.strides[2], v.shape[3]};
 }
 
-static inline int64_t up16(int64_t n) { return (n + 15) / 16 * 16; }  // whole vectors of any type and level
+// whole vectors, for every type and instruction set
+static inline int64_t up16(int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// How many keys query i sees.
+// The number of keys that query i sees.
 static inline int64_t keys_of(int64_t i, int64_t t, int64_t s, bool causal) {
   const int64_t n = causal ? i + 1 + s - t : s;
   return n < 0 ? 0 : n > s ? s : n;
 }
 
-// A block of queries: `rows` of them from `first`, which see the first keys each.
+// A block of `rows` queries from `first` on; query r sees the first of(r) keys.
 struct Seen {
   int64_t first, rows, t, s;
   bool causal;
@@ -49,8 +51,8 @@ struct Seen {
   }
 };
 
-// Scores: rows of a (`width` apart, the first `depth` numbers) by all keys, whose turned tiles are `turned`; of a tile
-// only what four rows see.
+// scores = a times all keys. a: row stride `width`, `depth` columns used; `turned`: the transposed key tiles. In a
+// tile only the part that each group of four rows sees is computed.
 template <class T>
 static void scores_of(const Seen& seen, const T* a, int64_t width, int64_t depth, const T* turned, T* scores) {
   for (int64_t r = 0; r < seen.rows; r += 4)
@@ -59,7 +61,7 @@ static void scores_of(const Seen& seen, const T* a, int64_t width, int64_t depth
                              block, least(block, n - from), depth);
 }
 
-// o = weights by the keys' rows (values), `width` wide.
+// o = weights times the keys' rows (values), which are `width` wide.
 template <class T>
 static void weighted(const Seen& seen, const T* weights, const T* values, int64_t width, T* o) {
   for (int64_t r = 0; r < seen.rows; r += 4) {
@@ -70,7 +72,7 @@ static void weighted(const Seen& seen, const T* weights, const T* values, int64_
   }
 }
 
-// o = or += turned weights by the queries' rows x, `width` wide: what each key gets.
+// o = or += transposed weights times the queries' rows x, which are `width` wide: the gradient per key.
 template <class T>
 static void shared_out(const Seen& seen, const T* weights, const T* x, int64_t width, T* o, bool adds) {
   for (int64_t j = 0, n = adds ? seen.all() : seen.s; j < n; j += 4) {
@@ -80,8 +82,9 @@ static void shared_out(const Seen& seen, const T* weights, const T* x, int64_t w
   }
 }
 
-// Scores to weights, not yet divided by their sums. What four rows, and four keys, see together of the rest is zero.
-// Sixteen at a time, a number that the compiler knows: rows are too short for loops with remainders.
+// Turns scores into weights not yet divided by their sums. Weights that a query does not see, but that its group of
+// four rows covers, become zero. Works in groups of 16, a compile-time constant: rows are too short for loops with
+// remainders.
 template <class T>
 static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
   T high[block];
@@ -119,7 +122,7 @@ static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
   }
 }
 
-// Parts of a thread's scratch memory, one after another; without memory they are only counted.
+// Allocates parts of a thread's scratch memory; with null memory it only counts.
 template <class T>
 struct Parts {
   T* memory;
@@ -143,7 +146,7 @@ struct Forward {
   }
 };
 
-// Tiles of keys, or values, turned; `rows` has space for a tile.
+// Loads keys or values as transposed tiles; `rows` is a buffer for one tile.
 template <class T>
 static void turn_rows(const Rows& from, int64_t s, T* rows, int64_t width, T* turned) {
   for (int64_t first = 0; first < s; first += block) {
@@ -175,7 +178,7 @@ static void forward_pair(const Call& c, int64_t pair, T* memory) {
   }
 }
 
-// Pairs shared out to the threads, each with its own part of the scratch memory.
+// Distributes the pairs over the threads, each with its own part of the scratch memory.
 template <class T, class F>
 static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const F& f) {
   const int64_t pairs = q.shape[0] * q.shape[1], threads = omp_get_max_threads();
@@ -185,7 +188,7 @@ static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const 
   for (int64_t pair = 0; pair < pairs; ++pair) f(pair, scratch + omp_get_thread_num() * scratch_each);
 }
 
-// A few queries: the keys and values are read once, where they lie.
+// For few queries: reads keys and values once, in place, without tiles.
 template <class T>
 static void few_queries(const Call& c, int64_t pair, T* scores) {
   const Rows q = rows_of(c.in[0], pair), k = rows_of(c.in[1], pair), v = rows_of(c.in[2], pair);
@@ -236,7 +239,7 @@ struct Backward {
   }
 };
 
-// Of products of queries and keys, and of gradients and values, to P and scale P (dP - rowsum(dO O)).
+// Turns the products q k' and dO V' into P and dS = scale P (dP - rowsum(dO O)).
 template <class T>
 static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T scale, const T* lse) {
   for (int64_t r = 0; r < seen.rows; ++r) {
@@ -260,7 +263,8 @@ static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T s
 }
 
 // P = exp(scale q k' - lse); dV = P' dO; dP = dO V'; dS = scale P (dP - rowsum(dO O)); dQ = dS K; dK = dS' Q.
-// From the last block of queries to the first: the last one sees every key, so it writes dK and dV, and the others add.
+// Goes from the last query block to the first: the last one sees every key, so it writes dK and dV, and the others
+// add.
 template <class T>
 static void backward_pair(const Call& c, int64_t pair, T* memory) {
   const Rows go = rows_of(c.in[0], pair), q = rows_of(c.in[1], pair), k = rows_of(c.in[2], pair);

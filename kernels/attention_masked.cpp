@@ -1,10 +1,9 @@
-// Attention with what kernels/attention.cpp leaves out: masks, a number of keys for each batch entry, and
-// groups of query heads that share keys and values. Windows [b, h, t, d] whose last stride is 1. attrs.f[0]:
-// scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
+// Attention with masks, a number of keys per batch entry, and groups of query heads that share keys and values, which
+// kernels/attention.cpp does not support. Views [b, h, t, d] whose last stride is 1. attrs.f[0]: scale; attrs.i[0]: 1
+// for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
 //
-// Forward: one (batch, head) pair on one thread, 64 queries at a time. Backward: one (batch, key head) pair
-// on one thread, its query heads one after another, so that gradients of keys and values are added in a fixed
-// order.
+// Forward: one thread computes a (batch, head) pair, 64 queries at a time. Backward: one thread computes a (batch, key
+// head) pair, its query heads one after another, so that gradients of keys and values are added in a fixed order.
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -26,7 +25,7 @@ static Matrix<T> head_of(const View& v, int64_t b, int64_t h) {
   return {v.ptr<T>() + b * v.strides[0] + h * v.strides[1], v.strides[2]};
 }
 
-// The operands of one head, whichever call they stand in.
+// The operands of one head, in the forward or the backward call.
 struct Head {
   const View &q, &k, &mask, &lengths;
   int64_t b, h, t, s, d;
@@ -38,7 +37,7 @@ struct Head {
   }
 };
 
-// Scores of query i in place: what the mask says.
+// Applies the mask to the scores of query i, in place.
 template <class T>
 static void mask_row(const Head& a, int64_t i, T* row, int64_t n) {
   if (!a.mask.data) return;
@@ -99,12 +98,12 @@ static void forward(const Call& c) {
   }
   if (!ok) c.fail("attention: oneDNN refused a product");
 }
-// in: q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], g a divisor of h; mask [b, h, t, s] with any strides or
-// null: bool, true where a key is seen, or of q's type, added to the scores; lengths [b], i64 or null: keys
-// from there on are not seen. out: o [b, h, t, e], log-sum-exp [b, h, t], infinite where no key is seen
+// in: q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], g a divisor of h; mask [b, h, t, s] with any strides, or null:
+// bool, true where a key is visible, or of q's type, added to the scores; lengths [b], i64, or null: the number of
+// visible keys. out: o [b, h, t, e], log-sum-exp [b, h, t], infinite if no key is visible
 void attention_masked(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
 
-// As kernels/attention.cpp; what is not seen has a probability of zero.
+// As in kernels/attention.cpp; invisible keys have a probability of zero.
 template <class T>
 static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v, Matrix<T> dk, Matrix<T> dv, T* p,
                           T* dp) {

@@ -1,7 +1,7 @@
-// Batch normalisation (Ioffe and Szegedy 2015) of contiguous [n, c, s], with the statistics of this batch.
+// Batch normalization (Ioffe and Szegedy 2015) of contiguous [n, c, s], with the statistics of this batch.
 //
-// One channel on one thread: its planes are summed one after another, each in the element type, together in
-// f64. Mean and variance in two passes.
+// One thread computes a channel: its planes are summed one after another, each in the element type, and added in f64.
+// Mean and variance take two passes.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 
@@ -21,7 +21,7 @@ static inline double plane_squares(const T* x, int64_t n, T mean) {
   for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
   return double(sum);
 }
-// The sum of g and of g (x - mean).
+// The sums of g and of g (x - mean).
 template <class T>
 static inline void plane_gradients(const T* g, const T* x, int64_t n, T mean, double* a, double* b) {
   T sum = 0, product = 0;

@@ -1,9 +1,8 @@
-// What every kernel receives: one Call. A kernel is `void name(const Call&)`; it reads c.in[], writes
-// c.out[], takes plain numbers from c.attrs, and says what is wrong with its data (a label out of range) by
-// c.fail(). Shapes and types were checked before. Memory that a kernel needs for itself comes from c.lane, so
-// that a replayed plan allocates nothing. All calls of one process happen on one lane thread, one at a time;
-// a kernel may use OpenMP beneath it. Kernel files include only C headers and this one: a std:: template
-// compiled for AVX-512 could replace the generic copy.
+// A Call is the argument of every kernel. A kernel is `void name(const Call&)`: it reads c.in[], writes c.out[], takes
+// plain numbers from c.attrs, and reports bad data (a label out of range) with c.fail(). Shapes and types were checked
+// before. Scratch memory comes from c.lane, so that a replayed plan allocates nothing. All calls of a process run on
+// one lane thread, one at a time; a kernel may use OpenMP beneath it. Kernel files include only C headers and this
+// one: a std:: template compiled for AVX-512 could replace the generic copy at link time.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +34,7 @@ struct Dims {
   }
 };
 
-// A strided window on memory. data is null for an operand that was left out.
+// A strided view of memory. data is null for an omitted operand.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -47,7 +46,7 @@ struct View {
   std::int64_t count() const { return shape.count(); }
 };
 
-// Plain numbers of one operation: part of a plan's identity.
+// Plain numbers of one operation, part of a plan's identity.
 struct Attrs {
   std::int64_t i[max_rank] = {};
   double f[8] = {};
@@ -60,10 +59,10 @@ struct Attrs {
   }
 };
 
-// attrs.i[tf32_at] of products and convolutions, 1: f32 operands may be rounded to TF32, where a device has it.
+// attrs.i[tf32_at] of products and convolutions; 1: f32 operands may be rounded to TF32 on devices that have it.
 inline constexpr int tf32_at = max_rank - 1;
 
-// The key of a random operation; every number it draws is Philox(seed; step, index, position).
+// The key of a random operation; each number drawn is Philox(seed; step, index, position).
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
@@ -72,20 +71,20 @@ struct RandomKey {
 
 class GemmCache;  // kernels/gemm.hpp
 
-// What the lane thread keeps between calls. Not thread-safe: one per lane.
+// State that the lane thread keeps between calls. Not thread-safe: one per lane.
 class LaneState {
  public:
   LaneState();
   ~LaneState();
   LaneState(const LaneState&) = delete;
   LaneState& operator=(const LaneState&) = delete;
-  // Scratch of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr when the machine has no more.
-  // One per kernel call. Grows and stays.
+  // Scratch of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr: out of memory. At most one
+  // request per kernel call. The buffer grows and is kept.
   void* scratch(std::size_t bytes);
-  // The same, in memory of its own: for widened(), around a kernel that takes scratch.
+  // The same in a separate buffer, for widened(), whose kernel may use scratch itself.
   void* staging(std::size_t bytes);
   GemmCache& gemms() { return *gemms_; }
-  // What a library prepares once and keeps; made by the kernels that use it, empty before.
+  // Objects that a library prepares once and reuses; created by the kernels that use them, null before.
   struct Prepared {
     virtual ~Prepared();
   };
@@ -106,10 +105,10 @@ class LaneState {
 struct Call;
 struct RowAnswer;  // kernels/fused.hpp
 
-// What an operation carries besides numbers: a user's kernel with its launch. Part of a plan's identity.
+// An operation's data other than numbers, such as a user's kernel and its launch. Part of a plan's identity.
 struct Payload {
   virtual ~Payload() = default;
-  virtual const char* name() const = 0;  // of the kernel
+  virtual const char* name() const = 0;  // the kernel's name
   virtual bool same(const Payload& other) const = 0;
   virtual void run(const Call& c) const = 0;
 };
@@ -122,29 +121,30 @@ struct Call {
   const Attrs* attrs = nullptr;
   RandomKey random;
   LaneState* lane = nullptr;
-  char* error = nullptr;  // error_bytes long; empty while all is well
+  char* error = nullptr;  // error_bytes long; empty: no error
   const Payload* payload = nullptr;
-  RowAnswer* rows = nullptr;  // an element-wise kernel is asked how it computes a row, and does not run
+  RowAnswer* rows = nullptr;  // if set, an element-wise kernel does not run but returns its row function here
   static constexpr std::size_t error_bytes = 800;
-  void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // the first message stays
+  void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // keeps the first message
 };
 
 using Kernel = void (*)(const Call&);
 
-// Which build of the kernel files runs here: 1 (any x86-64), 3 (AVX2, FMA), 4 (AVX-512): the best that the processor
-// has and this build holds (RILLE_KERNEL_LEVELS). Decided once; RILLE_ISA=v1|v3|v4 in the environment lowers it, for
-// tests.
+// The instruction-set level in use: 1 (any x86-64), 3 (AVX2, FMA) or 4 (AVX-512); the highest that the processor
+// supports and this build contains (RILLE_KERNEL_LEVELS). Decided once. RILLE_ISA=v1|v3|v4 in the environment lowers
+// it, for tests.
 int isa_level();
 const char* isa_levels_built();  // "v1, v3, v4"
 
-// Runs `kernel`, which knows f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
+// Runs `kernel`, which supports f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
 // Element-wise kernels read half types themselves (kernels/walk.hpp). Outputs are not read.
 void widened(const Call& c, Kernel kernel);
 
 }  // namespace rille::kernels
 
-// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and the function that calls
-// the processor's build. Nothing in those files themselves, which must leave no function behind that others share.
+// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and defines the function that
+// calls the build for this processor. Expands to nothing in those files themselves: an inline function there would be
+// merged with the generic copy.
 #ifdef RILLE_ISA
 #define RILLE_KERNEL(name)
 #else
@@ -158,7 +158,7 @@ void widened(const Call& c, Kernel kernel);
   namespace rille::kernels::v4 {  \
   void name(const Call&);         \
   }
-// A level that was not built is never chosen (isa_level): v1 only stands in for its name.
+// isa_level never chooses a level that was not built; v1 only makes the name valid.
 #ifdef RILLE_WITHOUT_V3
 #define RILLE_V3 v1
 #else

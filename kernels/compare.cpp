@@ -1,5 +1,5 @@
-// Comparisons, bits, and choosing by a condition.
-// Comparisons give bool. where: in = {bool, a, b}. Bits are of whole numbers and of bool.
+// Comparisons, bit operations, and selection by a condition. Comparisons give bool. where: in = {bool, a, b}. Bit
+// operations take integers and bool.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -21,7 +21,7 @@ COMPARE(ge, a >= b)
 COMPARE(eq, a == b)
 COMPARE(ne, a != b)
 
-// Whole numbers only: signs do not matter, so one build for each size.
+// Integers only: the sign does not matter, so there is one instance per size.
 #define BITS(name, expression)                                       \
   struct F_##name {                                                  \
     static constexpr bool broadcasts = false;                        \
@@ -61,7 +61,7 @@ void bitwise_not(const Call& c) {
                        : Row(&row1<F_not, uint8_t, uint8_t>));
 }
 
-// One build for each size of element; nothing is computed.
+// One instance per element size, because elements are only copied.
 template <class T>
 static void where_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const auto* w = reinterpret_cast<const uint8_t*>(p[0]);

@@ -1,7 +1,7 @@
-// Moving and filling memory.
+// Moves and fills memory.
 //
-// Copies and casts. Float to integer truncates toward zero; to bool is "not zero"; to f16 and bf16 rounds to nearest
-// even.
+// Copies and casts. Float to integer truncates toward zero; to bool tests for "not zero"; to f16 and bf16 rounds to
+// nearest even.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -29,7 +29,7 @@ static void convert_row(char* const* p, const int64_t* s, int64_t n, const doubl
     for (int64_t i = 0; i < n; ++i) y[i * s[1]] = Convert<To, From>::go(x[i * s[0]]);
 }
 
-// bool reads as u8, and f16 and bf16 come and go as f32 (walk.hpp).
+// bool is read as u8; f16 and bf16 are read and written as f32 (walk.hpp).
 template <class From>
 static Row row_to(DType to) {
   switch (to) {
@@ -43,7 +43,7 @@ static Row row_to(DType to) {
   }
 }
 
-// memcpy, but for what lies differently within the cache's lines: there glibc's (`rep movsb`) is slow on Zen.
+// memcpy, except when the two addresses differ modulo the cache line: there glibc's `rep movsb` is slow on Zen.
 static void copy_run(void* to, const void* from, size_t bytes) {
   char* y = static_cast<char*>(to);
   const char* x = static_cast<const char*>(from);
@@ -70,7 +70,7 @@ static Row cast_row(DType from, DType to) {
   return row;
 }
 
-// Between a half type and f32, read and written as they are.
+// Casts between f32 and a half type, read and written directly.
 template <DType half>
 static void narrowed_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const float* x = reinterpret_cast<const float*>(p[0]);
@@ -93,7 +93,7 @@ static Row half_cast_row(DType from, DType to) {
   return nullptr;
 }
 
-// For rows that take half types as they are.
+// For row functions that take half types without widening.
 static void walk_raw(const View& in, const View& out, Row row) {
   const View* const views[2] = {&in, &out};
   const auto nest = make_nest<2>(views);
@@ -104,12 +104,12 @@ static void walk_raw(const View& in, const View& out, Row row) {
   });
 }
 
-// Where the input runs along one dimension in memory and the output along another: squares of both, by way of a small
-// one of our own, so that each line of the cache is read and written once.
+// For a transposing copy, whose input is contiguous along one dimension and its output along another: copies squares
+// through a small buffer, so that each cache line is read and written once.
 template <class T>
 static bool copy_turned(const View& in, const View& out) {
   static constexpr int64_t side = 32;
-  int a = -1, b = -1;  // the output's, the input's
+  int a = -1, b = -1;  // the contiguous dimensions of the output and of the input
   for (int d = 0; d < in.shape.n; ++d) {
     if (in.shape[d] < side / 2) continue;
     if (out.strides[d] == 1) a = d;
@@ -147,7 +147,7 @@ static void copy_view(const View& in, const View& out) {
     const View* const views[2] = {&in, &out};
     return walk<2>(views, cast_row(in.dtype, out.dtype), nullptr);
   }
-  View x = in, y = out;  // only bytes are moved: whole numbers of that size
+  View x = in, y = out;  // only bytes are moved: use an integer type of that size
   const size_t size = size_bytes(in.dtype);
   x.dtype = y.dtype = size == 8 ? DType::i64 : size == 4 ? DType::i32 : size == 1 ? DType::u8 : in.dtype;
   if (size == 8   ? copy_turned<uint64_t>(x, y)
@@ -215,7 +215,7 @@ void arange(const Call& c) {
   });
 }
 
-// The window of `length` places from `start` along `dim`.
+// The view of `length` elements from `start` along `dim`.
 static View window(const View& v, int dim, int64_t start, int64_t length) {
   View w = v;
   w.shape[dim] = length;
@@ -223,7 +223,7 @@ static View window(const View& v, int dim, int64_t start, int64_t length) {
   return w;
 }
 
-// out[0] (contiguous) = in[0], in[1], ... one after another along dimension attrs.i[0]
+// out[0] (contiguous) = in[0], in[1], ... concatenated along dimension attrs.i[0]
 void cat(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   int64_t start = 0;
@@ -233,7 +233,7 @@ void cat(const Call& c) {
   }
 }
 
-// out[0] = zeros, with in[0] at position attrs.i[1] of dimension attrs.i[0]: narrow's gradient
+// out[0] = zeros, with in[0] at position attrs.i[1] of dimension attrs.i[0]: the gradient of narrow
 void pad(const Call& c) {
   const int dim = int(c.attrs->i[0]);
   const int64_t start = c.attrs->i[1], length = c.in[0].shape[dim], size = c.out[0].shape[dim];

@@ -1,9 +1,9 @@
-// Softmax and negative log likelihood in one, the probabilities never stored. Rows whose label is attrs.i[0]
-// do not count. attrs.f[0]: label smoothing, shared out over all classes.
+// Softmax and negative log-likelihood in one; the probabilities are never stored. Rows whose label is attrs.i[0] are
+// ignored. attrs.f[0]: label smoothing, distributed over all classes.
 //
-// loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; the means in
-// f64, rows in order. lse is kept as its two parts, the largest logit and log(sum(e^(logit - largest))): beside large
-// logits their sum would lose the digits of the second.
+// loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; means in f64,
+// rows in order. lse is stored in two parts, the largest logit and log(sum(e^(logit - largest))): with large logits
+// their sum would lose the digits of the second part.
 #include "kernels/ids.hpp"
 #include "kernels/nest.hpp"
 #include "kernels/rows.hpp"
@@ -76,9 +76,9 @@ static void backward(const Call& c) {
   });
 }
 
-// in: logits [rows.., c], labels [rows..]; out: mean loss (0-d), the parts of the rows' log-sum-exp [rows.., 2]
+// in: logits [rows.., c], labels [rows..]; out: mean loss (0-d), the two parts of each row's log-sum-exp [rows.., 2]
 void cross_entropy(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
-// in: gradient (0-d), logits, labels, those parts; out: gradient of the logits
+// in: gradient (0-d), logits, labels, the log-sum-exp parts; out: gradient of the logits
 void cross_entropy_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

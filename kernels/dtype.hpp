@@ -1,5 +1,5 @@
-// Element types, and the sizes and names that everything agrees on. The first header of kernels/: includes
-// nothing of Rille.
+// Element types with their sizes and names, used by every layer. The first header of kernels/: includes nothing of
+// Rille.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace rille {
 
-// The order is the order of promotion: of two operands' types, the later one wins (promote() has the exceptions).
+// In promotion order: of two operands' types the later one wins (promote() has the exceptions).
 enum class DType : std::uint8_t { boolean, u8, i8, i32, i64, f16, bf16, f32, f64 };
 
 constexpr std::size_t size_bytes(DType t) {
@@ -25,7 +25,7 @@ constexpr std::size_t size_bytes(DType t) {
   return 0;
 }
 
-constexpr const char* name_of(DType t) {  // as scripts spell it: dtype = "f32"
+constexpr const char* name_of(DType t) {  // the name in scripts: dtype = "f32"
   switch (t) {
     case DType::boolean: return "bool";
     case DType::u8: return "u8";
@@ -40,14 +40,14 @@ constexpr const char* name_of(DType t) {  // as scripts spell it: dtype = "f32"
   return "?";
 }
 
-// Two bytes: loaded into f32, computed there, and rounded once when the result is stored.
+// Two-byte types: loaded as f32, computed in f32, rounded once when the result is stored.
 constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 constexpr bool is_floating(DType t) { return is_half(t) || t == DType::f32 || t == DType::f64; }
 constexpr bool is_integer(DType t) { return t > DType::boolean && t <= DType::i64; }
-// Where sums and statistics of such elements are kept.
+// The type in which sums and statistics of such elements are stored.
 constexpr DType stats_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-// The type at which two operands meet: neither of u8 and i8, nor of f16 and bf16, holds the other.
+// The common type of two operands. u8 and i8, and f16 and bf16, do not hold each other, so they promote further.
 constexpr DType promote(DType a, DType b) {
   const DType low = a < b ? a : b, high = a < b ? b : a;
   if (low == DType::u8 && high == DType::i8) return DType::i32;

@@ -1,5 +1,5 @@
-// Contributions of several ranks, folded in their order. Blocks that stay in the first cache: the result may lie where
-// one of the contributions does, so it is written when all of them have been read.
+// Folds the contributions of several ranks in rank order, in blocks that fit the first-level cache. The result may
+// alias a contribution, so a block is written only after all contributions to it were read.
 #include "kernels/fold.hpp"
 
 #include "kernels/half.hpp"
@@ -27,7 +27,7 @@ static void join(Fold op, A* __restrict acc, const A* __restrict x, int64_t n) {
     case Fold::product:
       for (int64_t i = 0; i < n; ++i) acc[i] = times(acc[i], x[i]);
       return;
-    // The first of a comparison with NaN that is not taken is the other: so a NaN of either side stays.
+    // A comparison with NaN is false and selects x, so a NaN in x is kept; the second test keeps a NaN in acc.
     case Fold::max:
       for (int64_t i = 0; i < n; ++i) acc[i] = acc[i] > x[i] || acc[i] != acc[i] ? acc[i] : x[i];
       return;
@@ -37,7 +37,7 @@ static void join(Fold op, A* __restrict acc, const A* __restrict x, int64_t n) {
   }
 }
 
-// T: as it lies in memory; A: as it is folded.
+// T: the type in memory; A: the type of the accumulation.
 template <class T, class A>
 static void fold_rows(const Call& c) {
   const Fold op = Fold(c.attrs->i[0]);

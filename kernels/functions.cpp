@@ -1,5 +1,4 @@
-// Functions of floating numbers: f32 in f32, f64 in f64.
-// round: halves to the even number.
+// Functions of floating-point numbers: f32 in f32, f64 in f64. round: halves to even.
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 
@@ -66,12 +65,12 @@ struct F_cube {
 struct F_exp2 {  // a power of two
   static constexpr bool broadcasts = true;
   RILLE_INLINE float go(float, float b, float) {
-    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));  // beyond f32 on both sides
+    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));  // beyond f32's range on both sides
   }
   RILLE_INLINE double go(double, double b, double) { return ::exp2(b); }
 };
-// A base or power that is one number is written out: with it the compiler makes a loop for each of its cases instead of
-// vectors.
+// Powers and bases that are a single number have loops of their own; inside one loop the compiler would branch per
+// case instead of vectorizing.
 template <class T>
 static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T power = s[1] == 0 ? *reinterpret_cast<const T*>(p[1]) : T(0);
@@ -114,7 +113,7 @@ struct Tangent {
   }
   static float exact(float x) { return float(::tan(double(x))); }
 };
-// A row with a very large number in it goes to libm.
+// A row that contains a very large number uses libm.
 template <class F>
 static void sine_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const float* x = reinterpret_cast<const float*>(p[0]);

@@ -1,4 +1,4 @@
-// payload: a Fused. All operands have one shape; an output may be the memory of an input that no later step reads.
+// payload: a Fused. All operands have one shape; an output may alias an input that no later step reads.
 #include "kernels/fused.hpp"
 
 #include "kernels/walk.hpp"

@@ -1,5 +1,5 @@
-// Several element-wise operations as one: their rows are computed piece by piece, and what lies between them stays in
-// the cache. Each piece is computed by the very functions that the operations run alone, so not a bit differs.
+// Several element-wise operations as one: rows are computed in pieces, so that intermediate results stay in the cache.
+// Each piece is computed by the same row functions as the separate operations, so the results are bit-identical.
 #pragma once
 
 #include "kernels/call.hpp"
@@ -7,29 +7,29 @@
 
 namespace rille::kernels {
 
-// What an element-wise kernel answers to Call::rows: how it computes a row (kernels/walk.hpp).
+// An element-wise kernel's answer in Call::rows: how it computes a row (kernels/walk.hpp).
 struct RowAnswer {
-  void* row = nullptr;  // a Row of the processor's instruction set
-  bool raw = false;     // elements are moved, not computed: f16 and bf16 as they are
-  int operands = 0;     // with the output, the last
-  int operand[4] = {};  // which of the call's inputs; -1: the number
-  double number = 0;    // as an element, in its first bytes
+  void* row = nullptr;  // a Row for the processor's instruction set
+  bool raw = false;     // moves elements without computing: f16 and bf16 are not widened
+  int operands = 0;     // includes the output, which is the last
+  int operand[4] = {};  // indices of the call's inputs; -1: `number`
+  double number = 0;    // stored as an element of number_dtype in the first bytes
   DType number_dtype = DType::f32;
   double numbers[8] = {};
 };
 
-// A list of rows on places: first the call's inputs, then its outputs, then pieces of memory that live for a row only.
+// A list of row steps on numbered places: the call's inputs, then its outputs, then temporaries that live for one row.
 struct Fused : Payload {
   static constexpr int most_operands = 12, most_pieces = 8, most_steps = 24, piece = 1024;
   struct Step {
     OpId op = OpId::count;
     RowAnswer answer;
-    int place[4] = {};  // of each of the answer's operands; -1: the number
+    int place[4] = {};  // per operand of `answer`; -1: the number
     DType dtype[4] = {};
   };
   Step steps[most_steps];
   int n_steps = 0, n_pieces = 0;
-  mutable void* function = nullptr;  // CUDA: the one kernel that was generated for it; null: one by one
+  mutable void* function = nullptr;  // CUDA: the kernel generated for all steps; null: the steps run one by one
 };
 
 }  // namespace rille::kernels

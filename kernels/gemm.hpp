@@ -1,6 +1,6 @@
-// Matrix products, by oneDNN for f32 and, where the processor has instructions for it, bf16 (the library
-// chooses AVX2 or AVX-512 itself), and plain loops for f64 (tests only). f16 goes through f32. Accumulation:
-// f32 in f32, in oneDNN's order, which is fixed for given sizes, layout, instruction set and thread count.
+// Matrix products: oneDNN for f32 and, on processors with bf16 instructions, bf16 (the library chooses AVX2 or AVX-512
+// itself); plain loops for f64 (tests only). f16 goes through f32. Accumulation: f32 in f32, in oneDNN's order, which
+// is fixed for given sizes, layout, instruction set and thread count.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,16 @@
 
 namespace rille::kernels {
 
-// c[m, n] = alpha * op(a)[m, k] op(b)[k, n] + beta * c, row-major; lda, ldb, ldc are row strides of the
-// stored matrices. Called inside an OpenMP region it runs on the calling thread alone. Thread-safe. False:
-// the library failed.
+// c[m, n] = alpha * op(a)[m, k] op(b)[k, n] + beta * c, row-major; lda, ldb, ldc are row strides of the stored
+// matrices. Inside an OpenMP region it runs on the calling thread only. Thread-safe. False: the library failed.
 bool gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, float alpha,
           const float* a, std::int64_t lda, const float* b, std::int64_t ldb, float beta, float* c, std::int64_t ldc);
 bool gemm(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
           const double* a, std::int64_t lda, const double* b, std::int64_t ldb, double beta, double* c,
           std::int64_t ldc);
 
-// oneDNN primitives already made, by shapes and strides, with their memory objects and scratchpad: a product costs no
-// allocation after its first run. One thread at a time.
+// Cached oneDNN primitives by shapes and strides, with their memory objects and scratchpad: a product allocates
+// nothing after its first run. One thread at a time.
 class GemmCache {
  public:
   GemmCache();
@@ -33,10 +32,10 @@ class GemmCache {
   State* state_;
 };
 
-// bf16 products are worth it where the processor has instructions for them.
+// Whether the processor has bf16 instructions, which make bf16 products worthwhile.
 bool native_bf16();
 
-// What stands behind a product (matmul_activated).
-enum class Activation { none, relu, gelu };  // gelu: by tanh
+// The activation fused into a product (matmul_activated).
+enum class Activation { none, relu, gelu };  // gelu: the tanh form
 
 }  // namespace rille::kernels

@@ -1,4 +1,4 @@
-// f16 and bf16 to f32 and back, rounding to nearest even; written so that loops over them become vectors.
+// Conversions between f32 and f16 or bf16, rounding to nearest even; written so that loops over them vectorize.
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ RILLE_INLINE uint16_t to_bf16(float f) {
   return uint16_t(f != f ? (u >> 16) | 0x40 : rounded);
 }
 
-// The exponent's bias differs by 112; the product also makes f16's subnormal numbers normal.
+// The exponent biases differ by 112; the multiplication also normalizes f16's subnormal numbers.
 RILLE_INLINE float from_f16(uint16_t h) {
   const uint32_t sign = uint32_t(h & 0x8000u) << 16, rest = uint32_t(h & 0x7fffu) << 13;
   const uint32_t finite = float_to_bits(bits_to_float(int32_t(rest)) * 0x1p112f);
@@ -29,14 +29,14 @@ RILLE_INLINE float from_f16(uint16_t h) {
 }
 RILLE_INLINE uint16_t to_f16(float f) {
   const uint32_t u = float_to_bits(f), sign = u & 0x80000000u, a = u ^ sign;
-  const uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;  // bias 127 to 15, and half a unit
-  const float shifted = bits_to_float(int32_t(a)) + 0.5f;             // below 2^-14: f32's own rounding does it
+  const uint32_t normal = (a + 0xc8000fffu + ((a >> 13) & 1)) >> 13;  // bias 127 to 15, plus half a unit for rounding
+  const float shifted = bits_to_float(int32_t(a)) + 0.5f;             // below 2^-14 the addition rounds
   const uint32_t small = float_to_bits(shifted) - 0x3f000000u;
   const uint32_t large = a > 0x7f800000u ? 0x7e00u : 0x7c00u;
   return uint16_t((sign >> 16) | (a >= 0x47800000u ? large : a < 0x38800000u ? small : normal));
 }
 
-// n elements, `s` apart, of f16 or bf16.
+// Widens n f16 or bf16 elements with stride `s`.
 static inline void widen_row(DType t, const uint16_t* x, int64_t s, float* o, int64_t n) {
   if (t == DType::bf16) {
     if (s == 1)

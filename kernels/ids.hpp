@@ -1,4 +1,4 @@
-// Whole numbers that name rows, classes and places: of any integer type, contiguous.
+// Reads ids of rows, classes and positions: contiguous, of any integer type.
 #pragma once
 
 #include "kernels/call.hpp"

@@ -1,17 +1,17 @@
-// Every kernel of the CPU, declared from the operations' table by how it is built:
+// Declares every CPU kernel from the table of operations, according to its `build`:
 //
-// - each: its file is compiled once per instruction set (kernels/*.cpp), and the best that the processor has is called.
-// - wide: the same, and it knows f32 and f64 only: it is called through widened().
-// - rows: the same, through widened_rows(). rows_w: input 1 is a weight; rows_wb: and input 2 a bias.
-// - once: its file is compiled once (kernels/generic).
+// - each: the file is compiled once per instruction set (kernels/*.cpp); calls the best build for the processor.
+// - wide: the same, but the kernel supports only f32 and f64, so it is called through widened().
+// - rows: the same, through widened_rows(). rows_w: input 1 is a weight; rows_wb: input 2 is also a bias.
+// - once: the file is compiled once (kernels/generic).
 //
-// What a kernel takes and gives stands at its definition.
+// A kernel's definition documents its inputs and outputs.
 #pragma once
 
 #include "kernels/operations.hpp"
 #include "kernels/wide_rows.hpp"
 
-// A kernel's three builds, and the function that calls the processor's through `how`.
+// Declares a kernel's three builds, and defines the function that calls the processor's build through `how`.
 #define RILLE_KERNEL_THROUGH(name, how, ...)                                                  \
   RILLE_KERNEL_BUILDS(name)                                                                   \
   namespace rille::kernels {                                                                  \

@@ -1,8 +1,8 @@
-// Layer normalisation (Ba et al. 2016) over the last dimension of contiguous rows.
+// Layer normalization (Ba et al. 2016) over the last dimension of contiguous rows.
 //
-// One row on one thread. Mean and variance in two passes, in the element type. The gradients of weight and
-// bias are summed over blocks of rows, then over the blocks in order; the blocks depend only on the number of
-// rows, so neither do the bits depend on the number of threads.
+// One thread computes a row. Mean and variance take two passes, in the element type. The gradients of weight and bias
+// are summed over blocks of rows, then over the blocks in order. The blocks depend only on the number of rows, so the
+// bits do not depend on the number of threads.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 

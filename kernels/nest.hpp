@@ -1,5 +1,5 @@
-// Loops over strided windows: dimensions that lie next to each other in memory are joined, and the rows that remain are
-// shared out to the threads. A kernel sees only rows: n elements, one stride per operand.
+// Loops over strided views: adjacent dimensions that are contiguous in memory are merged, and the remaining rows are
+// distributed over the threads. A kernel sees only rows: n elements, one stride per operand.
 #pragma once
 
 #include <omp.h>
@@ -15,10 +15,10 @@
 
 namespace rille::kernels::RILLE_SPACE {
 
-static constexpr int64_t parallel_grain = 16384;  // elements below which one thread is faster than two
-static constexpr int64_t row_chunk = 4096;        // a long row is cut into pieces of this many elements
+static constexpr int64_t parallel_grain = 16384;  // below this many elements one thread is faster than two
+static constexpr int64_t row_chunk = 4096;        // long rows are cut into pieces of this many elements
 
-// At most N windows of the same shape, walked together; `n` of them where that is known only at run time.
+// Up to N views of the same shape, iterated together; `n` of them if known only at run time.
 template <int N>
 struct Nest {
   int64_t outer = 1, inner = 1;
@@ -59,7 +59,7 @@ static inline Nest<N> make_nest(const View* const (&v)[N], int n = N) {
   return nest;
 }
 
-// row(offsets of the N operands in elements, elements). The cut into rows does not depend on the number of threads.
+// Calls row(offsets of the N operands in elements, elements). The cut into rows does not depend on the thread count.
 template <int N, class Row>
 static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands = N) {
   const int64_t pieces = (nest.inner + row_chunk - 1) / row_chunk, units = nest.outer * pieces;
@@ -92,7 +92,8 @@ static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands 
   }
 }
 
-// Runs `body(begin, end)` on equal shares of [0, n); for independent items, so bits do not depend on the threads.
+// Runs `body(begin, end)` on equal shares of [0, n). The items are independent, so the thread count does not affect
+// bits.
 template <class Body>
 static void for_share(int64_t n, int64_t cost, const Body& body) {
 #pragma omp parallel if (n > 1 && n * cost > parallel_grain)
@@ -105,7 +106,7 @@ static void for_share(int64_t n, int64_t cost, const Body& body) {
 
 }  // namespace rille::kernels::RILLE_SPACE
 
-// Calls `body` with T standing for the element type.
+// Runs `body` with T as the element type.
 #define RILLE_FLOATS(dtype, ...)          \
   do {                                    \
     if ((dtype) == ::rille::DType::f32) { \

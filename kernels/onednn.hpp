@@ -1,4 +1,4 @@
-// What the kernels that call oneDNN share: descriptions of operands, and the key under which a primitive is kept.
+// Shared by the kernels that call oneDNN: memory descriptors, and the key that identifies a cached primitive.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rille::kernels::onednn {
 
-// f32 or bf16, the types that its primitives are made for here.
+// f32 or bf16, the types for which Rille creates primitives.
 inline dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& strides) {
   return {dnnl::memory::dims(shape.d, shape.d + shape.n),
           type == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
@@ -21,7 +21,7 @@ inline dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& st
 }
 inline dnnl::memory::desc describe(const View& v) { return describe(v.dtype, v.shape, v.strides); }
 
-// What identifies a primitive: numbers, in the order in which they were added. `kind` is to tell how many follow.
+// The numbers that identify a primitive, in the order of add(). `kind` implies how many follow.
 class Key {
  public:
   Key(std::int64_t kind, std::initializer_list<const View*> operands) {
@@ -48,12 +48,12 @@ class Key {
   int n_ = 0;
 };
 
-// Primitives by key. At most `limit` of them; then all are dropped.
+// Primitives by key. When `limit` is reached, all are dropped.
 template <class Made>
 class Kept {
  public:
   static constexpr std::size_t limit = 1024;
-  // The one of `key`, made by make() when it is not there. What make() throws leaves everything as it was.
+  // Returns the entry of `key`, creating it with make() if missing. If make() throws, nothing changes.
   template <class Make>
   Made& get(const Key& key, const Make& make) {
     if (const auto found = made_.find(key); found != made_.end()) return *found->second;

@@ -1,19 +1,19 @@
-// The table of operations, and OpId, by which the tensor layer, the CPU's kernels and the CUDA plug-in name them: all
-// are of one build, so an id means the same in each. What a row says stands nowhere else; docs/design/tensor.md,
-// "Adding an operation", says which files belong to it.
+// The table of operations, and OpId, by which the tensor layer, the CPU kernels and the CUDA plug-in name them. All
+// are built together, so an id means the same in each. Each fact is stated only here; docs/design/tensor.md, "Adding
+// an operation", lists the files of an operation.
 //
 //   X(name, kernel, build, launch, rule, keep, in_place)
 //
-// - kernel: the CPU's, kernels::kernel(const Call&). none: a view, which runs nothing.
-// - build: how that kernel is compiled and called (kernels/kernels.hpp). same: another row says it.
-// - launch: the function that launches it on CUDA, kernels::cuda::launch. none: a view, and a user's kernel, which the
+// - kernel: the CPU kernel, kernels::kernel(const Call&). none: a view, which runs no kernel.
+// - build: how that kernel is compiled and called (kernels/kernels.hpp). same: another row declares it.
+// - launch: the function that launches it on CUDA, kernels::cuda::launch. none: a view, or a user's kernel, which the
 //   device launches itself.
 // - rule: the gradient rule, tensor::gradient::rule (runtime/compute/tensor). none: no gradient.
-// - keep: which tensors the rule needs.
-// - in_place: element by element, so the output may be the memory of an input.
+// - keep: the tensors that the rule needs.
+// - in_place: element-wise, so the output may alias an input.
 //
-// In the order of their families: element by element, moves, random, products, attention, images, views, reductions,
-// places by number, rows, updates.
+// Ordered by family: element-wise, moves, random, products, attention, images, views, reductions, indexing, rows,
+// updates.
 #pragma once
 
 #include <cstdint>
@@ -172,7 +172,7 @@ enum class OpId : std::uint8_t {
 #define RILLE_ID(name, ...) name,
   RILLE_OPERATIONS(RILLE_ID)
 #undef RILLE_ID
-      count  // of operations; the id of what is not in the table
+      count  // number of operations; also the id for "not in the table"
 };
 
 inline constexpr const char* operation_names[] = {
@@ -186,7 +186,7 @@ inline constexpr const char* kernel_names[] = {
 #undef RILLE_NAME
 };
 constexpr const char* operation_name(OpId id) { return operation_names[int(id)]; }
-// Of the kernel, on the CPU and in device code: "matmul" of OpId::linear.
+// The kernel's name, on the CPU and in device code: "matmul" for OpId::linear.
 constexpr const char* kernel_name(OpId id) { return kernel_names[int(id)]; }
 
 }  // namespace rille::kernels

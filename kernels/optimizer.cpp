@@ -1,9 +1,8 @@
-// Updates of many tensors in one call. Everything is contiguous. attrs.i[0] is the number of parameters, n. Where
-// attrs.i[2] is 1, one more input is the last: a flag, 0-d f32; when it is set, nothing is changed.
+// Updates of many tensors in one call. All tensors are contiguous. attrs.i[0] is the number of parameters, n. If
+// attrs.i[2] is 1, the last input is a flag (0-d f32); if the flag is set, nothing is changed.
 //
-// The tensors are cut into pieces of 16384 elements, and the pieces are shared out to
-// the threads. Everything is element-wise in the element type, except the norm: f64 sums per piece, added in
-// the pieces' order.
+// The tensors are cut into pieces of 16384 elements, which are distributed over the threads. Everything is
+// element-wise in the element type, except the norm: f64 sums per piece, added in the order of the pieces.
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -19,7 +18,7 @@ static int64_t pieces_of(const View* views, int64_t n) {
   return total;
 }
 
-// f(tensor, first element, elements, piece number)
+// Calls f(tensor, first element, elements, piece number).
 template <class F>
 static void for_pieces(const View* views, int64_t n, const F& f) {
   for_share(pieces_of(views, n), piece, [&](int64_t begin, int64_t end) {
@@ -33,7 +32,7 @@ static void for_pieces(const View* views, int64_t n, const F& f) {
   });
 }
 
-// The update is left out where attrs.i[2] says that the last input is a flag, and the flag is set.
+// Whether the last input is a flag that is set.
 static bool skipped(const Call& c) { return c.attrs->i[2] == 1 && *c.in[c.n_in - 1].ptr<float>() != 0; }
 
 // each element of out[0], i64, += 1
@@ -42,7 +41,7 @@ void increment(const Call& c) {
   for (int64_t i = 0; i < c.out[0].count(); ++i) ++c.out[0].ptr<int64_t>()[i];
 }
 
-// f(elements of the gradient, the place of the first, how many); f16 and bf16 a piece at a time, to stay in the cache.
+// Calls f(gradient elements, index of the first, count); f16 and bf16 in pieces that stay in the cache.
 template <class T, class F>
 static void with_gradient(const View& g, int64_t first, int64_t count, const F& f) {
   if (!is_half(g.dtype)) return f(g.ptr<T>() + first, first, count);
@@ -71,7 +70,7 @@ static void adamw_as(const Call& c) {
   const auto of_step = [&](int64_t step) {
     return Correction{T(lr / (1 - ::pow(b1, double(step)))), T(1 / ::sqrt(1 - ::pow(b2, double(step))))};
   };
-  bool same = true;  // as they are, but for parameters that came later
+  bool same = true;  // true unless parameters were added later
   for (int64_t i = 1; same && i < n; ++i) same = steps[i] == steps[0];
   const Correction first_one = of_step(steps[0]);
   const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;
@@ -153,19 +152,19 @@ static void average_as(const Call& c) {
 }
 
 // in: steps (i64 [n]), lr (0-d), g[n]; out, in place: p[n], m[n], v[n]. attrs.f: beta1, beta2, eps, weight decay;
-// i[1]: 1 adds the decay to the gradient (Adam), 0 takes it from the parameter (AdamW). Where the parameters are f32,
+// i[1]: 1 adds the decay to the gradient (Adam), 0 subtracts it from the parameter (AdamW). If the parameters are f32,
 // each gradient may be f16 or bf16.
 void adamw(const Call& c) { RILLE_FLOATS(c.out[0].dtype, adamw_as<T>(c)); }
-// in: lr (0-d), g[n]; out, in place: p[n], then momentum[n] if attrs.f[0] (momentum) != 0. attrs.f: momentum,
-// decay; i[1]: nesterov; i[3]: 1 takes the decay from the parameter, 0 adds it to the gradient
+// in: lr (0-d), g[n]; out, in place: p[n], then momentum[n] if attrs.f[0] (momentum) != 0. attrs.f: momentum, decay;
+// i[1]: nesterov; i[3]: 1 subtracts the decay from the parameter, 0 adds it to the gradient
 void sgd(const Call& c) { RILLE_FLOATS(c.out[0].dtype, sgd_as<T>(c)); }
 // in: lr (0-d), g[n]; out, in place: p[n], m[n]. attrs.f: beta1, beta2, weight decay
 void lion(const Call& c) { RILLE_FLOATS(c.out[0].dtype, lion_as<T>(c)); }
-// y = d y + (1 - d) x. in: steps (0-d i64, or left out), x[n]; out, in place: y[n]. attrs.f: d; with steps at most
-// (1 + steps) / (10 + steps)
+// y = d y + (1 - d) x. in: steps (0-d i64, or omitted), x[n]; out, in place: y[n]. attrs.f: d; with steps, d is at
+// most (1 + steps) / (10 + steps)
 void average(const Call& c) { RILLE_FLOATS(c.out[0].dtype, average_as<T>(c)); }
 
-// x - x is 0 for a finite x, else NaN: their sum tells, and is one instruction.
+// x - x is 0 for a finite x, else NaN: summing it is a cheap test.
 template <class T>
 static void grad_unscale_as(const Call& c, double* odd) {
   const T factor = T(1 / double(*c.in[0].ptr<float>()));
@@ -181,7 +180,7 @@ static void grad_unscale_as(const Call& c, double* odd) {
   });
 }
 
-// in: scale (0-d f32); out, in place: flag (0-d f32: 1 where some g is not finite, else 0), g[any number] /= scale
+// in: scale (0-d f32); out, in place: flag (0-d f32: 1 if some g is not finite, else 0), g[any number] /= scale
 void grad_unscale(const Call& c) {
   const int64_t pieces = pieces_of(c.out + 1, c.n_out - 1);
   double* odd = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
@@ -192,8 +191,8 @@ void grad_unscale(const Call& c) {
   *c.out[0].ptr<float>() = sum == 0 ? 0.0f : 1.0f;
 }
 
-// in: flag; out, in place: scale (0-d f32), good steps (0-d i64). A flag: scale *= attrs.f[1], good = 0. None: one more
-// good step; after attrs.i[0] of them scale *= attrs.f[0], good = 0
+// in: flag; out, in place: scale (0-d f32), good steps (0-d i64). Flag set: scale *= attrs.f[1], good = 0. Not set:
+// good += 1; after attrs.i[0] good steps scale *= attrs.f[0], good = 0
 void loss_scale(const Call& c) {
   float& scale = *c.out[0].ptr<float>();
   int64_t& good = *c.out[1].ptr<int64_t>();

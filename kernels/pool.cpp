@@ -1,14 +1,14 @@
 // Pooling over windows of the last two dimensions of contiguous [n, c, h, w]. attrs.i: window (h, w), stride (h, w),
 // padding (h, w), dilation (h, w).
 //
-// One plane on one thread.
+// One thread computes a plane.
 #include <string.h>
 
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// The part of a window that lies on an axis: first, last + 1 (in steps of the dilation), and how many places it has.
+// The part of a window that lies inside an axis: begin, end (in steps of the dilation), and its number of positions.
 struct Span {
   int64_t begin, end, step, places;
 };
@@ -25,7 +25,7 @@ static inline Span span(const Attrs& a, int axis, int64_t at, int64_t size, int6
   return {begin, end < size ? end : size, step, places};
 }
 
-// each(plane of the image, plane of the pooled, row, column, the window) for every output.
+// Calls each(image plane, pooled plane, row, column, the window) for every output.
 template <class F>
 static void each_window(const Call& c, const View& image, const View& pooled, const F& each) {
   const int64_t h = image.shape[2], w = image.shape[3], oh = pooled.shape[2], ow = pooled.shape[3];
@@ -52,7 +52,7 @@ static void max_pool_as(const Call& c) {
     c.out[1].ptr<int32_t>()[o] = int32_t(best);
   });
 }
-// in: x; out: y, and where each stands in its plane, i32. A NaN is the largest
+// in: x; out: y, and the index of each maximum in its plane, i32. NaN counts as the largest
 void max_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, max_pool_as<T>(c)); }
 
 template <class T>
@@ -70,7 +70,7 @@ static void max_pool_grad_as(const Call& c) {
       dx.ptr<T>()[o / each * plane + c.in[1].ptr<int32_t>()[o]] += g.ptr<T>()[o];
   });
 }
-// in: gradient of y, places; out: gradient of x
+// in: gradient of y, indices; out: gradient of x
 void max_pool_grad(const Call& c) { RILLE_FLOATS(c.out[0].dtype, max_pool_grad_as<T>(c)); }
 
 static inline int64_t inside(const Span& s) { return (s.end - s.begin + s.step - 1) / s.step; }

@@ -1,5 +1,5 @@
-// Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random and counted by position, so that the same
-// place of the same operation draws the same number on any device, layout and number of threads.
+// Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random and counted by position, so that a
+// position of an operation draws the same number on any device, with any layout and number of threads.
 //
 // One block of four words serves positions 4k to 4k+3.
 #include <math.h>
@@ -34,7 +34,7 @@ static inline __attribute__((always_inline)) Words philox(const RandomKey& key, 
 // [0, 1) with 24 bits: exact in f32, and the same number in f64.
 static inline float unit(uint32_t w) { return float(w >> 8) * 0x1p-24f; }
 
-// The words of as many blocks as vectors like, one array for each word.
+// The words of `together` blocks, one array per word, for vectorization.
 static constexpr int64_t together = 64;
 struct Drawn {
   uint32_t w[4][together];
@@ -47,7 +47,7 @@ static void philox_blocks(const RandomKey& key, uint64_t first, Drawn& d) {
   }
 }
 
-// value(word index, words, position) for each position of [0, n).
+// Sets out[position] = value(word index, words, position) for each position of [0, n).
 template <class T, class F>
 static void draw(const Call& c, T* out, int64_t n, const F& f) {
   for_share((n + 4 * together - 1) / (4 * together), 4 * together, [&](int64_t begin, int64_t end) {
@@ -74,7 +74,7 @@ void uniform(const Call& c) {
   });
 }
 
-// Words (0, 1) make two numbers and (2, 3) two more (Box and Muller). 1 - u is never zero.
+// Words (0, 1) give two numbers and (2, 3) two more (Box and Muller). 1 - u is never zero.
 static void normal_floats(const Call& c, float* out, int64_t n) {
   for_share((n + 4 * together - 1) / (4 * together), 16 * together, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
@@ -112,17 +112,17 @@ void integers(const Call& c) {
   const uint64_t span = uint64_t(c.attrs->i[1] - low);
   RILLE_NUMBERS(c.out[0].dtype, {
     draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) {
-      // The bias of a 32-bit word against a span below 2^32 is under span / 2^32.
+      // With a 32-bit word and a span below 2^32 the bias is under span / 2^32.
       return T(low +
                int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span : uint64_t(w.w[k]) * span >> 32));
     });
   });
 }
 
-// out[0] = in[0] where kept / (1 - p), else 0; p = attrs.f[0]. Its own gradient, by the same key
+// out[0] = in[0] / (1 - p) where kept, else 0; p = attrs.f[0]. With the same key it is its own gradient
 void dropout(const Call& c) {
   const double p = c.attrs->f[0];
-  const uint32_t least = uint32_t(p * 16777216.0);  // kept when the top 24 bits are not below
+  const uint32_t least = uint32_t(p * 16777216.0);  // an element is kept if its word's top 24 bits are at least this
   RILLE_FLOATS(c.out[0].dtype, {
     const T* x = c.in[0].ptr<T>();
     const T factor = T(1.0 / (1.0 - p));
@@ -131,7 +131,7 @@ void dropout(const Call& c) {
   });
 }
 
-// in[0] [rows, c] weights -> out[0] [rows] i64
+// in: weights [rows, c]; out: i64 [rows]
 void multinomial(const Call& c) {
   const View& weights = c.in[0];
   const int64_t rows = c.out[0].count(), n = weights.shape[1];

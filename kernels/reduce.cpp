@@ -1,9 +1,9 @@
-// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller
-// permutes the view, no copy). out[0] is contiguous and has the outer shape. f16 and bf16 are added up in f32.
+// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller permutes
+// the view without a copy). out[0] is contiguous and has the outer shape. f16 and bf16 are summed in f32.
 //
-// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements and in f64 across the blocks; the
-// blocks do not depend on the number of threads, so neither do the bits. Columns (a reduction over leading
-// dimensions) are summed row after row, vectorised across the columns.
+// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements, and in f64 across the blocks; the blocks,
+// and so the bits, do not depend on the number of threads. Columns (a reduction over leading dimensions) are summed
+// row after row, vectorized across the columns.
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -51,7 +51,7 @@ static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s)
   }
 }
 
-// The outer and the reduced part of in[0].
+// The outer and the reduced dimensions of in[0].
 struct Parts {
   View outer, reduced;
   int64_t n_outer, n_reduced;
@@ -76,7 +76,7 @@ struct Parts {
   }
 };
 
-// visit(offset, n, stride) for the rows of the reduced part, in a fixed order.
+// Calls visit(offset, n, stride) for the rows of the reduced dimensions, in a fixed order.
 template <class V>
 static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
   for (int64_t o = 0; o < nest.outer; ++o) {
@@ -91,7 +91,7 @@ static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
 
 static constexpr int64_t block = 4096;
 
-// Everything to one number, in f64 partial sums per block of contiguous memory.
+// Sums everything to one number, with f64 partial sums per block of contiguous memory.
 template <class T, class O>
 static bool sum_all(const Call& c, const Parts& p, double factor) {
   const View* const views[1] = {&p.reduced};
@@ -112,7 +112,7 @@ static bool sum_all(const Call& c, const Parts& p, double factor) {
   return true;
 }
 
-// Over leading dimensions: outputs lie side by side in memory. Each share of columns is summed by one thread.
+// Sums over leading dimensions, whose outputs are adjacent in memory. One thread sums each share of columns.
 template <class T, class O>
 static bool sum_columns(const Call& c, const Parts& p, double factor) {
   const View* const views[1] = {&p.outer};
@@ -179,8 +179,8 @@ static void sum_as(const Call& c) {
   });
 }
 
-// Runs `kernel`, which knows f32 and f64, on f16 and bf16 as well: on f32 copies of so many outer rows at a time that
-// they stay in the cache.
+// Runs `kernel`, which supports f32 and f64, on f16 and bf16 as well: on f32 copies of a few outer rows at a time, to
+// stay in the cache.
 static void in_slabs(const Call& c, Kernel kernel) {
   static constexpr int64_t elements = 131072;
   const View &in = c.in[0], &out = c.out[0];
@@ -200,13 +200,13 @@ static void in_slabs(const Call& c, Kernel kernel) {
   }
 }
 
-static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // of at most `block`
+static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // n is at most `block`
   float wide[block];
   widen_row(t, x, 1, wide, n);
   return block_sum(wide, n, 1);
 }
 
-// Dense rows of f16 or bf16, widened block by block; added up as sum_all and sum_as do.
+// Sums dense rows of f16 or bf16, widened block by block, in the order of sum_all and sum_as.
 static bool sum_halves(const Call& c) {
   const Parts p(c);
   const View* const views[1] = {&p.reduced};
@@ -256,12 +256,12 @@ static void sum_wide(const Call& c) {
     default: return sum_as<uint8_t, int64_t>(c);
   }
 }
-// times attrs.f[0] when that is not 0 (mean); out is i64 for integers
+// Multiplies the sum by attrs.f[0] if that is not 0 (mean); out is i64 for integers.
 void sum(const Call& c) {
   if (!is_half(c.in[0].dtype) || !sum_halves(c)) in_slabs(c, &sum_wide);
 }
 
-// The largest (or smallest) of contiguous elements, as vectors; a NaN anywhere is the result.
+// The largest (or smallest) of contiguous elements, vectorized; NaN if any element is NaN.
 template <bool largest, class T>
 static inline T extreme_of_row(const T* x, int64_t n) {
   T best = x[0];
@@ -285,7 +285,7 @@ static inline T extreme_of_row(const T* x, int64_t n) {
   return best;
 }
 
-// Over leading dimensions, as sum_columns: row after row, vectorised across 64 columns.
+// Over leading dimensions, like sum_columns: row after row, vectorized across 64 columns.
 template <class T, class Better>
 static bool extreme_columns(const Call& c, const Parts& p, const Better& better) {
   const View* const views[1] = {&p.outer};
@@ -311,7 +311,7 @@ static bool extreme_columns(const Call& c, const Parts& p, const Better& better)
   return true;
 }
 
-// better(x, best): whether x replaces best. A NaN wins and stays.
+// better(x, best): whether x replaces best. NaN propagates.
 template <bool largest, class T, class Better>
 static void extreme(const Call& c, const Better& better) {
   const Parts p(c);
@@ -373,7 +373,7 @@ static void place_of_smallest(const Call& c) {
   RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a < b; }));
 }
 
-// one reduced dimension; out is i64; the first of equals
+// One reduced dimension; out: i64, the first of equal elements.
 void argmax(const Call& c) { in_slabs(c, &place_of_largest); }
 void argmin(const Call& c) { in_slabs(c, &place_of_smallest); }
 
@@ -397,7 +397,7 @@ static void prod_wide(const Call& c) {
   if (c.in[0].dtype == DType::i64) return prod_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, prod_as<T, double>(c));
 }
-// floats and i64, in f64 and i64
+// Floats are multiplied in f64, integers in i64.
 void prod(const Call& c) { in_slabs(c, &prod_wide); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -1,7 +1,7 @@
-// Normalisation by the root of the mean square (Zhang and Sennrich 2019) over the last dimension of contiguous rows.
+// Root-mean-square normalization (Zhang and Sennrich 2019) over the last dimension of contiguous rows.
 //
-// One row on one thread. The weight's gradient is summed over blocks of rows, then over the blocks in order; the blocks
-// depend only on the number of rows.
+// One thread computes a row. The weight's gradient is summed over blocks of rows, then over the blocks in order; the
+// blocks depend only on the number of rows.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 

@@ -1,4 +1,4 @@
-// What softmax, cross entropy and attention do with one contiguous row.
+// Row functions for softmax, cross entropy and attention, on one contiguous row.
 #pragma once
 
 #include "kernels/vecmath.hpp"
@@ -13,7 +13,7 @@ static inline T row_max(const T* x, int64_t n) {
   return m;
 }
 
-// y = exp(x - shift); returns the sum. y may be x.
+// y = exp(x - shift); returns the sum. y may alias x.
 template <class T>
 static inline T row_exp(const T* x, T* y, int64_t n, T shift) {
   T sum = 0;

@@ -1,9 +1,9 @@
-// Softmax over the last dimension of contiguous rows, or along columns (attrs.i[apart_at], attrs.i[column_at]), and its
-// gradients from the output y: in = {y, gradient}.
+// Softmax over the last dimension of contiguous rows, or along columns (attrs.i[apart_at], attrs.i[column_at]), and
+// its gradients from the output y: in = {y, gradient}.
 //
-// The row's maximum is subtracted first, so nothing overflows, and the logarithm of the sum keeps its digits beside
-// large numbers; sums run in the element type, one row on one thread.
-// Columns are taken 512 at a time, on one thread, row after row of those, and summed in f64 over 64 elements each.
+// The row's maximum is subtracted first, so nothing overflows, and the logarithm of the sum is not lost beside large
+// numbers; sums run in the element type, one row on one thread. Columns are processed 512 at a time on one thread, row
+// after row, and summed in f64 over 64 elements each.
 #include "kernels/half.hpp"
 #include "kernels/nest.hpp"
 #include "kernels/rows.hpp"
@@ -20,16 +20,16 @@ static void each_row(const Call& c, const F& f) {
   });
 }
 
-// The rows of a matrix often lie a power of two apart: then none stays in the cache until it is read again, and long
-// pieces of them are read fastest.
+// Row strides are often powers of two, so rows evict each other from the cache before they are read again; long pieces
+// are read fastest.
 static constexpr int64_t width = 512;
 
-// Columns side by side: `w` of them, of n elements.
+// `w` adjacent columns of n elements.
 struct Tile {
   int64_t first, apart, n, w;
 };
 
-// A row of a tile: where it lies, or widened.
+// A row of a tile: in place, or widened into `room`.
 template <class T, bool half>
 static inline const T* read(const View& v, int64_t at, int64_t w, T* room) {
   if constexpr (!half) return v.ptr<T>() + at;
@@ -37,7 +37,7 @@ static inline const T* read(const View& v, int64_t at, int64_t w, T* room) {
   return room;
 }
 
-// step(at, row) writes each row of the result.
+// step(at, row) writes one row of the result.
 template <class T, bool half, class F>
 static inline void write_rows(const Call& c, const Tile& t, const F& step) {
   T room[width];
@@ -58,7 +58,7 @@ static inline void column_max(const View& x, const Tile& t, T* top) {
   }
 }
 
-// add(at, sums) adds the numbers of a row to them.
+// add(at, sums) adds a row's numbers to `sums`.
 template <class T, class F>
 static inline void column_sums(const Tile& t, T* sums, const F& add) {
   double total[width];
@@ -90,7 +90,7 @@ struct SoftmaxOfTile {
     });
     for (int64_t j = 0; j < t.w; ++j) scale[j] = T(1) / scale[j];
     write_rows<T, half>(c, t, [&](int64_t at, T* y) {
-      if constexpr (half) {  // made again: y could not keep it
+      if constexpr (half) {  // recomputed: y holds only half precision
         const T* x = read<T, half>(c.in[0], at, t.w, room);
         for (int64_t j = 0; j < t.w; ++j) y[j] = vexp(x[j] - top[j]) * scale[j];
       } else {
@@ -147,7 +147,7 @@ struct LogSoftmaxGradOfTile {
   }
 };
 
-// Whether it is columns; then they are done.
+// True: the call runs along columns, and has been completed.
 template <class F>
 static bool in_columns(const Call& c) {
   const int64_t apart = c.attrs->i[apart_at], n = c.attrs->i[column_at], count = c.out[0].count();
@@ -185,7 +185,7 @@ void log_softmax(const Call& c) {
                }));
 }
 
-// A directive may not stand in a macro's argument, so these two are functions of their own.
+// A #pragma cannot stand in a macro's argument, so these two are separate functions.
 template <class T>
 static void softmax_grad_row(const T* y, const T* g, T* o, int64_t n) {
   T dot = 0;

@@ -1,6 +1,6 @@
-// exp, tanh and friends that the compiler turns into vector code: no calls, no branches, no tables. f32
-// results are within about 2 units in the last place of the true value (checked in tests/unit/kernels); f64
-// goes to libm and is slow. Every function is static, so that each instruction set keeps its own copy.
+// exp, tanh and similar functions that the compiler vectorizes: no calls, no branches, no tables. f32 results are
+// within about 2 units in the last place of the true value (checked in tests/unit/kernels); f64 uses libm and is slow.
+// Every function is static, so that each instruction set has its own copy.
 #pragma once
 
 #include <math.h>
@@ -30,7 +30,7 @@ RILLE_INLINE float vexp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  // Two factors, so that n = 128 does not overflow the exponent before the product does.
+  // Two factors: for n = 128 a single 2^n would overflow although the product does not.
   const int32_t e = (int32_t)n, half = e >> 1;
   const float y = p * bits_to_float((half + 127) << 23) * bits_to_float((e - half + 127) << 23);
   return x < lo ? 0.0f : x > 88.72284f ? __builtin_inff() : x != x ? x : y;
@@ -78,13 +78,13 @@ RILLE_INLINE double vsqrt(double x) { return __builtin_sqrt(x); }
 
 RILLE_INLINE float vfloor(float x) { return __builtin_floorf(x); }
 RILLE_INLINE double vfloor(double x) { return __builtin_floor(x); }
-RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }  // the processor's mode: to nearest even
+RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }  // the default rounding mode: to nearest even
 RILLE_INLINE double vround(double x) { return __builtin_rint(x); }
 
 // sin and cos on [-pi/4, pi/4] (coefficients of Cephes' sinf), after x - n pi/2 in f64. For |x| up to sine_limit.
 static constexpr float sine_limit = 1e8f;
 RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
-  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // its low bits are n
+  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // the low bits are n
   int64_t n;
   memcpy(&n, &shifted, 8);
   const float r = (float)((double)x - (shifted - 6755399441055744.0) * 1.5707963267948966), z = r * r;
@@ -127,8 +127,8 @@ RILLE_INLINE float verf(float x) {
 }
 RILLE_INLINE double verf(double x) { return ::erf(x); }
 
-// log(1 + x) and e^x - 1 near zero, from the rounded 1 + x and e^x: what rounding lost divides out (Kahan; see Higham,
-// Accuracy and Stability of Numerical Algorithms, 1.14).
+// log(1 + x) and e^x - 1 near zero, from the rounded 1 + x and e^x: the rounding error cancels in the quotient (Kahan;
+// see Higham, Accuracy and Stability of Numerical Algorithms, 1.14).
 RILLE_INLINE float vlog1p(float x) {
   const float u = 1.0f + x, d = u - 1.0f;
   const float y = vlog(u) * (x / d);
@@ -141,7 +141,7 @@ RILLE_INLINE float vexpm1(float x) {
   return u == 1.0f ? x : x < -17.0f ? d : u == __builtin_inff() ? u : y;
 }
 RILLE_INLINE double vexpm1(double x) { return ::expm1(x); }
-// With t = e^|x| / 2, which overflows no earlier than they do.
+// Uses t = e^|x| / 2, which overflows no earlier than the results do.
 RILLE_INLINE float vcosh(float x) {
   const float t = vexp(__builtin_fabsf(x) - 0.69314718f);
   return t + 0.25f / t;

@@ -1,6 +1,7 @@
-// pow, arcs and what normal numbers need, for f32 by polynomials in f64 that the compiler turns into vector code: no
-// calls, no branches, no tables. They are good to some 1e-10, so an f32 result is nearly always the nearest one
-// (checked in tests/unit/kernels). Coefficients: interpolation at Chebyshev points. f64 itself goes to libm.
+// pow, inverse trigonometric functions, and the logarithm, sine and cosine for normally distributed random numbers,
+// for f32: polynomials in f64 that the compiler vectorizes, without calls, branches or tables. Their error is about
+// 1e-10, so an f32 result is nearly always the nearest one (checked in tests/unit/kernels). Coefficients:
+// interpolation at Chebyshev points. f64 uses libm.
 #pragma once
 
 #include "kernels/vecmath.hpp"
@@ -34,7 +35,7 @@ RILLE_INLINE double wide_log2(double x) {
 
 // 2^t, for |t| up to 1000.
 RILLE_INLINE double wide_exp2(double t) {
-  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);  // its low bits are n
+  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);  // the low bits are n
   double p = 1.5303699899644103e-05;
   p = p * r + 0.00015469729234889767;
   p = p * r + 0.0013333478477891695;
@@ -49,13 +50,13 @@ RILLE_INLINE double wide_exp2(double t) {
 RILLE_INLINE float wide_cube(float a) { return float(double(a) * a * a); }
 RILLE_INLINE double wide_cube(double a) { return a * a * a; }
 
-// As C's pow has it at the ends: 1 at (1, any), (any, 0), (-1, inf); of negative bases only whole powers.
+// Special values as in C's pow: 1 for (1, any), (any, 0), (-1, inf); a negative base allows only integer powers.
 RILLE_INLINE float wide_pow(float a, float b) {
   const float size = __builtin_fabsf(a), inf = __builtin_inff();
-  const double x = size;  // what is subnormal in f32 is normal here
-  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;  // inf and NaN as they are
+  const double x = size;                                                         // f32 subnormals are normal in f64
+  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;  // inf and NaN unchanged
   double t = (double)b * l;
-  t = t < -300 ? -300 : t > 300 ? 300 : t;  // beyond f32 on both sides
+  t = t < -300 ? -300 : t > 300 ? 300 : t;  // beyond f32's range on both sides
   const float y = (float)wide_exp2(t), half = 0.5f * b;
   const bool whole = vfloor(b) == b, odd = whole & (vfloor(half) != half);
   const float none = __builtin_nanf(""), signed_ = odd ? copysignf(y, a) : y;
@@ -109,7 +110,7 @@ RILLE_INLINE double wide_small_asin(double s, double z) {
   p = p * z + 0.9999999999863538;
   return p * s;
 }
-// asin a = pi/2 - 2 asin sqrt((1 - a) / 2); beyond 1 the root is of a negative number, a NaN.
+// asin a = pi/2 - 2 asin sqrt((1 - a) / 2); for a > 1 the root is NaN.
 RILLE_INLINE float wide_asin(float x) {
   const double a = __builtin_fabsf(x), z = a > 0.5 ? 0.5 * (1 - a) : a * a, s = a > 0.5 ? __builtin_sqrt(z) : a;
   const double r = wide_small_asin(s, z);
@@ -123,12 +124,12 @@ RILLE_INLINE float wide_acos(float x) {
 }
 RILLE_INLINE double wide_acos(double x) { return ::acos(x); }
 
-// Sine and cosine of u turns, u in [0, 1): exact to the nearest quarter, then polynomials.
+// Sine and cosine of u turns, u in [0, 1): exact reduction to the nearest quarter turn, then polynomials.
 struct Turned {
   double sine, cosine;
 };
 RILLE_INLINE Turned wide_turned(double u) {
-  const double shifted = 4 * u + 6755399441055744.0;  // its low bits are the quarter
+  const double shifted = 4 * u + 6755399441055744.0;  // the low bits are the quarter
   const double f = u - 0.25 * (shifted - 6755399441055744.0), z = f * f;
   const uint64_t quarter = double_to_bits(shifted);
   double s = -14.916562324881207;

@@ -1,9 +1,9 @@
-// How element-wise kernels run: the kernel is a function for one row, chosen by type; everything else (joining of
-// dimensions, threads, f16 and bf16) is here, once for each number of operands.
+// Runs element-wise kernels: a kernel is a row function chosen by type; merging of dimensions, threads, and f16 and
+// bf16 are handled here, once per number of operands.
 //
 // One element in, one element out. Binary kernels take in[0] and in[1] of the same shape (strides of 0 broadcast), or
-// one input and a number: attrs.f[0], on the left when attrs.i[0] is 1. The output may be the memory of an input. f16
-// and bf16 are computed in f32 and rounded once.
+// one input and the number attrs.f[0], on the left if attrs.i[0] is 1. The output may alias an input. f16 and bf16 are
+// computed in f32 and rounded once.
 #pragma once
 
 #include "kernels/fused.hpp"
@@ -12,16 +12,16 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-// n elements of each operand: p[k] where operand k begins (inputs, then the output), s[k] its stride in elements;
-// `numbers` are the operation's own. The output may be the memory of an input with the same stride.
+// n elements of each operand: p[k] is the start of operand k (inputs, then the output), s[k] its stride in elements;
+// `numbers` are the operation's. The output may alias an input with the same stride.
 using Row = void (*)(char* const* p, const int64_t* s, int64_t n, const double* numbers);
 
 // The type in which elements of `t` are computed.
 static inline DType row_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-static constexpr int64_t half_piece = 512;  // f16 and bf16 are widened that many at a time: they stay in the cache
+static constexpr int64_t half_piece = 512;  // f16 and bf16 are widened this many at a time, to stay in the cache
 
-// A row of `count` operands of which some are f16 or bf16.
+// Runs a row of `count` operands of which some are f16 or bf16.
 static void half_rows(const DType* dtype, int count, char* const* p, const int64_t* s, int64_t n, Row row,
                       const double* numbers) {
   float wide[4][half_piece];
@@ -47,7 +47,7 @@ static void half_rows(const DType* dtype, int count, char* const* p, const int64
   }
 }
 
-// Walks N windows of the same shape, the last of them the output.
+// Iterates over N views of the same shape, the last of them the output.
 template <int N>
 static void walk(const View* const (&v)[N], Row row, const double* numbers) {
   const auto nest = make_nest<N>(v);
@@ -65,7 +65,7 @@ static void walk(const View* const (&v)[N], Row row, const double* numbers) {
   });
 }
 
-// Rows of a functor F: F::go(a, b, numbers...) of two operands of type T, with results of type R.
+// Row function of a functor: F::go(a, b, numbers...) on two operands of type T, with results of type R.
 template <class F, class T, class R>
 static void row2(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *a = reinterpret_cast<const T*>(p[0]), *b = reinterpret_cast<const T*>(p[1]), f = T(numbers[0]);
@@ -86,7 +86,7 @@ static void row2(char* const* p, const int64_t* s, int64_t n, const double* numb
   }
 }
 
-// F::go(x, two numbers) of one operand.
+// Row function of a functor on one operand: F::go(x, two numbers).
 template <class F, class T, class R>
 static void row1(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *x = reinterpret_cast<const T*>(p[0]), f = T(numbers[0]), g = T(numbers[1]);
@@ -99,7 +99,7 @@ static void row1(char* const* p, const int64_t* s, int64_t n, const double* numb
   }
 }
 
-// Whether only the row is asked for; then it is answered. The operands are the call's inputs and its output.
+// True: the caller wanted only the row function, and has it. Its operands are the call's inputs and its output.
 static inline bool asked(const Call& c, Row row, bool raw = false) {
   if (!c.rows) return false;
   RowAnswer& a = *c.rows;
@@ -117,7 +117,7 @@ static inline void unary(const Call& c, Row row) {
   walk<2>(views, row, c.attrs->f);
 }
 
-// One number as an element of type t, in eight bytes.
+// Stores a number as an element of type t, in at most eight bytes.
 static inline void put_number(DType t, double number, void* at) {
   RILLE_NUMBERS(t, {
     const T value = T(number);
@@ -125,7 +125,7 @@ static inline void put_number(DType t, double number, void* at) {
   });
 }
 
-// Two inputs of the same shape; or one and the number attrs.f[0], on the left when attrs.i[0] is 1.
+// Two inputs of the same shape, or one input and the number attrs.f[0], on the left if attrs.i[0] is 1.
 static inline void binary(const Call& c, Row row) {
   double number = 0;
   View scalar = c.in[0];
@@ -154,7 +154,7 @@ static inline void binary(const Call& c, Row row) {
 
 }  // namespace rille::kernels::RILLE_ISA
 
-// The row functions of functor F for an element type: all numbers, floats only, whole numbers only.
+// The row functions of functor F by element type: for all numbers, for floats only, for integers only.
 #define RILLE_PICK(rows, F, t, R)               \
   [](::rille::DType dtype) -> Row {             \
     Row row = nullptr;                          \
