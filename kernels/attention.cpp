@@ -1,6 +1,5 @@
 // Scaled dot-product attention on [b, h, t, d] views whose last stride is 1; the other strides are free, so slices of
-// one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s -
-// t).
+// one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t).
 //
 // One thread computes a (batch, head) pair, in blocks of 64 queries against all keys they see: a block's scores stay
 // in the cache, nothing of size t x s is stored, and the backward pass recomputes the probabilities from the
@@ -263,8 +262,7 @@ static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T s
 }
 
 // P = exp(scale q k' - lse); dV = P' dO; dP = dO V'; dS = scale P (dP - rowsum(dO O)); dQ = dS K; dK = dS' Q.
-// Goes from the last query block to the first: the last one sees every key, so it writes dK and dV, and the others
-// add.
+// Goes from the last query block to the first: the last one sees every key, so it writes dK and dV, and the others add.
 template <class T>
 static void backward_pair(const Call& c, int64_t pair, T* memory) {
   const Rows go = rows_of(c.in[0], pair), q = rows_of(c.in[1], pair), k = rows_of(c.in[2], pair);

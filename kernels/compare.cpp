@@ -1,5 +1,5 @@
-// Comparisons, bit operations, and selection by a condition. Comparisons give bool. where: in = {bool, a, b}. Bit
-// operations take integers and bool.
+// Comparisons, bit operations, and selection by a condition.
+// Comparisons give bool. where: in = {bool, a, b}. Bit operations take integers and bool.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {

@@ -1,4 +1,5 @@
-// Functions of floating-point numbers: f32 in f32, f64 in f64. round: halves to even.
+// Functions of floating-point numbers: f32 in f32, f64 in f64.
+// round: halves to even.
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 
@@ -69,8 +70,8 @@ struct F_exp2 {  // a power of two
   }
   RILLE_INLINE double go(double, double b, double) { return ::exp2(b); }
 };
-// Powers and bases that are a single number have loops of their own; inside one loop the compiler would branch per
-// case instead of vectorizing.
+// A base or power that is a single number is expanded to an array: with a loop-invariant operand the compiler makes
+// one scalar loop per case instead of vectorizing.
 template <class T>
 static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T power = s[1] == 0 ? *reinterpret_cast<const T*>(p[1]) : T(0);

@@ -1,9 +1,11 @@
 // The command's signal handlers (the library installs none). SIGINT first reaches the running Lua code, inside the
 // signal handler, so that an endless loop can be interrupted, and then the loop; SIGTERM and SIGHUP reach the loop.
-// SIGPIPE is ignored: a closed pipe is a write error. One object per process. Lua may be inside a C function that
-// cannot be interrupted (a pattern match that never ends). A signal that was not handled within a second is then
-// handled inside the signal handler: a second SIGINT replaces the process by `last_resort` or, without one, prints
-// `last_line` and exits; SIGTERM and SIGHUP exit at once. Nothing in the journal is lost.
+// SIGPIPE is ignored: a closed pipe is a write error. One object per process.
+//
+// Lua may be inside a C function that cannot be interrupted (a pattern match that never ends). A signal that was not
+// handled within a second is then handled inside the signal handler: a second SIGINT replaces the process by
+// `last_resort` or, without one, prints `last_line` and exits; SIGTERM and SIGHUP exit at once. Nothing in the journal
+// is lost.
 #pragma once
 
 #include <functional>

@@ -9,8 +9,8 @@
 
 namespace rille::cli {
 
-// stop_commands.cpp: finds a run by its id, a unique prefix, or "last". "last" is the newest run that has not ended,
-// if there is one, and whose process is alive, or not, as `alive` says.
+// stop_commands.cpp: finds a run by its id, a unique prefix, or "last": the newest run that has not ended, preferably
+// one with a live process (alive = true) or without one.
 Result<engine::RunRow> open_run(const App& app, const std::string& id, bool alive);
 
 struct RunArguments {

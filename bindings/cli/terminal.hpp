@@ -1,7 +1,7 @@
 // The only writer to the terminal: script output, log lines and the progress line all pass through it, so that a
 // progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place, at
-// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected. Loop
-// thread only.
+// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected.
+// Loop thread only.
 #pragma once
 
 #include <functional>

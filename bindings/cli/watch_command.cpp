@@ -90,7 +90,7 @@ Async<> reap(App& app, Reaped& reaped) {
   co_return e;
 }
 
-// Starts processes in sessions of their own: Ctrl-C here does not reach them, and they outlive this process.
+// Starts each process in a new session: Ctrl-C here does not reach it, and it outlives this process.
 class Processes {
  public:
   explicit Processes(App& app) : app_(app) {}

@@ -1,7 +1,7 @@
-// Convolution of [n, c, h, w] with [o, c/groups, kh, kw], by oneDNN for f32 and, where the processor has instructions
-// for it, bf16; f16 through f32; plain loops for f64 (tests only). attrs.i: stride (h, w), padding (h, w), dilation (h,
-// w), groups. Inputs may be strided; outputs are contiguous. oneDNN chooses how data lies while it computes; what
-// differs is copied in scratch memory. Its primitives are made once for each geometry and kept on the lane.
+// Convolution of [n, c, h, w] with [o, c/groups, kh, kw], by oneDNN for f32 and, on processors with bf16 instructions,
+// bf16; f16 through f32; plain loops for f64 (tests only). attrs.i: stride (h, w), padding (h, w), dilation (h, w),
+// groups. Inputs may be strided; outputs are contiguous. oneDNN chooses the memory layout for its computation; an
+// operand with another layout is copied into scratch memory. Primitives are cached on the lane by geometry.
 #include <cstring>
 #include <vector>
 
@@ -17,10 +17,10 @@ using Desc = dnnl::memory::desc;
 
 enum class Pass { forward, input, weight };
 
-// One operand: as the tensor lies in memory, and as the primitive wants it.
+// One operand, in the tensor's layout and in the primitive's.
 struct Operand {
   dnnl::memory given, inner;
-  dnnl::primitive reorder;  // empty: they agree
+  dnnl::primitive reorder;  // empty: the layouts are equal
   std::unordered_map<int, dnnl::memory> reorder_arguments;
   std::size_t inner_bytes = 0;
 };
@@ -98,7 +98,7 @@ Operand operand(Cache& cache, const View& v, const Desc& wanted, bool output) {
   return o;
 }
 
-// The three tensors of a convolution, wherever they stand in the call, and the bias (or its gradient).
+// The three tensors of a convolution, for any of its passes, and the bias (or its gradient).
 struct Parts {
   View x, w, y;
   const View* bias = nullptr;
@@ -186,7 +186,7 @@ Convolution& prepared(Cache& cache, const Call& c, Pass pass, const Parts& p) {
 
 void run(const Call& c, Pass pass) {
   const Parts p = parts_of(c, pass);
-  // oneDNN reports trouble by throwing; it stops here, and becomes this call's error.
+  // oneDNN throws on failure; the exception becomes this call's error.
   try {
     Cache& cache = cache_of(c);
     Convolution& m = prepared(cache, c, pass, p);
@@ -212,7 +212,7 @@ void run(const Call& c, Pass pass) {
   } catch (const std::exception& e) { c.fail("convolution: oneDNN: %s", e.what()); }
 }
 
-// -- f64, for tests. each(y position, x position, w position) for every product.
+// -- f64, for tests. Calls each(y position, x position, w position) for every product.
 template <class F>
 void each_product(const Call& c, const View& x, const View& w, const View& y, const F& each) {
   const auto& a = c.attrs->i;
@@ -237,7 +237,7 @@ void zero(const View& v) {
   if (v.data) std::memset(v.data, 0, std::size_t(v.count()) * size_bytes(v.dtype));
 }
 
-// True when the call is dealt with: nothing to do, f64, or through f32.
+// True: the call was computed through f32.
 bool other_type(const Call& c, Kernel kernel) {
   const DType type = c.out[0].dtype;
   if (type == DType::f16 || (type == DType::bf16 && !native_bf16())) {
@@ -249,7 +249,7 @@ bool other_type(const Call& c, Kernel kernel) {
 
 }  // namespace
 
-// in: x, weight, bias or none; out: y
+// in: x, weight, bias or null; out: y
 void convolution(const Call& c) {
   if (c.out[0].count() == 0 || other_type(c, &convolution)) return;
   if (c.out[0].dtype != DType::f64) return run(c, Pass::forward);

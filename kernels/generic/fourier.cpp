@@ -1,6 +1,6 @@
-// Fourier transforms of the last one or two dimensions, by FFTW. A complex number is two reals side by side: a last
-// dimension of 2. One FFTW plan for each kind and size, made by estimate (no timing: the same plan every time) and kept
-// on the lane. The transforms of a batch are shared out to the threads; one transform runs on one thread.
+// Fourier transforms of the last one or two dimensions, by FFTW. A complex number is two adjacent reals: a last
+// dimension of 2. One FFTW plan per kind and size, made with FFTW_ESTIMATE (no timing, so always the same plan) and
+// cached on the lane. The transforms of a batch are distributed over the threads; each runs on one thread.
 #include "kernels/call.hpp"
 
 #ifndef RILLE_FFTW
@@ -21,7 +21,7 @@ namespace rille::kernels {
 
 namespace {
 
-// FFTW's two libraries under one name.
+// FFTW's float and double libraries under one name.
 template <class T>
 struct Fftw;
 template <>
@@ -55,7 +55,7 @@ template <class T>
 using Plans = std::map<Key, typename Fftw<T>::Plan>;
 
 struct Cache : LaneState::Prepared {
-  static constexpr std::size_t limit = 256;  // then all are dropped
+  static constexpr std::size_t limit = 256;  // when reached, all plans are dropped
   Plans<float> single;
   Plans<double> wide;
   template <class T>
@@ -76,7 +76,7 @@ struct Cache : LaneState::Prepared {
 
 struct Task {
   int kind, sign, dimensions, sizes[2];
-  std::int64_t real = 1, half = 1;  // elements of one transform: reals, bins of the half spectrum
+  std::int64_t real = 1, half = 1;  // sizes of one transform: reals, bins of the half spectrum
   explicit Task(const Attrs& a)
       : kind(int(a.i[0])), sign(int(a.i[1])), dimensions(int(a.i[2])), sizes{int(a.i[3]), int(a.i[4])} {
     if (dimensions == 1) sizes[0] = 1;
@@ -85,7 +85,7 @@ struct Task {
   }
 };
 
-// Planning touches the memory it is given, so it is scratch. Null: no memory for a plan.
+// FFTW writes to the memory it plans with, hence `scratch`. Null: no memory for a plan.
 template <class T>
 typename Fftw<T>::Plan plan_of(const Call& c, const Task& t, T* scratch) {
   auto*& slot = c.lane->prepared(LaneState::Library::fourier);
@@ -123,7 +123,7 @@ void transform(const Call& c) {
   const std::int64_t in_each = t.kind == 0 ? 2 * t.real : t.kind == 1 ? t.real : 2 * t.half;
   const std::int64_t out_each = t.kind == 0 ? 2 * t.real : t.kind == 1 ? 2 * t.half : t.real;
   const std::int64_t count = c.in[0].count() / in_each, planning = 2 * t.real + 2 + 2 * std::max(t.real, t.half);
-  // A transform to reals destroys its input: it gets a copy for each thread.
+  // A complex-to-real transform destroys its input, so each thread works on a copy.
   const std::int64_t copies = t.kind == 2 ? omp_get_max_threads() * in_each : 0;
   T* scratch = static_cast<T*>(c.lane->scratch(std::size_t(std::max(planning, copies)) * sizeof(T)));
   const auto plan = scratch ? plan_of<T>(c, t, scratch) : nullptr;
@@ -156,10 +156,10 @@ void transform_rows(const Call& c) {
 
 }  // namespace
 
-// in, out: contiguous. attrs.i[0]: 0 complex to complex, 1 real to half spectrum, 2 half spectrum to real;
-// i[1]: the sign of the exponent, for complex to complex; i[2]: 1 or 2 dimensions; i[3], i[4]: their sizes
-// (of the real side), the last dimension in i[4]. attrs.f[0]: every result times this; f[1]: bins of a half
-// spectrum that stand for two, times this.
+// in, out: contiguous. attrs.i[0]: 0 complex to complex, 1 real to half spectrum, 2 half spectrum to real; i[1]: the
+// sign of the exponent, for complex to complex; i[2]: 1 or 2 dimensions; i[3], i[4]: their sizes (of the real side),
+// the last dimension in i[4]. attrs.f[0]: factor of every result; f[1]: factor of the half-spectrum bins that
+// represent two.
 void fourier(const Call& c) { widened(c, &transform_rows); }
 
 }  // namespace rille::kernels

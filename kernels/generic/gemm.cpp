@@ -119,7 +119,7 @@ bool native_bf16() {
 
 namespace {
 
-// A matrix as BLAS takes it: rows or columns lie together.
+// A matrix as BLAS accepts it: contiguous rows or contiguous columns.
 struct Plain {
   bool turned = false;
   std::int64_t ld = 0;  // 0: neither
@@ -132,8 +132,8 @@ Plain plain(const View& v) {
   return {};
 }
 
-// oneDNN's sgemm packs both operands. Where the left one is turned (gradients of weights) or the right one is not
-// (gradients of inputs) that is 1 to 40 % faster than its matmul primitive, elsewhere up to 10 % slower (measured with
+// oneDNN's sgemm packs both operands. If the left one is transposed (gradients of weights) or the right one is not
+// (gradients of inputs), it is 1 to 40 % faster than the matmul primitive, otherwise up to 10 % slower (measured with
 // 2.6.3 on AVX-512, the shapes of GPT-2).
 bool multiplied_by_sgemm(const Call& c) {
   const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
@@ -147,7 +147,8 @@ bool multiplied_by_sgemm(const Call& c) {
 }  // namespace
 
 // in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
-// stride 0 (broadcast). Each matrix has one unit stride among its last two, or is copied before by the caller.
+// broadcast (stride 0). Each matrix has a unit stride in one of its last two dimensions; the caller copies others
+// first.
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;
   const DType type = c.out[0].dtype;
@@ -160,7 +161,7 @@ void matmul(const Call& c) {
     return;
   }
   if (multiplied_by_sgemm(c)) return;
-  // oneDNN reports trouble by throwing; it stops here, and becomes this call's error.
+  // oneDNN throws on failure; the exception becomes this call's error.
   try {
     auto& state = c.lane->gemms().state();
     Product& p = state.product(c.in[0], c.in[1], c.n_in == 3 ? &c.in[2] : nullptr, c.out[0]);
@@ -174,10 +175,10 @@ void matmul(const Call& c) {
   } catch (const std::exception& e) { c.fail("matmul: oneDNN: %s", e.what()); }
 }
 
-// A product and the activation behind it. in: as matmul's; out: the activation's result, and the product where it is
-// wanted, too. attrs.i[0]: an Activation. On the CPU the bits are those of the two one by one.
+// A product followed by an activation. in: as for matmul; out: the activation's result, and optionally the product.
+// attrs.i[0]: an Activation. On the CPU the bits equal those of the two separate operations.
 void matmul_activated(const Call& c) {
-  const View& before = c.out[c.n_out - 1];  // the result itself, where nobody wants the product
+  const View& before = c.out[c.n_out - 1];  // the result itself if the product is not requested
   Call product = c;
   product.out = &before;
   product.n_out = 1;

@@ -1,6 +1,6 @@
-// Elements chosen and placed by number. Numbers are of any integer type and count from 0; one out of range fails with
-// its value and place. Built once, for these kernels wait for memory. One thread owns each part of the output, and
-// writes it in the order in which the numbers stand: bits do not depend on the threads.
+// Gathers and scatters elements by index. Indices are of any integer type and count from 0; one out of range fails
+// with its value and position. Compiled once, because these kernels are bound by memory. One thread owns each part of
+// the output and writes it in index order, so the bits do not depend on the threads.
 #include <cstring>
 
 #include "kernels/ids.hpp"
@@ -15,7 +15,7 @@ using generic::for_share;
 
 template <class I>
 bool all_fit(const I* ids, std::int64_t count, std::int64_t n) {
-  int out = 0;  // no branch: the compiler makes vectors of it
+  int out = 0;  // without branches, so that the loop vectorizes
   for (std::int64_t i = 0; i < count; ++i) out |= std::uint64_t(std::int64_t(ids[i])) >= std::uint64_t(n);
   return out == 0;
 }
@@ -45,7 +45,7 @@ struct Around {
   }
 };
 
-// Whether position `at` of `shape` is at offset `at` of v.
+// Whether v is contiguous with the given shape.
 bool dense(const View& v, const Dims& shape) {
   std::int64_t step = 1;
   for (int d = shape.n - 1; d >= 0; --d) {
@@ -65,7 +65,7 @@ std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::
   return sum;
 }
 
-// f(position in index, offset in v without its own dimension, index) for each number of one outer part.
+// Calls f(position in index, offset in v without dimension `dim`, index) for each index of one outer part.
 template <class F>
 void each_number(const View& v, const View& index, int dim, std::int64_t outer, const F& f) {
   const Around part(index, dim);
@@ -157,12 +157,12 @@ void gather(const Call& c) {
   }
 }
 
-// in: a, index (contiguous), src (index's shape). out[0], contiguous: a, with src put at the places that
-// gather reads; of several at one place the last stays. attrs.i[0]: the dimension; attrs.i[1] = 1: added
-// instead, in their order.
+// in: a, index (contiguous), src (index's shape). out[0], contiguous: a, with src written to the positions that gather
+// would read; of several writes to one position the last wins. attrs.i[0]: the dimension; attrs.i[1] = 1: adds
+// instead, in order.
 void scatter(const Call& c) { c.attrs->i[1] ? widened(c, &scatter_wide) : scatter_wide(c); }
 
-// in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension of n
+// in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension n
 void index_select(const Call& c) {
   const View &a = c.in[0], &index = c.in[1];
   const Around from(a, int(c.attrs->i[0]));
@@ -180,7 +180,7 @@ void index_select(const Call& c) {
 // in: src [outer, m, inner], index [m]; out: [outer, n, inner], zeroed first. The gradient of index_select.
 void index_add(const Call& c) { widened(c, &index_add_wide); }
 
-// in: contiguous matrices; out: zero above diagonal attrs.i[0]; below it when attrs.i[1] = 1
+// in: contiguous matrices; out: zero above diagonal attrs.i[0], or below it if attrs.i[1] = 1
 void tril(const Call& c) {
   const View& v = c.in[0];
   const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], diagonal = c.attrs->i[0];
@@ -188,7 +188,7 @@ void tril(const Call& c) {
   const std::size_t size = size_bytes(v.dtype);
   for_share(n ? v.count() / n : 0, n, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t r = begin; r < end; ++r) {
-      std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);  // the first place of the upper part
+      std::int64_t cut = r % m + diagonal + (upper ? 0 : 1);  // first column of the upper part
       cut = cut < 0 ? 0 : cut > n ? n : cut;
       const char* x = v.ptr<char>() + std::size_t(r * n) * size;
       char* o = c.out[0].ptr<char>() + std::size_t(r * n) * size;

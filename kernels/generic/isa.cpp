@@ -1,4 +1,4 @@
-// Chooses the build of the kernel files for this processor, and holds what is the same for all of them.
+// Chooses the build of the kernel files for this processor, and defines what all builds share.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>

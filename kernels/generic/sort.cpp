@@ -1,4 +1,4 @@
-// Each row by itself: places are sorted by what they hold, then the values follow.
+// Sorts each row: indices are sorted by value, then the values are gathered.
 #include <algorithm>
 #include <numeric>
 
@@ -41,8 +41,8 @@ void sort_wide(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, sort_rows<T>(c)); }
 
 }  // namespace
 
-// in: contiguous rows; out: the first k of each row in order, and their places, i64. attrs.i[0] = 1: from the largest.
-// Equal ones keep their order; a NaN is larger than any number.
+// in: contiguous rows; out: the first k of each row in order, and their indices, i64. attrs.i[0] = 1: descending. The
+// sort is stable; a NaN is larger than any number.
 void sort(const Call& c) { widened(c, &sort_wide); }
 
 }  // namespace rille::kernels

@@ -22,10 +22,10 @@ struct StateOwner {
 };
 
 // Loads the state at `index`: tensors by name, a list of { name =, tensor = }, or the table of a file; options follow
-// it. All names, shapes and dtypes are checked before anything is copied, so a state that does not fit changes
-// nothing. Each tensor is created on the device of its destination. Pushes { missing = names, unexpected = names },
-// which are non-empty only with strict = false. state: a name is missing or unexpected, or a shape or kind of dtype
-// differs.
+// it. All names, shapes and dtypes are checked before anything is copied, so a state that does not fit changes nothing.
+// Each tensor is created on the device of its destination. Pushes { missing = names, unexpected = names }, which are
+// non-empty only with strict = false.
+// state: a name is missing or unexpected, or a shape or kind of dtype differs.
 Result<int> load_state(lua_State* L, const StateOwner& owner, std::vector<StatePlace> places, int index);
 void add_state_natives(lua_State* L);  // into the table `rille.native` at the stack's top
 

@@ -1,6 +1,6 @@
 // Shared by the files that bind tensors: the graphs of this Lua state, tensors on the stack, dimensions that count
-// from 1, and errors that name the script's line. The userdata holds exactly one Tensor; an empty one was freed. Loop
-// thread only.
+// from 1, and errors that name the script's line. The userdata holds exactly one Tensor; an empty one was freed.
+// Loop thread only.
 #pragma once
 
 #include <fmt/format.h>

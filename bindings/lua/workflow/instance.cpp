@@ -1,5 +1,4 @@
-// Instance: the result of rille.rent. Its fields are read from the run's lease on each access, so they are never
-// stale.
+// Instance: the result of rille.rent. Its fields are read from the run's lease on each access, so they are never stale.
 #include <fmt/format.h>
 
 #include "bindings/host/ship.hpp"

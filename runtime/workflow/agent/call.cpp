@@ -112,7 +112,8 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
 
 std::string Call::image() const { return (is_exec() ? record_.spec : record_.spec["payload"]).text("container"); }
 
-// The same in a container. Its processes have our environment mark too, so visible ones are found and killed.
+// The same in a container. Its processes carry the environment mark as well, so those visible here are found and
+// killed.
 Result<> Call::contain(WorkerStart& start) {
   RILLE_TRY(ContainerEngine engine, find_container_engine());
   ContainerStart inside;

@@ -49,8 +49,9 @@ Async<std::string> first_line(Stream& stream) {
   co_return line.substr(0, line.find('\n'));
 }
 
-// If another process starts the agents (D/agent.host), because children of this process would end with it, as the steps
-// of a Slurm job do: a file with the program's name asks that process, which removes the file once it has started one.
+// If D/agent.host exists, another process starts the agents, because children of this process would end with it, as
+// those of a Slurm job step do. Writes the program's name to a request file; the other process removes the file once
+// it has started an agent.
 Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   const std::string request = options.directory + "/agent.request";
   if (access(request.c_str(), F_OK) != 0)
@@ -93,7 +94,7 @@ struct Reached {
   std::string first;  // bytes already read from the agent
 };
 
-// A connected socket is no proof: the agent may be ending or stopped. A live agent sends a frame at once.
+// A connected socket does not prove a live agent: it may be ending or stopped. A live agent sends a frame at once.
 Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t patience_ms) {
   Reached out;
   RILLE_CO_TRY(out.socket, co_await Stream::connect_unix(loop, socket));

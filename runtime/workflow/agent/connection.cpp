@@ -45,7 +45,7 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
   self->writing_ = false;
 }
 
-// A peer that no longer reads may have sent the reason: keep reading until it or the end arrives.
+// A peer that no longer reads may have sent its reason: keep reading until the reason or the end of the stream arrives.
 Task<void> Connection::close_after_last_word(std::shared_ptr<Connection> self) {
   (co_await sleep_for(self->loop_, last_word_ms, self->closed_.token())).ok();
   self->close(*self->deaf_);

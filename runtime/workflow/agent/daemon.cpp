@@ -98,7 +98,7 @@ class Daemon {
     const Result<> processes = children_->end_all(marker());
     const Result<> containers = end_containers(options_.directory);
     listener_.reset();
-    if (how == End::asked) {  // the requester sees the error and can act
+    if (how == End::asked) {  // the requester gets the error and can act
       RILLE_CO_CHECK(processes);
       RILLE_CO_CHECK(containers);
       co_return 0;
@@ -205,7 +205,7 @@ class Daemon {
     return store::remove_instance_directory(options_.directory);
   }
 
-  // Ending the agent may not end the machine: then a command has to.
+  // Runs the command that ends the machine, if ending the agent does not.
   int end_machine() const {
     if (machine_.end.empty()) return 0;
     std::vector<char*> words;

@@ -57,7 +57,7 @@ struct Asking {
   net::HttpClient http;
   bool busy = false;
   std::int64_t next_ns = 0;
-  Maybe told;  // a notice, once given, stays
+  Maybe told;  // kept once received
 
   net::HttpRequest request(const char* method, const std::string& url) const {
     net::HttpRequest out;

@@ -12,7 +12,7 @@ struct Usage::Gpus {
   std::optional<telemetry::GpuTelemetry> cards;
   bool none = false;  // no driver
   bool reading = false;
-  std::optional<double> busy;  // the last
+  std::optional<double> busy;  // the latest reading
 
   Result<double> read() {
     if (!cards) {
