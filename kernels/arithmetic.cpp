@@ -1,8 +1,8 @@
 // Arithmetic on all number types. Integers wrap around.
-//
-// clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x, gradient}. floor_divide and remainder: like Python's // and
-// %. axpy: out[0] += attrs.f[0] * in[0], out strided. scale: out[0] *= in[0] (strided), or *= attrs.f[0] without an
-// input.
+// - clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x, gradient}.
+// - floor_divide and remainder: like Python's // and %.
+// - axpy: out[0] += attrs.f[0] * in[0], out strided.
+// - scale: out[0] *= in[0] (strided), or *= attrs.f[0] without an input.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {

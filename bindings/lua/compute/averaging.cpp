@@ -52,7 +52,7 @@ int ranks_fail(lua_State* L) {
   if (!h.ranks || h.ranks->world() == 1 || h.graph->tracing()) return 0;
   Error why = to_error(L, 2);
   why.message = fmt::format("rank {} has ended its part: {}", h.ranks->rank(), why.message);
-  why.resource.clear();  // an error with a resource is one that another rank sent
+  why.resource.clear();  // a resource would mark it as sent by another rank
   why.traceback.clear();
   h.ranks->stop(std::move(why));
   tensor::barrier(h.ranks, *h.graph).ok();  // sees the stop and passes it to the other ranks

@@ -24,8 +24,8 @@ struct Verb {
   Place source;
 };
 
-// durable: journaled; refused inside a step's body, because a step is recorded as a whole. Raises `state` outside a
-// run.
+// durable: journaled; refused inside a step's body, because a step is recorded as a whole.
+// Raises `state` outside a run.
 enum class Verbs { durable, anywhere };
 Verb begin_verb(lua_State* L, const char* name, Verbs kind = Verbs::durable);
 
