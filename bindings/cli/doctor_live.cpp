@@ -129,7 +129,7 @@ void check_dead_man(Live& live, const Value& told) {
   std::string found = knows ? "the machine knows its end: " + format_utc(ends_us) : "the machine does not know its end";
   if (own_timer) found += told.boolean("timer") ? ", and has a timer for it" : ", and has no timer for it";
   if (who == DeadMan::provider) found = "the provider was told the end in the create call";
-  if (who == DeadMan::none) found += "; but nobody ends its bill: the ttl is only kept by this installation";
+  if (who == DeadMan::none) found += "; but only this installation enforces the ttl";
   live.step("dead man", who == DeadMan::provider || (knows && (!own_timer || told.boolean("timer"))), found);
 }
 

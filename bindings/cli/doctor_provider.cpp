@@ -45,7 +45,7 @@ Check dead_man(const provider::Traits& traits) {
     case DeadMan::none: break;
   }
   return {"dead man", "warning", who,
-          "nobody ends the bill when the runner is lost for ever: a rent needs `unguarded = true`"};
+          "nothing ends the machine if the runner never returns: a rent needs `unguarded = true`"};
 }
 
 std::string shown_number(double n) { return n == std::floor(n) ? fmt::format("{:.0f}", n) : fmt::format("{:.2f}", n); }

@@ -99,7 +99,7 @@ std::string remarks(const lease::Survey& survey) {
           s.machine.id, s.provider);
     else ends = true;
   }
-  if (ends) out += "what is settled, second or older is nobody's: `rille gc` ends it\n";
+  if (ends) out += "machines marked settled, second or older belong to no lease: `rille gc` ends them\n";
   for (const auto& l : survey.unseen)
     out += fmt::format("{} does not show the machine of {} ({}) of run {}: `rille gc` settles it\n", l.provider, l.name,
                        l.machine_id, l.run);

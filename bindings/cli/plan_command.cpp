@@ -54,7 +54,7 @@ Line plan_line(App& app, const Rented& r) {
     if (const auto offer = provider::Offer::from_value(*best))
       line.refused = app.engine->leases().queries().gpu_unusable(wanted, *offer);
   } else {
-    line.note = "nobody here has it: the price is the simulated cloud's";
+    line.note = "no configured provider has it: the price is the simulated cloud's";
   }
   line.reserved = cost_micros(line.price, line.ttl_ms);
   line.expected = cost_micros(line.price, line.used_ms);
@@ -86,7 +86,7 @@ std::string to_table(const std::vector<Line>& lines) {
                     format_dollars(l.expected)});
   }
   rows.push_back({"total", "", "", "", "", "", format_dollars(reserved), "", format_dollars(expected)});
-  return format_table(rows) + (any_note ? "* nobody here has it: the price is the simulated cloud's\n" : "");
+  return format_table(rows) + (any_note ? "* no configured provider has it: the price is the simulated cloud's\n" : "");
 }
 
 struct PlanCommand final : Command {

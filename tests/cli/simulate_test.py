@@ -67,7 +67,7 @@ check("failed runs are counted by kind, with the command that shows one",
 unknown = script("unknown", 'local box = rille.rent("b")\nbox:call("mystery", function() return 3 end)\n')
 code, out, err = run("simulate", unknown, "-n", "20")
 check("a call that nobody knows is refused once, with what to write",
-      code == 1 and "nobody knows how long call 'mystery' takes" in err and "sim = { duration" in err, out + err)
+      code == 1 and "the duration of call 'mystery' is unknown" in err and "sim = { duration" in err, out + err)
 check("plan does not mind", run("plan", unknown)[0] == 0 and "cpu" in run("plan", unknown)[1])
 check("simulations write nothing and rent nothing", run("leases")[1] == "" or "b" not in run("leases")[1].split())
 check("a real run teaches", run("run", unknown)[0] == 0 and run("simulate", unknown, "-n", "5")[0] == 0)

@@ -20,7 +20,7 @@ Error leads_out(std::string_view path, const char* why) {
   for (char& c : shown)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return make_error(ErrorKind::integrity, fmt::format("the file name '{}' {}", shown, why),
-                    "whoever sent this name may want to write outside of the folder");
+                    "a file name from another machine must stay below the target folder");
 }
 
 std::vector<std::string> parts_of(std::string_view path) {

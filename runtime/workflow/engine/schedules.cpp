@@ -158,7 +158,7 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
     tick->schedule = s.name;
     tick->due_us = due[i];
     bool last = i + 1 == due.size();
-    if (s.missed == "skip" && due[i] < now - late_us) tick->why = "nobody looked at that time";
+    if (s.missed == "skip" && due[i] < now - late_us) tick->why = "no `rille watch` ran at that time";
     else if (s.missed != "all" && !last) tick->why = "a later one is due, too";
     else if (busy && s.overlap == "skip") tick->why = fmt::format("run {} has not ended", s.last_run);
     else tick->run = fmt::format("{}-{}", s.name, stamp(due[i]));

@@ -323,9 +323,9 @@ Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) cons
     call.work_us = before->duration_ms * 1000;
   } else if (!unknown_end_) {
     Error e = make_error(
-        ErrorKind::config, fmt::format("nobody knows how long {} '{}' takes", kind, name),
-        fmt::format("say it beside it, as in box:{}(\"{}\", {{ sim = {{ duration = \"3h\", result = .. }}, .. }}), or "
-                    "run the script for real once: its record is asked",
+        ErrorKind::config, fmt::format("the duration of {} '{}' is unknown", kind, name),
+        fmt::format("declare it, as in box:{}(\"{}\", {{ sim = {{ duration = \"3h\", result = .. }}, .. }}), or "
+                    "run the script for real once: its record then provides it",
                     kind, name));
     e.code = "no_simulation";
     return e;
@@ -360,8 +360,8 @@ Result<std::int64_t> SimAgents::size_of(const std::string& path, const std::stri
   } else if (unknown_end_) {
     return 0;
   } else if (path.find("://") != std::string::npos) {
-    return make_error(ErrorKind::config, fmt::format("nobody knows how large {} is", path),
-                      "say it beside it: box:stage(from, to, { sim = { size = \"20GB\" } })");
+    return make_error(ErrorKind::config, fmt::format("the size of {} is unknown", path),
+                      "declare it: box:stage(from, to, { sim = { size = \"20GB\" } })");
   } else {
     return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", path));
   }

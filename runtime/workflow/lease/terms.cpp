@@ -176,7 +176,7 @@ Result<std::int64_t> take_timeout(Value& query) {
   std::int64_t ms = 0;
   RILLE_CHECK(read_duration(query, "timeout", ms));
   if (ms == 0 && !query["timeout"].is_null())
-    return make_error(ErrorKind::invalid, "timeout: nobody answers in no time", "as in timeout = \"20s\"");
+    return make_error(ErrorKind::invalid, "timeout: 0 leaves no time for an answer", "as in timeout = \"20s\"");
   if (Value::Object* o = query.as_object()) o->erase("timeout");
   return ms;
 }
@@ -236,7 +236,7 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
         "gpu = \"cpu\" its processor";
   if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
-  else if (obstacle) hint = "unguarded = true takes one that nobody ends";
+  else if (obstacle) hint = "unguarded = true accepts a machine that only this runner ends";
   std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
   for (const auto& [name, list] :
        {std::pair("regions", &terms.query.regions), std::pair("compliance", &terms.query.compliance)})
