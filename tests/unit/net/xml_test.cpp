@@ -16,9 +16,16 @@ TEST_CASE("a service's XML is a value") {
 TEST_CASE("deep XML is refused before it overflows the stack") {
   std::string deep;
   for (int i = 0; i < 1'000'000; ++i) deep += "<a>";
-  CHECK(net::read_xml(deep).error().message.find("128") != std::string::npos);
+  CHECK(net::read_xml(deep).error().kind == ErrorKind::integrity);
   for (int i = 0; i < 1'000'000; ++i) deep += "</a>";
   CHECK(net::read_xml(deep).error().message.find("128") != std::string::npos);
+  // Depth that a look at the text alone would miss.
+  for (const char* level : {"<a x='/>'>", "<!-- </a> --><a>", "<![CDATA[</a></a>]]><a>"}) {
+    INFO(level);
+    std::string hidden, end;
+    for (int i = 0; i < 200'000; ++i) hidden += level, end += "</a>";
+    CHECK(net::read_xml(hidden + end).error().message.find("128") != std::string::npos);
+  }
   std::string flat = "<r>";
   for (int i = 0; i < 1000; ++i) flat += "<a x='1'/><b>1</b>";
   CHECK(net::read_xml(flat + "</r>").ok());

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <pugixml.hpp>
 #include <string_view>
 
@@ -10,20 +9,10 @@ namespace {
 
 constexpr int xml_depth_max = 128;
 
-// Elements within elements, at most; not less than there are. Deep ones would overflow the stack, pugixml's destructor
-// included, so this looks at the text before it is parsed.
-int depth_of(std::string_view text) {
-  int depth = 0, deepest = 0;
-  for (auto at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
-    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
-    if (next == '/') --depth;
-    if (next == '/' || next == '!' || next == '?') continue;
-    const auto end = text.find('>', at);
-    if (end != text.npos && text[end - 1] == '/') continue;
-    deepest = std::max(deepest, ++depth);
-  }
-  return deepest;
-}
+// Stops at a node deeper than to_value may recurse. traverse() itself does not recurse, nor does pugixml's parser.
+struct DepthLimit : pugi::xml_tree_walker {
+  bool for_each(pugi::xml_node&) override { return depth() <= xml_depth_max; }
+};
 
 Value to_value(const pugi::xml_node& node) {
   const pugi::xml_node first = node.first_child();
@@ -51,11 +40,12 @@ Value to_value(const pugi::xml_node& node) {
 }  // namespace
 
 Result<Value> read_xml(const std::string& text) {
-  if (depth_of(text) > xml_depth_max)
-    return make_error(ErrorKind::integrity, "the response is XML nested deeper than 128 levels");
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
   if (!parsed) return make_error(ErrorKind::integrity, std::string("the response is not XML: ") + parsed.description());
+  DepthLimit limit;
+  if (!document.traverse(limit))
+    return make_error(ErrorKind::integrity, "the response is XML nested deeper than 128 levels");
   const pugi::xml_node root = document.document_element();
   Value out{Value::Object{}};
   out.set(root.name(), to_value(root));
