@@ -3,9 +3,9 @@
 
     tests/bench/build.py [rille|all] [--jobs 2] [--headers] [--keep]
 
-Configures the tree afresh in a folder of its own and builds the target, with this file as the compilers' launcher. Each
-figure also stands as a multiple of a trivial unit (a main() behind <string>), compiled in the same run: machines differ
-by half, those multiples hardly. --headers compiles each widely included header alone and tells its seconds times the
+Configures the tree afresh in a folder of its own, as `./bootstrap run` (rille) or `./bootstrap test` (all) would, and
+builds the target, with this file as the compilers' launcher. Each figure also stands as a multiple of a trivial unit
+(a main() behind <string>), compiled in the same run: machines differ by half, those multiples hardly. --headers compiles each widely included header alone and tells its seconds times the
 units that read it. --keep leaves the build folder (build/measured) for a look.
 """
 import argparse
@@ -21,6 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "measured"
+LOCAL = {"rille": ["RILLE_KERNEL_LEVELS=native", "RILLE_CUDA_IMAGES=native"]}   # `all` has the defaults of CMake
 
 
 def cpu_seconds():
@@ -102,6 +103,7 @@ def main():
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="for cmake")
     a = parser.parse_args()
+    defines = LOCAL.get(a.target, []) + a.define
     shutil.rmtree(BUILD, ignore_errors=True)
     BUILD.mkdir(parents=True)
     log = BUILD / "units.log"
@@ -111,7 +113,7 @@ def main():
     start, before = time.time(), cpu_seconds()
     subprocess.run(["cmake", "-G", "Ninja", "-S", ROOT, "-B", BUILD, "-DCMAKE_BUILD_TYPE=Release",
                     f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", f"-DCMAKE_C_COMPILER_LAUNCHER={launcher}",
-                    *(f"-D{d}" for d in a.define)], check=True, stdout=subprocess.DEVNULL)
+                    *(f"-D{d}" for d in defines)], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", BUILD, "--target", a.target, "-j", a.jobs], check=True,
                    stdout=subprocess.DEVNULL)
     wall, total = time.time() - start, cpu_seconds() - before
