@@ -1,10 +1,11 @@
-// Graph: the list of operations recorded and not yet run. There is one per runtime, and it owns their order: operations
-// run in the order in which they were recorded, so a write (add_, an optimiser's step) follows every earlier reader and
-// precedes every later one. Operations whose results are no longer referenced are dropped without running.
+// Graph: the list of operations recorded and not yet run, one per runtime. Operations run in the order in which they
+// were recorded, so a write (add_, an optimiser's step) runs after every earlier reader and before every later one. An
+// operation whose results are no longer referenced is dropped without running.
 //
-// Threads: all calls on one thread (the loop), except the callbacks of read() and synchronize(), which run on the lane
-// thread and must only hand the result over. Errors of kernels (a label out of range, out of memory) are returned by
-// read(). After a memory error the unfinished work is kept: drop handles, collect, and read again to resume.
+// Threads: all calls on one thread (the event loop's). The callbacks of read() and synchronize() run on the lane
+// thread, which runs the device's operations; a callback must only pass the result on. Errors of kernels (a label out
+// of range, out of memory) are returned by read(). After a memory error the unfinished operations are kept: drop
+// handles, run the garbage collector, and read again to resume.
 #pragma once
 
 #include <cstddef>
@@ -20,66 +21,66 @@
 
 namespace rille::tensor {
 
-// The bytes of a tensor, contiguous, row-major.
+// A tensor's values on the host, contiguous and row-major.
 struct HostData {
   DType dtype = DType::f32;
   Dims shape;
   std::vector<std::byte> bytes;
-  double number(std::int64_t i) const;         // element i as a double (i64 beyond 2^53 loses digits)
+  double number(std::int64_t i) const;         // element i as a double; an i64 beyond 2^53 loses digits
   std::int64_t integer(std::int64_t i) const;  // element i truncated to an integer
 };
 
-// Position in the random sequence. Saved in checkpoints; set_random_state restores it.
+// Position in the sequence of random numbers. Checkpoints save it; set_random_state restores it.
 struct RandomState {
   std::uint64_t seed = 0;
-  std::uint64_t step = 0;   // a compiled call advances it by one
-  std::uint32_t index = 0;  // random operations since the step began
+  std::uint64_t step = 0;   // advanced by one at each compiled call
+  std::uint32_t index = 0;  // number of random operations since the step began
 };
 
 class Compiled;
 
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
-  static constexpr std::size_t pending_limit = 10'000;  // more pending operations than this are flushed
-  // invalid: no device.
+  static constexpr std::size_t pending_limit = 10'000;  // beyond so many, pending operations are sent to the lane
+  // Error invalid: no device.
   static Result<std::shared_ptr<Graph>> create(std::shared_ptr<device::Device> device);
   ~Graph();
 
   const std::shared_ptr<device::Device>& device() const { return device_; }
 
-  // Evaluates everything pending and hands `done` the tensor's values, on the lane thread.
-  // state: while tracing, or the tensor was made inside a compiled function and not returned.
-  // `last_try`: operations without memory fail instead of being kept for another try.
+  // Runs everything pending and calls `done` with the tensor's values, on the lane thread.
+  // Error state: the graph is tracing, or the tensor was made inside a compiled function and not returned.
+  // `last_try`: an operation that gets no memory fails instead of being kept for another try.
   void read(const Tensor& t, std::function<void(Result<HostData>)> done, bool last_try = false);
-  Result<HostData> read_blocking(const Tensor& t);  // waits: for tests and for programs without a loop
-  // Copies the values to a device that this one can send to (Device::sends_to). Once `done` has been called, on the
-  // lane thread, `to`'s graph may use the tensor. Fails as read() does, or with memory if the other device has none.
+  Result<HostData> read_blocking(const Tensor& t);  // blocks the thread: for tests and programs without an event loop
+  // Copies the values to a device to which this one can send (Device::sends_to). Once `done` has been called, on the
+  // lane thread, the graph `to` may use the tensor. Errors: as for read(); memory, if the target device has none.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
-  Result<double> item_blocking(const Tensor& t);  // invalid: more than one element
-  // Sends what is pending to the lane. Returns at once; the next read or synchronize returns its errors.
+  Result<double> item_blocking(const Tensor& t);  // error invalid: the tensor has more than one element
+  // Sends the pending operations to the lane and returns at once; the next read or synchronize returns their errors.
   void flush();
-  // Calls back when everything recorded so far has run, with the first error since the last report.
+  // Calls `done` when everything recorded so far has run, with the first error that was not yet reported.
   void synchronize(std::function<void(Result<void>)> done);
   Result<void> synchronize_blocking();
-  std::size_t pending() const;  // operations recorded and not yet sent
-  std::size_t depth() const;    // jobs sent and not finished; above ~64, wait
+  std::size_t pending() const;  // operations recorded and not yet sent to the lane
+  std::size_t depth() const;    // jobs sent to the lane and not finished; above about 64 callers should wait
 
-  // Times each operation that runs from start to stop. stop waits for everything recorded so far.
+  // Times each operation that runs between start and stop. profile_stop first waits for every recorded operation.
   void profile_start();
   void profile_stop(std::function<void(Result<ProfileReport>)> done);
 
-  // Random numbers. manual_seed restarts the sequence.
+  // Random numbers. manual_seed restarts the sequence from `seed`.
   void manual_seed(std::uint64_t seed);
   RandomState random_state() const { return random_; }
   void set_random_state(const RandomState& s) { random_ = s; }
 
-  // How operations are recorded now. Belongs to the running code: save and restore it around a suspension of the fiber.
+  // How operations are recorded now. The modes belong to the running fiber: save and restore them when it is suspended.
   struct Modes {
     bool grad_enabled = true;
-    std::optional<DType> autocast;  // products and convolutions of f32 operands use this type
-    bool tf32 = false;              // f32 products may be rounded to TF32 by a GPU
-    // A batch in several parts: the gradients of all parts add up to the mean's gradient, and the work after backward
-    // (clipping, the optimiser's step, averages) happens with the last part only. Parts count from 0.
+    std::optional<DType> autocast;  // type to which f32 operands of products and convolutions are cast; empty: no cast
+    bool tf32 = false;              // a GPU may round the operands of f32 products to TF32
+    // A batch in several parts: the gradients of the parts add up to the gradient of the batch's mean loss, and the
+    // work after backward (clipping, the optimiser's step, averages) happens in the last part only. Parts count from 0.
     int part = 0, parts = 1;
     bool first_part() const { return part == 0; }
     bool last_part() const { return part + 1 == parts; }
@@ -89,15 +90,15 @@ class Graph : public std::enable_shared_from_this<Graph> {
   bool grad_enabled() const { return modes_.grad_enabled; }
   void set_grad_enabled(bool on) { modes_.grad_enabled = on; }
   bool tracing() const;
-  // While on, the output of each operation is checked: the first operation that makes a NaN fails with kind state, code
-  // "not_a_number", its inputs and its position in the script. Compiled functions run unchecked. Slow.
+  // While on, the outputs of each operation are checked: the first one that makes a NaN fails with error state, code
+  // "not_a_number", naming its inputs and its position in the script. Compiled functions then run uncompiled. Slow.
   void set_check_numbers(bool on);
   bool checks_numbers() const;
-  // Sets the source of script positions ("train.lua:12") for errors of operations in a compiled function.
+  // `where` returns the script position ("train.lua:12"), for errors of operations in a compiled function.
   void set_where(std::function<std::string()> where) { where_ = std::move(where); }
   std::string where() const { return where_ ? where_() : std::string("?"); }
 
-  struct Impl;  // the recording side: runtime/compute/tensor/record.hpp
+  struct Impl;  // the graph's internals: runtime/compute/tensor/record.hpp
   Impl& impl() { return *impl_; }
 
  private:
@@ -111,7 +112,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::function<std::string()> where_;
 };
 
-// Turns grad mode off while an instance lives. For C++ callers; a binding uses set_grad_enabled.
+// Turns gradient recording off while an instance lives. For C++ callers; a binding uses set_grad_enabled.
 class NoGrad {
  public:
   explicit NoGrad(Graph& g) : graph_(g), before_(g.grad_enabled()) { g.set_grad_enabled(false); }

@@ -1,10 +1,10 @@
-// Inside the tensor layer: storages, pending operations, and how an operation is recorded. Not for bindings.
+// Internals of the tensor layer: storages, pending operations, and how an operation is recorded. Not for bindings.
 //
-// A Storage is memory with a version. Each operation writes some storages and reads others. References decide what is
-// alive: handles and readers hold a storage; a storage holds the pending operations that write it; an operation holds
-// its inputs but not its outputs. An operation whose result is unreachable is therefore freed, and the graph's list of
-// pending operations holds only weak references. After a storage's creation only the lane thread touches its buffer and
-// error.
+// A Storage is memory with a version. Each operation writes some storages and reads others. References decide what
+// stays alive: handles and reading operations hold a storage; a storage holds the pending operations that write it; an
+// operation holds its inputs but not its outputs. An operation whose result is unreachable is therefore freed, and the
+// graph's list of pending operations holds weak references only. Once a storage has been created, only the lane thread
+// (which runs the device's operations) touches its buffer and error.
 #pragma once
 
 #include <atomic>
@@ -29,27 +29,27 @@ struct Turns;  // order.hpp
 struct Storage {
   std::uint64_t id = 0;
   std::size_t bytes = 0;
-  std::uint64_t version = 0;                   // writes after the first
-  std::uint64_t trace = 0;                     // the trace in which it was created; 0: none
-  bool constant = false;                       // host data given inside a compiled function
-  std::atomic<const char*> owner{nullptr};     // its memory's owner (owner.hpp); the lane reads it
-  std::vector<std::shared_ptr<Node>> writers;  // pending
+  std::uint64_t version = 0;                   // counts the writes after the first one
+  std::uint64_t trace = 0;                     // number of the trace (compiled call) that created this storage; 0: none
+  bool constant = false;                       // copied from host data inside a compiled function
+  std::atomic<const char*> owner{nullptr};     // name to which the memory is accounted (owner.hpp); read by the lane
+  std::vector<std::shared_ptr<Node>> writers;  // recorded operations that write this storage and have not been sent
   device::Buffer buffer;
-  std::shared_ptr<const Error> error;  // why it has no value
-  std::shared_ptr<Turns> turns;        // the lane's; only if launches are on streams
-  bool freed = false;                  // by the script, through one of its handles
+  std::shared_ptr<const Error> error;  // why the storage has no value; null: no error
+  std::shared_ptr<Turns> turns;        // used by the lane, and only if launches are on streams
+  bool freed = false;                  // the script freed it through one of its handles
 };
 
-// A strided window on a storage.
+// A strided view of a storage's elements.
 struct Window {
-  std::int64_t offset = 0;  // elements
+  std::int64_t offset = 0;  // first element, in elements from the start of the storage
   DType dtype = DType::f32;
   Dims shape, strides;
   bool operator==(const Window&) const = default;
 };
 
 struct Input {
-  std::shared_ptr<Storage> storage;  // null: omitted
+  std::shared_ptr<Storage> storage;  // null: an omitted input
   Window window;
 };
 
@@ -57,27 +57,27 @@ struct Output {
   std::weak_ptr<Storage> storage;
   std::size_t bytes = 0;
   Window window;
-  bool update = false;  // reads what it writes; the storage existed before
+  bool update = false;  // the operation also reads this output, whose storage existed before
 };
 
-struct Replay;  // compile.cpp: a plan with its arguments
+struct Replay;  // compile.cpp: a plan with the arguments of one call
 
 struct Node {
-  const Op* op = nullptr;  // null: a replay
+  const Op* op = nullptr;  // null: this node replays a plan
   kernels::Attrs attrs;
   kernels::RandomKey random;
-  std::shared_ptr<const kernels::Payload> payload;  // of a launch; the node is then never removed
+  std::shared_ptr<const kernels::Payload> payload;  // not null: a launch, collective or joint update; never removed
   std::vector<Input> in;
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
-  std::string where;                       // if not empty, outputs are checked for NaN (odd_numbers.hpp)
-  bool once = false;                       // from a compiled function's first call: the next call uses an arena
-  bool marked = false;                     // a stream will wait for it (order.hpp)
-  std::shared_ptr<device::Stream> stream;  // of a launch; null: the device's own order
+  std::string where;                       // script position; not empty: outputs are checked for NaN
+  bool once = false;                       // of a compiled function's first call, whose buffers are not used again
+  bool marked = false;                     // an operation on a stream will wait for this one (order.hpp)
+  std::shared_ptr<device::Stream> stream;  // stream of a launch; null: the device's main stream
   Node() = default;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
-  ~Node();  // iterative: a chain of ten thousand must not recurse
+  ~Node();  // frees in a loop: a chain of ten thousand nodes would overflow the stack by recursion
 };
 
 struct GradFn;
@@ -89,104 +89,105 @@ struct TensorImpl {
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<GradFn> grad_fn;
-  int output = 0;              // which output of grad_fn
-  std::uint64_t argument = 0;  // the compiled call of which it is an argument, or a window on one
+  int output = 0;              // index of this tensor among the outputs of grad_fn
+  std::uint64_t argument = 0;  // compiled call that has this tensor, or its base if a view, as argument; 0: none
 };
 
-// The lane's state: the operations sent and not yet run, in order.
+// The lane's state: the operations sent to the lane and not yet run, in order.
 struct LaneQueue {
   std::deque<std::shared_ptr<Node>> nodes;
-  std::shared_ptr<const Error> first_error;  // not yet reported
-  std::unique_ptr<Profile> profile;          // while a profile runs
-  std::string first_infinity;                // while numbers are checked: where the first infinity came from
-  void (*instead)(const Op&, const kernels::Call&) = nullptr;  // tests: runs operations in place of their kernels
+  std::shared_ptr<const Error> first_error;  // first error that no read or synchronize has reported; null: none
+  std::unique_ptr<Profile> profile;          // null: no profile is running
+  std::string first_infinity;                // while numbers are checked: which operation made the first infinity
+  void (*instead)(const Op&, const kernels::Call&) = nullptr;  // for tests: called in place of every kernel
   std::shared_ptr<Orders> orders;                              // null: no launch on a stream so far
-  // memory: stopped at that operation; run again to resume. With `give_up`, an operation without memory fails like any
-  // other: its outputs get the error, and the rest runs.
+  // Error memory: stopped at the operation that got no memory; call again to resume. With `give_up` such an operation
+  // fails like any other: its outputs get the error, and the following operations run.
   Result<void> run(device::Device& device, kernels::LaneState& lane, bool give_up = false);
   void call(const Op& op, const kernels::Call& call);
-  // The same on another device. Errors: memory, or the device's own.
+  // Like call(), on a device with an executor. Errors: memory, or the device's own.
   Result<void> call_on(device::Executor& executor, const Op& op, const kernels::Call& call);
-  Orders& ordered(device::Executor& executor);  // creates them
+  Orders& ordered(device::Executor& executor);  // creates `orders` at the first call
 
  private:
   Result<void> run_one(Node& node, device::Device& device, kernels::LaneState& lane);
   Result<void> run_ordered(Node& node, device::Device& device, kernels::LaneState& lane);
 };
 
-// The error in Call::error: the message, then the hint on a line of its own.
+// Parses the text of Call::error: the message, then the hint on a separate line.
 Error kernel_error(std::string_view text);
 
-class Notebook;  // compile.cpp: listens to what is recorded
+class Notebook;  // compile.cpp: notes each recorded operation
 
 struct Graph::Impl {
   std::vector<std::weak_ptr<Node>> pending;
-  std::vector<std::shared_ptr<Node>> launches;  // those in `pending` that run even if no result is used
+  std::vector<std::shared_ptr<Node>> launches;  // nodes of `pending` that run even if no result is used
   std::shared_ptr<LaneQueue> queue = std::make_shared<LaneQueue>();
   std::uint64_t next_storage = 1, next_grad = 1, next_trace = 1;
-  std::uint64_t trace = 0;       // not 0: operations go to the notebook, not to `pending`
-  Notebook* notebook = nullptr;  // while a compiled function is called
+  std::uint64_t trace = 0;       // current trace; not 0: operations go to the notebook instead of `pending`
+  Notebook* notebook = nullptr;  // null: no compiled function is being called
   std::uint32_t dead_traces = 0;
-  std::uint64_t marks = 0;  // counts changes of requires_grad and tensors freed by the script
+  std::uint64_t marks = 0;  // counts changes of requires_grad and tensors that the script freed
   bool check_numbers = false;
-  bool streams = false;     // some of `pending` are on streams
-  bool streamed = false;    // some have been on streams
-  std::string backward_of;  // while checking: the operation whose gradient is being recorded
+  bool streams = false;     // some operations in `pending` are on streams
+  bool streamed = false;    // an operation has been on a stream at least once
+  std::string backward_of;  // while numbers are checked: the operation whose gradient is being recorded
 };
 
-// Type and shape of an output.
+// Type and shape of an operation's input or output.
 struct Spec {
   DType dtype;
   Dims shape;
 };
 
-// A fresh, unwritten tensor.
+// A new tensor without a value.
 Tensor make_tensor(Graph& g, DType dtype, const Dims& shape);
-// A view of a tensor's memory, without history.
+// A view of the memory of `t`, without gradient history.
 Tensor make_window(const Tensor& t, std::int64_t offset, const Dims& shape, const Dims& strides);
 
-// Records `op`. The caller makes the handles in `out`; with `update` they are written in place.
-// state: an operand belongs to an ended trace; invalid: an empty handle, or operands of two graphs.
+// Records `op`. The caller creates the tensors in `out`; with `update` they are written in place.
+// Error state: an operand belongs to an ended trace; invalid: an empty handle, or operands of two graphs.
 Result<void> record(Graph& g, OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                     const std::vector<Tensor>& out, bool update = false);
-// A launch: tensors that it writes are also among `in`, so that they live until it has run. `stream` may be null.
+// Records a launch. Tensors that the launch writes must also be in `in`, so that they live until it has run. `stream`
+// may be null: the device's main stream.
 Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> payload, const std::vector<Tensor>& in,
                            const std::vector<Tensor>& out, const std::shared_ptr<device::Stream>& stream);
-// Like record(), for the gradient of a random operation: uses the operation's random numbers again.
+// Like record(), for the gradient of a random operation: `key` repeats the random numbers of that operation.
 Result<void> record_keyed(Graph& g, OpId op, const kernels::Attrs& attrs, const kernels::RandomKey& key,
                           const std::vector<Tensor>& in, const std::vector<Tensor>& out);
-// Makes the outputs, records `op`, and stores the gradient rule if one is needed. Empty inputs are omitted.
+// Creates the outputs, records `op`, and stores its gradient rule if an input requires grad. Empty inputs are omitted.
 Result<std::vector<Tensor>> apply(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,
                                   const std::vector<Spec>& specs);
 Result<Tensor> apply_one(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const Spec& spec);
-// Sets the gradient rule of a view: `out` is a window on in's memory.
+// Sets the gradient rule of a view: each tensor of `out` is a window on the memory of in[0].
 void attach_grad(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in, const std::vector<Tensor>& out);
 Tensor attach_view(OpId op, const kernels::Attrs& attrs, const Tensor& in, const Tensor& out);
 
 // -- gradients (autograd.cpp)
 struct Edge {
-  std::shared_ptr<GradFn> fn;  // the function that made this input, or
+  std::shared_ptr<GradFn> fn;  // function that made this input; null: look at `leaf`
   int output = 0;
-  std::shared_ptr<TensorImpl> leaf;  // the leaf itself; neither: needs no gradient
+  std::shared_ptr<TensorImpl> leaf;  // the input itself if it is a leaf; both null: the input needs no gradient
 };
 
 struct GradFn {
   const Op* op = nullptr;
-  std::uint64_t order = 0;  // larger than that of its inputs' functions
+  std::uint64_t order = 0;  // greater than the order of every function that made an input
   kernels::Attrs attrs;
   kernels::RandomKey random;
   std::vector<Edge> edges;
-  std::vector<Tensor> in, out;          // kept values, without history; empty if the rule needs none
-  std::vector<std::uint64_t> versions;  // of in, then out
+  std::vector<Tensor> in, out;          // values kept for the rule, without history; empty if the rule needs none
+  std::vector<std::uint64_t> versions;  // storage versions of `in`, then of `out`, when they were kept
   std::vector<Spec> in_specs, out_specs;
   bool released = false;
-  std::string where;  // while numbers are checked
+  std::string where;  // script position, while numbers are checked; else empty
   std::weak_ptr<Graph> owner;
-  Graph& graph() const { return *owner.lock(); }  // alive: backward() holds it
+  Graph& graph() const { return *owner.lock(); }  // backward() keeps the graph alive
   ~GradFn();
 };
 
-// Reads or writes a leaf's .grad and tells the notebook.
+// Read or write a leaf's .grad, and tell the notebook of a compiled call.
 Tensor leaf_grad(const std::shared_ptr<TensorImpl>& leaf);
 void set_leaf_grad(const std::shared_ptr<TensorImpl>& leaf, const Tensor& grad);
 
