@@ -1,4 +1,4 @@
-// Checks that several operations share, and casts to a common type. Not for bindings.
+// Checks that several operations use, and casts to a common type. Not for bindings.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ inline Result<void> need_float(std::string_view op, const Tensor& t) {
              "cast it: t:to(\"f32\")");
 }
 
-// Like need_float, for two operands of which only the first must be floating.
+// Checks two operands, of which only `t` must be floating.
 inline Result<void> need_float_beside(std::string_view op, const Tensor& t, const Tensor& other) {
   RILLE_CHECK(need(op, t));
   RILLE_CHECK(need(op, other));
@@ -41,7 +41,7 @@ inline Result<void> need_label_smoothing(double share) {
   return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", share));
 }
 
-// Like need_float for both operands; the message names both, as need_same_dtype does.
+// Checks that both operands are floating; the message names both.
 inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, a));
   RILLE_CHECK(need(op, b));
@@ -58,7 +58,7 @@ inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const 
              "cast one of them");
 }
 
-// Integers and bool become f32.
+// Casts integers and bool to f32; returns floating tensors as they are.
 inline Result<Tensor> as_float(std::string_view op, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   return is_floating(t.dtype()) ? Result<Tensor>(t) : cast(t, DType::f32);
@@ -71,10 +71,10 @@ inline Result<void> need_ids(const char* op, const char* what, const Tensor& t) 
              "cast them: t:to(\"i64\")");
 }
 
-// Half types are too coarse to accumulate in.
+// Casts half types to f32, because they are too coarse to accumulate in.
 inline Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype())); }
 
-// Applies `f` with dim moved to the end and contiguous, then moves it back.
+// Applies `f` to a contiguous copy with `dim` as the last dimension, then moves that dimension back.
 template <class F>
 Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));

@@ -1,5 +1,5 @@
-// Operations with a gradient rule supplied by the caller, for results that autograd cannot follow, such as those of a
-// script's own kernel.
+// Operations with a gradient rule from the caller, for results that autograd cannot follow, such as those of a script's
+// kernel.
 #pragma once
 
 #include <functional>
@@ -12,16 +12,16 @@ namespace rille::tensor {
 
 struct GradFn;
 
-// Takes the gradients of the outputs (zeros for an output that received none) and returns one gradient per input; an
-// empty handle means none. Operations in the rule are recorded like those of any gradient.
+// Takes the gradients of the outputs (zeros for an output that got none) and returns one gradient per input; an empty
+// handle means no gradient. The operations in the rule are recorded like those of any gradient.
 using CustomRule = std::function<Result<std::vector<Tensor>>(const std::vector<Tensor>& grads)>;
 
-// Returns tensors with the values of `outputs`, whose gradient backward() passes on to `inputs` through `rule`, once.
-// While grad mode is off, or if no input requires grad, they have no history. invalid: an output of a type that is not
-// floating; in backward(): a gradient whose shape or type differs from its input's.
+// Returns tensors with the values of `outputs`. backward() passes their gradients through `rule`, once, to `inputs`. If
+// gradients are not recorded, or no input requires grad, the tensors have no history. Error invalid: an output that is
+// not floating; in backward(): a gradient whose shape or type differs from that of its input.
 Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
                                           CustomRule rule);
-// Whether with_gradient() made `fn`. The script may hold the memory of the rule's arguments and results.
+// Whether with_gradient() made `fn`. If so, the script may hold the rule's arguments and results.
 bool is_custom(const GradFn& fn);
 
 }  // namespace rille::tensor

@@ -1,4 +1,4 @@
-// How the runtime's own operations inside a graph node report an error: Call::error is text, from which kernel_error()
+// How the runtime's operations report an error from inside a graph node: Call::error is text, from which kernel_error()
 // (record.hpp) restores an Error of the same kind and code.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Joins element-wise operations that pass values to one another (kernels/fused.hpp): each value is read once and
-// written at most once. Results keep their bits. Operations whose group would exceed a limit stay separate.
+// Joins element-wise operations that pass values to one another into one call (kernels/fused.hpp), so that each value
+// is read once and written at most once. Results are bit-equal. Operations whose group would exceed a limit stay
+// separate.
 #pragma once
 
 #include "kernels/kernels.hpp"
@@ -8,17 +9,17 @@
 
 namespace rille::tensor {
 
-// A group as an operation's payload.
+// A group of joined operations, as the payload of one operation.
 struct FusedGroup final : device::Group {
-  std::string text;  // "mul+add+gelu"
+  std::string text;  // names of the operations, "mul+add+gelu"
   const char* name() const override { return text.c_str(); }
   bool same(const kernels::Payload& other) const override { return this == &other; }
   void run(const kernels::Call& c) const override { kernels::fused(c); }
-  // Whether output `out` may use the memory of input `in`: no step after the one that writes `out` reads `in`.
+  // Whether output `out` may use the memory of input `in`: no step after the step that writes `out` reads `in`.
   bool may_share(int in, int n_in, int out) const;
 };
 
-// Returns the nodes in program order, except for joined ones.
+// Returns the nodes in program order, with each group as one node.
 Nodes fuse_elementwise(const Nodes& nodes, const IsTemporary& temporary);
 
 }  // namespace rille::tensor

@@ -1,5 +1,5 @@
-// The interface of a gradient rule. A rule reads the gradients of its operation's outputs and sets those of its inputs
-// by ordinary operations. b(...) unwraps a Result: after the first error the rest of the rule does nothing.
+// The interface of a gradient rule. A rule reads the gradients of its operation's outputs and sets the gradients of the
+// inputs, by ordinary operations. b(...) unwraps a Result; after a first error the rest of the rule has no effect.
 #pragma once
 
 #include <optional>
@@ -15,10 +15,10 @@ class Backward {
   Backward(const GradFn& fn, std::vector<Tensor> grads) : fn_(fn), grads_(std::move(grads)), result_(fn.edges.size()) {}
   const kernels::Attrs& attrs() const { return fn_.attrs; }
   std::size_t inputs() const { return fn_.edges.size(); }
-  const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // only if the operation's Keep includes it
+  const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // input i; kept only if the operation's Keep includes it
   const Tensor& out(std::size_t i = 0) const { return fn_.out[i]; }
   const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
-  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // empty: the loss does not depend on that output
+  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // of output i; empty: loss does not depend on it
   std::size_t outputs() const { return grads_.size(); }
   const std::vector<Tensor>& grads() const { return grads_; }
   const GradFn& fn() const { return fn_; }
@@ -44,7 +44,7 @@ class Backward {
   std::optional<Error> error_;
 };
 
-// While an instance lives, products are recorded with the TF32 setting of the rule's own operation.
+// While an instance lives, products are recorded with the TF32 setting of the operation whose gradient is computed.
 class SameProducts {
  public:
   explicit SameProducts(const Backward& b) : graph_(b.g().graph()), before_(graph_.modes()) {
@@ -61,10 +61,10 @@ class SameProducts {
   Graph::Modes before_;
 };
 
-// Sums `g` down to `shape`, from which it was broadcast.
+// Sums `g` over the dimensions in which `shape` was broadcast, so that the result has shape `shape`.
 Result<Tensor> sum_to(const Tensor& g, const Dims& shape);
 
-// The rules, declared from the table; `none` stands for an operation without a rule.
+// Declares the rule of each operation in the table; gradient::none is for operations without a rule.
 namespace gradient {
 #define RILLE_RULE(name, kernel, build, launch, rule, ...) void rule(Backward&);
 RILLE_OPERATIONS(RILLE_RULE)

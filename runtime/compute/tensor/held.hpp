@@ -1,5 +1,5 @@
-// Keeps the tensors that a joint update reads and writes alive until it has run, even if their owner is gone: the state
-// of a collected optimiser is still read by its pending steps, whose results show in the parameters.
+// Keeps the tensors that a joint update reads and writes alive until the update has run, even if the script has dropped
+// them. Example: pending steps of a collected optimiser still read its state, and their results show in the parameters.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace rille::tensor {
 
-// A node's payload that no kernel sees. Storage and node form a cycle until the node is sent, as for a launch.
+// Payload of a node, ignored by kernels. It makes node and storage hold each other until the node is sent to the lane.
 struct Held final : kernels::Payload {
   explicit Held(std::vector<std::shared_ptr<Storage>> all) : storages(std::move(all)) {}
   const char* name() const override { return "held"; }

@@ -1,5 +1,5 @@
-// Notebook: records what a compiled function does. It notes each operation in a form in which two calls can be compared
-// (storages numbered by their first appearance) and, while tracing, keeps the operations themselves for the plan.
+// Notebook: records what a compiled function does. It notes each operation so that two calls can be compared (storages
+// are numbered by first appearance) and, while tracing, keeps the operations from which the plan is made.
 #pragma once
 
 #include <functional>
@@ -14,10 +14,10 @@
 
 namespace rille::tensor {
 
-// The origin of an operand, equal in all calls of a function that does the same.
+// Where an operand comes from. Two calls of a function that do the same have equal Places.
 struct Place {
   enum class Kind : std::uint8_t { none, input, born, outside, constant } kind = Kind::none;
-  std::uint64_t number = 0;  // input, born: its number; outside: the storage's id; constant: the hash of its bytes
+  std::uint64_t number = 0;  // input, born: index; outside: id of the storage; constant: hash of the bytes
   bool operator==(const Place&) const = default;
 };
 
@@ -26,7 +26,7 @@ struct Note {
   kernels::Attrs attrs;
   std::shared_ptr<const kernels::Payload> payload;
   std::uint32_t random_index = 0;
-  std::vector<std::pair<Place, Window>> in, out;  // an input's window is relative to the input's own offset
+  std::vector<std::pair<Place, Window>> in, out;  // windows; an input's window is relative to the offset of that input
   std::string where;
   bool same_payload(const Note& other) const {
     return payload == other.payload || (payload && other.payload && payload->same(*other.payload));
@@ -37,15 +37,15 @@ struct Note {
   }
 };
 
-// A leaf whose .grad the function read or wrote, with its .grad before the call.
+// A leaf whose .grad the function read or wrote.
 struct Guard {
   std::shared_ptr<TensorImpl> leaf;
-  Tensor before;  // .grad before; becomes a further input of the function
+  Tensor before;  // .grad before the call; if not empty, a further input of the function
   bool changed = false;
   bool had() const { return bool(before); }
 };
 
-// A tensor from outside that the function uses, with its state at that time. A view's handle may be gone since.
+// A tensor made outside that the function uses, with its state during the recording. The handle may be gone by now.
 struct Watched {
   std::weak_ptr<TensorImpl> tensor;
   std::weak_ptr<Storage> storage;
@@ -63,26 +63,26 @@ struct Watched {
 
 class Notebook {
  public:
-  // `call`: number of the call, as stored in its arguments' handles (TensorImpl::argument).
+  // `call`: the number of the call, which the handles of its arguments store (TensorImpl::argument).
   Notebook(std::function<std::string()> where, std::uint64_t call) : where_(std::move(where)), call_(call) {}
 
   void seed_input(const Tensor& t);
   void seed_constant(const std::shared_ptr<Storage>& storage, std::uint64_t hash);
   void operation(const std::shared_ptr<Node>& node, bool keep);
-  // Notes that the function uses `t`. An argument's memory used through another handle counts as reached: in another
-  // call the two may be different tensors.
+  // Notes that the function uses `t`. If `t` shares memory with an argument but is not that argument, the argument
+  // counts as reached: in another call the two may be different tensors.
   void reach(const Tensor& t);
   void watch(const Tensor& t);
   void grad_read(const std::shared_ptr<TensorImpl>& leaf);
   void grad_written(const std::shared_ptr<TensorImpl>& leaf);
 
   const std::vector<Note>& notes() const { return notes_; }
-  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }  // storages
+  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }  // ids of storages
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<Watched>& watched() const { return watched_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const std::vector<Tensor>& inputs() const { return inputs_; }  // then gradients that it found
-  std::shared_ptr<Storage> storage(std::uint64_t id) const;      // seen while tracing
+  const std::vector<Tensor>& inputs() const { return inputs_; }  // the arguments, then earlier gradients
+  std::shared_ptr<Storage> storage(std::uint64_t id) const;      // null: not seen while tracing
   Place place_of(std::uint64_t storage_id) const;
 
  private:
@@ -101,7 +101,7 @@ class Notebook {
   std::unordered_set<std::uint64_t> reached_;
 };
 
-// Empty if both did the same, else one sentence about the first difference.
+// Empty if both calls did the same; else one sentence about the first difference.
 std::string first_difference(const std::vector<Note>& before, const std::vector<Note>& now);
 
 }  // namespace rille::tensor

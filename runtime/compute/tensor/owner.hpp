@@ -1,9 +1,9 @@
-// Which owner a tensor's memory is accounted to, in Device::memory_summary() and errors of kind memory: the owner given
-// by own() before the tensor is computed, else the one named by an OwnedBy while it was recorded, else the operation
-// that makes it. Memory already allocated keeps its owner. Threads: the graph's.
+// The owner of a tensor's memory: the name under which Device::memory_summary() and memory errors count it. The owner
+// is, in this order, the one set by own() before the tensor is computed, the one that an OwnedBy object named while the
+// tensor was recorded, or the operation that makes the tensor. Allocated memory keeps its owner. Threads: the graph's.
 //
-// The runtime names gradients and the values kept for them (activations), the optimiser names its state; the modules of
-// stdlib/nn name parameters.
+// The runtime names gradients and the values kept for them (activations), optimisers name their state, and the modules
+// of stdlib/nn name parameters.
 #pragma once
 
 #include <string>
@@ -15,11 +15,12 @@ namespace rille::tensor {
 inline constexpr char of_gradients[] = "gradients";
 inline constexpr char of_activations[] = "activations kept for backward";
 
-void own(const Tensor& t, const char* owner);          // `owner`: a literal or interned(), as for OwnedBy
-void own_unowned(const Tensor& t, const char* owner);  // only if it has no owner yet
-// The owner of a copy of `t`: a parameter's copy is a parameter, a gradient's copy is no gradient. Null: none.
+void own(const Tensor& t, const char* owner);          // `owner`: a literal or a string from interned(), as for OwnedBy
+void own_unowned(const Tensor& t, const char* owner);  // does nothing if `t` has an owner
+// The owner for a copy of `t`: the copy of a parameter is a parameter, but the copy of a gradient is not a gradient.
+// Null: none.
 const char* owner_of_copy(const Tensor& t);
-// "what at train.lua:12", or only "what" if no script runs.
+// Returns "`what` at train.lua:12", or only `what` if no script is running.
 const char* owner_here(const Graph& g, const std::string& what);
 
 }  // namespace rille::tensor

@@ -1,6 +1,6 @@
-// The cost of operations: bytes and FLOPs from their operands' shapes and, during a profile, their time: on the CPU by
-// the clock; on another device from its trace of kernels and copies or, without one, by waiting for each operation. One
-// row per operation and shape. A Profile belongs to the lane between start and stop.
+// The cost of operations: bytes and FLOPs from the shapes of the operands and, during a profile, the time. Times come
+// from the clock on the CPU; on another device from its trace of kernels and copies or, without a trace, from events
+// around each operation. One row per operation and shape. Between start and stop only the lane uses a Profile.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Traced;
 
 namespace rille::tensor {
 
-// bytes: all operands, each read or written once, whether or not a cache holds them. flops: of products and attention;
-// 0 for memory-bound operations.
+// bytes: size of all operands, each counted once, whether or not a cache holds them. flops: of matrix products and
+// attention; 0 for other operations.
 struct Cost {
   double bytes = 0, flops = 0;
 };
@@ -28,31 +28,31 @@ struct Cost {
 Cost cost_of(const Op& op, const kernels::Call& call);
 
 struct ProfileRow {
-  std::string name, shape;  // of the operation; of its operands, "256x768, 2304x768 -> 256x2304"
+  std::string name, shape;  // name of the operation; shapes of its operands, "256x768, 2304x768 -> 256x2304"
   std::int64_t calls = 0, ns = 0;
-  Cost cost;  // of all calls
+  Cost cost;  // sum over all calls
 };
 
-// A kernel or a kind of copy, as the device's trace names it.
+// A kernel or a kind of copy, by its name in the device's trace.
 struct KernelRow {
-  std::string name, operations;  // "add, mul": the operations it ran for; "": uploads
+  std::string name, operations;  // operations: those that ran this kernel, "add, mul"; "" for uploads
   std::int64_t calls = 0, ns = 0;
-  Cost cost;  // of copies; of a kernel that is its operation's only one, else zeros
+  Cost cost;  // of a copy, or of a kernel that is the only one of its operation; else zero
 };
 
 struct ProfileReport {
   std::vector<ProfileRow> rows;
-  std::vector<KernelRow> kernels;  // the longest first
+  std::vector<KernelRow> kernels;  // the longest total time first
   std::string timed_by;            // "clock", "cupti", "events"
-  std::string why;                 // for "events": why there is no trace
+  std::string why;                 // if timed by events: why the device has no trace; else ""
 };
 
 class Profile {
  public:
   void add(const Op& op, const kernels::Call& call, std::int64_t ns);
-  std::vector<ProfileRow> rows() const;  // the longest first; rows without times by bytes
+  std::vector<ProfileRow> rows() const;  // the longest time first; rows without times by bytes
 
-  // For a device with an executor: uses the device's trace if it has one. Calls are numbered from 1.
+  // For a device with an executor: uses the device's trace if there is one. Traced calls are numbered from 1.
   void begin(device::Executor& executor);
   bool traced() const { return report_.timed_by == "cupti"; }
   std::uint64_t next_call() const { return call_rows_.size() + 1; }
@@ -68,7 +68,7 @@ class Profile {
     Cost cost;
     std::size_t records = 0;
   };
-  std::vector<CallRow> call_rows_;  // one per traced call
+  std::vector<CallRow> call_rows_;  // element i belongs to traced call i + 1
   ProfileReport report_;
 };
 

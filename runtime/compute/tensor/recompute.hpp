@@ -1,5 +1,5 @@
-// Less memory for more work: cheap values are computed again shortly before a late use instead of being kept until
-// then. Only values whose inputs are kept anyway, so memory never grows. Results keep their bits.
+// Saves memory by more work: a value that is cheap to compute is computed again shortly before a late use instead of
+// being kept. Only values whose inputs are kept anyway, so memory use never grows. Results are bit-equal.
 #pragma once
 
 #include "runtime/compute/tensor/compile.hpp"
@@ -7,7 +7,7 @@
 
 namespace rille::tensor {
 
-// `made` receives the new storages, which must live as long as the nodes.
+// `made` receives the newly created storages, which must live as long as the nodes.
 Nodes recompute_late(const Nodes& nodes, const IsTemporary& temporary, Recompute level,
                      std::vector<std::shared_ptr<Storage>>& made);
 

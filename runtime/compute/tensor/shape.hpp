@@ -15,11 +15,11 @@ using kernels::Dims;
 std::string to_string(const Dims& dims);
 Dims contiguous_strides(const Dims& shape);
 bool is_contiguous(const Dims& shape, const Dims& strides);
-// dim in [-rank, rank) -> [0, rank). invalid: names the operation and the rank.
+// Turns a dim in [-rank, rank) into one in [0, rank). Error invalid: out of range; names the operation and the rank.
 Result<int> normal_dim(std::string_view op, int dim, int rank);
-// The common shape of both. invalid: names both.
+// The shape to which both broadcast. Error invalid: none; names both shapes.
 Result<Dims> broadcast(std::string_view op, const Dims& a, const Dims& b);
-// Strides under which memory of (shape, strides) reads as `wanted`; nullopt if that takes a copy.
+// Strides that give memory of (shape, strides) the shape `wanted`; nullopt if only a copy can do it.
 std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const Dims& wanted);
 inline Dims dims_of(std::initializer_list<std::int64_t> sizes) {
   Dims d;

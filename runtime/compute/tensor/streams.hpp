@@ -1,9 +1,10 @@
-// Streams and events in the graph's order. A stream takes launches (launch.hpp); tensor operations run in the device's
-// own order. An event marks a position: after everything given to its order before it was recorded. The CPU has a
-// single order, so a stream changes nothing there; an event's time is the clock's when the lane reaches it.
+// Streams and events in program order. A stream takes launches of user kernels (launch.hpp); tensor operations run on
+// the device's main stream. An event is done when all work sent to its stream before it is done. The CPU runs
+// everything in one order: a stream changes nothing, and an event's time is the clock's when the lane reaches the
+// event.
 //
-// Threads: the graph's; Event's functions: any. Errors: device, also if the device is lost; state inside a compiled
-// function, which has an order of its own.
+// Threads: the graph's; the functions of Event: any. Errors: device, for instance a lost device; state, inside a
+// compiled function, which decides the order itself.
 #pragma once
 
 #include <functional>
@@ -17,34 +18,34 @@
 
 namespace rille::tensor {
 
-using StreamPtr = std::shared_ptr<device::Stream>;  // null: the device's own order
+using StreamPtr = std::shared_ptr<device::Stream>;  // null: the device's main stream
 
 class Event {
  public:
   explicit Event(std::shared_ptr<device::Event> of_device) : event_(std::move(of_device)) {}
-  // Whether everything before it has run.
+  // Whether all work before the event has run.
   Result<bool> done() const;
-  // Requires both to be done.
+  // Seconds between two events, both of which must be done.
   static Result<double> seconds_between(const Event& from, const Event& to);
 
-  // The lane has reached it: `recorded` is the result of recording the device's event, at_ns the CPU's clock.
+  // Called when the lane reaches the event. `recorded`: whether the device recorded it; at_ns: the CPU's clock.
   void reached(Result<void> recorded, std::int64_t at_ns);
   device::Event* of_device() const { return event_.get(); }
 
  private:
-  std::shared_ptr<device::Event> event_;  // null: the CPU's
-  mutable std::mutex mutex_;              // of the members below
+  std::shared_ptr<device::Event> event_;  // null: an event of the CPU
+  mutable std::mutex mutex_;              // guards the members below
   bool reached_ = false;
   std::optional<Error> error_;
   std::int64_t at_ns_ = 0;
 };
 
 Result<StreamPtr> make_stream(Graph& g);
-// Sends what is pending, so that it comes before the event.
+// Records an event on `stream`, after sending pending operations to the lane, so that they come before the event.
 Result<std::shared_ptr<Event>> record(Graph& g, const StreamPtr& stream);
-// Operations given to the stream from here on run after the event, which must be of the same device.
+// Operations sent to the stream from now on run after the event, which must be of the same device.
 Result<void> wait(Graph& g, const StreamPtr& stream, const std::shared_ptr<Event>& event);
-// Calls back on the lane when all are done, or with the first error since the last report. Does not block the lane.
+// Calls `done` on the lane when all events are done, or with the first unreported error. Does not block the lane.
 void when_done(Graph& g, std::vector<std::shared_ptr<Event>> events, std::function<void(Result<void>)> done);
 
 }  // namespace rille::tensor
