@@ -24,7 +24,7 @@ void set_leaf_grad(const std::shared_ptr<TensorImpl>& leaf, const Tensor& grad) 
 }
 
 GradFn::~GradFn() {
-  // As in ~Node: frees a long tape in a loop, not by recursion.
+  // Frees a long chain of functions in a loop: recursion would overflow the stack. ~Node does it the same way.
   static thread_local std::vector<std::shared_ptr<GradFn>>* doomed = nullptr;
   std::vector<std::shared_ptr<GradFn>> list;
   const bool first = doomed == nullptr;
@@ -41,11 +41,11 @@ GradFn::~GradFn() {
 
 namespace {
 
-// Functions still to visit, latest first: an output's function always has a greater order than its inputs'.
+// Functions still to visit, latest first. An output's function always has a greater order than the functions of inputs.
 struct Walk {
   std::map<std::uint64_t, std::pair<std::shared_ptr<GradFn>, std::vector<Tensor>>> waiting;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, Tensor>> leaves;  // in the order in which they were reached
-  std::set<std::uint64_t> seen;  // storages that the script holds or may hold: the seed, a custom rule's tensors
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, Tensor>> leaves;  // in the order in which backward() reached them
+  std::set<std::uint64_t> seen;  // storages that the script may hold: the seed, tensors of custom rules
 
   Result<void> give(const std::shared_ptr<GradFn>& fn, int output, const Tensor& g) {
     auto& [kept, grads] = waiting[fn->order];
@@ -97,7 +97,7 @@ Result<void> check_kept(const GradFn& fn) {
 Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vector<Tensor> grads) {
   RILLE_CHECK(check_kept(*fn));
   Backward b(*fn, std::move(grads));
-  // The rules expect the first output's gradient; without it, it counts as zeros and the step is skipped.
+  // A rule expects the gradient of the first output. If there is none it counts as zero, and the rule is skipped.
   const bool missing = !b.g(0) && fn->op->kernel;
   if (missing) return success();
   const bool foreign = is_custom(*fn);
@@ -125,7 +125,7 @@ Result<void> step_back(Walk& walk, const std::shared_ptr<GradFn>& fn, std::vecto
   return success();
 }
 
-// Adds to .grad. A gradient whose memory is also reachable elsewhere is copied: .grad may be written in place later.
+// Adds the gradients to .grad. Copies a gradient whose memory others can reach, because .grad may be written in place.
 Result<void> deliver(Walk& walk) {
   auto& taken = walk.seen;
   for (auto& [leaf, g] : walk.leaves) {
@@ -189,7 +189,7 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
 
 namespace {
 
-// The existing gradients; half ones become f32, in .grad as well.
+// The existing gradients. Half gradients are cast to f32, in .grad as well.
 Result<std::vector<Tensor>> gradients_of(const char* op, const std::vector<Tensor>& parameters) {
   std::vector<Tensor> grads;
   for (const auto& p : parameters) {

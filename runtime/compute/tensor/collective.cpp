@@ -16,7 +16,7 @@ using collective::Kind;
 using collective::Operation;
 using collective::Piece;
 
-// A communicator's operation as a node's payload.
+// A communication operation as the payload of a node.
 class Exchange final : public kernels::Payload {
  public:
   Exchange(Ranks ranks, const Operation& op) : ranks_(std::move(ranks)), op_(op) {}
@@ -41,7 +41,7 @@ class Exchange final : public kernels::Payload {
   Operation op_;
 };
 
-// FNV-1a of the sizes: differs if any of many tensors has another shape on another rank.
+// FNV-1a hash of all sizes, which differs if any tensor has another shape on another rank.
 std::uint64_t digest(const std::vector<Tensor>& tensors) {
   std::uint64_t h = 0xcbf29ce484222325u;
   const auto add = [&h](std::int64_t n) { h = (h ^ std::uint64_t(n)) * 0x100000001b3u; };
@@ -75,7 +75,7 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
   return success();
 }
 
-// `t` without history, to be written: must be a leaf or outside autograd.
+// Returns `t` without history, to be written. Error state: gradients are recorded and `t` is a computed tensor.
 Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
   RILLE_CHECK(check_operand(ranks, kind, t));
   if (t.graph().grad_enabled() && t.requires_grad() && !t.is_leaf()) {
@@ -95,7 +95,7 @@ Result<void> give(Graph& g, const Ranks& ranks, const Operation& op, const std::
   return success();
 }
 
-// Exchanges non-contiguous tensors through a contiguous copy.
+// Runs an operation that writes its tensors. A tensor that is not contiguous is exchanged through a contiguous copy.
 Result<void> in_place(const Ranks& ranks, Operation op, const std::vector<Tensor>& tensors) {
   Graph& g = tensors[0].graph();
   std::vector<Tensor> whole;
@@ -111,11 +111,11 @@ Result<void> in_place(const Ranks& ranks, Operation op, const std::vector<Tensor
   return success();
 }
 
-// Several tensors are sent as one message, which is assembled in a separate buffer; this bounds its size. Reduced
-// values have the same bits however the messages are split.
+// Several tensors are sent as one message, which is assembled in a separate buffer; this limits its size in bytes.
+// Reduced values have the same bits however the tensors are split into messages.
 constexpr std::int64_t message_bytes_max = 25 << 20;
 
-// Sends messages of one type each, in the order in which the types first occur.
+// Sends one type after the other, in the order in which the types first occur.
 Result<void> by_type(const Ranks& ranks, Operation how, const std::vector<Tensor>& given) {
   std::vector<Tensor> left;
   for (const auto& t : given) {

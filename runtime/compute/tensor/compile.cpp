@@ -14,22 +14,22 @@
 
 namespace rille::tensor {
 
-void send(Graph& g, std::shared_ptr<Node> node);  // graph.cpp
+void send(Graph& g, std::shared_ptr<Node> node);  // defined in graph.cpp
 
 namespace {
 
-// The recording for one key: first the noted operations, later also the plan.
+// The recording for one key: the operations noted in the first call and, from the second call on, the plan.
 struct Variant {
   std::string key;
-  Signature signature;  // the key's parts, to name causes
+  Signature signature;  // the parts of the key, to name the cause of another recording
   std::vector<Note> notes;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf, had .grad
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf, and whether it had a .grad
   std::vector<Watched> watched;
-  mutable std::uint64_t marks = 0;                   // graph's marks at the last successful check of `watched`
-  std::vector<std::shared_ptr<TensorImpl>> graded;   // leaves with a .grad: further inputs, in order
+  mutable std::uint64_t marks = 0;                   // Graph::Impl::marks at the last successful check of `watched`
+  std::vector<std::shared_ptr<TensorImpl>> graded;   // leaves that had a .grad, which is a further input; in order
   std::vector<std::shared_ptr<TensorImpl>> changed;  // leaves whose .grad the function sets
-  std::vector<bool> cleared;                         // per entry of `changed`: whether .grad was cleared
-  std::size_t results = 0;                           // outputs before the gradients
+  std::vector<bool> cleared;                         // for each leaf of `changed`: the function cleared .grad
+  std::size_t results = 0;                           // number of outputs that are not gradients
   std::shared_ptr<Plan> plan;
 
   bool fits(const std::string& wanted, std::uint64_t marks_now) const {
@@ -41,7 +41,7 @@ struct Variant {
     return true;
   }
 
-  // The first watched tensor that was freed or whose requires_grad changed; null: none.
+  // The first watched tensor that was freed or whose requires_grad changed; null: no such tensor.
   const Watched* first_changed() const {
     const auto found = std::find_if(watched.begin(), watched.end(), [](const Watched& w) { return w.is_changed(); });
     return found == watched.end() ? nullptr : &*found;
@@ -69,8 +69,8 @@ struct Variant {
 
 using Ids = std::unordered_set<std::uint64_t>;
 
-// Shapes, strides, types, and which inputs share memory. The offset in memory is not part of the key, except in
-// storages that the function reaches other than through an argument (`outside`).
+// Shapes, strides and types of the inputs, and which inputs share memory. The offset in memory is part of the key only
+// for storages that the function also reaches other than through an argument (`outside`).
 std::string key_of(const std::vector<Tensor>& inputs, const std::string& extra, const Ids& outside) {
   std::string key = extra;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -94,22 +94,22 @@ struct Compiled::State {
   bool check = false;
   Recompute recompute = Recompute::none;
   bool epilogues = false;
-  int part = 0, parts = 1;      // of the call in progress, or the next one
-  bool plain = false;           // the call in progress runs uncompiled: numbers are checked
+  int part = 0, parts = 1;      // part of the call in progress, or of the next call
+  bool plain = false;           // the call in progress runs uncompiled, because numbers are checked
   std::list<Variant> variants;  // most recently used first
   Retraces retraces;
-  Signature signature;              // of the call in progress, if its key is new
-  std::vector<Difference> cause;    // why the key is new
-  std::string moved;                // "argument 1: device cpu became cuda:0", until the first recording
-  std::deque<std::size_t> dropped;  // hashes of dropped keys, the last few
-  Variant* current = nullptr;       // recording of the call in progress; null: a new key
+  Signature signature;              // signature of the call in progress, if its key is new
+  std::vector<Difference> cause;    // why the key of the call in progress is new
+  std::string moved;                // "argument 1: device cpu became cuda:0"; cleared at the first recording
+  std::deque<std::size_t> dropped;  // hashes of the keys dropped last
+  Variant* current = nullptr;       // recording for the call in progress; null: its key is new
   std::string key, plain_key;       // of the call in progress; plain_key: without the tensors' part
   Ids outside;                      // storages that a recording reached other than through an argument
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
-  std::shared_ptr<const Plan> last;                                            // of the latest call
-  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // shared by all plans; used on the lane
+  std::shared_ptr<const Plan> last;                                            // plan of the latest call
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // of all plans; for the lane
 
   std::string why_one_by_one() const {
     auto* const executor = graph->device()->executor();
@@ -123,7 +123,8 @@ struct Compiled::State {
     graph->impl().trace = 0;
   }
 
-  // Frees the arena: a call that is not replayed needs as much again. Replays anchor their views in a new arena.
+  // Frees the arena, because a call that is not replayed needs as much memory again. Later replays allocate a new
+  // arena.
   void give_back_arena() const {
     const auto planned = [](const Variant& v) { return v.plan != nullptr; };
     if (std::none_of(variants.begin(), variants.end(), planned)) return;
@@ -156,14 +157,14 @@ struct Compiled::State {
       if (g.changed) g.leaf->grad = g.before;
   }
 
-  // Compares the call with the recording nearest to it.
+  // Names the differences between the call and the recording that is most like it.
   void find_cause(const std::string& wanted) {
     signature = signature_of(inputs, wanted, part_name());
     cause.clear();
     if (variants.empty() && !moved.empty()) cause.push_back({Cause::device, moved});
     for (const auto& v : variants) {
       auto found = v.different_from(signature);
-      const bool nearest = found.empty() || found[0].cause == Cause::grad;  // the same key
+      const bool nearest = found.empty() || found[0].cause == Cause::grad;  // the key is the same
       if (cause.empty() || nearest || found.size() < cause.size()) cause = std::move(found);
       if (nearest) break;
     }
@@ -197,7 +198,7 @@ struct Compiled::State {
     v.guards.clear();
     for (const auto& g : notebook->guards()) v.guards.emplace_back(g.leaf, g.had());
     v.watched = notebook->watched();
-    v.marks = 0;  // forces a check at the next call
+    v.marks = 0;  // forces a check of `watched` at the next call
   }
 
   Result<void> capture(Variant& v, const std::vector<Tensor>& results) {
@@ -404,7 +405,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
   }
   Variant& v = *s.current;
   if (auto difference = first_difference(v.notes, s.notebook->notes()); !difference.empty()) {
-    s.learn(v);  // the next call is compared with this one
+    s.learn(v);  // the next call is compared with the operations of this call
     v.plan.reset();
     abandon();
     return make_error(ErrorKind::state,

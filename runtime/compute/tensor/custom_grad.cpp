@@ -12,7 +12,7 @@ namespace {
 
 struct CustomGrad final : GradFn {
   mutable CustomRule rule;
-};  // the rule is released after it has run
+};  // the rule is released once it has run
 
 void walk_back(Backward& b) {
   const auto& fn = static_cast<const CustomGrad&>(b.fn());

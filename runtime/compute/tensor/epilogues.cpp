@@ -17,7 +17,7 @@ class Epilogues {
   Epilogues(const Nodes& nodes, const IsTemporary& temporary) : nodes_(nodes), temporary_(temporary), uses_(nodes) {}
 
   Nodes run() {
-    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;  // by the product's index
+    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;  // joined operation by the index of its product
     std::unordered_set<std::size_t> gone;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const auto product = product_of(i);
@@ -41,7 +41,7 @@ class Epilogues {
     return !out.update && whole(out.window, out.bytes) && uses_.written_once(id_of(out));
   }
 
-  // The index of the product whose result activation `i` reads.
+  // The index of the product that activation `i` reads; empty: none.
   std::optional<std::size_t> product_of(std::size_t i) const {
     const Node& node = *nodes_[i];
     if (activation_of(node) == Activation::none || node.in.size() != 1 || !node.in[0].storage) return std::nullopt;

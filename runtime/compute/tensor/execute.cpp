@@ -1,4 +1,4 @@
-// The lane's side of the graph: runs recorded operations one after another.
+// Runs recorded operations one after another, on the lane thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace rille::tensor {
 
 namespace {
 
-// Encloses an error's kind and its code at the start of the text. A kernel's own messages never begin with it.
+// Marks a kind and a code at the start of an error text, before and after them. No kernel message begins with this
+// mark.
 constexpr char kind_mark = '\1';
 
 }  // namespace
@@ -49,11 +50,11 @@ kernels::View view_of(const Window& w, void* data) {
           w.shape, w.strides};
 }
 
-// torn: the outputs may contain part of the other ranks' data.
+// torn: a failed exchange may have written part of the other ranks' data into the outputs.
 void fail_outputs(Node& node, const std::shared_ptr<const Error>& error, bool torn = false) {
   for (auto& out : node.out) {
     const auto storage = out.storage.lock();
-    if (storage && (!out.update || torn)) storage->error = error;  // an in-place update keeps its old value
+    if (storage && (!out.update || torn)) storage->error = error;  // a failed in-place update leaves the old value
   }
 }
 
@@ -67,8 +68,9 @@ std::shared_ptr<const Error> input_error(const Node& node) {
   return nullptr;
 }
 
-// Freed memory is cached for a later buffer of the same size. In a call that is made only once that reuse may never
-// come, and the cache adds to what the call allocates next: a training's peak memory would be that of its first step.
+// Freed memory is cached for a later buffer of equal size. Buffers of a call that is made once may never be reused, and
+// the cache adds to what the call allocates next, so the first step would set the peak memory of a training. Above so
+// many cached bytes, such a call releases the cache.
 constexpr std::int64_t waiting_once_bytes = 64 << 20;
 
 void give_back_once(const Node& node, const Output& out, device::Device& device) {
@@ -77,7 +79,7 @@ void give_back_once(const Node& node, const Output& out, device::Device& device)
     device.release_cache();
 }
 
-// Appends the script position, which is known while numbers are checked.
+// Appends the script position to the message; the position is known only while numbers are checked.
 Error at_its_line(const Node& node, Error e) {
   if (!node.where.empty() && e.message.find(node.where) == std::string::npos)
     e.message += fmt::format(" ({})", node.where);
@@ -90,7 +92,7 @@ Error no_room(const Node& node, const Output& out, Error e) {
   return at_its_line(node, std::move(e));
 }
 
-// memory: nothing ran. Other errors are the operation's own and stay with its outputs.
+// Error memory: nothing ran. Any other error of the operation is stored in its outputs.
 Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
   if (const auto error = input_error(node)) {
     fail_outputs(node, error);
@@ -111,7 +113,8 @@ Result<void> run_node(Node& node, LaneQueue& queue, device::Device& device, kern
       auto allocated = device.allocate(out.bytes);
       if (!allocated) return no_room(node, out, std::move(allocated).error());
       buffer = std::move(*allocated);
-      // An output without a handle gets memory for this call only; if it is updated in place, it starts from zeros.
+      // An output without a handle gets temporary memory; if the operation updates it in place, the memory starts as
+      // zeros.
       if (storage) storage->buffer = buffer;
       else if (out.update) RILLE_CHECK(device.clear(buffer.data(), out.bytes));
       if (!storage) temporary.push_back(buffer);
@@ -152,13 +155,13 @@ bool updates(const Node& node) {
   return std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return out.update; });
 }
 
-// Whether any result of the node is still referenced, or the node runs regardless.
+// Whether a result of the node is still referenced, or the node must run anyway (a replay, launch or update).
 bool wanted(const Node& node) {
   return node.replay || node.payload || updates(node) ||
          std::any_of(node.out.begin(), node.out.end(), [](const auto& out) { return !out.storage.expired(); });
 }
 
-// From the end, since a node holds its inputs. Returns whether any was dropped.
+// Drops unwanted nodes from the end, because a node holds its inputs. Returns whether any node was dropped.
 bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
   std::deque<std::shared_ptr<Node>> kept;
   const std::size_t before = nodes.size();
@@ -170,7 +173,7 @@ bool drop_unwanted(std::deque<std::shared_ptr<Node>>& nodes) {
   return nodes.size() < before;
 }
 
-// No output has elements, so kernels need not handle that case. Launches and collectives check it themselves.
+// Whether no output has elements, so that no kernel has to handle it. Launches and collectives check this themselves.
 bool nothing_to_write(const kernels::Call& call) {
   return !call.payload && call.n_out > 0 &&
          std::all_of(call.out, call.out + call.n_out, [](const kernels::View& v) { return v.count() == 0; });
@@ -215,9 +218,9 @@ Result<void> LaneQueue::run_one(Node& node, device::Device& device, kernels::Lan
   return run_replay(*node.replay, *this, device, lane);
 }
 
-// Runs a node when there are launches on streams. If it cannot wait for the other orders, it does not run.
+// Runs a node once launches have used streams. If the node cannot wait for other streams, it fails and does not run.
 Result<void> LaneQueue::run_ordered(Node& node, device::Device& device, kernels::LaneState& lane) {
-  const bool clocked = profile && !profile->traced();  // timed by events of the device's own order
+  const bool clocked = profile && !profile->traced();  // events on the device's main stream measure the time
   const auto& stream = clocked ? nullptr : node.stream;
   if (auto ready = orders->before(node, stream); !ready) {
     auto error = std::make_shared<const Error>(std::move(ready).error());
@@ -239,20 +242,20 @@ Result<void> LaneQueue::run(device::Device& device, kernels::LaneState& lane, bo
       if (drop_unwanted(nodes) || (orders && orders->let_go())) continue;
       if (!give_up) return ran;
       auto error = std::make_shared<const Error>(std::move(ran).error());
-      // A failed in-place update leaves no error in its outputs, so the next read returns it.
+      // A failed in-place update leaves no error in its outputs; the next read returns this one.
       if (node.replay || updates(node)) first_error = first_error ? first_error : error;
       fail_outputs(node, error);
     }
-    nodes.pop_front();  // releases its inputs: unused memory is free at once
+    nodes.pop_front();  // releases the node's inputs, so that memory without other uses is free at once
   }
   if (orders) orders->end_of_job();
   auto* const executor = device.executor();
   auto paced = executor ? executor->pace() : success();
-  return paced || !first_error ? paced : success();  // the first error is the cause; the next read returns it
+  return paced || !first_error ? paced : success();  // the first error is the cause, and the next read returns it
 }
 
 Node::~Node() {
-  // Dropping an input may drop its storage, that storage's writers, and so on. A loop undoes the chain.
+  // Dropping an input may drop its storage, the writers of that storage, and so on. A loop frees this chain.
   static thread_local std::vector<std::shared_ptr<Storage>>* doomed = nullptr;
   if (doomed) {
     for (auto& i : in)

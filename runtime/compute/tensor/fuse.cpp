@@ -1,5 +1,5 @@
-// Groups grow in program order. A group runs at its last member's position, so a node outside it that reads its results
-// or writes its inputs closes it.
+// Joins operations into groups, in program order. A group runs at the position of its last member, so it is closed at a
+// later node outside the group that reads the group's results or writes its inputs.
 #include "runtime/compute/tensor/fuse.hpp"
 
 #include <algorithm>
@@ -12,15 +12,15 @@ namespace {
 
 using kernels::Fused;
 
-constexpr int most_inputs = 9;  // of a growing group: leaves operands for outputs
+constexpr int most_inputs = 9;  // limit of a group's inputs, which leaves operands for the outputs
 
-// Integer division by zero is an error that only the operation's own kernel reports.
+// Whether `node` can fail: only the kernel of integer division reports a division by zero.
 bool may_fail(const Node& node) {
   return (node.op->id == OpId::floor_divide || node.op->id == OpId::remainder) &&
          !is_floating(node.out[0].window.dtype);
 }
 
-// A window read element by element in the order of `shape`; nullopt if no strides do that.
+// The window that reads the elements of `w`, broadcast to `shape`, in order; nullopt if no strides do that.
 std::optional<Window> seen_as(const Window& w, const Dims& shape) {
   if (w.shape == shape) return w;
   if (w.shape.count() != shape.count()) return std::nullopt;
@@ -30,9 +30,9 @@ std::optional<Window> seen_as(const Window& w, const Dims& shape) {
 }
 
 struct Group {
-  std::vector<std::size_t> members;  // in program order
+  std::vector<std::size_t> members;  // indices of nodes, in program order
   Dims shape;
-  int inputs = 0;  // upper bound: inputs from outside, repeats included
+  int inputs = 0;  // upper bound: inputs from outside the group, counting repeats
   bool closed = false;
 };
 
@@ -72,16 +72,16 @@ class Fusion {
     return found == made_by_.end() ? none : found->second;
   }
 
-  // A member may read another member's output only through a window on all of it.
+  // A member may read the output of another member only through a window on the whole output.
   static bool straight(const Input& in) { return whole(in.window, in.storage->bytes); }
 
-  // Whether the inputs of member `i` can be read in the order of `shape`.
+  // Whether all inputs of node `i` can be read in the order of the elements of `shape`.
   bool readable(std::size_t i, const Dims& shape) const {
     return std::all_of(nodes_[i]->in.begin(), nodes_[i]->in.end(),
                        [&](const Input& in) { return seen_as(in.window, shape).has_value(); });
   }
 
-  // The open groups that make inputs of `i`.
+  // The open groups that make inputs of node `i`.
   std::vector<std::size_t> candidates(std::size_t i) const {
     std::vector<std::size_t> out;
     for (const auto& in : nodes_[i]->in) {
@@ -169,12 +169,12 @@ class Fusion {
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> read_by_;
 };
 
-// One group as a node.
+// Turns one group into one node.
 class Joiner {
  public:
   Joiner(const Nodes& nodes, const Group& group) : nodes_(nodes), group_(group) {}
 
-  // Null: the group needs more operands or temporaries than there are.
+  // Null: the group needs more operands or temporaries than a kernel call can have.
   std::shared_ptr<Node> run(const std::function<bool(std::uint64_t)>& leaves) {
     for (const auto i : group_.members) made_[id_of(nodes_[i]->out[0])] = i;
     collect_inputs();
@@ -241,7 +241,7 @@ class Joiner {
 
   bool step(std::size_t k) {
     const Node& member = *nodes_[group_.members[k]];
-    int places[4];  // of its inputs, then of its output
+    int places[4];  // places of the member's inputs, then of its output
     for (std::size_t j = 0; j < member.in.size(); ++j) places[j] = place_of(member.in[j]);
     places[member.in.size()] = new_place(member.out[0]);
     if (program_->n_pieces > Fused::most_pieces) return false;
@@ -257,7 +257,7 @@ class Joiner {
     return true;
   }
 
-  // Asks the member's kernel for its row function.
+  // Asks the kernel of `member` for its row function.
   static void ask(const Node& member, const int* places, Fused::Step& step) {
     const int n_in = int(member.in.size());
     kernels::View views[4];

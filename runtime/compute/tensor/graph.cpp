@@ -55,12 +55,12 @@ std::int64_t HostData::integer(std::int64_t i) const {
 Graph::Graph(std::shared_ptr<device::Device> device) : device_(std::move(device)), impl_(std::make_unique<Impl>()) {}
 
 Graph::~Graph() {
-  // A pending launch and the storages that it writes hold each other until it is sent: break the cycle.
+  // A pending launch and the storages that it writes hold each other until the launch is sent: break the cycle.
   for (const auto& node : impl_->launches) {
     for (const auto& out : node->out)
       if (const auto storage = out.storage.lock()) storage->writers.clear();
   }
-  // Memory in use by streams is freed once they are past it.
+  // Memory that streams use is freed once they have passed the use.
   if (impl_->streamed)
     device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
       if (queue->orders) queue->orders->let_go();
@@ -79,7 +79,7 @@ bool Graph::checks_numbers() const { return impl_->check_numbers; }
 
 namespace {
 
-// Takes the pending nodes that are still alive, in order.
+// Takes the pending nodes that are still referenced, in order.
 std::vector<std::shared_ptr<Node>> take_pending(Graph::Impl& impl) {
   std::vector<std::shared_ptr<Node>> nodes;
   nodes.reserve(impl.pending.size());
@@ -114,7 +114,7 @@ void Graph::flush() {
       });
 }
 
-// Sends one operation at once, after everything pending.
+// Sends `node` to the lane at once, after everything pending.
 void send(Graph& g, std::shared_ptr<Node> node) {
   g.flush();
   g.device()->lane().post(
@@ -128,12 +128,12 @@ void send(Graph& g, std::shared_ptr<Node> node) {
 namespace {
 
 Result<void> everything(LaneQueue& queue, device::Device& device, kernels::LaneState& lane) {
-  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;  // memory: retry once before reporting it
+  queue.first_error = queue.nodes.empty() ? queue.first_error : nullptr;  // operations left: try them again
   auto run = queue.run(device, lane);
   if (run && queue.orders) run = queue.orders->join();
   if (run) run = device.finish();
   const auto error = std::exchange(queue.first_error, nullptr);
-  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);  // the earliest error
+  if (error && (run || run.error().kind == ErrorKind::device)) run = Error(*error);  // reports the earliest error
   return run;
 }
 

@@ -22,7 +22,8 @@ namespace rille::tensor {
 
 namespace {
 
-// A vector pointer that is not aligned to its size. A GPU kills the process's context for it; a CPU may fault.
+// An error if a vector pointer is not aligned to its size: on a GPU such an access destroys the process's context, on a
+// CPU it may fault.
 std::optional<Error> misplaced(const Launching& what, std::size_t i, const kernels::View& v) {
   const auto& p = what.kernel->parameters()[i];
   if (p.lanes != 2 && p.lanes != 4) return {};
@@ -40,9 +41,9 @@ std::optional<Error> misplaced(const Launching& what, std::size_t i, const kerne
 class Payload final : public kernels::Payload {
  public:
   std::shared_ptr<const Launching> what;
-  std::vector<device::LaunchArgument> arguments;  // parameters by value; run() fills in the pointers
+  std::vector<device::LaunchArgument> arguments;  // holds parameters passed by value; run() fills in the pointers
   device::Executor* executor = nullptr;           // of the graph's device, which outlives the launch; null: the CPU
-  std::vector<int> operands;                      // per parameter: in[i] is i, out[i] is -1 - i; null: no_operand
+  std::vector<int> operands;                      // per parameter: i for in[i], -1 - i for out[i], no_operand for null
   static constexpr int no_operand = 1 << 20;
 
   const char* name() const override { return what->kernel->name().c_str(); }
@@ -141,7 +142,7 @@ Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const
 }  // namespace
 
 std::string wanted_for(const rille_abi::Parameter& p, DType dtype) {
-  if (p.element == rille_abi::other || p.element == rille_abi::nothing) return "";  // known to the kernel only
+  if (p.element == rille_abi::other || p.element == rille_abi::nothing) return "";  // a type that only the kernel knows
   const char* name = dtype_name(p.element);
   if (!name) return "nothing that a tensor holds";
   const std::string_view have = name_of(dtype);
@@ -174,7 +175,7 @@ Result<void> launch(Graph& g, const std::shared_ptr<const Launching>& what, cons
     }
     if (!v.tensor) continue;
     RILLE_CHECK(check_pointer(g, *what, i, v.tensor));
-    // A written tensor is also an input, which keeps it alive until the launch has run.
+    // A written tensor is also an input; this keeps it alive until the launch has run.
     payload->operands[i] = parameters[i].constant ? int(in.size()) : -1 - int(out.size());
     in.push_back(v.tensor);
     if (!parameters[i].constant) out.push_back(v.tensor);

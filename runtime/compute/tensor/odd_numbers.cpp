@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// The memory from a window's first element to its last, copied to the host; HostData decodes the types.
+// The memory from the first to the last element of a window, copied to the host; HostData decodes the types.
 struct Span {
   std::int64_t elements = 0;
   HostData data;
@@ -28,7 +28,7 @@ Result<Span> span_of(device::Device& device, const kernels::View& view) {
 
 std::string of(const kernels::View& view) { return fmt::format("{}{}", name_of(view.dtype), to_string(view.shape)); }
 
-// Operations that make infinity on purpose.
+// Whether `op` is fill, which a script may use to make infinity on purpose.
 bool constant(const Op& op) { return !op.in_place && !op.grad && op.id == OpId::fill; }
 
 }  // namespace

@@ -40,7 +40,7 @@ Result<void> check_rate(double lr) {
                     "a rate goes against the gradient by itself: lr = 1e-3");
 }
 
-// Fails if no parameter has a gradient: step() would silently learn nothing.
+// Fails if no parameter has a gradient, because step() would change nothing and report no error.
 Result<void> need_gradients(const std::vector<Tensor>& parameters) {
   for (const auto& p : parameters)
     if (p.grad()) return success();
@@ -93,10 +93,10 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     o.state_.emplace_back("loss_scale", o.scale_);
     o.state_.emplace_back("loss_scale.good", o.good_);
   }
-  // set_lr keeps each group's ratio to the first nonzero rate; a group at 0 stays at 0.
+  // set_lr keeps the ratio of each group's rate to the first nonzero rate; a group with rate 0 keeps 0.
   const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& g) { return g.lr != 0; });
   const double first_lr = moves == groups.end() ? 0 : moves->lr;
-  // Unnamed parameters count from 1 in each group; a suffix makes their state's names unique.
+  // Unnamed parameters are numbered from 1 in each group. A suffix makes equal names of state unique.
   std::set<std::string> names;
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (auto& [name, tensor] : groups[g].parameters)
@@ -151,7 +151,7 @@ Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tenso
   return slot;
 }
 
-// Gradients of half parameters continue in f32: divided by the loss scale, they would underflow in a half type.
+// Casts the gradients of half parameters to f32: divided by the loss scale, they would underflow in a half type.
 Result<void> Optimizer::widen_grads() {
   for (auto& group : groups_) {
     for (auto& slot : group.slots) {
@@ -198,7 +198,7 @@ Result<void> Optimizer::update(OpId op, kernels::Attrs attrs, std::vector<Tensor
   return record(step_.graph(), op, attrs, in, out, true);
 }
 
-// Windows on the counters at `places` (ascending), one per run of neighbours.
+// Views of the counters at `places` (ascending), one view for each run of neighbouring indices.
 Result<std::vector<Tensor>> Optimizer::counted(const std::vector<std::int64_t>& places) const {
   std::vector<Tensor> out;
   for (std::size_t first = 0, end; first < places.size(); first = end) {

@@ -1,4 +1,4 @@
-// The optimisers' rules: their names, checks of their settings, and what they record for one group.
+// The rules of the optimisers: their names, the checks of their settings, and the operations recorded for one group.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -113,13 +113,13 @@ Result<void> Optimizer::apply(const Group& group, const Ready& r, const Muon& ho
   return update(OpId::sgd, attrs, concatenated({{group.lr}, turned}), r.p);
 }
 
-// Coefficients and iteration: Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
+// Coefficients and iteration from Jordan et al., "Muon: an optimizer for hidden layers in neural networks", 2024.
 Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision) {
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
   if (matrix.rank() != 2)
     return make_error(ErrorKind::invalid, fmt::format("orthogonal: {} is no matrix", to_string(matrix.shape())));
   NoGrad guard(matrix.graph());
-  const bool tall = matrix.size(0) > matrix.size(1);  // keeps the product x x' small
+  const bool tall = matrix.size(0) > matrix.size(1);  // transposing keeps the product x x' small
   Tensor x = matrix;
   if (tall) { RILLE_TRY(x, transpose(x, 0, 1)); }
   RILLE_TRY(const auto squares, mul(x, x));

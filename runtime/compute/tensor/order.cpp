@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t marks_max = 16;
 
-// Calls f(storage, writes) for each storage that an operation uses, without a compiled function's own memory.
+// Calls f(storage, writes) for each storage that an operation uses, except the arena of a compiled function.
 template <class F>
 Result<void> each_use(const Node& node, const F& f) {
   for (const auto& in : node.in)
@@ -52,16 +52,16 @@ void Orders::look_ahead(const std::deque<std::shared_ptr<Node>>& nodes) {
     }).ok();
     if (awaited) awaited->marked = true;
   }
-  // Marks everything given before this job, including uploads since the last one.
+  // Marks all work sent before this job, including uploads since the previous job.
   Line& own = lines_[0];
   start_ = ++own.given;
-  mark(own, nullptr).ok();  // on failure, operations that wait for this mark fail too
+  mark(own, nullptr).ok();  // if this fails, operations that wait for the mark fail too
 }
 
 Result<void> Orders::mark(Line& line, device::Stream* stream) {
   if (!line.marks.empty() && line.marks.back().number == line.given) return success();
   std::shared_ptr<device::Event> event;
-  if (line.marks.size() >= marks_max) {  // waits already enqueued on the oldest event keep their meaning
+  if (line.marks.size() >= marks_max) {  // waits already enqueued on the oldest event stay valid
     event = std::move(line.marks.front().event);
     line.marks.pop_front();
   } else if (spare_) {
@@ -77,13 +77,13 @@ Result<void> Orders::mark(Line& line, device::Stream* stream) {
 Result<void> Orders::wait(std::uint64_t who, device::Stream* stream, const Turn& turn) {
   if (turn.number == 0 || turn.order == who) return success();
   const auto found = lines_.find(turn.order);
-  if (found == lines_.end()) return success();  // the stream has ended
+  if (found == lines_.end()) return success();  // the stream has finished and was forgotten
   Line& on = found->second;
   auto& known = lines_[who].behind[turn.order];
   if (on.done >= turn.number || known >= turn.number) return success();
   const auto reaches = [&turn](const Mark& m) { return m.number >= turn.number; };
   auto at = std::find_if(on.marks.begin(), on.marks.end(), reaches);
-  if (at == on.marks.end()) {  // not every operation of the device's own order is marked
+  if (at == on.marks.end()) {  // operations on the main stream are not all marked
     RILLE_CHECK(mark(on, nullptr));
     at = on.marks.end() - 1;
   }
@@ -97,7 +97,7 @@ Result<void> Orders::before(const Node& node, const std::shared_ptr<device::Stre
   if (stream) {
     Line& line = lines_[who];
     line.stream = stream;
-    if (!spare_ && line.marks.size() < marks_max) {  // made before the launch: it must not fail after it
+    if (!spare_ && line.marks.size() < marks_max) {  // before the launch, so that an error stops it
       RILLE_TRY(spare_, executor_.make_event(false));
     }
   }
@@ -175,7 +175,7 @@ bool Orders::passed(std::uint64_t order, std::uint64_t number) {
 }
 
 void Orders::end_of_job() {
-  mark(lines_[0], nullptr).ok();  // so that streams can wait for the whole job
+  mark(lines_[0], nullptr).ok();  // lets streams wait for the whole job
   for (auto& [order, line] : lines_) {
     if (order == 0 || line.done == line.given) continue;
     for (const auto& m : line.marks) {
@@ -189,7 +189,7 @@ void Orders::end_of_job() {
   forget_ended();
 }
 
-// Forgets streams that have no handle left and have finished.
+// Forgets streams that have no handle and have finished.
 void Orders::forget_ended() {
   for (auto line = lines_.begin(); line != lines_.end();) {
     const bool ended = line->first && line->second.stream.expired() && line->second.done == line->second.given;

@@ -68,7 +68,7 @@ class Sharing {
     return changed ? with_inputs(node, in) : node;
   }
 
-  // Whether an earlier operation made the same; its results then replace this one's from here on.
+  // Whether an earlier operation gives the same results; if so, later operations read those results.
   bool shared(const Node& node) {
     if (node.out.empty() || draws(*node.op) || node.payload) return false;
     for (const auto& out : node.out)
@@ -109,7 +109,7 @@ Nodes share_common(const Nodes& nodes, const IsTemporary& temporary) { return Sh
 Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary) {
   const Uses uses(nodes);
   Nodes out = nodes;
-  // The embedding gradient that only this addition reads; null: there is none.
+  // The embedding gradient that only this addition reads; null: the operand is something else.
   const auto gradient = [&](const Input& in) -> std::shared_ptr<Node> {
     if (!in.storage || !temporary(in.storage->id) || !whole(in.window, in.storage->bytes)) return nullptr;
     const auto writer = uses.writer.find(in.storage->id);
@@ -123,7 +123,7 @@ Nodes accumulate_rows(const Nodes& nodes, const IsTemporary& temporary) {
   };
   for (auto& node : out) {
     if (!node || node->op->id != OpId::add || node->in.size() != 2) continue;
-    const DType dtype = node->out[0].window.dtype;  // other types would round in between
+    const DType dtype = node->out[0].window.dtype;  // in other types the two sums would round differently
     if (dtype != DType::f32 && dtype != DType::f64) continue;
     for (int side : {1, 0}) {
       const auto made = gradient(node->in[std::size_t(side)]);

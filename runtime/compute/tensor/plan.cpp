@@ -1,6 +1,6 @@
-// Makes a plan from a trace: removes operations whose results are unused, lets an element-wise result reuse the memory
-// of an input whose life ends there, and places every other temporary in one arena by lifetime: largest first, each at
-// the lowest offset that is free while it lives.
+// Makes a plan from a trace. Removes operations whose results are unused; lets an element-wise result reuse the memory
+// of an input that is not read afterwards; and places all other temporaries in one arena by lifetime: largest first,
+// each at the lowest offset that is free during its lifetime.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using StorageIds = std::unordered_set<std::uint64_t>;
 
 struct Temporary {
   std::size_t bytes = 0, first = 0, last = 0, offset = 0;
-  std::uint64_t owner = 0;  // the storage whose memory it uses; usually its own
+  std::uint64_t owner = 0;  // id of the storage whose memory this one uses, usually its own id
 };
 
 class Planner {
@@ -87,7 +87,7 @@ class Planner {
     }
   }
 
-  // From the last operation back: an operation stays if it writes a storage made outside, or one that is read later.
+  // From the last operation back: keeps an operation if it writes a storage made outside, or one that is read later.
   Result<void> keep_what_matters() {
     StorageIds wanted, written;
     for (const auto& [id, number] : outputs_) wanted.insert(id);
@@ -164,7 +164,8 @@ class Planner {
         return !other.storage || other.storage->id != in.storage->id ||
                (other.window.dtype == made.window.dtype && whole(other.window, made.window, made.bytes));
       });
-      // Another operand may share the owner's memory through its own in-place chain only if that chain has ended.
+      // Another operand may use the owner's memory too, through a chain of in-place results; that chain must have
+      // ended.
       if (!ends_here || !plain) continue;
       out->second.owner = source->second.owner;
       owner.last = out->second.last;
@@ -178,7 +179,7 @@ class Planner {
       if (temporaries_.at(id).owner == id && temporaries_.at(id).bytes) owners.push_back(id);
     std::stable_sort(owners.begin(), owners.end(),
                      [&](auto a, auto b) { return temporaries_.at(a).bytes > temporaries_.at(b).bytes; });
-    std::vector<const Temporary*> placed;  // by offset
+    std::vector<const Temporary*> placed;  // sorted by offset
     for (const auto id : owners) {
       auto& t = temporaries_.at(id);
       const std::size_t bytes = (t.bytes + 63) / 64 * 64;
@@ -236,10 +237,10 @@ class Planner {
   const std::vector<Tensor>& results_;
   PlanOptions options_;
   const char* results_owner_ = "results of a compiled function";
-  std::vector<std::shared_ptr<Storage>> made_;  // storages created by passes
+  std::vector<std::shared_ptr<Storage>> made_;  // storages created by the passes
   StorageIds made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
-  std::unordered_map<std::uint64_t, std::size_t> outputs_;  // storage -> number
+  std::unordered_map<std::uint64_t, std::size_t> outputs_;  // storage id -> output index
   Nodes nodes_;
   Nodes live_;
   std::unordered_map<std::uint64_t, Temporary> temporaries_;
@@ -277,7 +278,7 @@ Result<void> anchor_views(Plan& plan, device::Device& device) {
   device::Buffer& arena = *plan.arena;
   if (arena.size_bytes() < plan.arena_bytes) {
     arena.reset();
-    // The cache holds buffers of the uncaptured call, whose sizes differ; free them before allocating the arena.
+    // The cache holds buffers of the uncaptured call, whose sizes differ. Free them before allocating the arena.
     device.release_cache();
     const device::OwnedBy owner(plan.arena_owner);
     RILLE_TRY(arena, device.allocate(plan.arena_bytes));

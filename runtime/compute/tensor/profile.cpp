@@ -13,7 +13,7 @@ namespace {
 
 double bytes_of(const kernels::View& v) {
   double elements = 1;
-  // A dimension with stride 0 is read from one element.
+  // A dimension with stride 0 reads one element again and again, so it counts once.
   for (int d = 0; d < v.shape.n; ++d) elements *= v.strides[d] == 0 ? 1 : double(v.shape[d]);
   return elements * double(size_bytes(v.dtype));
 }
@@ -24,7 +24,7 @@ std::string name_of(const kernels::View& v) {
   return out.empty() ? "-" : out;
 }
 
-// Two or three operands identify the call; an optimizer has hundreds.
+// The shapes of three operands are enough to tell calls apart; an optimizer has hundreds of operands.
 std::string shapes_of(const kernels::Call& c) {
   constexpr int most = 3;
   std::string out;
@@ -52,7 +52,7 @@ Cost cost_of(const Op& op, const kernels::Call& c) {
     cost.flops = 2.0 * double(c.out[0].count()) * double(c.in[0].shape[c.in[0].shape.n - 1]);
   } else if (op.id == OpId::attention) {
     cost.flops = 2.0 * attention_pairs(c, c.in[0], c.in[1]) * double(c.in[0].shape[3] + c.in[2].shape[3]);
-  } else if (op.id == OpId::attention_grad) {  // five products
+  } else if (op.id == OpId::attention_grad) {  // five matrix products
     cost.flops = attention_pairs(c, c.in[1], c.in[2]) * double(6 * c.in[1].shape[3] + 4 * c.in[3].shape[3]);
   }
   return cost;
@@ -95,7 +95,7 @@ Result<ProfileReport> Profile::end(device::Executor* executor) {
   return std::move(report_);
 }
 
-// A kernel gets its operation's bytes and FLOPs only if it is the operation's sole kernel.
+// Sums up the trace. A kernel gets the bytes and FLOPs of its operation only if the operation ran no other kernel.
 void Profile::settle(const std::vector<device::Traced>& records) {
   std::map<std::string, KernelRow> kernels;
   std::map<std::string, std::set<std::string>> operations;

@@ -6,8 +6,8 @@ namespace rille::tensor {
 
 namespace {
 
-constexpr std::size_t least_gap = 12;  // operations between two reads, below which a value is kept
-// Ids of storages made here, above all ids that graphs assign.
+constexpr std::size_t least_gap = 12;  // in operations: after a shorter gap between two reads a value is kept
+// Ids for the storages that this pass creates; graphs assign smaller ids only.
 constexpr std::uint64_t first_id = std::uint64_t(1) << 62;
 
 bool cheap(const Op& op, Recompute level) {
@@ -55,7 +55,7 @@ class Recomputing {
     repeat(i, late);
   }
 
-  // The first reader after the longest gap; none: no gap is long enough.
+  // The first reader after the longest gap between reads; `none` if every gap is shorter than least_gap.
   static std::size_t late_reader(std::size_t writer, const std::vector<std::size_t>& readers) {
     std::size_t longest = least_gap - 1, late = none, last = writer;
     for (const auto r : readers) {
@@ -78,7 +78,7 @@ class Recomputing {
     });
   }
 
-  // Counts recomputation: the original of a recomputed value ends before the recomputed one takes over.
+  // Takes recomputation into account: after a value is computed again, its original is not read any more.
   std::size_t last_use(std::uint64_t id) {
     const auto& readers = readers_[id];
     if (readers.empty()) return 0;
@@ -105,7 +105,7 @@ class Recomputing {
     before_[late].push_back(std::move(again));
   }
 
-  // `node`, at index `at`, with recomputed values as inputs where they apply.
+  // A copy of `node`, at index `at`, that reads recomputed values where they exist.
   std::shared_ptr<Node> redirected(const std::shared_ptr<Node>& node, std::size_t at) const {
     std::vector<Input> in = node->in;
     bool changed = false;
@@ -121,7 +121,7 @@ class Recomputing {
 
   static constexpr std::size_t none = ~std::size_t(0);
   struct Again {
-    std::size_t from = 0;  // index of the operation before which it is made
+    std::size_t from = 0;  // index of the operation before which the value is computed again
     std::shared_ptr<Storage> storage;
   };
   const Nodes& nodes_;

@@ -73,7 +73,7 @@ std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std:
   return node;
 }
 
-// Tells the notebook which arguments of a compiled function are used through another handle.
+// Tells the notebook that the function uses `tensors`, in case one shares memory with an argument.
 void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
   auto* const notebook = g.impl().notebook;
   if (notebook)
@@ -81,7 +81,7 @@ void note_reached(Graph& g, const std::vector<Tensor>& tensors) {
       if (t) notebook->reach(t);
 }
 
-// The same for tensors that are read; they are also watched.
+// Tells the notebook that the function reads `tensors`, which are then watched for changes.
 void note_read(Graph& g, const std::vector<Tensor>& tensors) {
   note_reached(g, tensors);
   auto* const notebook = g.impl().notebook;
@@ -90,7 +90,7 @@ void note_read(Graph& g, const std::vector<Tensor>& tensors) {
       if (t) notebook->watch(t);
 }
 
-// Tensors updated together must all live until then: one may lose its last handle before the next update reads it.
+// Keeps all tensors of a joint update alive until it has run: the script may drop the last handle of one before.
 void hold(Graph::Impl& impl, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out) {
   std::vector<std::shared_ptr<Storage>> all;
   for (const auto& t : out) all.push_back(t.impl()->storage);
@@ -134,7 +134,7 @@ Result<void> record_with(Graph& g, OpId op, const kernels::Attrs& attrs, const s
   return enter(g, node, out, update);
 }
 
-// A value as a rule keeps it: without history. An operation's result is an activation: it lives until backward().
+// Returns a value as a gradient rule keeps it, without history. The result of an operation counts as an activation.
 Tensor kept(const Tensor& t, bool made) {
   if (!t) return t;
   if (made || t.impl()->grad_fn) own_unowned(t, of_activations);
@@ -200,7 +200,7 @@ Result<void> record_launch(Graph& g, std::shared_ptr<const kernels::Payload> pay
   note_read(g, in);
   auto node = make_node(OpId::launch, {}, in, out, true);
   node->payload = std::move(payload);
-  // Not in a compiled function, whose plan has its own order, nor while numbers are checked in the device's order.
+  // Compiled functions order their own launches, and checked numbers need the main stream; both ignore `stream`.
   if (stream && g.device()->executor() && !g.impl().notebook && !g.impl().check_numbers) {
     node->stream = stream;
     g.impl().streams = g.impl().streamed = true;

@@ -1,9 +1,8 @@
-// Plans on a device with an executor. Captured calls have fixed addresses, so the plan owns a buffer for each input,
-// which is copied in before a replay, and for each output, which is copied to fresh memory after it. The first run is
-// uncaptured, so that everything it needs is created; the second is captured. Calls that cannot be captured keep
-// running uncaptured. A communicator's operations are called each time, and the stretches between them are captured:
-// the ranks agree on each call, and repeating one after a failed capture would be a call that the other ranks do not
-// make.
+// Plans on a device with an executor. Captured calls have fixed addresses. The plan therefore owns a buffer for each
+// input, which is filled before a replay, and for each output, which is copied to new memory after a replay. The first
+// run is uncaptured, so that everything it needs gets created; the second is captured. Calls that cannot be captured
+// run uncaptured. Communication operations are never captured, only the stretches of calls between them: the ranks
+// agree on each call, and running one again after a failed capture would be a call that the other ranks do not make.
 #include <algorithm>
 
 #include "runtime/compute/device/executor.hpp"
@@ -14,7 +13,8 @@
 
 namespace rille::tensor {
 
-// Of an input: the bytes [from, to) relative to its window's start that the plan uses. Of an output: all of it.
+// The plan's copy of an input or output. Input: the bytes [from, to) that the plan uses, relative to the start of the
+// input's window. Output: all bytes.
 struct OwnPlace {
   device::Buffer memory;
   std::ptrdiff_t from = 0, to = 0;
@@ -22,22 +22,22 @@ struct OwnPlace {
   std::size_t bytes() const { return std::size_t(to - from); }
 };
 
-// Calls [from, to) that are captured together.
+// A run of calls, [from, to), that is captured as a whole.
 struct Stretch {
   std::size_t from = 0, to = 0;
-  bool plain = false;  // cannot be captured
+  bool plain = false;  // the calls cannot be captured
   std::shared_ptr<device::Captured> captured;
 };
 
 struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
-  std::vector<Stretch> stretches;  // all calls, in their order
+  std::vector<Stretch> stretches;  // cover all calls, in order
   bool ran = false;
 };
 
 namespace {
 
-// The byte range of a view, relative to its first element.
+// The bytes [first, end) of a view, relative to its first element.
 std::pair<std::ptrdiff_t, std::ptrdiff_t> extent(const kernels::View& v) {
   std::ptrdiff_t low = 0, high = 0;
   for (int i = 0; i < v.shape.n; ++i) {
@@ -58,7 +58,7 @@ void measure(PlanOnDevice& mine, const Plan& plan, std::size_t inputs) {
     auto& place = mine.inputs[patch.slot.number];
     const auto [low, high] = extent(plan.views[patch.view]);
     if (low == high) continue;
-    const auto at = std::ptrdiff_t(patch.offset_bytes);  // may be negative: two inputs may share a storage
+    const auto at = std::ptrdiff_t(patch.offset_bytes);  // may be < 0 if two inputs share a storage
     const bool fresh = place.from == place.to;
     place.from = fresh ? at + low : std::min(place.from, at + low);
     place.to = fresh ? at + high : std::max(place.to, at + high);
@@ -76,7 +76,7 @@ std::vector<Stretch> stretches_of(const Plan& plan) {
   return out;
 }
 
-// memory: nothing is kept.
+// Allocates the plan's input and output buffers. Error memory: no buffer is kept.
 Result<void> settle(Plan& plan, std::size_t inputs, device::Device& device) {
   if (plan.on_device) return success();
   auto mine = std::make_shared<PlanOnDevice>();
@@ -108,7 +108,7 @@ Result<void> copy_inputs(device::Executor& executor, const PlanOnDevice& mine, c
   return success();
 }
 
-// `failed`: the call whose kernel reported an error.
+// `failed` is set to the call whose kernel reported an error.
 Result<void> run_calls(device::Executor& executor, const Plan& plan, const Stretch& stretch, const Replay& replay,
                        LaneQueue& queue, const PlanCall*& failed) {
   char text[kernels::Call::error_bytes] = {};
@@ -133,7 +133,7 @@ void note(const Plan& plan, const Error& error) {
 
 Result<void> run_stretch(device::Executor& executor, const Plan& plan, Stretch& stretch, const Replay& replay,
                          LaneQueue& queue, const PlanCall*& failed) {
-  const auto run_plainly = [&](const Error& why) {  // nothing has run: the driver or a library may refuse to capture
+  const auto run_plainly = [&](const Error& why) {  // nothing ran: a library may refuse a capture
     stretch.plain = true;
     note(plan, why);
     return run_calls(executor, plan, stretch, replay, queue, failed);

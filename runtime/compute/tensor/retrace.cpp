@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// Splits at '|', except within quoted strings.
+// Splits `key` at '|', except inside quoted strings.
 std::vector<std::string> key_pieces(const std::string& key) {
   std::vector<std::string> out(1);
   bool quoted = false;
@@ -78,8 +78,7 @@ void compare(const Signature::Argument& was, const Signature::Argument& is, std:
 
 std::string name_in(const std::string& read) { return read.substr(0, read.find('=')); }
 
-// Differences in what the function reads from outside. A value is plain, or "kind #number" if it counts by identity.
-// The reads of a function follow it in the list.
+// Compares what the function read from outside: "name=value", or "name=kind #number" for a value compared by identity.
 void compare(const std::vector<std::string>& was, const std::vector<std::string>& is, std::vector<Difference>& out) {
   const auto found = out.size();
   for (std::size_t i = 0; was != is && i < std::max(was.size(), is.size()); ++i) {

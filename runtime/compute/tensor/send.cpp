@@ -1,4 +1,4 @@
-// Sends a tensor's values to another device that this one can write to, without passing through host memory.
+// Sends a tensor's values directly to another device, not through host memory. The device must be able to write there.
 #include <utility>
 
 #include "runtime/compute/device/owner.hpp"

@@ -52,7 +52,7 @@ bool is_contiguous(const Dims& shape, const Dims& strides) {
 Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
     return make_error(
-        ErrorKind::invalid,  // counted from 1, as in scripts
+        ErrorKind::invalid,  // the message counts dimensions from 1, as scripts do
         fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1, rank));
   }
   return dim < 0 ? dim + rank : dim;
@@ -76,7 +76,8 @@ Result<Dims> broadcast(std::string_view op, const Dims& a, const Dims& b) {
 std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const Dims& wanted) {
   Dims out = wanted;
   if (shape.count() == 0) return contiguous_strides(wanted);
-  // Walks both shapes from the end, in groups of dimensions whose product agrees; a group must be contiguous inside.
+  // Matches groups of dimensions of equal size in both shapes, from the end; inside a group the strides must be
+  // contiguous.
   int w = wanted.n - 1;
   std::int64_t base = 1, have = 1, want = 1;
   if (shape.n > 0) base = strides[shape.n - 1];
@@ -95,7 +96,7 @@ std::optional<Dims> view_strides(const Dims& shape, const Dims& strides, const D
       have = want = 1;
     }
   }
-  for (; w >= 0; --w) out[w] = want * base;  // leading dimensions of size 1
+  for (; w >= 0; --w) out[w] = want * base;  // strides of leading dimensions of size 1
   return out;
 }
 

@@ -22,11 +22,11 @@ Result<void> outside(const Graph& g, Graph::Impl& impl, const char* what) {
 
 std::int64_t now_ns() { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// A poll on the lane, which runs other posted work in between.
+// Polls events on the lane, which runs other jobs between the polls.
 struct Waiting {
   std::shared_ptr<LaneQueue> queue;
   std::shared_ptr<device::Device> device;
-  std::vector<std::shared_ptr<Event>> events;  // not done when last polled
+  std::vector<std::shared_ptr<Event>> events;  // events that were not done at the last poll
   std::function<void(Result<void>)> done;
   std::chrono::microseconds pause = rest_first;
 };
@@ -102,7 +102,7 @@ Result<void> wait(Graph& g, const StreamPtr& stream, const std::shared_ptr<Event
   g.flush();
   g.device()->lane().post([queue = g.impl().queue, device = g.device(), event, stream](kernels::LaneState&) {
     auto* const executor = device->executor();
-    if (!executor) return;  // already passed: the CPU has one order
+    if (!executor) return;  // without an executor (the CPU) all work runs in one order, so the event has passed
     if (auto waits = executor->wait(stream.get(), *event->of_device()); !waits && !queue->first_error)
       queue->first_error = std::make_shared<const Error>(std::move(waits).error());
   });

@@ -4,7 +4,7 @@
 #include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::kernels {
-static void none(const Call&) {}  // for operations without a kernel
+static void none(const Call&) {}  // the kernel of operations that have none
 }  // namespace rille::kernels
 
 namespace rille::tensor {
