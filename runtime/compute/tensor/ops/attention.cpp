@@ -1,4 +1,4 @@
-// Attention: the plain kernel where it suffices, the general one for masks, lengths and shared key heads.
+// Attention: the plain kernel if it suffices; the general kernel for masks, lengths and shared key heads.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -26,7 +26,7 @@ Result<void> need_attention_shapes(const Tensor& q, const Tensor& k, const Tenso
                   how.causal ? ", t <= s when causal" : ""));
 }
 
-// The mask, bool or of q's type, broadcast to [b, h, t, s].
+// Returns the mask, which must be bool or of q's type, broadcast to [b, h, t, s].
 Result<Tensor> fitted_mask(const Tensor& q, const Tensor& k, const Tensor& mask) {
   const Dims wanted = dims_of({q.size(0), q.size(1), q.size(2), k.size(2)});
   const auto shape = broadcast(attention_name, mask.shape(), wanted);
@@ -66,7 +66,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   kernels::Attrs attrs;
   attrs.f[0] = how.scale != 0 ? how.scale : 1.0 / std::sqrt(double(q.size(3)));
   attrs.i[0] = how.causal;
-  // Stored as [b, t, h, e], viewed as [b, h, t, e].
+  // The result lies in memory as [b, t, h, e] and is viewed as [b, h, t, e].
   Graph& g = q.graph();
   const auto b = q.size(0), h = q.size(1), t = q.size(2), e = v.size(3);
   const Tensor memory = make_tensor(g, q.dtype(), dims_of({b, t, h, e}));
@@ -100,7 +100,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   kernels::Attrs attrs;
   attrs.f[0] = scale != 0 ? scale : 1.0 / std::sqrt(double(q.size(3)));
   attrs.i[0] = causal;
-  // Stored as [b, t, h, e], viewed as [b, h, t, e].
+  // The result lies in memory as [b, t, h, e] and is viewed as [b, h, t, e].
   Graph& g = q.graph();
   const auto b = q.size(0), h = q.size(1), t = q.size(2), e = v.size(3);
   const Tensor memory = make_tensor(g, q.dtype(), dims_of({b, t, h, e}));
@@ -113,7 +113,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
 
 namespace {
 
-// The result's gradient with rows as products take them; a broadcast one is copied.
+// The gradient of the result with rows that matrix products accept; a broadcast gradient is copied.
 Tensor rows_of(Backward& b) {
   const Tensor& g = b.g();
   return g.strides()[3] == 1 && g.strides()[2] >= g.shape()[3] ? g : b(tensor::clone(g));
@@ -121,8 +121,9 @@ Tensor rows_of(Backward& b) {
 
 }  // namespace
 
-// The three gradients share one buffer of [b, t, 3, h, d] if the shapes allow it. Behind the chunks and views of a
-// fused projection they are then adjacent, and chunk's rule joins them without a copy.
+// The gradients of q, k and v share one buffer of [b, t, 3, h, d] if the shapes allow it. If q, k and v are chunks of
+// one fused projection, their gradients are then adjacent in memory, and chunk's gradient rule joins them without a
+// copy.
 void gradient::attention(Backward& b) {
   const Tensor g = rows_of(b);
   if (b.error()) return;

@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// oneDNN takes any positive strides; a broadcast tensor is copied.
+// Copies a tensor with a stride of 0 (broadcast) or below, because oneDNN takes positive strides only.
 Result<Tensor> dense(const Tensor& t) {
   for (int i = 0; i < t.rank(); ++i)
     if (t.shape()[i] > 1 && t.strides()[i] <= 0) return clone(t);
@@ -137,7 +137,8 @@ void gradient::convolution(Backward& b) {
   for (std::size_t i = 0; i < specs.size(); ++i) b.set(1 + i, out[i]);
 }
 
-// The convolution is linear in both operands, and each of its three passes is a gradient of the others.
+// The convolution is linear in both operands: the gradients of its input gradient are the convolution and the gradient
+// of the weight.
 void gradient::convolution_grad_input(Backward& b) {
   const Tensor g = b(tensor::contiguous(b.g()));
   if (b.needs(0)) b.set(0, b(apply_one(OpId::convolution, b.attrs(), {g, b.in(1)}, b.in_spec(0))));

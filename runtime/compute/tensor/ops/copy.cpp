@@ -1,4 +1,4 @@
-// Copies of elements in another order or number: cat, flip, roll, tile, pad.
+// Operations that copy elements in another order or several times: cat, flip, roll, tile, pad.
 #include "runtime/compute/tensor/check.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
 
@@ -16,7 +16,7 @@ Result<Tensor> clone(const Tensor& a) {
 
 namespace {
 
-// Whether the parts are adjacent in one tensor's memory, so that joining them takes no copy.
+// Whether the parts lie one after another in one tensor's memory, so that joining them needs no copy.
 bool adjacent(const std::vector<Tensor>& parts, int d) {
   const auto& first = parts[0].impl();
   std::int64_t at = first->window.offset;
@@ -28,7 +28,7 @@ bool adjacent(const std::vector<Tensor>& parts, int d) {
   return true;
 }
 
-// share: return a view of adjacent parts instead of a copy.
+// share: returns a view instead of a copy if the parts are adjacent.
 Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
   if (parts.empty()) return bad("cat: no tensors");
   for (const auto& p : parts) RILLE_CHECK(need("cat", p));
@@ -59,10 +59,10 @@ Result<Tensor> joined(const std::vector<Tensor>& parts, int dim, bool share) {
 }  // namespace
 
 Result<Tensor> cat(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, false); }
-// For gradients, which are never written in place: a view if the parts are adjacent.
+// Joins gradients, which are never written in place: returns a view if the parts are adjacent.
 Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim) { return joined(parts, dim, true); }
 
-// Copies through a window with negative strides, which never leaves this function.
+// Copies through a window with negative strides, which exists only inside this function.
 Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims) {
   RILLE_CHECK(need("flip", a));
   Dims strides = a.strides();
@@ -110,14 +110,15 @@ Result<Tensor> stack(const std::vector<Tensor>& parts, int dim) {
 
 namespace {
 
-// Copies `t` if it shares `a`'s memory: a write to the result must not change the operand.
+// Copies `t` if it shares the memory of `a`, because a write to the result must not change the operand.
 Result<Tensor> copied(const Tensor& a, Result<Tensor> t) {
   return t && t->impl()->storage == a.impl()->storage ? clone(*t) : t;
 }
 
 }  // namespace
 
-// Takes [a, b] as [1, a, 1, b], expands it to [x, a, y, b] and flattens that to [x a, y b].
+// Example: repeats [a, b] x and y times by viewing it as [1, a, 1, b], expanding to [x, a, y, b], and flattening to
+// [x a, y b].
 Result<Tensor> tile(const Tensor& a, const Dims& times) {
   RILLE_CHECK(need("tile", a));
   Dims apart, grown, shape;

@@ -21,7 +21,7 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   attrs.i[0] = ignore_index;
   attrs.f[0] = label_smoothing;
   const DType wide = stats_type(x.dtype());
-  rows.push(2);  // the parts of each row's log-sum-exp
+  rows.push(2);  // two numbers per row, whose sum is the row's log-sum-exp
   RILLE_TRY(auto out, apply(OpId::cross_entropy, attrs, {x, y}, {{wide, {}}, {wide, rows}}));
   return std::move(out[0]);
 }
@@ -32,7 +32,8 @@ void gradient::cross_entropy(Backward& b) {
 
 namespace {
 
-// Takes log-probabilities [.., c]. As in PyTorch, a mean is divided by the weights of the labels that are not ignored.
+// The loss from log-probabilities [.., c]. As in PyTorch, a mean is divided by the sum of the weights of the labels
+// that are not ignored.
 Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& labels, const LabelLoss& how) {
   RILLE_CHECK(need_float_beside(op, logs, labels));
   Dims rows = logs.shape();
@@ -54,7 +55,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   RILLE_TRY(const auto picked, gather(logs, -1, column));
   RILLE_TRY(const auto wide_logs, wide(picked));
   RILLE_TRY(auto losses, view(wide_logs, labels.shape()));
-  Tensor weights, shares;  // of the classes and of the labels
+  Tensor weights, shares;  // weights: per class; shares: per label, 0 for ignored labels
   if (how.weight) {
     RILLE_TRY(weights, wide(how.weight));
     RILLE_TRY(const auto flat, view(safe, dims_of({safe.count()})));
@@ -63,7 +64,7 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
     RILLE_TRY(shares, masked_fill(shaped, ignored, 0));
     RILLE_TRY(losses, mul(losses, shaped));
   }
-  if (how.label_smoothing > 0) {  // part of the target is spread over all classes
+  if (how.label_smoothing > 0) {  // that share of the target is spread over all classes
     RILLE_TRY(auto all, wide(logs));
     if (how.weight) { RILLE_TRY(all, mul(all, weights)); }
     RILLE_TRY(const auto summed, sum(all, {-1}));
@@ -87,13 +88,14 @@ Result<Tensor> nll_loss(const Tensor& log_probabilities, const Tensor& labels, c
   return of_labels("nll_loss", log_probabilities, labels, how);
 }
 
-// The unweighted mean is one operation, which does not store probabilities.
+// The unweighted mean is one fused operation that does not store the probabilities.
 Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, const LabelLoss& how) {
   if (how.reduce == Reduce::mean && !how.weight)
     return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);
   RILLE_CHECK(need_label_smoothing(how.label_smoothing));
   RILLE_CHECK(need_float_beside("cross_entropy", logits, labels));
-  if (logits.rank() == 0) return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);  // its error
+  // For a 0-d tensor the other overload returns its error.
+  if (logits.rank() == 0) return cross_entropy(logits, labels, how.ignore_index, how.label_smoothing);
   RILLE_TRY(const auto x, wide(logits));
   RILLE_TRY(const auto logs, log_softmax(x, -1));
   return of_labels("cross_entropy", logs, labels, how);

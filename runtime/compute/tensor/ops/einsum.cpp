@@ -1,4 +1,4 @@
-// einsum: contracts operands from left to right by matrix products.
+// einsum: contracts the operands from left to right by matrix products.
 #include <algorithm>
 #include <map>
 
@@ -9,7 +9,7 @@ namespace rille::tensor {
 namespace {
 
 struct Term {
-  std::string letters;  // one per dimension
+  std::string letters;  // one letter per dimension
   Tensor tensor;
 };
 
@@ -41,7 +41,7 @@ Result<Equation> parse(const std::string& text) {
   }
   if (arrow == std::string::npos) {
     for (const auto& [c, times] : seen)
-      if (times == 1) e.out += c;  // in alphabetical order
+      if (times == 1) e.out += c;  // a letter that occurs once is in the result, in alphabetical order
     return e;
   }
   e.out = plain.substr(arrow + 2);
@@ -52,7 +52,7 @@ Result<Equation> parse(const std::string& text) {
   return e;
 }
 
-// Each letter must have one size.
+// Checks that each letter has the same size in all operands.
 Result<void> check_sizes(const std::string& text, const std::vector<Term>& terms) {
   std::map<char, const Term*> first;
   const auto size_in = [](const Term& t, char c) { return t.tensor.shape()[int(t.letters.find(c))]; };
@@ -73,7 +73,7 @@ Result<void> check_sizes(const std::string& text, const std::vector<Term>& terms
 
 bool has(const std::string& letters, char c) { return letters.find(c) != std::string::npos; }
 
-// Sums over the letters that are not `wanted`.
+// Sums over the letters that are not in `wanted`.
 Result<Term> without(const Term& t, const std::string& wanted) {
   std::vector<int> gone;
   std::string left;
@@ -98,7 +98,7 @@ std::int64_t product(const Term& t, const std::string& letters) {
   return n;
 }
 
-// Computes [batch, mine, inner] x [batch, inner, yours].
+// Contracts two terms as a batched product [batch, mine, inner] x [batch, inner, yours].
 Result<Term> contract(const Term& a, const Term& b, const std::string& wanted) {
   std::string batch, inner, mine, yours;
   for (const char c : a.letters) (!has(b.letters, c) ? mine : has(wanted, c) ? batch : inner) += c;
@@ -132,7 +132,7 @@ Result<Tensor> einsum(const std::string& text, const std::vector<Tensor>& operan
   std::vector<Term> terms;
   for (std::size_t i = 0; i < operands.size(); ++i) terms.push_back({equation.in[i], operands[i]});
   RILLE_CHECK(check_sizes(text, terms));
-  // Letters of the result and of later operands must be kept.
+  // Letters that the result or a later operand has must be kept.
   const auto wanted_after = [&](std::size_t i) {
     std::string letters = equation.out;
     for (std::size_t j = i + 1; j < terms.size(); ++j) letters += terms[j].letters;

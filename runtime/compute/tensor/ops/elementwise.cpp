@@ -51,13 +51,13 @@ Result<Tensor> unary(OpId id, const Tensor& a, double f = 0, double g = 0) {
   return apply_one(id, attrs, {x}, {x.dtype(), x.shape()});
 }
 
-// Integers need no rounding, but are copied: a write to the result must not change the operand.
+// Integers need no rounding but are copied, because a write to the result must not change the operand.
 Result<Tensor> rounding(OpId id, const Tensor& a) {
   RILLE_CHECK(need(op_of(id).name, a));
   return is_floating(a.dtype()) ? unary(id, a) : clone(a);
 }
 
-// For bool and whole numbers.
+// Bitwise operations, on bool and integers only.
 Result<Tensor> bits(OpId id, const Tensor& a, const Tensor& b) {
   const auto* op = op_of(id).name;
   for (const Tensor* t : {&a, &b}) {
@@ -188,7 +188,7 @@ Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<d
   if (!low && !high) return bad("clamp: neither a lower nor an upper bound");
   const double l = low.value_or(-HUGE_VAL), h = high.value_or(HUGE_VAL);
   if (!(l <= h)) return bad(fmt::format("clamp: from {} to {}: the lower bound is above the upper one", l, h));
-  if (!is_floating(a.dtype())) {  // whole numbers have no infinite bounds
+  if (!is_floating(a.dtype())) {  // integers have no infinite bounds, so each bound is applied separately
     Tensor t = a;
     if (low) { RILLE_TRY(t, maximum(t, *low)); }
     return high ? minimum(t, *high) : Result<Tensor>(t);

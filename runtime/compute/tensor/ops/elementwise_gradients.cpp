@@ -1,5 +1,6 @@
-// Gradient rules of element-wise operations. A rule with one input and a number in attrs.f[0] is the scalar form; the
-// number is the left operand if attrs.i[0] is 1. Broadcasting is handled by the rule of the preceding expand.
+// Gradient rules of element-wise operations. An operation with one input and a number in attrs.f[0] has a number as
+// operand: the left one if attrs.i[0] is 1, else the right one. Operands are broadcast by a separate expand, which has
+// its own rule.
 #include <cmath>
 
 #include "runtime/compute/tensor/gradient.hpp"
@@ -12,12 +13,12 @@ bool scalar(const Backward& b) { return b.inputs() == 1; }
 bool left(const Backward& b) { return b.attrs().i[0] == 1; }
 double number(const Backward& b) { return b.attrs().f[0]; }
 
-// Calls a kernel that takes the kept value and the gradient.
+// Sets the input's gradient by kernel `id`, from the kept tensor and the result's gradient.
 void fused(Backward& b, OpId id, const Tensor& kept) {
   b.set(0, b(apply_one(id, b.attrs(), {kept, b.g()}, b.in_spec(0))));
 }
 
-// g * slope, and g / slope.
+// times sets the input's gradient to g * slope, over sets it to g / slope.
 void times(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::mul(b.g(), b(std::move(slope))))); }
 void over(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::div(b.g(), b(std::move(slope))))); }
 
@@ -41,14 +42,14 @@ void mul(Backward& b) {
 
 void div(Backward& b) {
   if (scalar(b) && !left(b)) return b.set(0, b(tensor::div(b.g(), number(b))));
-  // d(x/y)/dy = -x/y/y: y^2 would soon overflow or underflow in f16, and eventually in f32.
+  // d(x/y)/dy = -x/y/y: dividing twice, because y^2 soon overflows or underflows in f16, and sometimes in f32.
   const Tensor& y = scalar(b) ? b.in(0) : b.in(1);
   if (scalar(b)) return times(b, tensor::div(b(tensor::rdiv(y, -number(b))), y));
   if (b.needs(0)) b.set(0, b(tensor::div(b.g(), y)));
   if (b.needs(1)) b.set(1, b(tensor::mul(b(tensor::neg(b.g())), b(tensor::div(b(tensor::div(b.in(0), y)), y)))));
 }
 
-// d(x^y)/dx = y x^(y-1), and 0 where y is 0; d(x^y)/dy = x^y ln x, and 0 where x is 0 and y is not negative.
+// d(x^y)/dx = y x^(y-1), or 0 where y is 0. d(x^y)/dy = x^y ln x, or 0 where x is 0 and y is not negative.
 void pow(Backward& b) {
   const auto without = [&](const Tensor& slope, const Tensor& flat) { return b(tensor::masked_fill(slope, flat, 0)); };
   if (scalar(b)) {
@@ -70,7 +71,7 @@ void pow(Backward& b) {
 }
 
 namespace {
-// Passes the gradient to the chosen operand; ties give half to each.
+// Passes the gradient to the operand that was chosen; equal operands get half each.
 void choose(Backward& b, bool larger) {
   const auto share = [&](const Tensor& mine, const Tensor* other) {
     const Tensor wins = b(other ? (larger ? tensor::gt(mine, *other) : tensor::lt(mine, *other))
@@ -125,12 +126,12 @@ void acos(Backward& b) {
 void atan(Backward& b) { over(b, tensor::add(b(tensor::square(b.in(0))), 1.0)); }
 void sinh(Backward& b) { times(b, tensor::cosh(b.in(0))); }
 void cosh(Backward& b) { times(b, tensor::sinh(b.in(0))); }
-// 2/sqrt(pi) e^-x^2
+// d erf(x)/dx = 2/sqrt(pi) e^-x^2
 void erf(Backward& b) {
   times(b, tensor::mul(b(tensor::exp(b(tensor::neg(b(tensor::square(b.in(0))))))), 1.1283791670955126));
 }
 
-// Step functions: the gradient is zero everywhere.
+// Step functions have a gradient of zero everywhere.
 void flat(Backward& b) {
   for (std::size_t i = 0; i < b.inputs(); ++i) {
     if (!b.needs(i)) continue;
@@ -139,7 +140,7 @@ void flat(Backward& b) {
   }
 }
 
-// a - b floor(a/b): 1 and -floor(a/b).
+// remainder(a, b) = a - b floor(a/b) has the derivatives 1 and -floor(a/b).
 void remainder(Backward& b) {
   if (scalar(b) && !left(b)) return b.set(0, b.g());
   if (scalar(b)) return times(b, tensor::neg(b(rfloor_divide(b.in(0), number(b)))));
@@ -147,7 +148,7 @@ void remainder(Backward& b) {
   if (b.needs(1)) b.set(1, b(tensor::mul(b.g(), b(tensor::neg(b(tensor::floor_divide(b.in(0), b.in(1))))))));
 }
 
-// atan2(y, x): x/(x^2 + y^2) and -y/(x^2 + y^2), and 0 if both operands are 0.
+// atan2(y, x) has the derivatives x/(x^2 + y^2) and -y/(x^2 + y^2), taken as 0 if both operands are 0.
 void atan2(Backward& b) {
   const auto slopes = [&](const Tensor& y, const Tensor& x) {
     const Tensor squares = b(tensor::add(b(tensor::square(y)), b(tensor::square(x))));

@@ -1,4 +1,4 @@
-// Embedding: rows of a table by index.
+// Embedding: looks up rows of a table by index.
 #include "runtime/compute/tensor/check.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
 

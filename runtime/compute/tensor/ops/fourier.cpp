@@ -1,4 +1,4 @@
-// Fourier transforms. Complex numbers are a last dimension of 2: real part, imaginary part.
+// Fourier transforms. A complex tensor has a last dimension of 2: real part, imaginary part.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 enum Kind { complex, to_spectrum, to_real };
 
-// The factor of a transform, forward or inverse.
+// The factor by which a transform of `count` elements multiplies its result.
 double scale_of(Norm norm, bool inverse, std::int64_t count) {
   if (norm == Norm::ortho) return 1 / std::sqrt(double(count));
   return (norm == Norm::backward) == inverse ? 1 / double(count) : 1.0;
@@ -33,7 +33,7 @@ Result<void> need_sizes(const char* op, const Tensor& a, std::int64_t rows, std:
   return bad(fmt::format("{}: {}: a transform of {} x {} numbers", op, to_string(a.shape()), rows, n));
 }
 
-// Requires a last dimension of 2 after at least `dimensions` others.
+// Requires a last dimension of 2 after at least `dimensions` other dimensions.
 Result<void> need_complex(const char* op, const Tensor& a, int dimensions) {
   RILLE_CHECK(need_float(op, a));
   if (a.rank() > dimensions && a.size(-1) == 2) return success();
@@ -97,8 +97,8 @@ Result<Tensor> rfft2(const Tensor& a, Norm norm) { return from_real("rfft2", a, 
 Result<Tensor> irfft(const Tensor& a, std::int64_t n, Norm norm) { return from_spectrum("irfft", a, 1, n, norm); }
 Result<Tensor> irfft2(const Tensor& a, std::int64_t n, Norm norm) { return from_spectrum("irfft2", a, 2, n, norm); }
 
-// A transform is linear; its gradient is the transform with the exponent's sign reversed. In a half spectrum the inner
-// bins stand for two: the transform to reals counts them twice, the transform from reals once.
+// A transform is linear, so its gradient is the transform with the opposite sign in the exponent. An inner bin of a
+// half spectrum stands for two bins: the transform to reals counts it twice, the transform from reals once.
 void gradient::fourier(Backward& b) {
   kernels::Attrs attrs = b.attrs();
   if (attrs.i[0] == complex) {

@@ -16,7 +16,7 @@ Result<Tensor> numbers_of(const char* op, const Tensor& a, const Tensor& index) 
   return contiguous(index);
 }
 
-// Requires an index of a's rank that is no larger than `a` in the other dimensions.
+// Requires an index with as many dimensions as `a`, which except in dimension d is no larger than `a`.
 Result<void> need_index_within(const char* op, const Tensor& a, int d, const Tensor& index) {
   bool fits = a.rank() == index.rank() && a.rank() > 0;
   for (int i = 0; fits && i < a.rank(); ++i) fits = i == d || index.shape()[i] <= a.shape()[i];
@@ -69,7 +69,7 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index) {
   return apply_one(OpId::index_select, along(d), {whole, numbers}, {a.dtype(), shape});
 }
 
-// Writes or adds src along one dimension, at the positions given by `index`.
+// Writes src into a copy of `a`, or adds it, at the positions `index` of dimension `dim`.
 Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add) {
   const char* op = add ? "index_add" : "index_copy";
   RILLE_CHECK(need(op, a));
@@ -148,7 +148,7 @@ Result<Tensor> triangle(const char* op, const Tensor& a, std::int64_t diagonal, 
 Result<Tensor> tril(const Tensor& a, std::int64_t diagonal) { return triangle("tril", a, diagonal, false); }
 Result<Tensor> triu(const Tensor& a, std::int64_t diagonal) { return triangle("triu", a, diagonal, true); }
 
-// The gradient of gather adds up elements that were read several times.
+// If gather read an element several times, the element's gradient is the sum of the gradients of all reads.
 void gradient::gather(Backward& b) {
   const Tensor zero = b(tensor::expand(b(zeros(b.g().graph(), {}, b.in_spec(0).dtype)), b.in_spec(0).shape));
   if (b.needs(0)) b.set(0, b(tensor::scatter(zero, int(b.attrs().i[0]), b.in(1), b.g(), true)));

@@ -34,7 +34,7 @@ Result<Tensor> l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
   return reduced(losses, how);
 }
 
-// With d = |x - y| and m = min(d, 1): m (d - m / 2) is d d / 2 below 1 and d - 1 / 2 above.
+// With d = |a - target| and m = min(d, 1), m (d - m / 2) is d d / 2 for d below 1 and d - 1 / 2 above.
 Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how) {
   RILLE_CHECK(need_pair("smooth_l1_loss", a, target));
   RILLE_TRY(const auto x, wide(a));
@@ -47,7 +47,7 @@ Result<Tensor> smooth_l1_loss(const Tensor& a, const Tensor& target, Reduce how)
   return reduced(losses, how);
 }
 
-// log(1 + e^x) - x y, computed without overflow.
+// log(1 + e^x) - x y, in a form that does not overflow; x: a, y: target.
 Result<Tensor> binary_cross_entropy_with_logits(const Tensor& a, const Tensor& target, Reduce how) {
   RILLE_CHECK(need_pair("binary_cross_entropy_with_logits", a, target));
   RILLE_TRY(const auto x, wide(a));

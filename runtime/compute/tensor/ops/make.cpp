@@ -85,14 +85,14 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   auto& impl = g.impl();
   if (impl.trace) {
     storage.constant = true;
-    storage.trace = 0;  // outlives the trace, as part of the plan
+    storage.trace = 0;  // not 0: the storage would become unusable after the trace, but it is part of the plan
   }
   if (impl.notebook) impl.notebook->seed_constant(t.impl()->storage, XXH3_64bits(data, bytes));
   return t;
 }
 
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers) {
-  // Only f16 and bf16 go through f32 and a cast on the lane; other types are written directly.
+  // f16 and bf16 are made as f32 and cast on the lane; other types are converted here.
   std::vector<std::byte> bytes(numbers.size() * size_bytes(dtype));
   const auto put = [&](auto zero) {
     auto* at = bytes.data();

@@ -1,4 +1,4 @@
-// Shared by operations without operands.
+// Helpers for operations that make tensors from no operands.
 #pragma once
 
 #include "runtime/compute/tensor/ops.hpp"

@@ -6,7 +6,8 @@ namespace rille::tensor {
 
 namespace {
 
-// A matrix operand for oneDNN: one of the last two strides must be 1 and the other large enough; otherwise a copy.
+// Copies a matrix that oneDNN cannot read: one of the last two strides must be 1, and the other at least the row
+// length.
 Result<Tensor> matrix_operand(const Tensor& t) {
   const int r = t.rank();
   const auto fits = [&](int unit, int row) {
@@ -27,7 +28,7 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
   if (k != b.shape()[rb - 2]) {
     return shapes_differ("matmul", a, b, fmt::format("inner dimensions {} and {} differ", k, b.shape()[rb - 2]));
   }
-  // With a plain matrix on the right, all rows of the left operand go into one product.
+  // If the right operand is a plain matrix, all rows of the left operand form one product.
   std::int64_t rows = 1;
   for (int i = 0; i < ra - 1; ++i) rows *= a.shape()[i];
   if (rb == 2 && ra > 2 && view_strides(a.shape(), a.strides(), dims_of({rows, k}))) {
@@ -52,7 +53,7 @@ Result<Tensor> matmul_matrices(const Tensor& a, const Tensor& b) {
   out.push(b.shape()[rb - 1]);
   RILLE_TRY(const auto wide_a, expand(a, sa));
   RILLE_TRY(const auto wide_b, expand(b, sb));
-  // A broadcast batch has stride 0, which oneDNN does not take, so it is copied. (Rare: usually both have the batch.)
+  // oneDNN takes no stride of 0, so a broadcast batch is copied. This is rare: usually both operands have the batch.
   const auto plain = [](const Tensor& t) -> Result<Tensor> {
     for (int i = 0; i < t.rank() - 2; ++i)
       if (t.strides()[i] == 0 && t.shape()[i] > 1) return clone(t);
@@ -83,7 +84,7 @@ Result<Tensor> matmul(const Tensor& left, const Tensor& right) {
   RILLE_CHECK(need_same_dtype("matmul", a, b));
   if (a.rank() == 0 || b.rank() == 0) return shapes_differ("matmul", a, b, "both need a dimension");
   if (a.rank() > 1 && b.rank() > 1) return matmul_matrices(a, b);
-  // Vectors get a dimension of 1, which is removed from the result.
+  // A vector gets a dimension of 1, which is removed from the result.
   if (a.shape()[a.rank() - 1] != b.shape()[std::max(0, b.rank() - 2)]) {
     return shapes_differ("matmul", a, b,
                          fmt::format("inner dimensions {} and {} differ", a.shape()[a.rank() - 1],
@@ -128,7 +129,7 @@ Result<Tensor> linear(const Tensor& given, const Tensor& given_weight, const Ten
   }
   RILLE_TRY(const auto y, apply_one(OpId::linear, product_attrs(x), inputs, {x.dtype(), dims_of({rows.size(0), out})}));
   RILLE_TRY(const auto result, view(y, shape));
-  return bias && !in ? add(result, bias) : Result<Tensor>(result);  // an empty product leaves the bias out
+  return bias && !in ? add(result, bias) : Result<Tensor>(result);  // a product over 0 elements has not added the bias
 }
 
 void gradient::matmul(Backward& b) {
@@ -137,12 +138,12 @@ void gradient::matmul(Backward& b) {
   if (b.needs(1)) b.set(1, b(tensor::matmul(b(tensor::transpose(b.in(0), -2, -1)), b.g())));
 }
 
-// in: x [rows, in], the weight viewed as [in, out], bias [out].
+// Inputs of the operation: x [rows, in], the weight viewed as [in, out], and bias [out].
 void gradient::linear(Backward& b) {
   const SameProducts same(b);
   if (b.needs(0)) b.set(0, b(tensor::matmul(b.g(), b(tensor::transpose(b.in(1), 0, 1)))));
-  // Computed as [out, in], the weight's memory layout, and viewed transposed, so that the weight's gradient is
-  // contiguous.
+  // Computed as [out, in], the memory layout of the weight, and viewed transposed, so that the gradient of the weight
+  // is contiguous.
   if (b.needs(1)) {
     const Tensor turned = b(tensor::matmul(b(tensor::transpose(b.g(), 0, 1)), b.in(0)));
     b.set(1, b(tensor::transpose(turned, 0, 1)));

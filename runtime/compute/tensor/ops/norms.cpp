@@ -1,4 +1,4 @@
-// Normalisation over rows (layer, root mean square) and channels (batch, group).
+// Normalisation of rows (layer_norm, rms_norm) and of channels (batch_norm, group_norm).
 #include <cmath>
 #include <limits>
 
@@ -76,7 +76,7 @@ void gradient::rms_norm(Backward& b) {
 
 namespace {
 
-// Requires a vector over the channels: [c], of x's type or the type of its statistics.
+// Requires one number per channel, [c], in x's type or the type of x's statistics.
 Result<void> need_channels(const char* op, const Tensor& x, const char* what, const Tensor& t) {
   if (!t) return success();
   if (t.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype(op, x, t));
@@ -85,14 +85,14 @@ Result<void> need_channels(const char* op, const Tensor& x, const char* what, co
       fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()), x.size(1)));
 }
 
-// Views [c] as [1, c, 1, ..], to broadcast against x.
+// Views [c] as [1, c, 1, ..], so that it broadcasts against x.
 Result<Tensor> over_channels(const Tensor& x, const Tensor& t) {
   Dims shape;
   for (int i = 0; i < x.rank(); ++i) shape.push(i == 1 ? t.size(0) : 1);
   return view(t, shape);
 }
 
-// x weight + bias, computed in the statistics' type and rounded once: a large mean would use up a half type's digits.
+// x * weight + bias in the statistics' type, rounded once: in a half type a large mean would use up all digits.
 Result<Tensor> scale_channels(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!weight && !bias) return x;
   const DType wide = stats_type(x.dtype());
@@ -110,7 +110,7 @@ Result<Tensor> scale_channels(const Tensor& x, const Tensor& weight, const Tenso
   return cast(y, x.dtype());
 }
 
-// y = x scale + shift with scale = weight / sqrt(variance + eps), shift = bias - mean scale.
+// y = x * scale + shift, where scale = weight / sqrt(variance + eps) and shift = bias - mean * scale.
 Result<Tensor> with_running(const Tensor& x, const BatchNorm& b) {
   const auto wide = [&](const Tensor& t) { return cast(t, stats_type(x.dtype())); };
   RILLE_TRY(const auto variance, wide(b.running_var.detach()));
@@ -130,7 +130,7 @@ Result<Tensor> with_running(const Tensor& x, const BatchNorm& b) {
   return scale_channels(x, scale, shift);
 }
 
-// running = (1 - momentum) running + momentum now
+// Sets each running statistic to (1 - momentum) * itself + momentum * the batch's statistic.
 Result<void> update_running(const BatchNorm& b, const Tensor& mean, const Tensor& variance, double count) {
   NoGrad guard(mean.graph());
   if (Tensor t = b.running_mean) {

@@ -1,4 +1,4 @@
-// Pooling.
+// Max and average pooling of images and sequences.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// The number of windows including a last one that extends past the end, if it starts inside the image or left padding.
+// The number of windows if one that extends past the end counts, provided it begins in the image or the left padding.
 std::int64_t windows_begun(std::int64_t size, const Pooling& how, int axis) {
   const std::int64_t stride = how.stride[axis], padding = how.padding[axis];
   const std::int64_t reach = (how.window[axis] - 1) * how.dilation[axis] + 1;
@@ -29,7 +29,7 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
     fits = how.window[k] >= 1 && how.window[k] < geometry_end && 2 * how.padding[k] <= how.window[k];
     shape[2 + k] = windows(x.size(2 + k), how.window[k], how.stride[k], how.padding[k], how.dilation[k]);
     if (how.ceil) shape[2 + k] = windows_begun(x.size(2 + k), how, k);
-    // Otherwise a window could span the whole image without touching a pixel.
+    // With a larger dilation a window could span the whole image without touching a pixel.
     fits = fits && shape[2 + k] >= 1 && (how.padding[k] == 0 || how.dilation[k] <= x.size(2 + k));
   }
   if (fits) return shape;
@@ -51,14 +51,14 @@ kernels::Attrs pool_attrs(const Pooling& how) {
 }
 
 Result<Tensor> max_pool(const char* op, const Tensor& x, const kernels::Attrs& attrs, const Dims& shape) {
-  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())  // indices within a plane are stored as i32
+  if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())  // the kernel stores pixel indices as i32
     return bad(fmt::format("{}: {}: want planes of less than 2^31 pixels", op, to_string(x.shape())));
   RILLE_TRY(const auto whole, contiguous(x));
   RILLE_TRY(auto out, apply(OpId::max_pool, attrs, {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
   return std::move(out[0]);
 }
 
-// Views a sequence as an image of one row.
+// Views a sequence [n, c, l] as an image [n, c, 1, l].
 Result<Tensor> row_of(const char* op, const Tensor& x) {
   RILLE_CHECK(need_float(op, x));
   if (x.rank() == 3) return unsqueeze(x, 2);

@@ -30,7 +30,7 @@ Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims
   return make(g, OpId::integers, attrs, shape, dtype);
 }
 
-// Sorts f64 draws, of which two are almost never equal.
+// Sorts random f64 numbers and returns their order; two of them are almost never equal.
 Result<Tensor> randperm(Graph& g, std::int64_t n) {
   if (n < 0) return bad(fmt::format("randperm: {} numbers", n));
   RILLE_TRY(const auto draws, rand(g, dims_of({n}), DType::f64));
@@ -71,7 +71,7 @@ Result<Tensor> multinomial(const Tensor& probabilities) {
   return view(picks, shape);
 }
 
-// Expands each row to `draws` rows.
+// Expands each row of probabilities to `draws` rows and draws once per row.
 Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws) {
   RILLE_CHECK(need_float("multinomial", probabilities));
   if (draws < 1 || probabilities.rank() == 0 || probabilities.rank() == kernels::max_rank)

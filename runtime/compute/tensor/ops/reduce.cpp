@@ -1,4 +1,4 @@
-// Reductions and running sums.
+// Reductions, cumsum and their gradients.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -8,12 +8,12 @@ namespace rille::tensor {
 
 namespace {
 
-// The input with the reduced dimensions last (a view), and the shape of the result.
+// The input viewed with the reduced dimensions last, and the shape of the result.
 struct Reduction {
   Tensor moved;
-  Dims outer, kept;          // outer: without the reduced dimensions; kept: with them as 1
-  kernels::Attrs attrs;      // i[0]: the number of reduced dimensions
-  std::int64_t reduced = 1;  // elements per result
+  Dims outer, kept;          // shape of the result: outer without the reduced dimensions, kept with size 1 in them
+  kernels::Attrs attrs;      // i[0] is the number of reduced dimensions
+  std::int64_t reduced = 1;  // number of elements reduced to one result
 };
 
 Result<Reduction> plan_reduction(const char* op, const Tensor& a, const std::vector<int>& dims) {
@@ -66,14 +66,14 @@ Result<Tensor> sum(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 
 namespace {
 
-// The number of elements per result.
+// The number of elements that are reduced to one result.
 std::int64_t reduced_count(const Tensor& a, const std::vector<int>& dims) {
   std::int64_t n = 1;
   for (const int d : dims) n *= a.size(d);
   return dims.empty() ? a.count() : n;
 }
 
-// Integers are summed as integers (i64 in f64), then divided and rounded once.
+// Sums integers exactly (i64 in f64), then divides the sum and rounds once.
 Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, cast(a, a.dtype() == DType::i64 ? DType::f64 : a.dtype()));
   RILLE_TRY(const auto total, sum(x, dims, keepdim));
@@ -82,7 +82,7 @@ Result<Tensor> mean_of_integers(const Tensor& a, const std::vector<int>& dims, b
   return cast(each, DType::f32);
 }
 
-// The type for sums of differences or squares, whose result is rounded once.
+// The type in which differences and squares are summed; the result is rounded once.
 DType wide_type(DType t) {
   if (is_half(t)) return DType::f32;
   if (is_floating(t)) return t;
@@ -90,7 +90,7 @@ DType wide_type(DType t) {
 }
 DType float_type(DType t) { return is_floating(t) ? t : DType::f32; }
 
-// A root has no derivative at zero; its gradient there is zero.
+// The root of `total`. A root has no derivative at zero; the gradient there is set to zero.
 Result<Tensor> root_of(const Tensor& total, double p) {
   RILLE_TRY(const auto nothing, eq(total, 0.0));
   RILLE_TRY(const auto safe, masked_fill(total, nothing, 1.0));
@@ -161,7 +161,7 @@ Result<Tensor> all(const Tensor& a, const std::vector<int>& dims, bool keepdim) 
 
 namespace {
 
-// The result is in the wide type.
+// The variance in the type that wide_type() gives.
 Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double correction, bool keepdim) {
   RILLE_CHECK(need("var", a));
   RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
@@ -214,7 +214,7 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
 Result<Tensor> logsumexp(const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(const auto x, as_float("logsumexp", a));
   RILLE_TRY(const auto plan, plan_reduction("logsumexp", x, dims));
-  if (plan.reduced == 0) {  // no maximum; the result is log 0
+  if (plan.reduced == 0) {  // no element, so no maximum: the result is log 0
     RILLE_TRY(const auto none, sum(x, dims, keepdim));
     return log(none);
   }
@@ -240,7 +240,7 @@ Result<Tensor> cumsum(const Tensor& a, int dim) {
 
 namespace {
 
-// Expands a reduction's gradient to the input's shape; attrs.i[0] dimensions were moved last and reduced.
+// Expands a reduction's gradient to the shape of its input. The last attrs.i[0] dimensions of the input were reduced.
 Tensor spread(Backward& b, const Tensor& t) {
   const Spec& spec = b.in_spec(0);
   Dims kept = spec.shape;
@@ -255,7 +255,8 @@ void gradient::sum(Backward& b) {
   b.set(0, spread(b, factor != 0 ? b(tensor::mul(b.g(), factor)) : b.g()));
 }
 
-// Each element's gradient is the product of the others; with zeros among them it cannot be computed by division.
+// The gradient of an element is the product of the other elements. With zeros among them, dividing the total product by
+// the element would fail.
 void gradient::prod(Backward& b) {
   const Tensor x = b(tensor::contiguous(b.in(0))), g = b(tensor::contiguous(b.g()));
   b.set(0, b(apply_one(OpId::prod_grad, b.attrs(), {x, g}, b.in_spec(0))));
@@ -267,7 +268,7 @@ void gradient::cumsum(Backward& b) {
   b.set(0, b(apply_one(OpId::cumsum, attrs, {b(tensor::contiguous(b.g()))}, b.in_spec(0))));
 }
 
-// The gradient is shared equally by the elements that reach the extreme.
+// Elements that equal the maximum or minimum share the gradient equally.
 void gradient::extreme(Backward& b) {
   const Tensor mask = b(tensor::cast(b(tensor::eq(b.in(0), spread(b, b.out()))), b.g().dtype()));
   std::vector<int> dims;

@@ -1,5 +1,5 @@
-// Resizing of images. The source pixels of a result are known when it is recorded, so they are selected by index, axis
-// by axis.
+// Resizing of images. The source pixels of each result are known when the operation is recorded, so they are selected
+// by index, one axis after the other.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
@@ -8,7 +8,7 @@ namespace rille::tensor {
 
 namespace {
 
-// For each output position of an axis: the pixel at or before its centre, the next one, and the share of the latter.
+// Per output position of an axis: the pixel at or before its centre, the next pixel, and the weight of that next pixel.
 struct Taps {
   std::vector<std::int64_t> first, second;
   std::vector<double> share;
@@ -41,7 +41,7 @@ Result<Tensor> pixels(const Tensor& x, int dim, const std::vector<std::int64_t>&
   return index_select(x, dim, ids);
 }
 
-// x resampled along `dim` at `taps`.
+// Resamples x along dimension `dim`.
 Result<Tensor> resized_along(const Tensor& x, int dim, const Taps& taps, bool linear) {
   RILLE_TRY(const auto before, pixels(x, dim, taps.first));
   if (!linear) return before;
@@ -62,7 +62,7 @@ Result<Tensor> interpolate(const Tensor& given, const Interpolation& how) {
     return bad(fmt::format("interpolate: {} to {{{}, {}}}: want [n, c, h, w] with pixels, and a size of at least 1",
                            to_string(given.shape()), how.size[0], how.size[1]));
   }
-  // Interpolated values may not be representable in a half type, so they are computed in f32.
+  // A half type may not represent interpolated values, so they are computed in f32.
   RILLE_TRY(Tensor x, how.linear ? cast(given, stats_type(given.dtype())) : Result<Tensor>(given));
   for (int axis = 0; axis < 2; ++axis) {
     if (how.size[axis] == x.size(2 + axis) && how.step[axis] == 0) continue;

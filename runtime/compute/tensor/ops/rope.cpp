@@ -42,7 +42,7 @@ Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width,
   return Angles{cos_table, sin_table};
 }
 
-// The angles have no gradient.
+// Rotates the gradient back. The angles get no gradient.
 void gradient::rope(Backward& b) {
   kernels::Attrs attrs = b.attrs();
   attrs.i[1] = !attrs.i[1];

@@ -1,14 +1,14 @@
-// Views: the same memory with another shape.
+// Views: operations that give the same memory another shape.
 #include "runtime/compute/tensor/check.hpp"
 #include "runtime/compute/tensor/gradient.hpp"
 
 namespace rille::tensor {
 
-Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);  // copy.cpp
+Result<Tensor> cat_in_place(const std::vector<Tensor>& parts, int dim);  // defined in copy.cpp
 
 namespace {
 
-// Replaces a size of -1 by the remaining count. invalid: the counts differ.
+// Replaces a size of -1 by the size that makes the element counts equal. Error invalid: the counts differ.
 Result<Dims> full_shape(const char* op, const Tensor& a, const Dims& wanted) {
   Dims shape = wanted;
   int open = -1;
@@ -65,7 +65,7 @@ Result<Tensor> permute(const Tensor& a, const Dims& order) {
     seen |= 1u << d;
   }
   if (order.n != a.rank() || seen != (1u << a.rank()) - 1) {
-    Dims told = order;  // scripts count from 1
+    Dims told = order;  // the message counts dimensions from 1, as scripts do
     for (int i = 0; i < told.n; ++i) told[i] += told[i] >= 0;
     return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(told), a.rank(),
                            to_string(a.shape())),
@@ -184,7 +184,7 @@ Result<Tensor> flatten(const Tensor& a, int first, int last) {
 
 namespace {
 
-// Windows of these sizes, one after another along dimension d, with one gradient rule for all.
+// Views of the given sizes, one after another along dimension d, that share one gradient rule.
 std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& sizes, int d) {
   std::vector<Tensor> out;
   std::int64_t at = 0;
@@ -253,7 +253,7 @@ void gradient::permute(Backward& b) {
 
 void gradient::narrow(Backward& b) { b.set(0, b(apply_one(OpId::pad, b.attrs(), {b.g()}, b.in_spec(0)))); }
 
-// Pads each element to a run of `step` with zeros, then places the runs at their offset.
+// Pads each element of the gradient with zeros to `step` elements, then places the result at the slice's start.
 void gradient::slice(Backward& b) {
   const Spec& whole = b.in_spec(0);
   const int dim = int(b.attrs().i[0]);

@@ -7,7 +7,8 @@ namespace rille::tensor {
 
 namespace {
 
-// On the CPU, rows that are strided by at least half a cache line are processed in place; others are transposed first.
+// On the CPU, rows whose elements are at least half a cache line apart are processed in place; other strided rows are
+// transposed first.
 Result<Tensor> softmax_of(const char* name, OpId op, const Tensor& a, int dim) {
   RILLE_CHECK(need_float(name, a));
   RILLE_TRY(const int d, normal_dim(name, dim, a.rank()));

@@ -1,4 +1,4 @@
-// Operations that write existing memory.
+// Operations that write into the memory of an existing tensor.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -17,7 +17,7 @@ bool repeats(const Window& w) {
   return false;
 }
 
-// The byte range of a window.
+// The bytes [first, end) of a window in its storage.
 std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
   std::int64_t first = w.offset, last = w.offset;
   for (int d = 0; d < w.shape.n; ++d) (w.strides[d] < 0 ? first : last) += (w.shape[d] - 1) * w.strides[d];
@@ -25,7 +25,7 @@ std::pair<std::int64_t, std::int64_t> reach(const Window& w) {
   return {first * each, (last + 1) * each};
 }
 
-// `x`, or a copy of it if writing `a` would change values of `x` that are still to be read.
+// Returns `x`, or a copy if writing `a` would change elements of `x` before they are read.
 Result<Tensor> unharmed(const Tensor& a, const Tensor& x) {
   const Window &to = a.impl()->window, &from = x.impl()->window;
   if (x.impl()->storage != a.impl()->storage || from == to || x.count() == 0) return x;
@@ -45,7 +45,8 @@ Result<void> may_write(const char* op, const Tensor& a) {
       "write inside no_grad, or use the form that makes a new tensor");
 }
 
-// An update in place is undefined if elements share memory. Filling them with one value is not.
+// Refuses an in-place update of a tensor whose elements share memory, where the result is undefined. Filling such a
+// tensor with one value is allowed.
 Result<void> may_update(const char* op, const Tensor& a) {
   RILLE_CHECK(may_write(op, a));
   if (!repeats(a.impl()->window)) return success();
@@ -54,7 +55,7 @@ Result<void> may_update(const char* op, const Tensor& a) {
              "write to its clone(), or before it is expanded");
 }
 
-// Refuses to add or multiply fractions into whole numbers, which would truncate silently.
+// Refuses to add or multiply fractions into integers: the result would be truncated without a message.
 Result<void> may_join(const char* op, const Tensor& a, DType with) {
   if (is_floating(a.dtype()) || !is_floating(with)) return success();
   return bad(fmt::format("{}: {} into {}{}: fractions would be cut off", op, name_of(with), name_of(a.dtype()),
@@ -62,8 +63,8 @@ Result<void> may_join(const char* op, const Tensor& a, DType with) {
              fmt::format("cast one: u:to(\"{}\"), or the form that makes a new tensor", name_of(a.dtype())));
 }
 
-// `b` expanded to a's shape, and copied if the write would change it. state: `b` requires grad: memory has no history,
-// so it would get no gradient.
+// `b` expanded to the shape of `a`, and copied if the write would change it. Error state: `b` requires grad, but a
+// write into memory records no history, so `b` would get no gradient.
 Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need(op, b));
   if (a.graph().grad_enabled() && b.requires_grad() && is_floating(a.dtype())) {
@@ -91,7 +92,7 @@ Result<void> add_to(const char* op, Tensor& a, const Tensor& b, double alpha) {
   return record(a.graph(), OpId::axpy, attrs, {x}, {a.detach()}, true);
 }
 
-// Divides as the out-of-place form does: not by the reciprocal, whose bits differ.
+// Divides as the out-of-place form does. Multiplying by the reciprocal would give other bits.
 template <class Divisor>
 Result<void> divide(Tensor& a, const Divisor& by) {
   if (!is_floating(a.dtype()))
