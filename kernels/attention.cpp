@@ -1,14 +1,14 @@
-// Scaled dot-product attention on [b, h, t, d] views whose last stride is 1; the other strides are free, so slices of
-// one fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t).
+// Scaled dot-product attention on views [b, h, t, d] whose last stride is 1. Other strides are free, so slices of one
+// fused projection are read in place. attrs.f[0]: scale; attrs.i[0]: 1 for causal (query i sees keys <= i + s - t).
 //
-// One thread computes a (batch, head) pair, in blocks of 64 queries against all keys they see: a block's scores stay
-// in the cache, nothing of size t x s is stored, and the backward pass recomputes the probabilities from the
-// log-sum-exp (as in FlashAttention, Dao et al. 2022). Each pair's sums run in a fixed order, so the bits do not
-// depend on the threads.
+// One thread computes one (batch, head) pair, in blocks of 64 queries against all keys that they see. The scores of a
+// block stay in the cache, nothing of size t x s is stored, and the backward pass recomputes the probabilities from the
+// log-sum-exp (as in FlashAttention, Dao et al. 2022). The sums of a pair run in a fixed order, so the bits do not
+// depend on the number of threads.
 //
-// Queries and keys are copied as f32 (f64) into tiles of 64 rows, and scores are stored as 64 x 64 tiles, so that
-// their products run in the first-level cache. In a tile on the diagonal only the visible part is computed, four rows
-// at a time.
+// Queries and keys are copied as f32 (f64) into tiles of 64 rows, and scores are stored as 64 x 64 tiles, so that the
+// products of tiles run in the first-level cache. In a tile on the diagonal only the visible part is computed, four
+// rows at a time.
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -19,14 +19,14 @@
 namespace rille::kernels::RILLE_ISA {
 
 static constexpr int64_t block = 64, tile = block * block;
-static constexpr int64_t few = 16;  // below this many queries, transposing the keys does not pay
+static constexpr int64_t few = 16;  // below this many queries, transposing the keys costs more than it saves
 
 static Rows rows_of(const View& v, int64_t pair) {
   const int64_t h = v.shape[1], at = pair / h * v.strides[0] + pair % h * v.strides[1];
   return {v.ptr<char>() + at * int64_t(size_bytes(v.dtype)), v.dtype, v.strides[2], v.shape[3]};
 }
 
-// whole vectors, for every type and instruction set
+// rounds up to whole vectors for every type and instruction set
 static inline int64_t up16(int64_t n) { return (n + 15) / 16 * 16; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -43,15 +43,15 @@ struct Seen {
   int64_t of(int64_t r) const { return keys_of(first + r, t, s, causal); }
   int64_t of_four(int64_t r) const { return of(least(r + 3, rows - 1)); }
   int64_t all() const { return of(rows - 1); }
-  // The first of the block's queries that sees key j.
+  // The index in this block of the first query that sees key j.
   int64_t who_sees(int64_t j) const {
     const int64_t i = causal ? j - (s - t) - first : 0;
     return i < 0 ? 0 : least(i, rows);
   }
 };
 
-// scores = a times all keys. a: row stride `width`, `depth` columns used; `turned`: the transposed key tiles. In a
-// tile only the part that each group of four rows sees is computed.
+// scores = a times the keys. a has row stride `width` and `depth` columns; `turned` holds the keys as transposed tiles.
+// Within a tile only the part that each group of four rows sees is computed.
 template <class T>
 static void scores_of(const Seen& seen, const T* a, int64_t width, int64_t depth, const T* turned, T* scores) {
   for (int64_t r = 0; r < seen.rows; r += 4)
@@ -60,7 +60,7 @@ static void scores_of(const Seen& seen, const T* a, int64_t width, int64_t depth
                              block, least(block, n - from), depth);
 }
 
-// o = weights times the keys' rows (values), which are `width` wide.
+// o = weights times the values, whose rows have `width` elements.
 template <class T>
 static void weighted(const Seen& seen, const T* weights, const T* values, int64_t width, T* o) {
   for (int64_t r = 0; r < seen.rows; r += 4) {
@@ -71,7 +71,7 @@ static void weighted(const Seen& seen, const T* weights, const T* values, int64_
   }
 }
 
-// o = or += transposed weights times the queries' rows x, which are `width` wide: the gradient per key.
+// o = (or, with `adds`, +=) transposed weights times x, whose rows have `width` elements: the gradient per key.
 template <class T>
 static void shared_out(const Seen& seen, const T* weights, const T* x, int64_t width, T* o, bool adds) {
   for (int64_t j = 0, n = adds ? seen.all() : seen.s; j < n; j += 4) {
@@ -81,9 +81,9 @@ static void shared_out(const Seen& seen, const T* weights, const T* x, int64_t w
   }
 }
 
-// Turns scores into weights not yet divided by their sums. Weights that a query does not see, but that its group of
-// four rows covers, become zero. Works in groups of 16, a compile-time constant: rows are too short for loops with
-// remainders.
+// Replaces scores by weights that are not yet divided by their sums. Keys that a query does not see, but another query
+// of the same group of four sees, get weight zero. Works on 16 elements at a time, a compile-time constant, because
+// rows are too short for loops with remainders.
 template <class T>
 static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
   T high[block];
@@ -121,7 +121,7 @@ static void softmax_rows(const Seen& seen, T* scores, T* sums, T* lse) {
   }
 }
 
-// Allocates parts of a thread's scratch memory; with null memory it only counts.
+// Divides a thread's scratch memory into parts; if memory is null, it only counts the elements needed.
 template <class T>
 struct Parts {
   T* memory;
@@ -145,7 +145,7 @@ struct Forward {
   }
 };
 
-// Loads keys or values as transposed tiles; `rows` is a buffer for one tile.
+// Loads keys or values as transposed tiles. `rows` is a buffer for one tile.
 template <class T>
 static void turn_rows(const Rows& from, int64_t s, T* rows, int64_t width, T* turned) {
   for (int64_t first = 0; first < s; first += block) {
@@ -177,7 +177,7 @@ static void forward_pair(const Call& c, int64_t pair, T* memory) {
   }
 }
 
-// Distributes the pairs over the threads, each with its own part of the scratch memory.
+// Distributes the (batch, head) pairs over the threads. Each thread has its own part of the scratch memory.
 template <class T, class F>
 static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const F& f) {
   const int64_t pairs = q.shape[0] * q.shape[1], threads = omp_get_max_threads();
@@ -187,7 +187,7 @@ static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const 
   for (int64_t pair = 0; pair < pairs; ++pair) f(pair, scratch + omp_get_thread_num() * scratch_each);
 }
 
-// For few queries: reads keys and values once, in place, without tiles.
+// Attention for few queries: reads keys and values once, in place, without tiles.
 template <class T>
 static void few_queries(const Call& c, int64_t pair, T* scores) {
   const Rows q = rows_of(c.in[0], pair), k = rows_of(c.in[1], pair), v = rows_of(c.in[2], pair);
@@ -238,7 +238,7 @@ struct Backward {
   }
 };
 
-// Turns the products q k' and dO V' into P and dS = scale P (dP - rowsum(dO O)).
+// Replaces the products q k' and dO V' by P and dS = scale P (dP - rowsum(dO O)).
 template <class T>
 static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T scale, const T* lse) {
   for (int64_t r = 0; r < seen.rows; ++r) {
@@ -262,7 +262,8 @@ static void slopes_of(const Seen& seen, const Backward<T>& at, int64_t wide, T s
 }
 
 // P = exp(scale q k' - lse); dV = P' dO; dP = dO V'; dS = scale P (dP - rowsum(dO O)); dQ = dS K; dK = dS' Q.
-// Goes from the last query block to the first: the last one sees every key, so it writes dK and dV, and the others add.
+// Takes the query blocks from last to first. The last block sees every key, so it writes dK and dV; the others add to
+// them.
 template <class T>
 static void backward_pair(const Call& c, int64_t pair, T* memory) {
   const Rows go = rows_of(c.in[0], pair), q = rows_of(c.in[1], pair), k = rows_of(c.in[2], pair);

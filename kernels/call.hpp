@@ -1,8 +1,8 @@
 // A Call is the argument of every kernel. A kernel is `void name(const Call&)`: it reads c.in[], writes c.out[], takes
-// plain numbers from c.attrs, and reports bad data (a label out of range) with c.fail(). Shapes and types were checked
-// before. Scratch memory comes from c.lane, so that a replayed plan allocates nothing. All calls of a process run on
-// one lane thread, one at a time; a kernel may use OpenMP beneath it. Kernel files include only C headers and this
-// one: a std:: template compiled for AVX-512 could replace the generic copy at link time.
+// plain numbers from c.attrs, and reports bad data (a label out of range) with c.fail(). The caller has checked shapes
+// and types. Scratch memory comes from c.lane, so that a replayed plan allocates nothing. All calls of a process run on
+// one thread, the lane, one at a time; a kernel may use OpenMP threads inside. Kernel files include only C headers and
+// this header: a std:: template compiled for AVX-512 could replace the generic copy at link time.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ struct View {
   std::int64_t count() const { return shape.count(); }
 };
 
-// Plain numbers of one operation, part of a plan's identity.
+// The plain numbers of one operation. Two calls with different attributes belong to different plans.
 struct Attrs {
   std::int64_t i[max_rank] = {};
   double f[8] = {};
@@ -59,10 +59,10 @@ struct Attrs {
   }
 };
 
-// attrs.i[tf32_at] of products and convolutions; 1: f32 operands may be rounded to TF32 on devices that have it.
+// Index in attrs.i of products and convolutions. 1: devices with TF32 may round f32 operands to it.
 inline constexpr int tf32_at = max_rank - 1;
 
-// The key of a random operation; each number drawn is Philox(seed; step, index, position).
+// The key of a random operation. The number at a position is Philox(seed; step, index, position).
 struct RandomKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
@@ -71,20 +71,20 @@ struct RandomKey {
 
 class GemmCache;  // kernels/gemm.hpp
 
-// State that the lane thread keeps between calls. Not thread-safe: one per lane.
+// Memory and library objects that the lane keeps between calls. Not thread-safe: one per lane.
 class LaneState {
  public:
   LaneState();
   ~LaneState();
   LaneState(const LaneState&) = delete;
   LaneState& operator=(const LaneState&) = delete;
-  // Scratch of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr: out of memory. At most one
-  // request per kernel call. The buffer grows and is kept.
+  // Returns scratch memory of at least `bytes`, 64-byte aligned, valid until the kernel returns; nullptr: out of
+  // memory. A kernel call may ask once. The buffer grows and is kept.
   void* scratch(std::size_t bytes);
-  // The same in a separate buffer, for widened(), whose kernel may use scratch itself.
+  // Like scratch(), in a separate buffer for widened(), because the kernel that widened() runs may use scratch().
   void* staging(std::size_t bytes);
   GemmCache& gemms() { return *gemms_; }
-  // Objects that a library prepares once and reuses; created by the kernels that use them, null before.
+  // An object that a library prepares once and reuses. The kernel that uses it creates it; null before.
   struct Prepared {
     virtual ~Prepared();
   };
@@ -105,10 +105,10 @@ class LaneState {
 struct Call;
 struct RowAnswer;  // kernels/fused.hpp
 
-// An operation's data other than numbers, such as a user's kernel and its launch. Part of a plan's identity.
+// Data of an operation other than numbers, such as a user's kernel and its launch. Part of a plan's identity.
 struct Payload {
   virtual ~Payload() = default;
-  virtual const char* name() const = 0;  // the kernel's name
+  virtual const char* name() const = 0;  // name of the kernel
   virtual bool same(const Payload& other) const = 0;
   virtual void run(const Call& c) const = 0;
 };
@@ -121,30 +121,30 @@ struct Call {
   const Attrs* attrs = nullptr;
   RandomKey random;
   LaneState* lane = nullptr;
-  char* error = nullptr;  // error_bytes long; empty: no error
+  char* error = nullptr;  // text of error_bytes bytes; empty: no error
   const Payload* payload = nullptr;
-  RowAnswer* rows = nullptr;  // if set, an element-wise kernel does not run but returns its row function here
+  RowAnswer* rows = nullptr;  // if set, an element-wise kernel does not run but stores its row function here
   static constexpr std::size_t error_bytes = 800;
-  void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // keeps the first message
+  void fail(const char* format, ...) const __attribute__((format(printf, 2, 3)));  // keeps the first message only
 };
 
 using Kernel = void (*)(const Call&);
 
-// The instruction-set level in use: 1 (any x86-64), 3 (AVX2, FMA) or 4 (AVX-512); the highest that the processor
-// supports and this build contains (RILLE_KERNEL_LEVELS). Decided once. RILLE_ISA=v1|v3|v4 in the environment lowers
-// it, for tests.
+// The instruction-set level in use: 1 (any x86-64), 3 (AVX2, FMA) or 4 (AVX-512). It is the highest level that the
+// processor supports and this build contains (RILLE_KERNEL_LEVELS), decided once per process. For tests,
+// RILLE_ISA=v1|v3|v4 in the environment lowers it.
 int isa_level();
-const char* isa_levels_built();  // "v1, v3, v4"
+const char* isa_levels_built();  // for example "v1, v3, v4"
 
-// Runs `kernel`, which supports f32 and f64, on f32 copies of the f16 and bf16 operands, and rounds its results.
-// Element-wise kernels read half types themselves (kernels/walk.hpp). Outputs are not read.
+// Runs `kernel`, which supports f32 and f64 only, on f32 copies of f16 and bf16 operands, and rounds the results to the
+// outputs. The old values of outputs are not read. Element-wise kernels read half types themselves (kernels/walk.hpp).
 void widened(const Call& c, Kernel kernel);
 
 }  // namespace rille::kernels
 
-// RILLE_KERNEL(name): declares a kernel whose file is compiled once per instruction set, and defines the function that
-// calls the build for this processor. Expands to nothing in those files themselves: an inline function there would be
-// merged with the generic copy.
+// RILLE_KERNEL(name) declares a kernel whose file is compiled once per instruction set, and defines the function that
+// calls the build for this processor. In those files themselves it expands to nothing, because the linker would merge
+// an inline function compiled for one instruction set with the generic copy.
 #ifdef RILLE_ISA
 #define RILLE_KERNEL(name)
 #else
@@ -158,7 +158,7 @@ void widened(const Call& c, Kernel kernel);
   namespace rille::kernels::v4 {  \
   void name(const Call&);         \
   }
-// isa_level never chooses a level that was not built; v1 only makes the name valid.
+// isa_level() never chooses a level that was not built; using v1 for it only makes the name valid.
 #ifdef RILLE_WITHOUT_V3
 #define RILLE_V3 v1
 #else

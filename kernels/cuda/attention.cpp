@@ -1,4 +1,4 @@
-// Attention: which kernels, how many rows a block has.
+// Attention: chooses the kernels and the number of rows per block.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -7,10 +7,10 @@ namespace {
 
 using Long = long long;
 
-// Windows [b, h, t, d] whose last stride is 1.
+// A view [b, h, t, d] whose last stride is 1.
 Strided strided(const View& v) { return {v.data, v.strides[0], v.strides[1], v.strides[2]}; }
 
-// Sizes and blocks are counted in 32 bits, and a block of the smallest kind has four rows.
+// Whether sizes and block numbers fit 32 bits; the smallest block has four rows.
 bool fits(const Call& c, const View& q, const View& k) {
   const std::int64_t most = (std::int64_t(1) << 31) - 64, longest = std::max(q.shape[2], k.shape[2]);
   const bool small = q.shape[0] < most && q.shape[1] < most && longest < most &&
@@ -42,7 +42,7 @@ Attention shape_of(const Call& c, const View& q, const View& k, const View& v, c
   return a;
 }
 
-// Warps of a block, so that a row's `numbers` of each of its rows fit into shared memory; 0: not even one warp's do.
+// The warps per block for which `numbers` per row fit into shared memory; 0: one warp's rows do not fit.
 struct Block { unsigned warps, bytes; };
 Block block_for(const Launcher& l, DType t, std::int64_t numbers) {
   const std::int64_t size = std::int64_t(size_bytes(stats_type(t))), tile = 32 * 65 * size;
@@ -63,11 +63,11 @@ void run(const Call& c, Launcher& l, const char* kernel, DType t, const Attentio
   if (blocks) launch(l, kernel, {unsigned(blocks)}, {32, block.warps}, block.bytes, a);
 }
 
-// Rows of 16-byte pieces, so that tensor cores' tiles can be copied.
+// Whether rows consist of 16-byte pieces, which tensor-core tiles can copy.
 bool in_pieces(const Strided& m) {
   return aligned(m.data, 16) && m.batch % 8 == 0 && m.head % 8 == 0 && m.row % 8 == 0;
 }
-// Heads and types that attention_tensor.cu is made for. A half type that it does not take is told.
+// Whether attention_tensor.cu supports these heads and types. Tells the user why a half type is not supported.
 bool for_tensor_cores(Launcher& l, DType t, const Attention& a, std::initializer_list<const Strided*> operands) {
   if (!is_half(t)) return false;
   bool lies_well = true;
@@ -82,9 +82,9 @@ bool for_tensor_cores(Launcher& l, DType t, const Attention& a, std::initializer
   if (why) l.declined("tensor cores", why);
   return !why;
 }
-// A block has 64 rows of `own` matrices in shared memory, two tiles of two others, and two numbers for each row of
-// those.
-using TensorNames = const char* [2][2][2];        // masked, heads of 128, f16
+// A block has in shared memory 64 rows of `own` matrices, two tiles of each of two other matrices, and two numbers for
+// each row of those tiles.
+using TensorNames = const char* [2][2][2];        // indices: masked, heads of 128, f16
 void run_tensor(Launcher& l, const TensorNames& names, DType t, const Attention& a, std::int64_t pairs,
                 std::int64_t length, int own, int tile) {
   const char* kernel = names[a.mask_kind || a.lengths][a.d == 128][t == DType::f16];

@@ -1,17 +1,17 @@
 // Scaled dot-product attention for every type, mask, length and group of heads, without tensor cores. Scores are never
-// stored (Dao et al., FlashAttention, 2022): a warp has four rows of its own in shared memory and walks the other side
-// 32 at a time, a lane for each; what is added up stays in f32 (f64). Gradients: one kernel for each side, so that
-// every sum has one owner and one order.
+// stored (Dao et al., FlashAttention, 2022): a warp keeps four rows of its own in shared memory and takes the rows of
+// the other operand 32 at a time, one per lane. Sums are f32 (f64). Gradients of queries and of keys are separate
+// kernels, so that one warp computes each sum in a fixed order.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-constexpr int own = 4;                  // rows of a warp
-constexpr int side = 32, strip = 64;    // of the other operand: rows and columns in shared memory at once
+constexpr int own = 4;                  // rows per warp
+constexpr int side = 32, strip = 64;    // rows and columns of the other operand in shared memory at once
 
-template <class C> struct Tile { C at[side][strip + 1]; };   // one more: lanes read down a column without conflicts
+template <class C> struct Tile { C at[side][strip + 1]; };   // + 1: a column lies in different banks
 
-// Rows [first, first + 32) and columns [column, column + 64) of a matrix, zero beyond its edges. All threads come.
+// Rows [first, first + 32) and columns [column, column + 64) of a matrix, zero outside it. All threads must call it.
 template <class T, class C>
 DEVICE void load_tile(Tile<C>& tile, const T* from, Long step, int first, int rows, int column, int columns) {
   __syncthreads();
@@ -24,7 +24,7 @@ DEVICE void load_tile(Tile<C>& tile, const T* from, Long step, int first, int ro
   __syncthreads();
 }
 
-// The rows that this block owns, into shared memory; zero beyond `rows`.
+// Loads the rows of this block into shared memory; rows beyond `rows` are zero.
 template <class T, class C>
 DEVICE void load_own(C* to, const T* from, Long step, int first, int rows, int columns) {
   for (int r = int(threadIdx.y) * own; r < int(threadIdx.y) * own + own; ++r)
@@ -47,7 +47,7 @@ DEVICE void dots(C (&dot)[own], const C* mine, Tile<C>& tile, const T* from, Lon
   }
 }
 
-// sum row r = (scale[r] times it) + weights of row r times the other matrix.
+// sum row r = scale[r] * sum row r + weights of row r times the other matrix.
 template <class T, class C>
 DEVICE void add_products(C* sum, const C (&scale)[own], const C* weights, Tile<C>& tile, const T* from, Long step,
                          int first, int rows, int columns) {
@@ -76,14 +76,14 @@ template <class T> DEVICE T* own_head(const Strided& m, int b, int h) {
   return static_cast<T*>(m.data) + b * m.batch + h * m.head;
 }
 
-// How many leading keys query i may see.
+// The number of leading keys that query i may see.
 DEVICE int keys_of(const Attention& a, int b, int i) {
   Long n = a.causal ? Long(i) + 1 + a.s - a.t : a.s;
   if (a.lengths && n > a.lengths[b]) n = a.lengths[b];
   return n < 0 || i >= a.t ? 0 : n > a.s ? a.s : int(n);
 }
 
-// The score of query i and key j with what the mask says; -inf where the key is not seen.
+// The score of query i and key j after the mask; -inf if the key is hidden.
 template <class T, class C> DEVICE C masked(const Attention& a, int b, int h, int i, int j, C score) {
   if (a.mask_kind == 0) return score;
   const Long at = b * a.mask_step[0] + h * a.mask_step[1] + i * a.mask_step[2] + j * a.mask_step[3];
@@ -92,7 +92,7 @@ template <class T, class C> DEVICE C masked(const Attention& a, int b, int h, in
 }
 
 struct Mine { int b, h, first; };
-// Blocks of the last rows first: when causal they have the most to do.
+// last_first: blocks of the last rows come first, because with a causal mask they have the most work.
 DEVICE Mine place_of(int heads, int length, bool last_first) {
   const int rows = int(blockDim.y) * own, blocks = (length + rows - 1) / rows;
   const int pair = int(blockIdx.x) / blocks, block = int(blockIdx.x) % blocks;
@@ -153,7 +153,7 @@ template <class T> DEVICE void attend(const Attention& a) {
   }
 }
 
-// delta = sum of dO * O for each query: a warp for each.
+// delta = sum of dO * O for each query, one warp per query.
 template <class T> DEVICE void attention_delta(const Attention& a) {
   typedef Wide<T> C;
   const Long all = Long(a.batch) * a.heads * a.t;
@@ -168,7 +168,7 @@ template <class T> DEVICE void attention_delta(const Attention& a) {
   });
 }
 
-// The probability of key j for query i, again from the log-sum-exp.
+// The probability of key j for query i, recomputed from the log-sum-exp.
 template <class T, class C> DEVICE C probability(const Attention& a, int b, int h, int i, int j, C dot, C lse) {
   if (j >= keys_of(a, b, i)) return C(0);
   return exp(masked<T>(a, b, h, i, j, dot * C(a.scale)) - lse);
@@ -207,7 +207,7 @@ template <class T> DEVICE void attention_grad_queries(const Attention& a) {
     }
     add_products(dq, one, p, tile, head_of<T>(a.k, me.b, key_head), a.k.row, first, a.s, a.d);
   }
-  __syncwarp();                                   // where no key is seen nothing has waited yet
+  __syncwarp();                                   // without a visible key no call above has synchronized
   for (int r = 0; r < own; ++r) {
     const int i = me.first + warp + r;
     if (i >= a.t) continue;
@@ -216,7 +216,7 @@ template <class T> DEVICE void attention_grad_queries(const Attention& a) {
   }
 }
 
-// dV = P' dO, dK = scale (P (dO V' - delta))' Q, over the query heads of a group one after another.
+// dV = P' dO, dK = scale (P (dO V' - delta))' Q, for the query heads of a group one after another.
 template <class T> DEVICE void attention_grad_keys(const Attention& a) {
   typedef Wide<T> C;
   DYNAMIC_SHARED(C, shared);
@@ -230,7 +230,7 @@ template <class T> DEVICE void attention_grad_keys(const Attention& a) {
   load_own(v, head_of<T>(a.v, me.b, me.h), a.v.row, me.first, a.s, a.e);
   for (int i = warp * a.d + int(threadIdx.x); i < (warp + own) * a.d; i += 32) dk[i] = C(0);
   for (int i = warp * a.e + int(threadIdx.x); i < (warp + own) * a.e; i += 32) dv[i] = C(0);
-  // The first query that sees one of these keys.
+  // Starts at the tile with the first query that sees one of these keys.
   const int begin = a.causal && me.first > a.s - a.t ? (me.first - (a.s - a.t)) / side * side : 0;
   const C one[own] = {C(1), C(1), C(1), C(1)};
   for (int h = me.h * each; h < (me.h + 1) * each; ++h) {

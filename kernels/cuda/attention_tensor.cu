@@ -1,8 +1,8 @@
-// Attention of f16 and bf16 on tensor cores, for heads of 64 and 128 numbers, causal or not, with groups of heads, and
-// in kernels of their own with masks and numbers of keys for each batch entry (FlashAttention-2: Dao 2023). A block of
-// four warps has 64 rows, 16 for each warp; the other side passes by in tiles, the next one on its way while one is
-// worked on. Gradients of queries and of keys are kernels of their own: the scores are made twice, and every sum has
-// one owner. attention.cu serves all else.
+// Attention of f16 and bf16 on tensor cores, for heads of 64 and 128 numbers, causal or not, with groups of heads.
+// Separate kernels support masks and lengths (FlashAttention-2: Dao 2023). A block of four warps holds 64 rows, 16 per
+// warp. The rows of the other operand are loaded in tiles, the next tile while one is processed. Gradients of queries
+// and of keys are separate kernels: the scores are computed twice, and every sum is computed by one warp. attention.cu
+// covers all other cases.
 #include "kernels/cuda/tensor_core.h"
 
 namespace rille::kernels::cuda {
@@ -23,21 +23,21 @@ DEVICE Place place_of(int heads, int length, bool last_first) {
 template <class T> DEVICE T* head_of(const Strided& m, int b, int h) {
   return static_cast<T*>(m.data) + b * m.batch + h * m.head;
 }
-// The sum or the largest of a row: four lanes have it.
+// The sum or the maximum of a row, whose elements four lanes hold.
 template <class F> DEVICE float over_four(float x) {
   x = F::of(x, from_lane(x, 1));
   return F::of(x, from_lane(x, 2));
 }
 
-// What a mask and a number of keys say of one pair of heads; nothing where not `masked`, at no cost. There scores are
-// scaled before something is added, and compared before they are turned into exponents of 2: what is added may be
-// -3e38, for a place that is not to be seen.
+// The mask and the number of keys for one pair of heads; without `masked` it does nothing and costs nothing. With it,
+// scores are scaled before the mask is added, and compared before they become exponents of 2, because a mask may add
+// -3e38 to hide a key.
 template <class T, bool masked> struct Sight {
   const Byte* seen = nullptr;
   const T* added = nullptr;
   Long row = 0, column = 0;
   float scale = 1;
-  int keys;                                        // that are there
+  int keys;                                        // number of keys of this batch entry
   __device__ __forceinline__ Sight(const Attention& a, int b, int h) : keys(a.s) {
     if (!masked) return;
     scale = float(a.scale);
@@ -61,7 +61,7 @@ template <class T, bool masked> struct Sight {
 
 template <class T, int D, int N, bool masked> DEVICE void attend(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
-  constexpr int tile = N * 8;                     // keys at once
+  constexpr int tile = N * 8;                     // keys per tile
   DYNAMIC_SHARED(T, shared);
   T *const q = shared, *const other = shared + block_rows * D;
   const Place me = place_of(a.heads, a.t, a.causal);
@@ -83,7 +83,7 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
     T *const keys = other + (n & 1) * 2 * tile * D, *const values = keys + tile * D;
     float s[N][4] = {};
     add_turned<D, N>(s, [&](unsigned (&x)[4], int c) { left_of<D>(x, q, row, c * 16); }, keys);
-    // What a query does not see; whole tiles below the diagonal need no look.
+    // Hides the keys that a query does not see; whole tiles below the diagonal need no test.
     if (masked || n * tile + tile > a.s || (a.causal && n * tile + tile > me.first + row + 1 + shift)) {
 #pragma unroll
       for (int i = 0; i < N; ++i)
@@ -95,12 +95,12 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
         }
     }
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {         // rows lane / 4 and lane / 4 + 8
+    for (int half = 0; half < 2; ++half) {         // a lane has rows lane / 4 and lane / 4 + 8
       float most = largest[half];
 #pragma unroll
       for (int i = 0; i < N; ++i) most = Most::of(Most::of(most, s[i][2 * half]), s[i][2 * half + 1]);
       most = over_four<Most>(most);
-      const float base = masked && most == -INFINITY ? 0.0f : most;    // it has seen no key yet
+      const float base = masked && most == -INFINITY ? 0.0f : most;    // -inf: the row has seen no key yet
       const float less = power_of_two((largest[half] - base) * factor);
       float sum = 0;
 #pragma unroll
@@ -120,7 +120,7 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
   }
   total[0] = over_four<Plus>(total[0]);
   total[1] = over_four<Plus>(total[1]);
-  if (masked) {                                    // there may have been no tile
+  if (masked) {                                    // the loop may have had no tile
     wait_copies<0>();
     __syncthreads();
   }
@@ -138,8 +138,7 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
 #endif
 }
 
-// P from the scores and the log-sum-exp (times log2 e; `masked`: as it is), then dS = scale P (dP - delta), in place of
-// dP.
+// P from the scores and the log-sum-exp (times log2 e unless `masked`); then returns dS = scale P (dP - delta).
 template <bool masked>
 DEVICE float slope(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
   s = !sees ? 0.0f : masked ? power_of_two((s - lse) * log2_e) : power_of_two(s * factor - lse);
@@ -166,7 +165,7 @@ template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Att
   load_rows<D, block_rows, block_threads>(go, head_of<const T>(a.go, me.b, me.h), a.go.row, me.first, a.t);
   fetch(0);
   float dq[D / 8][4] = {}, lse[2], delta[2];
-  const float factor = float(a.scale) * log2_e;    // where not masked
+  const float factor = float(a.scale) * log2_e;    // used if not masked
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int query = me.first + row + lane / 4 + half * 8;
@@ -200,13 +199,13 @@ template <class T, int D, int N, bool masked> DEVICE void grad_queries(const Att
 #endif
 }
 
-// dV = P' dO, dK = dS' Q: rows are keys, queries pass by.
+// dV = P' dO, dK = dS' Q. The block's rows are keys; the queries are loaded tile by tile.
 template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attention& a) {
 #ifdef RILLE_TENSOR_CORES
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
   T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
-  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two of each
+  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two each
   const Place me = place_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;
@@ -230,7 +229,7 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
   if (tiles) fetch(0);
   else end_copies();
   float dk[D / 8][4] = {}, dv[D / 8][4] = {};
-  const float factor = float(a.scale) * log2_e;    // where not masked
+  const float factor = float(a.scale) * log2_e;    // used if not masked
   for (int n = 0; n < tiles; ++n) {
     await_tile(n, tiles, fetch);
     const int first = (begin + n % in_head) * tile;

@@ -1,10 +1,11 @@
-// Rows and elements chosen by number: embedding, gather, index_select, and their gradients. Those are sums over equal
-// numbers: the numbers are sorted, stably, so that each sum has one owner and one order. No atomics on floats.
+// Rows and elements selected by index: embedding, gather, index_select, and their gradients. A gradient is a sum over
+// equal indices. The indices are sorted stably, so that one thread computes each sum, in a fixed order, without
+// atomics.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-// out row (o, r) = row (o, number r) of n rows; a unit is as many bytes as all rows are aligned to. y: rows.
+// out row (o, r) = in row (o, ids[r]) of n rows. A unit is as many bytes as all rows are aligned to. y: rows.
 template <class T>
 DEVICE void take_rows(const T* in, const void* ids, unsigned id_type, T* out, Long outer, Long m, Long n, Long units,
                       unsigned code, Fault* fault) {
@@ -24,7 +25,7 @@ DEVICE void take_rows(const T* in, const void* ids, unsigned id_type, T* out, Lo
   }
 TAKE(16, int4) TAKE(8, Long) TAKE(4, int) TAKE(2, unsigned short) TAKE(1, Byte)
 
-// Windows of the index's shape: index, a (standing still along the dimension), out.
+// Views of the index's shape: index, a (with stride 0 along the dimension), out.
 template <class T>
 DEVICE void gather(const Windows<3>& w, unsigned id_type, Long n, Long along, Long first) {
   each_unit<1>(w, [&](auto, const Long(&at)[3]) {
@@ -39,8 +40,8 @@ DEVICE void gather(const Windows<3>& w, unsigned id_type, Long n, Long along, Lo
   }
 FOR_SIZES(GATHER, gather)
 
-// Windows of the index's shape without its dimension, which each thread walks in order: index, src, out. Of several at
-// one place the last stays; or all are added.
+// Views of the index's shape without the dimension, which each thread visits in order: index, src, out. If several
+// indices are equal, the last one is written, or all are added.
 template <class T, bool add>
 DEVICE void scatter(const Windows<3>& w, unsigned id_type, Long m, Long n, const Steps& step, Long before) {
   each_unit<1>(w, [&](auto, const Long(&at)[3]) {
@@ -69,9 +70,9 @@ FOR_SIZES(SCATTER, scatter)
   }
 FOR_NUMBERS(SCATTER_ADD, scatter_add)
 
-// The same by as many threads as there are numbers. First each place of out learns the last of those that mean it (the
-// largest is the largest in any order), then only that one writes. Windows of the index's shape: index (contiguous),
-// src, out standing still along the dimension. An owner is a position, plus one.
+// Like scatter, with one thread per index. First each element of `owner` gets the largest position that writes the same
+// element of out, whatever the order of threads; then only the thread of that position writes. Views of the index's
+// shape: index (contiguous), src, out (stride 0 along the dimension). `owner` holds a position plus one; 0: no writer.
 ENTRY(scatter_claim, 256, GIVEN Windows<3> w, unsigned id_type, Long n, Long along, unsigned* owner) {
   each_unit<1>(w, [&](auto, const Long(&at)[3]) {
     const Long id = id_at(w.data[0], id_type, at[0]);
@@ -93,7 +94,7 @@ DEVICE void scatter_put(const Windows<3>& w, unsigned id_type, Long n, Long alon
   }
 FOR_SIZES(PUT, scatter_put)
 
-// Windows of the index's shape: index (contiguous), out standing still along the dimension. A key is a place of out.
+// Views of the index's shape: index (contiguous), out (stride 0 along the dimension). A key is an offset in out.
 ENTRY(scatter_keys, 256, GIVEN Windows<2> w, unsigned id_type, Long n, Long along, unsigned* keys, unsigned* places) {
   each_unit<1>(w, [&](auto, const Long(&at)[2]) {
     const Long id = id_at(w.data[0], id_type, at[0]);
@@ -112,12 +113,12 @@ ENTRY(sort_ids, 256, const void* ids, unsigned id_type, Long m, Long n, unsigned
     const Long id = id_at(ids, id_type, i);
     const bool fits = id >= 0 && id < n;
     if (!fits) report(fault, code, id, n, i);
-    keys[i] = fits ? unsigned(id) : 0xffffffffu;         // beyond every row: nobody sums it
+    keys[i] = fits ? unsigned(id) : 0xffffffffu;         // a key beyond every row, which no sum includes
     places[i] = unsigned(i);
   }
 }
 
-// Numbers to keys whose order as unsigned ones is theirs. All NaN are one key, the largest; so are both zeros one.
+// Maps numbers to keys that sort as unsigned integers. All NaN get the same key, the largest; both zeros get one key.
 DEVICE unsigned key_of(int x) { return unsigned(x) ^ 0x80000000u; }
 DEVICE unsigned key_of(Small x) { return key_of(int(x)); }
 DEVICE unsigned key_of(Byte x) { return key_of(int(x)); }
@@ -154,7 +155,7 @@ template <> struct KeyOf<double> { typedef unsigned long long type; };
   }
 FOR_NUMBERS(SORT_ENDS, sort)
 
-// The digit of element i: of its key, or of the row that its place stands in.
+// The digit of element i, taken from its key, or from the row that contains its place.
 template <class K> DEVICE unsigned digit_of(const K* keys, const unsigned* places, Long i, const SortPass& s) {
   if (s.row) return unsigned((s.by_row.divisor ? divide(places[i],
                                                         s.by_row) : places[i] / unsigned(s.row)) >> s.shift) & 255u;
@@ -169,7 +170,7 @@ template <class K> DEVICE void sort_count(const K* keys, const unsigned* places,
   __syncthreads();
   counts[threadIdx.x * gridDim.x + blockIdx.x] = mine[threadIdx.x];
 }
-// One block: each count becomes the sum of those before it.
+// One block: replaces each count by the sum of the counts before it.
 ENTRY(sort_scan, 1024, unsigned* counts, unsigned n) {
   __shared__ unsigned warps[32];
   __shared__ unsigned carry;
@@ -193,7 +194,7 @@ ENTRY(sort_scan, 1024, unsigned* counts, unsigned n) {
     __syncthreads();
   }
 }
-// 256 elements of the tile at once, in their order.
+// Moves 256 elements of the tile at a time, in order.
 template <class K>
 DEVICE void sort_move(const K* keys, const unsigned* places, K* keys_out, unsigned* places_out, const unsigned* counts,
                       const SortPass& s) {
@@ -211,7 +212,7 @@ DEVICE void sort_move(const K* keys, const unsigned* places, K* keys_out, unsign
     const unsigned same = __match_any_sync(EVERY_LANE, digit), before = __popc(same & ((1u << lane) - 1));
     if (before == 0 && digit < 256) of_warp[warp][digit] = unsigned(__popc(same));
     __syncthreads();
-    unsigned sum = base[threadIdx.x];                    // this thread's digit: where each warp's begin
+    unsigned sum = base[threadIdx.x];                    // the first slot of this thread's digit, then of each warp
 #pragma unroll
     for (int w = 0; w < 8; ++w) {
       const unsigned n = of_warp[w][threadIdx.x];
@@ -238,8 +239,8 @@ DEVICE void sort_move(const K* keys, const unsigned* places, K* keys_out, unsign
   }
 SORT(32, unsigned) SORT(64, unsigned long long)
 
-// out row (o, key) = the sum of the rows (o, place) of that key, in the order of their places; `onto`: added to it. A
-// segment of equal keys is summed by the threads of its first place (y), blockIdx.y is o.
+// out row (o, key) = the sum of the src rows (o, place) with that key, in the order of places; `onto`: is added to out.
+// The threads of the first place (y) of a segment of equal keys sum the segment; blockIdx.y is o.
 template <class T>
 DEVICE void sum_segments(const T* src, const unsigned* keys, const unsigned* places, T* out, Long m, Long n, Long inner,
                          int packed, int onto) {
@@ -254,7 +255,7 @@ DEVICE void sum_segments(const T* src, const unsigned* keys, const unsigned* pla
       C sum[V], x[V];
 #pragma unroll
       for (int v = 0; v < V; ++v) sum[v] = C(0);
-      // Eight at a time: a frequent number's rows are long in coming, and would wait for one another.
+      // Loads eight rows at a time: a frequent index has many rows, and loading one after another would wait for each.
       constexpr int ahead = 8;
       C rows[ahead][V];
       for (Long k = first, count = ahead; count == ahead; k += count) {
@@ -291,10 +292,10 @@ DEVICE void sum_segments(const T* src, const unsigned* keys, const unsigned* pla
   }
 FOR_NUMBERS(SEGMENTS, sum_segments)
 
-// -- zero above diagonal `diagonal`, or below it, of [m, n] matrices
+// -- zero above diagonal `diagonal` (tril), or below it (`upper`), of [m, n] matrices
 template <class T> DEVICE void tril(const T* in, T* out, Long rows, Long m, Long n, Long diagonal, int upper) {
   each_row(rows, [&](Long r) {
-    const Long cut = r % m + diagonal + (upper ? 0 : 1);   // the first place of the upper part
+    const Long cut = r % m + diagonal + (upper ? 0 : 1);   // first column of the upper part
     for (Long j = threadIdx.x; j < n; j += blockDim.x)
       out[r * n + j] = (j >= cut) == (upper != 0) ? in[r * n + j] : T(0);
   });

@@ -1,10 +1,11 @@
-// The seam between CUDA kernels and the device that runs them. An operation on CUDA is a Launch: a plain C++ function
-// that looks at a Call (as the CPU's kernel does) and asks a Launcher for kernels of kernels/cuda/*.cu by their names.
-// The CUDA plug-in has a Launcher for the driver; tests have one that runs the same .cu sources through the CPU shim.
+// The interface between CUDA operations and the device that runs them. An operation on CUDA is a Launch: a C++ function
+// that reads a Call (as the CPU's kernel does) and asks a Launcher to run kernels of kernels/cuda/*.cu by name. The
+// CUDA plug-in implements the Launcher with the driver; tests implement it by running the same .cu sources on the CPU
+// shim.
 //
-// Everything is asked for in order on one stream and may run later: pointers of a Call are device memory, numbers are
-// copied when a launch is asked for. While a graph is captured nothing may be allocated, and what changes from step to
-// step is read from device memory: the random key below, 0-d tensors. Threads: one at a time.
+// A Launcher runs everything in order on one stream, possibly later. Pointers in a Call are device memory; numbers are
+// copied at the time of the call. While a graph is captured nothing may be allocated. Values that change with each step
+// (the random key, 0-d tensors) are read from device memory. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -21,31 +22,33 @@ struct Grid { unsigned x = 1, y = 1, z = 1; };
 
 class Launcher {
  public:
-  // `kernel`: text that lives as long as the program. `arguments`: a pointer to each value, in the order of the
-  // kernel's parameters. More than 48 KB of `shared_bytes` have to be allowed first, as a driver wants it.
+  // `kernel`: a string that lives as long as the program. `arguments`: a pointer to each value, in the order of the
+  // kernel's parameters. If `shared_bytes` is above 48 KB, the driver wants it allowed for the kernel before the
+  // launch.
   virtual void launch(const char* kernel, Grid grid, Grid block, unsigned shared_bytes, void** arguments) = 0;
-  // The same for a kernel that the device has loaded itself (Fused::function).
+  // Launches a kernel that the device has loaded itself (Fused::function).
   virtual void launch_loaded(void* function, Grid grid, Grid block, void** arguments) = 0;
   virtual void fill(void* to, unsigned char byte, std::size_t bytes) = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // within the device
-  // Device memory, 256-byte aligned, for this operation only; nullptr: no more (the operation returns at once).
+  // Device memory, 256-byte aligned, for this operation only; nullptr: out of memory (the operation then returns).
   virtual void* scratch(std::size_t bytes) = 0;
-  virtual Fault* fault() = 0;           // device memory
-  virtual const StepKey* step_key() = 0;   // device memory; what a random operation's kernel reads
+  virtual Fault* fault() = 0;           // in device memory
+  virtual const StepKey* step_key() = 0;   // in device memory; read by the kernels of random operations
   virtual int multiprocessors() const = 0;
-  virtual int architecture() const = 0; // 90: sm_90
-  // Matrix products by a library. false: there is none for these types; the own kernel is launched.
-  // Row-major out[b] = (in0[b] or its transpose) * (in1[b] or its transpose), by the views' strides; adds `bias`
-  // (the last dimension's) where it has data; `accumulate`: adds to out; `tf32`: f32 operands may be rounded to TF32.
+  virtual int architecture() const = 0; // compute capability: 90 for sm_90
+  // A matrix product by a library. Returns false if the library has none for these types; then launch the kernel here.
+  // Row-major out[b] = a[b] * b[b], each operand or its transpose as its strides say. Adds `bias` (one number per
+  // column) if it has data. `accumulate`: adds the product to out. `tf32`: f32 operands may be rounded to TF32.
   struct Product {
     const View *a = nullptr, *b = nullptr, *bias = nullptr, *out = nullptr;
     bool accumulate = false, tf32 = false;
-    Activation activation = Activation::none;     // of what is written to out
-    const View* before = nullptr;                 // gets what the activation is of; null: nobody wants it
+    Activation activation = Activation::none;     // applied to what is written to out
+    const View* before = nullptr;                 // receives the values before the activation; null: not needed
   };
   virtual bool product(const Product& p) = 0;
-  // Fourier transforms by a library. false: it has none for this, nothing has been touched. Complex numbers (f64 where
-  // `wide`) along n of [outer, n, inner], in place, by exp(sign 2 pi i k m / n); not divided by n.
+  // A Fourier transform by a library. Returns false, with nothing changed, if the library cannot do it. Transforms
+  // complex numbers (f64 if `wide`, else f32) along n of [outer, n, inner], in place, by exp(sign 2 pi i k m / n),
+  // undivided.
   struct Fourier {
     void* data = nullptr;
     std::int64_t outer = 1, n = 1, inner = 1;
@@ -53,8 +56,8 @@ class Launcher {
     bool wide = false;
   };
   virtual bool transform(const Fourier&) { return false; }
-  // Convolutions by a library. false: it has none for this. One of y (with `bias`), x and weight is written. `how`: as
-  // the operation's attributes, stride, padding, dilation (two of each), groups.
+  // A convolution by a library. Returns false if the library cannot do it. `what` says which of y (with `bias`), x and
+  // weight is written. `how`: the operation's attributes: stride, padding, dilation (two numbers each), groups.
   struct Convolved {
     enum What { forward, input_grad, weight_grad } what = forward;
     const View *x = nullptr, *weight = nullptr, *y = nullptr, *bias = nullptr;
@@ -62,7 +65,7 @@ class Launcher {
     bool tf32 = false;
   };
   virtual bool convolve(const Convolved&) { return false; }
-  // A faster way that this call could not go, and why; users are told of it.
+  // Reports that a faster library could not run this call, and why. The user gets this message.
   virtual void declined(const char* /*library*/, const char* /*why*/) {}
 
  protected:
@@ -71,14 +74,14 @@ class Launcher {
 
 using Launch = void (*)(const Call&, Launcher&);
 
-Launch launch_of(OpId op);  // nullptr: this operation runs nothing of kernels/cuda
-// A Fault in words: the message, then after a newline the hint, as in Call::error.
+Launch launch_of(OpId op);  // nullptr: the operation launches no kernel of kernels/cuda
+// Writes the message for a Fault and, after a newline, the hint, as in Call::error.
 void describe(const Fault& fault, char* text, std::size_t text_bytes);
 
-// All device code: fat binaries (cubins and PTX) for cuModuleLoadData. A kernel stands in exactly one of them. Empty
-// where the build had no nvcc. Target rille_cuda_images (docs/design/cuda.md).
+// All device code: fat binaries (cubins and PTX) for cuModuleLoadData. Each kernel is in exactly one of them. Empty if
+// nvcc was missing at build time. CMake target rille_cuda_images (docs/design/cuda.md).
 struct Image {
-  const char* name;                     // "attention": from kernels/cuda/attention.cu
+  const char* name;                     // "attention" is made from kernels/cuda/attention.cu
   const char* data;
   std::size_t bytes;
 };

@@ -1,9 +1,10 @@
-// Updates of many tensors in one launch: a table of tensors comes by value, a block takes one piece of one of them.
+// Updates of many tensors in one launch. The table of tensors is passed by value; a block takes one piece of one
+// tensor.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-// The tensor that this block works on, and its elements [first, end).
+// The tensor that this block updates, and the elements [first, end) of its piece.
 struct Place { int tensor; Long first, end; };
 DEVICE Place place_of(const Tensors& t) {
   int low = 0, high = t.count - 1;
@@ -16,7 +17,7 @@ DEVICE Place place_of(const Tensors& t) {
   return {low, first, end < t.elements[low] ? end : t.elements[low]};
 }
 
-// body(Count<V>, first element) for this thread's elements of the piece; V where the tensor's memory is aligned.
+// Calls body(Count<V>, first element) for this thread's elements of the piece; Count<1> if the memory is not aligned.
 template <int V, class Body> DEVICE void each_element(const Tensors& t, const Place& p, const Body& body) {
   Long at = p.first + Long(threadIdx.x) * V;
   if (t.packed >> p.tensor & 1) {
@@ -32,8 +33,8 @@ template <class T> DEVICE T* memory(const Tensors& t, const Place& p, int role, 
 
 DEVICE bool skipped(const Update& how) { return how.skip && *how.skip != 0.0f; }
 
-// The step's corrections are computed once a block: steps and learning rate lie in device memory, so that a captured
-// graph sees new ones. Roles: parameter, first and second moment, gradient (of type G).
+// The corrections for the step count are computed once per block. Step counts and learning rate are in device memory,
+// so that a captured graph reads new values. Memories: parameter, first and second moment, gradient (of type G).
 template <class T, class G = T>
 DEVICE void adamw(const Tensors& t, const Long* steps, const T* lr_at, const Update& how) {
   __shared__ T keep_, rate_, root_;
@@ -68,7 +69,7 @@ DEVICE void adamw(const Tensors& t, const Long* steps, const T* lr_at, const Upd
   });
 }
 
-// Roles: parameter, gradient, momentum.
+// Memories of a tensor: parameter, gradient, momentum.
 template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, const Update& how) {
   if (skipped(how)) return;
   const T lr = *lr_at, momentum = T(how.beta1), l2 = T(how.coupled ? how.decay : 0);
@@ -94,7 +95,7 @@ template <class T> DEVICE void sgd(const Tensors& t, const T* lr_at, const Updat
   });
 }
 
-// Roles: parameter, gradient, momentum.
+// Memories of a tensor: parameter, gradient, momentum.
 template <class T> DEVICE void lion(const Tensors& t, const T* lr_at, const Update& how) {
   if (skipped(how)) return;
   const T rate = *lr_at, keep = T(1 - double(rate) * how.decay);
@@ -117,7 +118,7 @@ template <class T> DEVICE void lion(const Tensors& t, const T* lr_at, const Upda
   });
 }
 
-// Roles: average, what is averaged.
+// Memories of a tensor: the average, and the tensor to average.
 template <class T> DEVICE void average(const Tensors& t, const Long* steps_at, const Update& how) {
   if (skipped(how)) return;
   const double steps = steps_at ? double(*steps_at) : 0.0, young = (1 + steps) / (10 + steps);
@@ -135,7 +136,7 @@ template <class T> DEVICE void average(const Tensors& t, const Long* steps_at, c
   });
 }
 
-// Sets the flag where a gradient is not finite; it was 0 before. x - x is 0 for a finite x, else NaN.
+// Sets the flag, which was 0, if a gradient is not finite. x - x is 0 for a finite x, else NaN.
 template <class T> DEVICE void unscale(const Tensors& t, const float* scale, float* flag) {
   const T factor = T(1 / double(*scale));
   const Place place = place_of(t);
@@ -151,10 +152,10 @@ template <class T> DEVICE void unscale(const Tensors& t, const float* scale, flo
     }
     store_wide<T, V>(memory<T>(t, place, 0, at), g);
   });
-  if (!(odd == T(0))) *flag = 1.0f;                // whoever writes writes the same
+  if (!(odd == T(0))) *flag = 1.0f;                // every writing thread writes the same value
 }
 
-// One f64 sum of squares for each piece, then one block adds them in their order.
+// One f64 sum of squares per piece; later one block adds them in order.
 template <class T> DEVICE void square_sums(const Tensors& t, double* parts) {
   const Place place = place_of(t);
   double sum = 0;

@@ -1,5 +1,5 @@
-// Philox 4x32-10 (Salmon et al., SC 2011) and what is drawn from it: the numbers of kernels/random.cpp. A thread makes
-// one block of four words, for positions 4b to 4b + 3. Seed and step are read from device memory.
+// Philox 4x32-10 (Salmon et al., SC 2011) and random numbers made from it, equal to those of kernels/random.cpp. A
+// thread makes block b of four words, for positions 4b to 4b + 3. Seed and step are read from device memory.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
@@ -24,10 +24,10 @@ DEVICE Words philox(const StepKey& key, unsigned index, unsigned long long block
   return {{c0, c1, c2, c3}};
 }
 
-// [0, 1) with 24 bits: exact in f32, and the same number in f64.
+// A number in [0, 1) with 24 bits: exact in f32, and the same in f64.
 DEVICE float unit(unsigned w) { return float(w >> 8) * 5.9604644775390625e-8f; }
 
-// out[4b + k] = f(words, k, 4b + k); whole packs where the memory is aligned.
+// Sets out[4b + k] = f(words, k, 4b + k); writes whole packs if the memory is aligned.
 template <class T, class F>
 DEVICE void draw(const StepKey* key_at, unsigned index, T* out, Long n, int packed, const F& f) {
   const StepKey key = *key_at;
@@ -46,7 +46,7 @@ DEVICE void draw(const StepKey* key_at, unsigned index, T* out, Long n, int pack
   }
 }
 
-// Words (0, 1) make two numbers and (2, 3) two more (Box and Muller). 1 - u is never zero.
+// Words (0, 1) give two numbers and words (2, 3) two more (Box and Muller). 1 - u is never zero.
 DEVICE double normal_of(const Words& w, int k) {
   const int pair = k & ~1;
   const double r = sqrt(-2.0 * log(1.0 - double(unit(w.w[pair]))));
@@ -87,7 +87,8 @@ DEVICE double normal_of(const Words& w, int k) {
     }); \
   }
 
-// A row for each block: every thread sums a share of the weights, and the one whose share holds the mark looks closer.
+// One block per row: each thread sums a share of the weights; the thread whose share contains the drawn sum searches
+// it.
 template <class T>
 DEVICE void multinomial(const StepKey* key, unsigned index, const T* in, Long* out, Long n, Fault* fault) {
   __shared__ double sums[256];
@@ -123,10 +124,10 @@ DEVICE void multinomial(const StepKey* key, unsigned index, const T* in, Long* o
       seen += double(widen(w[at]));
       if (seen > mark) break;
     }
-    picked = at < end ? at : last;       // rounding; never one that has no weight
+    picked = at < end ? at : last;       // if rounding misses the end, the last one; never one of weight 0
   }
   __syncthreads();
-  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // rounding can leave the mark at the end
+  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // rounding may put the mark at the end
 }
 FOR_FLOATS(DRAWN, draw)
 FOR_NUMBERS(WHOLE, integers)

@@ -1,6 +1,6 @@
-// Elements and walks over windows: what element-wise kernels are made of, those of the build and those that a plan
-// generates for its groups (device/group.hpp). For nvcc, NVRTC and the shim (kernels/shim, which defines
-// RILLE_CPU). No include but params.h: groups take this text as it is.
+// Element types and loops over views, from which element-wise kernels are made: those of the build, and those generated
+// for a plan's groups (device/group.hpp). For nvcc, NVRTC and the shim (kernels/shim, which defines
+// RILLE_CPU). Includes only params.h, because generated kernels contain this text.
 #pragma once
 
 #include "kernels/cuda/params.h"
@@ -10,7 +10,7 @@
 #include <cuda_fp16.h>
 #endif
 #define DEVICE static __device__ __forceinline__
-#define GIVEN const __grid_constant__            // a parameter that is read in place, never copied
+#define GIVEN const __grid_constant__            // a kernel parameter that is read in place, not copied
 
 namespace rille::kernels::cuda {
 
@@ -20,7 +20,7 @@ typedef long long Long;
 typedef unsigned char Byte;
 typedef signed char Small;
 
-// f16 and bf16 are computed in f32 and rounded once.
+// The type for computing: f16 and bf16 are computed in f32 and rounded once.
 template <class T> struct WideOf { typedef T type; };
 template <> struct WideOf<Half> { typedef float type; };
 template <> struct WideOf<Brain> { typedef float type; };
@@ -34,7 +34,7 @@ template <> struct Narrow<Brain> { template <class X> DEVICE Brain of(X x) { ret
 template <class T, class X> DEVICE T narrow(X x) { return Narrow<T>::of(x); }
 
 struct Bool { Byte value; };
-// As casts go: float to integer truncates toward zero; to bool is "not zero".
+// Casts: float to integer truncates toward zero; to bool tests for "not zero".
 template <class To> struct Convert { template <class X> DEVICE To of(X x) { return narrow<To>(x); } };
 template <> struct Convert<Bool> { template <class X> DEVICE Bool of(X x) { return {Byte(x != X(0))}; } };
 
@@ -42,7 +42,7 @@ template <class T> struct IsFloat { static constexpr bool value = T(0.5f) != T(0
 template <> struct IsFloat<Half> { static constexpr bool value = true; };
 template <> struct IsFloat<Brain> { static constexpr bool value = true; };
 
-// What one thread loads at once: 16 bytes, or 8 elements of one byte.
+// The elements that one thread loads at once: 16 bytes, or 8 elements of one byte.
 template <class T, int V> struct alignas(sizeof(T) * V) Pack { T at[V]; };
 __host__ __device__ constexpr int pack_of(int size) { return size >= 8 ? 2 : size == 4 ? 4 : 8; }
 template <class A, class B> __host__ __device__ constexpr int pack_both() {
@@ -67,7 +67,7 @@ template <int N> DEVICE void locate(const Windows<N>& w, unsigned unit, Long (&a
 
 template <int V> struct Count { static constexpr int value = V; };
 
-// body(Count<V> or Count<1>, offsets of the operands) for each unit.
+// Calls body(Count<V> or Count<1>, offsets of the operands) for each unit.
 template <int V, int N, class Body> DEVICE void each_unit(const Windows<N>& w, const Body& body) {
   const unsigned first = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
   Long at[N];
@@ -88,7 +88,7 @@ template <int V, int N, class Body> DEVICE void each_unit(const Windows<N>& w, c
   body(Count<1>(), at);
 }
 
-// V elements of operand k as they are.
+// Loads V elements of operand k in their own type.
 template <class T, int V, int N> DEVICE Pack<T, V> fetch(const Windows<N>& w, int k, Long at) {
   const T* p = static_cast<const T*>(w.data[k]) + at;
   Pack<T, V> r;
@@ -101,7 +101,7 @@ template <class T, int V, int N> DEVICE Pack<T, V> fetch(const Windows<N>& w, in
   }
   return r;
 }
-// V elements of operand k, widened; the number where the operand is one.
+// Loads V elements of operand k, widened; or the constant, if operand k is the constant.
 template <class T, int V, int N> DEVICE void fetch_wide(const Windows<N>& w, int k, Long at, Wide<T> (&x)[V]) {
   if (w.constant == k) {
 #pragma unroll
@@ -121,8 +121,8 @@ template <class T, int V, int N> DEVICE void store(const Windows<N>& w, Long at,
 
 }  // namespace rille::kernels::cuda
 
-// One element-wise function, told once for kernels and groups: F_<op>::go(operands, f, g), f and g the operation's
-// numbers.
+// Defines an element-wise function once for kernels and groups: F_<op>::go(operands, f, g), where f and g are the
+// operation's numbers.
 #define FUNCTION_1(op, expression) \
   struct F_##op { template <class T> DEVICE T go(T x, T f, T g) { return T(expression); } };
 #define FUNCTION_2(op, expression) \

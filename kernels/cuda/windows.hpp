@@ -1,4 +1,4 @@
-// What the launches share: windows joined and packed for kernels of params.h, grids, names by type.
+// Helpers for launches: merged and packed views for the kernels of params.h, grid sizes, kernel names by type.
 #pragma once
 
 #include <algorithm>
@@ -10,13 +10,13 @@
 
 namespace rille::kernels::cuda {
 
-// Of one operation's kernel in each type, in the order of DType; bool is stored as u8.
+// The names of an operation's kernel for each type, in the order of DType; bool is stored as u8.
 struct Names { const char* of[9]; };
 #define RILLE_NAMES(op) \
   ::rille::kernels::cuda::Names{ \
       {op "_u8", op "_u8", op "_i8", op "_i32", op "_i64", op "_f16", op "_bf16", op "_f32", op "_f64"}}
 inline const char* name_in(const Names& names, DType t) { return names.of[int(t)]; }
-// Of a kernel that only moves bytes: "copy_4".
+// The name of a kernel that only moves elements of `bytes` bytes: "copy_4".
 #define RILLE_SIZED(op, bytes) \
   ((bytes) == 8 ? op "_8" : (bytes) == 4 ? op "_4" : (bytes) == 2 ? op "_2" : op "_1")
 
@@ -27,29 +27,29 @@ constexpr Divider divider_of(unsigned divisor) {
   return {divisor, unsigned(power * ((std::uint64_t(1) << shift) - divisor) / divisor + 1), shift};
 }
 
-// Asks for a kernel with the arguments as they are: launch(l, "name", grid, block, shared, a, b, c).
+// Launches a kernel with the given arguments: launch(l, "name", grid, block, shared, a, b, c).
 template <class... A>
 void launch(Launcher& l, const char* kernel, Grid grid, Grid block, unsigned shared_bytes, A... arguments) {
   void* list[] = {static_cast<void*>(&arguments)...};
   l.launch(kernel, grid, block, shared_bytes, list);
 }
 
-constexpr unsigned threads = 256;                 // of a block, where nothing speaks for another number
+constexpr unsigned threads = 256;                 // default number of threads per block
 
 constexpr std::int64_t blocks_for(std::int64_t work, std::int64_t each) { return (work + each - 1) / each; }
-// Blocks for `work` threads that walk the rest in strides: as many as the processors hold at once.
+// Blocks for `work` elements that threads visit in strides: at most eight per multiprocessor.
 inline Grid grid_for(const Launcher& l, std::int64_t work) {
   return {unsigned(std::max<std::int64_t>(1, std::min<std::int64_t>(blocks_for(work, threads),
                                                                     std::int64_t(l.multiprocessors()) * 8)))};
 }
 
-constexpr std::int64_t int_end = std::int64_t(1) << 31;   // what kernels count in 32 bits stays below it
+constexpr std::int64_t int_end = std::int64_t(1) << 31;   // limit of what kernels count in 32 bits
 
-// Of contiguous rows.
+// The length of the last dimension, and the number of contiguous rows.
 inline std::int64_t last_of(const View& v) { return v.shape[v.shape.n - 1]; }
 inline std::int64_t rows_of(const View& v) { return last_of(v) ? v.count() / last_of(v) : 0; }
 
-// The windows of one shape, the slowest dimension first, ones left out and neighbours joined.
+// Views of one shape, the slowest dimension first; dimensions of size 1 are left out and contiguous neighbours merged.
 template <int N> struct Joined {
   int rank = 0;
   std::int64_t shape[max_rank] = {}, stride[N][max_rank] = {}, count = 1;
@@ -68,7 +68,7 @@ template <int N> struct Joined {
   }
 };
 
-// Elements that a unit can have: `pack`, when the rows of all operands allow wide loads; else 1.
+// Whether a unit can be `pack` elements, because the rows of all operands allow wide loads.
 template <int N>
 bool packs(const Joined<N>& j, const View* const (&v)[N], int constant, std::int64_t pack) {
   const int last = j.rank - 1;
@@ -88,8 +88,8 @@ bool packs(const Joined<N>& j, const View* const (&v)[N], int constant, std::int
 
 constexpr std::int64_t units_max = std::int64_t(1) << 30;
 
-// go(Windows<N>) for `v`, the output last: once, or for pieces of windows beyond 2^30 units. `pack`: the elements that
-// a kernel takes at once where it can.
+// Calls go(Windows<N>) for the views `v`, the output last: once, or several times if there are more than 2^30 units.
+// `pack`: the elements that the kernel can take at once.
 template <int N, class Go>
 void each_windows(Launcher& l, const View* const (&v)[N], const Call& c, int pack, int constant, const Go& go) {
   const Joined<N> j(v);
@@ -106,7 +106,7 @@ void each_windows(Launcher& l, const View* const (&v)[N], const Call& c, int pac
     w.number[1] = c.attrs->f[1];
   }
   std::int64_t size[max_rank];
-  for (int d = 0; d < j.rank; ++d) {              // the fastest first
+  for (int d = 0; d < j.rank; ++d) {              // Windows has the fastest dimension first
     const int from = j.rank - 1 - d;
     const std::int64_t each = d == 0 && packed ? pack : 1;
     size[d] = j.shape[from] / each;
@@ -118,7 +118,7 @@ void each_windows(Launcher& l, const View* const (&v)[N], const Call& c, int pac
     if (packed && k != constant && w.step[k][0] == 0) w.spread |= 1u << k;
     w.data[k] = v[k]->data;
   }
-  // A piece has places of dimension `cut` and all that lies within them; of the slower dimensions one place each.
+  // A piece has a range of dimension `cut`, everything in the faster dimensions, and one index of each slower one.
   std::int64_t inner = 1, outer = 1;
   int cut = 0;
   while (cut < j.rank - 1 && inner * size[cut] <= units_max) inner *= size[cut++];
@@ -150,17 +150,17 @@ void launch_windows(Launcher& l, const char* kernel, const View* const (&v)[N], 
   });
 }
 
-// The elements that a kernel takes at once: as pack_of() of device.h.
+// The elements that a kernel takes at once, as pack_of() in walk.h.
 constexpr int pack_of(std::size_t element) { return element >= 8 ? 2 : element == 4 ? 4 : 8; }
 
 inline bool aligned(const void* data, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(data) % bytes == 0; }
 
-// Contiguous rows of n elements: may a thread take packs of them, and the block that rows.h wants.
+// Contiguous rows of n elements: whether a thread may take packs of elements, and the block and grid for rows.h.
 struct RowShape {
   std::int64_t rows, n;
   int packed;
   Grid block, grid;
-  // `data`: of all memories that rows are read from and written to.
+  // `data`: all memories from which rows are read or to which they are written.
   RowShape(const Launcher& l, std::int64_t row_count, std::int64_t columns, std::size_t element,
            std::initializer_list<const void*> data)
       : rows(row_count), n(columns) {
@@ -168,7 +168,7 @@ struct RowShape {
     packed = n % pack == 0;
     for (const void* p : data) packed = packed && aligned(p, element * std::size_t(pack));
     const std::int64_t units = packed ? n / pack : n;
-    unsigned lanes = 32;                          // each takes about four units, or more of very long rows
+    unsigned lanes = 32;                          // each lane takes about four units, or more if rows are very long
     while (lanes < 512 && std::int64_t(lanes) * 4 < units) lanes *= 2;
     block = {lanes, lanes == 32 ? 8u : 1u};
     grid = rows_grid(l, rows, block);

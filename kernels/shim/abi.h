@@ -1,10 +1,10 @@
-// What Rille and a kernel that was compiled for the CPU say to each other. Included by both sides: by Rille's own
-// build, and by the shim in front of a user's source (see docs/design/kernels.md). Plain data and function pointers
-// only; no include. Whoever changes anything here raises `version`: it is part of the cache's key.
+// The interface between Rille and a kernel compiled for the CPU. Both sides include it: Rille's own build, and the shim
+// in front of a user's source (docs/design/kernels.md). Only plain data and function pointers, and no include. Every
+// change must raise `version`, which is part of the key of the kernel cache.
 //
-// A Worker stands for one OS thread that runs blocks, one block at a time. The kernel's side reads its first fields and
-// calls its functions; they are called on the stack of the CUDA thread `thread` (its place in the block, x fastest) and
-// may run other threads of the block before they return, or never return (an error ends the block).
+// A Worker is one OS thread that runs blocks, one at a time. The kernel's side reads the first fields and calls the
+// functions. They are called on the stack of the CUDA thread `thread` (index in the block, x fastest) and may run other
+// threads of the block before they return, or never return (an error ends the block).
 #pragma once
 
 namespace rille_abi {
@@ -21,11 +21,11 @@ enum Element : unsigned {
 };
 
 struct Parameter {
-  unsigned pointer;      // 0: by value
-  unsigned element;      // of the value, or of what is pointed to; `other`: a type that only the kernel knows
-  unsigned lanes;        // 1, or 2 to 4 for float4 and its kin
-  unsigned constant;     // a pointer to const
-  unsigned size;         // bytes of the value, or of one element pointed to; 0 for void
+  unsigned pointer;      // 0: the parameter is passed by value
+  unsigned element;      // type of the value or of what is pointed to; `other`: a type that only the kernel knows
+  unsigned lanes;        // 1, or 2 to 4 for vectors such as float4
+  unsigned constant;     // not 0: a pointer to const
+  unsigned size;         // bytes of the value or of one element pointed to; 0: void
 };
 
 enum WarpKind : unsigned {
@@ -33,42 +33,42 @@ enum WarpKind : unsigned {
 };
 
 struct Worker {
-  // A thread that has waited before waits at the barrier without a call (core.h) while `at` is below `limit`: it notes
-  // its stack pointer in arrivals[at], goes on with ready[at] and counts `at` up. The first wait of a thread, the last
-  // one of all and one with nobody to go on with call `barrier`.
+  // A thread that has waited before waits at a barrier without a call (core.h) while `at` is below `limit`: it stores
+  // its stack pointer in arrivals[at], continues the thread ready[at], and increments `at`. `barrier` is called for the
+  // first wait of a thread, for the last wait of a block, and if no other thread can run.
   unsigned at, limit, count, result;
   void** ready;
   void** arrivals;
-  void* own;                               // the module's notes about the thread that runs (core.h)
+  void* own;                               // the module's data about the running thread (core.h)
   unsigned grid[3], block[3];
-  unsigned block_at;                       // of the block that runs, x fastest
-  unsigned shared_bytes;                   // dynamic
+  unsigned block_at;                       // index of the running block in the grid, x fastest
+  unsigned shared_bytes;                   // dynamic shared memory
   void* shared;
-  // Every thread of the block; tells how many had `predicate` != 0.
+  // Waits for every thread of the block; returns how many had `predicate` != 0.
   unsigned (*barrier)(Worker*, unsigned thread, unsigned predicate, const void* site);
-  // The lanes of `mask`. exchange gives the value of lane `from`; ballot, match and active a mask.
+  // Waits for the lanes of `mask`. exchange returns the value of lane `from`; ballot, match and active return a mask.
   u64 (*warp)(Worker*, unsigned thread, WarpKind, unsigned mask, u64 value, unsigned from, const void* site);
   void (*grid_barrier)(Worker*, unsigned thread, const void* site);
-  void (*say)(Worker*, const char* text, unsigned bytes);        // printf
-  // Checked mode only.
+  void (*say)(Worker*, const char* text, unsigned bytes);        // prints a text: printf
+  // Called in checked mode only.
   void (*access)(Worker*, unsigned thread, const void* at, unsigned bytes, unsigned kind, const void* site);
   void (*bad_index)(Worker*, unsigned thread, const char* type, u64 index, const char* file, unsigned line);
   void (*failed)(Worker*, unsigned thread, const char* text, const char* file, unsigned line);   // assert, trap
 };
 enum AccessKind : unsigned { access_read, access_write, access_atomic };
 
-// Runs blocks [first, last), the first one from thread `thread` on, as a plain loop. all_done: it ran through. Else the
-// thread that it returns has waited in between, is finished now, and the ones after it are somebody else's.
+// Runs blocks [first, last) in a plain loop; block `first` begins at thread `thread`. Returns all_done if it ran to the
+// end. Otherwise it returns a thread that has waited in between and has finished; other loops run the threads after it.
 typedef unsigned (*Run)(Worker*, void** arguments, unsigned first, unsigned last, unsigned thread);
 
-struct Symbol {                            // a __constant__ that was named when the kernel was made
+struct Symbol {                            // a __constant__ variable, named when the kernel was created
   const char* name;
   void* at;
   unsigned bytes;
   unsigned element;
 };
 
-// The one thing that a compiled kernel exports, as "rille_kernel".
+// The only symbol that a compiled kernel exports, as "rille_kernel".
 struct Kernel {
   unsigned version;
   unsigned parameters;
@@ -76,7 +76,7 @@ struct Kernel {
   Run run;
   const Symbol* symbol;
   unsigned symbols;
-  void* (*locals)(Worker*);                // an address in this OS thread's memory of the module, its shared memory
+  void* (*locals)(Worker*);                // an address in the thread-local memory of the module
 };
 
 }  // namespace rille_abi

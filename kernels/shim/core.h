@@ -1,9 +1,10 @@
-// The words of CUDA C++ for a plain C++ compiler, part 1: qualifiers, vector types, threadIdx and its kin, the loop
-// that runs a kernel. Not for Rille's own build: it is data in the library, and stands in front of a user's source.
+// CUDA C++ for a plain C++ compiler, part 1: qualifiers, vector types, threadIdx and similar variables, the loop that
+// runs a kernel. Rille embeds this file as text and puts it in front of a user's source; Rille's own build ignores it.
 //
-// threadIdx is a variable of the OS thread whose address leaves this file only in kernels that wait, so that a loop
-// over the threads of a block becomes a vector loop. Whoever waits puts it back on return: other threads ran meanwhile.
-// rille_at_x is the sum blockIdx.x * blockDim.x + threadIdx.x without the wrap at 2^32, through which GCC does not see.
+// threadIdx is a thread-local variable. Its address leaves this file only in kernels that wait, so that the compiler
+// can vectorize the loop over the threads of a block. After a wait threadIdx is restored, because other threads ran
+// meanwhile. rille_at_x is the sum blockIdx.x * blockDim.x + threadIdx.x without the wrap at 2^32, which would stop
+// GCC's vectorizer.
 #pragma once
 #include "abi.h"
 
@@ -24,10 +25,10 @@
 #define __builtin_align__(n) __attribute__((aligned(n)))
 #define __shared__ static __thread
 #define RILLE_IN static inline __attribute__((always_inline, unused))
-// Checked mode: the compiler adds a call to each access of memory (checked.h), but not in what is unwatched.
+// Checked mode: the compiler adds a call to each memory access (checked.h), except in RILLE_UNWATCHED functions.
 #ifdef RILLE_CHECKED
 #define __global__ __attribute__((noinline)) inline
-#ifdef __clang__   // where no_sanitize leaves atomics watched
+#ifdef __clang__   // clang instruments atomics despite no_sanitize
 #define RILLE_UNWATCHED __attribute__((no_sanitize("thread", "bounds"), disable_sanitizer_instrumentation))
 #else
 #define RILLE_UNWATCHED __attribute__((no_sanitize("thread", "bounds")))
@@ -88,11 +89,11 @@ struct dim3 {
   constexpr operator uint3() const { return {x, y, z}; }
 };
 
-// In one piece: checked mode tells accesses to it from the user's, and a wait asks for its address once. The first 16
-// bytes belong to the thread that runs: a wait keeps them, and writes them back twice.
+// One struct, so that checked mode can tell accesses to it from the user's, and a wait needs its address only once. The
+// first 16 bytes belong to the running thread: a wait saves them, and afterwards writes them to `thread` and thread_x.
 struct __attribute__((aligned(32))) rille_own_type {
   uint3 thread;
-  unsigned waited;                                     // has this thread waited before?
+  unsigned waited;                                     // not 0: this thread has waited before
   int thread_x, thread_y, thread_z, unused;
   uint3 block, block_size, grid_size;
   int base_x, base_y, base_z;
@@ -124,23 +125,23 @@ RILLE_INNER void rille_set_thread(int x, int y, int z) {
   rille_thread_x = x; rille_thread_y = y; rille_thread_z = z;
 }
 RILLE_INNER rille_me rille_here() { return *(const rille_me*)&rille_own.thread; }
-// After a wait: this thread is the one that runs again.
+// After a wait: restores threadIdx of the thread that runs again.
 RILLE_INNER void rille_restore(rille_own_type* own, rille_me me) {
   *(rille_me*)&own->thread = me;
   *(rille_me*)&own->thread_x = me;
 }
 RILLE_INNER void rille_back(rille_me me) {
-  me[3] = 1;                                           // it has waited now
+  me[3] = 1;                                           // sets `waited`
   rille_restore(&rille_own, me);
 }
 #define RILLE_SITE __builtin_return_address(0)
 
-// Checked mode: out of line, so that the return address is where the kernel waits. It tells barriers apart by their
-// lines: the compiler may copy one.
+// Checked mode: not inlined, so that the return address is where the kernel waits. Barriers are told apart by line,
+// because the compiler may copy one.
 #ifndef RILLE_CHECKED
-// The compiler keeps its hands off r15 (-ffixed-r15), where the Worker of this OS thread stands while a block runs.
-// From memory that a switch has just changed it would be the longest way of the whole switch. Nor does it keep anything
-// below the stack pointer then (-mno-red-zone), so that a waiting thread lies in one or two lines of the cache.
+// The compiler does not use r15 (-ffixed-r15), which holds the Worker of this OS thread while a block runs: loading the
+// Worker from memory just after a switch would be the slowest part of the switch. The compiler also keeps nothing below
+// the stack pointer (-mno-red-zone), so that a waiting thread touches only one or two cache lines.
 #ifdef RILLE_R15
 RILLE_IN rille_abi::Worker* rille_current() {
   rille_abi::Worker* w;
@@ -160,7 +161,7 @@ struct rille_r15 {
 RILLE_IN rille_abi::Worker* rille_current() { return rille_worker; }
 struct rille_r15 { explicit rille_r15(void*) {} };
 #define RILLE_R15_CLOBBER "r15",
-#define RILLE_BELOW 128                                // bytes that the compiler may keep below the stack pointer
+#define RILLE_BELOW 128                                // bytes that the compiler may use below the stack pointer
 #define RILLE_DOWN "leaq -128(%%rsp), %%rsp\n\t"
 #define RILLE_UP "leaq 128(%%rsp), %%rsp\n\t"
 #endif
@@ -171,7 +172,7 @@ struct rille_r15 { explicit rille_r15(void*) {} };
 #else
 #define RILLE_MORE_REGISTERS
 #endif
-// As switch_stack() of runtime/compute/device/fiber_stack.hpp.
+// Switches stacks like switch_stack() of runtime/compute/device/fiber_stack.hpp.
 RILLE_IN void rille_switch(void** from, void* to) {
   __asm__ volatile(
       RILLE_DOWN "pushq %%rbp\n\tleaq 1f(%%rip), %%rax\n\tpushq %%rax\n\tmovq %%rsp, (%0)\n\t"
@@ -189,7 +190,7 @@ RILLE_UNWATCHED __attribute__((noinline, unused)) static unsigned rille_barrier(
                                                                               unsigned long place = 0) {
   const void* site = place ? (const void*)place : RILLE_SITE;
 #else
-// The first of a block that waits, and the last one, and when nobody else can run: the runtime knows how to go on.
+// The first and the last wait of a block, and a wait when no other thread can run, are handled by the runtime.
 __attribute__((noinline, unused)) static unsigned rille_barrier_call(rille_abi::Worker* w, unsigned predicate) {
   const rille_me me = rille_here();
   w->own = &rille_own;
@@ -203,13 +204,13 @@ RILLE_IN unsigned rille_barrier(unsigned predicate) {
   rille_abi::Worker* w = rille_current();
   const unsigned at = w->at;
   if (__builtin_expect(at == w->limit, 0)) return rille_barrier_call(w, predicate);
-  const rille_own_type* before = (const rille_own_type*)w->own;     // whoever waited first has noted it
+  const rille_own_type* before = (const rille_own_type*)w->own;     // set by the block's first wait
   if (__builtin_expect(!before->waited, 0)) return rille_barrier_call(w, predicate);
   const rille_me me = *(const rille_me*)&before->thread;
   w->count += predicate;
   w->at = at + 1;
-  // Hundreds of stacks do not fit into the first cache: fetch the one that comes soon. One line: to fetch what is not
-  // needed costs as much as to wait for what is.
+  // The stacks of hundreds of threads exceed the first-level cache, so fetch the one that runs soon. Only one line: to
+  // fetch an unneeded line costs as much as to wait for a needed one.
   const char* soon = (const char*)w->ready[at + 4];
   __builtin_prefetch(soon);
   if (RILLE_BELOW) __builtin_prefetch(soon + RILLE_BELOW);
@@ -225,7 +226,7 @@ RILLE_IN unsigned rille_barrier(unsigned predicate) {
 #endif
 }
 #ifdef RILLE_CHECKED
-// The line, and a number of its own: a line may hold several.
+// The line with a counter, because one line may hold several barriers.
 #define RILLE_PLACE (__LINE__ + ((__COUNTER__ + 1ul) << 20))
 #define __syncthreads() ((void)rille_barrier(0, RILLE_PLACE))
 #define __syncthreads_count(p) ((int)rille_barrier((p) != 0, RILLE_PLACE))
@@ -243,7 +244,7 @@ RILLE_IN void __threadfence_system() { __threadfence(); }
 
 // Dynamic shared memory: `extern __shared__ float s[];` in a function becomes a pointer to it (kernel_source.cpp).
 RILLE_INNER void* rille_shared() { return rille_worker->shared; }
-// Outside of functions it becomes a pointer of the OS thread, set before a block runs.
+// Outside functions the name becomes a thread-local pointer that is set before a block runs.
 struct rille_shared_name {
   void (*set)(void*);
   rille_shared_name* next;
@@ -298,7 +299,7 @@ template <class N, class... A> struct rille_held_all;
 template <size_t... I, class... A> struct rille_held_all<rille_numbers<I...>, A...> : rille_held<I, A>... {};
 template <size_t I, class T> RILLE_INNER const T& rille_get(const rille_held<I, T>& h) { return h.value; }
 
-// flat: threads know nothing but rille_at_x and its kin, and never wait (kernel_source.hpp).
+// flat: the kernel uses only rille_at_x and similar sums, and never waits (kernel_source.hpp).
 template <auto F, bool flat = false> struct rille_runner;
 template <class... A, void (*F)(A...), bool flat> struct rille_runner<F, flat> {
   static constexpr unsigned count = sizeof...(A);
@@ -335,7 +336,7 @@ template <class... A, void (*F)(A...), bool flat> struct rille_runner<F, flat> {
       rille_base_y = (int)blockIdx.y * by;
       rille_base_z = (int)blockIdx.z * bz;
       int x = (int)thread % bx, y = (int)thread / bx % by, z = (int)thread / bx / by;
-      thread = 0;                                       // not 0: the rest of a block of which some threads wait
+      thread = 0;                                       // not 0 on entry: resumes a block of which some threads waited
       for (; z < bz; ++z, y = 0) {
         for (; y < by; ++y, x = 0) {
           for (int at = x; at < bx; ++at) {

@@ -16,8 +16,8 @@ inline std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t
   return room < 0 ? 0 : room / stride + 1;
 }
 
-inline constexpr std::int64_t geometry_end = std::int64_t(1)
-                                             << 30;  // kernels store strides, padding and dilation in 32 bits
+// Limit of strides, paddings and dilations, which kernels store in 32 bits.
+inline constexpr std::int64_t geometry_end = std::int64_t(1) << 30;
 
 inline Result<void> need_geometry(const char* op, const Pair2& stride, const Pair2& padding, const Pair2& dilation) {
   for (int k = 0; k < 2; ++k) {
