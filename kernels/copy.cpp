@@ -1,6 +1,6 @@
-// Moves and fills memory.
+// Copies, casts, fills and moves memory.
 //
-// Copies and casts. Float to integer truncates toward zero; to bool tests for "not zero"; to f16 and bf16 rounds to
+// Casts: float to integer truncates toward zero; to bool tests for "not zero"; to f16 and bf16 rounds to
 // nearest even.
 #include "kernels/walk.hpp"
 
@@ -29,7 +29,7 @@ static void convert_row(char* const* p, const int64_t* s, int64_t n, const doubl
     for (int64_t i = 0; i < n; ++i) y[i * s[1]] = Convert<To, From>::go(x[i * s[0]]);
 }
 
-// bool is read as u8; f16 and bf16 are read and written as f32 (walk.hpp).
+// bool is read as u8. f16 and bf16 are read and written as f32 (walk.hpp converts them).
 template <class From>
 static Row row_to(DType to) {
   switch (to) {
@@ -43,7 +43,7 @@ static Row row_to(DType to) {
   }
 }
 
-// memcpy, except when the two addresses differ modulo the cache line: there glibc's `rep movsb` is slow on Zen.
+// memcpy, except if the two addresses differ modulo the cache line, where glibc's `rep movsb` is slow on Zen.
 static void copy_run(void* to, const void* from, size_t bytes) {
   char* y = static_cast<char*>(to);
   const char* x = static_cast<const char*>(from);
@@ -70,7 +70,7 @@ static Row cast_row(DType from, DType to) {
   return row;
 }
 
-// Casts between f32 and a half type, read and written directly.
+// Casts between f32 and a half type, reading and writing the half type directly.
 template <DType half>
 static void narrowed_row(char* const* p, const int64_t* s, int64_t n, const double*) {
   const float* x = reinterpret_cast<const float*>(p[0]);
@@ -93,7 +93,7 @@ static Row half_cast_row(DType from, DType to) {
   return nullptr;
 }
 
-// For row functions that take half types without widening.
+// Runs a row function that takes half types without widening.
 static void walk_raw(const View& in, const View& out, Row row) {
   const View* const views[2] = {&in, &out};
   const auto nest = make_nest<2>(views);
@@ -104,12 +104,12 @@ static void walk_raw(const View& in, const View& out, Row row) {
   });
 }
 
-// For a transposing copy, whose input is contiguous along one dimension and its output along another: copies squares
-// through a small buffer, so that each cache line is read and written once.
+// For a transposing copy, whose input and output are contiguous along different dimensions: copies squares through a
+// small buffer, so that each cache line is read and written once.
 template <class T>
 static bool copy_turned(const View& in, const View& out) {
   static constexpr int64_t side = 32;
-  int a = -1, b = -1;  // the contiguous dimensions of the output and of the input
+  int a = -1, b = -1;  // the contiguous dimensions: a of the output, b of the input
   for (int d = 0; d < in.shape.n; ++d) {
     if (in.shape[d] < side / 2) continue;
     if (out.strides[d] == 1) a = d;
@@ -147,7 +147,7 @@ static void copy_view(const View& in, const View& out) {
     const View* const views[2] = {&in, &out};
     return walk<2>(views, cast_row(in.dtype, out.dtype), nullptr);
   }
-  View x = in, y = out;  // only bytes are moved: use an integer type of that size
+  View x = in, y = out;  // only bytes move, so use an integer type of that size
   const size_t size = size_bytes(in.dtype);
   x.dtype = y.dtype = size == 8 ? DType::i64 : size == 4 ? DType::i32 : size == 1 ? DType::u8 : in.dtype;
   if (size == 8   ? copy_turned<uint64_t>(x, y)
@@ -165,7 +165,7 @@ static void copy_view(const View& in, const View& out) {
   walk_raw(x, y, &copy_row<uint16_t>);
 }
 
-// out[0] = in[0], any strides (a broadcast input has strides of 0), any pair of types
+// out[0] = in[0], with any strides (0 broadcasts) and any pair of types
 void copy(const Call& c) {
   const Row half = half_cast_row(c.in[0].dtype, c.out[0].dtype);
   if (!asked(c, half ? half : cast_row(c.in[0].dtype, c.out[0].dtype), half != nullptr)) copy_view(c.in[0], c.out[0]);

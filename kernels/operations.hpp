@@ -1,19 +1,19 @@
-// The table of operations, and OpId, by which the tensor layer, the CPU kernels and the CUDA plug-in name them. All
-// are built together, so an id means the same in each. Each fact is stated only here; docs/design/tensor.md, "Adding
-// an operation", lists the files of an operation.
+// The table of operations and the enum OpId, by which the tensor layer, the CPU kernels and the CUDA plug-in name them.
+// All three are built together, so an id means the same in each. Each fact about an operation is stated only here;
+// docs/design/tensor.md, "Adding an operation", lists the files that an operation needs.
 //
 //   X(name, kernel, build, launch, rule, keep, in_place)
 //
-// - kernel: the CPU kernel, kernels::kernel(const Call&). none: a view, which runs no kernel.
-// - build: how that kernel is compiled and called (kernels/kernels.hpp). same: another row declares it.
+// - kernel: the CPU kernel, kernels::kernel(const Call&). none: the operation is a view, which runs no kernel.
+// - build: how that kernel is compiled and called (kernels/kernels.hpp). same: another row of the table declares it.
 // - launch: the function that launches it on CUDA, kernels::cuda::launch. none: a view, or a user's kernel, which the
 //   device launches itself.
 // - rule: the gradient rule, tensor::gradient::rule (runtime/compute/tensor). none: no gradient.
 // - keep: the tensors that the rule needs.
-// - in_place: element-wise, so the output may alias an input.
+// - in_place: the operation is element-wise, so the output may alias an input.
 //
-// Ordered by family: element-wise, moves, random, products, attention, images, views, reductions, indexing, rows,
-// updates.
+// The rows are grouped: element-wise, copies, random, products, attention, images, views, reductions, indexing, rows,
+// optimiser updates.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random and counted by position, so that a
-// position of an operation draws the same number on any device, with any layout and number of threads.
+// Random numbers: Philox 4x32-10 (Salmon et al., SC 2011), keyed by c.random, with a counter derived from the position.
+// A position of an operation thus gets the same number on any device, with any layout and number of threads.
 //
-// One block of four words serves positions 4k to 4k+3.
+// One Philox block of four words serves positions 4k to 4k+3.
 #include <math.h>
 
 #include "kernels/nest.hpp"
@@ -13,7 +13,7 @@ struct Words {
   uint32_t w[4];
 };
 
-// Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high
+// Counter: (block's low half, block's high half, operation's index, step's low half). Key: seed, with the step's high
 // half mixed in.
 static inline __attribute__((always_inline)) Words philox(const RandomKey& key, uint64_t block) {
   uint32_t c0 = uint32_t(block), c1 = uint32_t(block >> 32), c2 = key.index, c3 = uint32_t(key.step);
@@ -31,10 +31,10 @@ static inline __attribute__((always_inline)) Words philox(const RandomKey& key, 
   return {{c0, c1, c2, c3}};
 }
 
-// [0, 1) with 24 bits: exact in f32, and the same number in f64.
+// A number in [0, 1) with 24 bits: exact in f32, and the same in f64.
 static inline float unit(uint32_t w) { return float(w >> 8) * 0x1p-24f; }
 
-// The words of `together` blocks, one array per word, for vectorization.
+// The words of `together` Philox blocks, one array per word, so that loops over them vectorize.
 static constexpr int64_t together = 64;
 struct Drawn {
   uint32_t w[4][together];
@@ -47,7 +47,7 @@ static void philox_blocks(const RandomKey& key, uint64_t first, Drawn& d) {
   }
 }
 
-// Sets out[position] = value(word index, words, position) for each position of [0, n).
+// Sets out[position] = value(word index, words, position) for each position in [0, n).
 template <class T, class F>
 static void draw(const Call& c, T* out, int64_t n, const F& f) {
   for_share((n + 4 * together - 1) / (4 * together), 4 * together, [&](int64_t begin, int64_t end) {
@@ -74,7 +74,7 @@ void uniform(const Call& c) {
   });
 }
 
-// Words (0, 1) give two numbers and (2, 3) two more (Box and Muller). 1 - u is never zero.
+// Words (0, 1) give two numbers and words (2, 3) two more (Box and Muller). 1 - u is never zero.
 static void normal_floats(const Call& c, float* out, int64_t n) {
   for_share((n + 4 * together - 1) / (4 * together), 16 * together, [&](int64_t begin, int64_t end) {
     for (int64_t g = begin; g < end; ++g) {
@@ -84,7 +84,8 @@ static void normal_floats(const Call& c, float* out, int64_t n) {
       for (int h = 0; h < 4; h += 2) {
 #pragma omp simd
         for (int64_t b = 0; b < together; ++b) {
-          const double r = vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));  // -2 ln 2
+          const double r =
+              vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));  // -1.386.. is -2 ln 2
           const Turned a = wide_turned(double(unit(d.w[h + 1][b])));
           made[h][b] = float(r * a.cosine);
           made[h + 1][b] = float(r * a.sine);
@@ -112,17 +113,18 @@ void integers(const Call& c) {
   const uint64_t span = uint64_t(c.attrs->i[1] - low);
   RILLE_NUMBERS(c.out[0].dtype, {
     draw(c, c.out[0].ptr<T>(), c.out[0].count(), [=](const Words& w, int64_t k, int64_t) {
-      // With a 32-bit word and a span below 2^32 the bias is under span / 2^32.
+      // A 32-bit word scaled to a span below 2^32 has a bias under span / 2^32.
       return T(low +
                int64_t(span >> 32 ? (uint64_t(w.w[k]) << 32 | w.w[k ^ 1]) % span : uint64_t(w.w[k]) * span >> 32));
     });
   });
 }
 
-// out[0] = in[0] / (1 - p) where kept, else 0; p = attrs.f[0]. With the same key it is its own gradient
+// out[0] = in[0] / (1 - p) where an element is kept, else 0; p = attrs.f[0]. Applied to the gradient with the same key,
+// it gives the gradient of in[0].
 void dropout(const Call& c) {
   const double p = c.attrs->f[0];
-  const uint32_t least = uint32_t(p * 16777216.0);  // an element is kept if its word's top 24 bits are at least this
+  const uint32_t least = uint32_t(p * 16777216.0);  // keeps an element if its top 24 bits are at least this
   RILLE_FLOATS(c.out[0].dtype, {
     const T* x = c.in[0].ptr<T>();
     const T factor = T(1.0 / (1.0 - p));

@@ -1,9 +1,9 @@
 // Softmax over the last dimension of contiguous rows, or along columns (attrs.i[apart_at], attrs.i[column_at]), and
-// its gradients from the output y: in = {y, gradient}.
+// the gradients from the output y: in = {y, gradient}.
 //
-// The row's maximum is subtracted first, so nothing overflows, and the logarithm of the sum is not lost beside large
-// numbers; sums run in the element type, one row on one thread. Columns are processed 512 at a time on one thread, row
-// after row, and summed in f64 over 64 elements each.
+// The row's maximum is subtracted first, so that nothing overflows and the logarithm of the sum keeps its digits. Sums
+// run in the element type, one row on one thread. Columns are processed 512 at a time on one thread, row after row, and
+// are summed in f64 over 64 elements each.
 #include "kernels/half.hpp"
 #include "kernels/nest.hpp"
 #include "kernels/rows.hpp"
@@ -20,16 +20,16 @@ static void each_row(const Call& c, const F& f) {
   });
 }
 
-// Row strides are often powers of two, so rows evict each other from the cache before they are read again; long pieces
-// are read fastest.
+// Number of columns processed together. Row strides are often powers of two, so rows evict each other from the cache
+// before they are read again; long pieces are read fastest.
 static constexpr int64_t width = 512;
 
-// `w` adjacent columns of n elements.
+// `w` adjacent columns of n elements each.
 struct Tile {
   int64_t first, apart, n, w;
 };
 
-// A row of a tile: in place, or widened into `room`.
+// Returns a row of a tile: in place, or widened to f32 in `room`.
 template <class T, bool half>
 static inline const T* read(const View& v, int64_t at, int64_t w, T* room) {
   if constexpr (!half) return v.ptr<T>() + at;
@@ -37,7 +37,7 @@ static inline const T* read(const View& v, int64_t at, int64_t w, T* room) {
   return room;
 }
 
-// step(at, row) writes one row of the result.
+// Writes each row of the result: step(at, row) computes the row at offset `at`.
 template <class T, bool half, class F>
 static inline void write_rows(const Call& c, const Tile& t, const F& step) {
   T room[width];
@@ -58,7 +58,7 @@ static inline void column_max(const View& x, const Tile& t, T* top) {
   }
 }
 
-// add(at, sums) adds a row's numbers to `sums`.
+// Sums each column of a tile: add(at, sums) adds the row at offset `at` to `sums`.
 template <class T, class F>
 static inline void column_sums(const Tile& t, T* sums, const F& add) {
   double total[width];
@@ -90,7 +90,7 @@ struct SoftmaxOfTile {
     });
     for (int64_t j = 0; j < t.w; ++j) scale[j] = T(1) / scale[j];
     write_rows<T, half>(c, t, [&](int64_t at, T* y) {
-      if constexpr (half) {  // recomputed: y holds only half precision
+      if constexpr (half) {  // computed again, because y has half precision only
         const T* x = read<T, half>(c.in[0], at, t.w, room);
         for (int64_t j = 0; j < t.w; ++j) y[j] = vexp(x[j] - top[j]) * scale[j];
       } else {

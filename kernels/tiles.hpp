@@ -1,12 +1,12 @@
-// Products of matrices that fit the first-level cache, and the copies into it, for kernels with many such products. A
-// library's product would pack its operands and choose an algorithm each time, which takes as long as the product.
+// Products of matrices that fit the first-level cache, and copies into it, for kernels with many such products. A
+// library would pack its operands and choose an algorithm for each product, which takes as long as the product.
 #pragma once
 
 #include "kernels/half.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// The vector width, and how many vectors a result row may hold in registers when four rows are computed at once.
+// The vector width, and the most vectors of a result row that fit into registers while four rows are computed at once.
 #if defined(__AVX512F__)
 static constexpr int vector_bytes = 64, row_vectors = 4;
 #elif defined(__AVX__)
@@ -16,7 +16,8 @@ static constexpr int vector_bytes = 16, row_vectors = 2;
 #endif
 template <class T>
 struct Lanes {
-  typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));  // no alignment beyond T's
+  typedef T type
+      __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));  // at any address that T allows
   static constexpr int64_t count = vector_bytes / sizeof(T);
   static int64_t up(int64_t n) { return (n + count - 1) / count * count; }
 };
@@ -28,7 +29,7 @@ struct Strided {
   int64_t down, across;
 };
 
-// Four rows of `V` vectors: c = or += the sum over p < depth of a(i, p) times row p of b.
+// Four rows of `V` vectors: c = (or, with `adds`, +=) the sum over p < depth of a(i, p) times row p of b.
 template <class T, int V, bool adds>
 static inline void product_strip(Strided<T> a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t depth) {
   using L = typename Lanes<T>::type;
@@ -55,7 +56,8 @@ static inline void product_strip(Strided<T> a, const T* b, int64_t ldb, T* c, in
     for (int v = 0; v < V; ++v) *reinterpret_cast<L*>(c + i * ldc + v * lanes) = sum[i][v];
 }
 
-// Four rows: c = or += a b. `columns` is rounded up to whole vectors, so b is read, and c written, that far.
+// Four rows: c = (or, with `adds`, +=) a b. `columns` is rounded up to whole vectors: b is read, and c written, that
+// far.
 template <class T, bool adds>
 static void product_rows(Strided<T> a, const T* b, int64_t ldb, T* c, int64_t ldc, int64_t columns, int64_t depth) {
   constexpr int64_t lanes = Lanes<T>::count, most = lanes * row_vectors;
@@ -74,7 +76,7 @@ static inline void product_rows(Strided<T> a, const T* b, int64_t ldb, T* c, int
   else product_rows<T, false>(a, b, ldb, c, ldc, columns, depth);
 }
 
-// A matrix of floats of any type, each row contiguous.
+// A matrix of floats of any type, in which each row is contiguous.
 struct Rows {
   char* data;
   DType dtype;
@@ -82,15 +84,15 @@ struct Rows {
   Rows from(int64_t row) const { return {data + row * stride * int64_t(size_bytes(dtype)), dtype, stride, columns}; }
 };
 
-// Prefetches the memory behind a row: it often belongs to the next head, which is needed soon, and rows are too far
-// apart for the hardware prefetcher.
+// Prefetches the memory after a row: it often belongs to the next head, which is needed soon, and the hardware
+// prefetcher does not cover rows so far apart.
 template <int writes>
 static inline void ask_behind(const Rows& rows, const char* row) {
   const int64_t bytes = rows.columns * int64_t(size_bytes(rows.dtype));
   for (int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(row + bytes + at, writes, 2);
 }
 
-// Loads `count` rows as T with row stride `ld`; fills with zeros behind the columns and in the rows up to `padded`.
+// Loads `count` rows as T with row stride `ld`; fills with zeros after the last column and in the rows up to `padded`.
 template <class T>
 static void load_rows(const Rows& from, int64_t count, int64_t padded, T* to, int64_t ld) {
   for (int64_t r = 0; r < count; ++r) {
@@ -105,7 +107,7 @@ static void load_rows(const Rows& from, int64_t count, int64_t padded, T* to, in
   if (count < padded) memset(to + count * ld, 0, size_t((padded - count) * ld) * sizeof(T));
 }
 
-// The inverse of load_rows.
+// Stores rows of T into `to`, converting to its type: the inverse of load_rows.
 template <class T>
 static void store_rows(const T* from, int64_t ld, int64_t count, const Rows& to) {
   for (int64_t r = 0; r < count; ++r) {
@@ -117,8 +119,8 @@ static void store_rows(const T* from, int64_t ld, int64_t count, const Rows& to)
   }
 }
 
-// Transposes a square with as many rows as a vector has lanes, in registers: step h swaps the h x h blocks beside the
-// diagonal.
+// Transposes, in registers, a square with as many rows as a vector has lanes: step h swaps the h x h blocks on both
+// sides of the diagonal.
 template <class T>
 static inline void turn_square(const T* x, int64_t ld, T* o, int64_t ldo) {
   using L = typename Lanes<T>::type;
@@ -147,7 +149,7 @@ static inline void turn_square(const T* x, int64_t ld, T* o, int64_t ldo) {
   for (int i = 0; i < lanes; ++i) *reinterpret_cast<L*>(o + i * ldo) = row[i];
 }
 
-// o[p][j] = x[j][p] for p < depth, j < count, both multiples of the lane count; o's rows have length `count`.
+// o[p][j] = x[j][p] for p < depth and j < count, both multiples of the lane count; each row of o has `count` elements.
 template <class T>
 static void turn(const T* x, int64_t ld, int64_t depth, int64_t count, T* o) {
   constexpr int64_t lanes = Lanes<T>::count;

@@ -1,6 +1,6 @@
-// exp, tanh and similar functions that the compiler vectorizes: no calls, no branches, no tables. f32 results are
-// within about 2 units in the last place of the true value (checked in tests/unit/kernels); f64 uses libm and is slow.
-// Every function is static, so that each instruction set has its own copy.
+// exp, tanh and similar functions that the compiler can vectorize: no calls, branches or tables. f32 results are
+// within about 2 units in the last place of the true value (checked in tests/unit/kernels). f64 uses libm and is slow.
+// Every function is static, so that each instruction set gets its own copy.
 #pragma once
 
 #include <math.h>
@@ -21,7 +21,7 @@ RILLE_INLINE float bits_to_float(int32_t i) {
 RILLE_INLINE float vexp(float x) {
   const float lo = -87.3f, hi = 88.7f;
   const float t = x < lo ? lo : x > hi ? hi : x;
-  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;  // round to nearest
+  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;  // nearest integer
   const float r = (t - n * 0.693359375f) - n * -2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -30,14 +30,14 @@ RILLE_INLINE float vexp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  // Two factors: for n = 128 a single 2^n would overflow although the product does not.
+  // Multiplies by two factors: for n = 128 a single 2^n would overflow although the product does not.
   const int32_t e = (int32_t)n, half = e >> 1;
   const float y = p * bits_to_float((half + 127) << 23) * bits_to_float((e - half + 127) << 23);
   return x < lo ? 0.0f : x > 88.72284f ? __builtin_inff() : x != x ? x : y;
 }
 RILLE_INLINE double vexp(double x) { return ::exp(x); }
 
-// Below 0.625 an odd polynomial (Cephes tanhf), above 1 - 2/(e^2x + 1).
+// Below 0.625 an odd polynomial (from Cephes' tanhf); above, 1 - 2/(e^2x + 1).
 RILLE_INLINE float vtanh(float x) {
   const float a = fabsf(x), z = x * x;
   float p = -5.70498872745e-3f;
@@ -53,7 +53,7 @@ RILLE_INLINE double vtanh(double x) { return ::tanh(x); }
 
 // log x = e ln2 + log m, m in [sqrt(1/2), sqrt(2)), with a degree-8 polynomial (coefficients of Cephes' logf).
 RILLE_INLINE float vlog(float x) {
-  const bool small = x < 1.17549435e-38f;  // subnormal: scaled up by 2^23
+  const bool small = x < 1.17549435e-38f;  // subnormal numbers are scaled up by 2^23 first
   int32_t u;
   const float scaled = small ? x * 8388608.0f : x;
   memcpy(&u, &scaled, 4);
@@ -81,7 +81,8 @@ RILLE_INLINE double vfloor(double x) { return __builtin_floor(x); }
 RILLE_INLINE float vround(float x) { return __builtin_rintf(x); }  // the default rounding mode: to nearest even
 RILLE_INLINE double vround(double x) { return __builtin_rint(x); }
 
-// sin and cos on [-pi/4, pi/4] (coefficients of Cephes' sinf), after x - n pi/2 in f64. For |x| up to sine_limit.
+// sin and cos on [-pi/4, pi/4] (coefficients of Cephes' sinf), after computing x - n pi/2 in f64; for |x| <=
+// sine_limit.
 static constexpr float sine_limit = 1e8f;
 RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
   const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // the low bits are n
@@ -100,7 +101,7 @@ RILLE_INLINE float vcos(float x) { return sin_quarter(x, 1); }
 RILLE_INLINE double vsin(double x) { return ::sin(x); }
 RILLE_INLINE double vcos(double x) { return ::cos(x); }
 
-// Below 1 an odd polynomial; above, 1 - e^(polynomial) (least squares fits; checked in tests/unit/kernels).
+// Below 1 an odd polynomial; above 1, 1 - e^(polynomial). Both are least-squares fits, checked in tests/unit/kernels.
 RILLE_INLINE float verf(float x) {
   const float a = __builtin_fabsf(x), z = x * x;
   float p = 8.529401336e-05f;
@@ -141,7 +142,7 @@ RILLE_INLINE float vexpm1(float x) {
   return u == 1.0f ? x : x < -17.0f ? d : u == __builtin_inff() ? u : y;
 }
 RILLE_INLINE double vexpm1(double x) { return ::expm1(x); }
-// Uses t = e^|x| / 2, which overflows no earlier than the results do.
+// Uses t = e^|x| / 2, which overflows only if the result does.
 RILLE_INLINE float vcosh(float x) {
   const float t = vexp(__builtin_fabsf(x) - 0.69314718f);
   return t + 0.25f / t;

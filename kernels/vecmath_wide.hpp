@@ -1,7 +1,7 @@
-// pow, inverse trigonometric functions, and the logarithm, sine and cosine for normally distributed random numbers,
-// for f32: polynomials in f64 that the compiler vectorizes, without calls, branches or tables. Their error is about
-// 1e-10, so an f32 result is nearly always the nearest one (checked in tests/unit/kernels). Coefficients:
-// interpolation at Chebyshev points. f64 uses libm.
+// For f32: pow, inverse trigonometric functions, and the logarithm, sine and cosine for normally distributed random
+// numbers. They are polynomials in f64 that the compiler vectorizes, without calls, branches or tables. Their error is
+// about 1e-10, so an f32 result is nearly always the nearest one (checked in tests/unit/kernels). The coefficients come
+// from interpolation at Chebyshev points. f64 uses libm.
 #pragma once
 
 #include "kernels/vecmath.hpp"
@@ -19,7 +19,7 @@ RILLE_INLINE uint64_t double_to_bits(double d) {
   return i;
 }
 
-// For positive normal numbers: x = 2^n m, m in [sqrt(1/2), sqrt(2)), log2 m = s P(s^2), s = (m - 1) / (m + 1).
+// log2 of positive normal numbers: x = 2^n m, m in [sqrt(1/2), sqrt(2)), log2 m = s P(s^2), s = (m - 1) / (m + 1).
 RILLE_INLINE double wide_log2(double x) {
   const uint64_t low = 0x3fe6a09e667f3bcd, bias = 1024ull << 52;
   const uint64_t u = double_to_bits(x), k = (u - low + bias) >> 52;  // n + 1024
@@ -35,7 +35,7 @@ RILLE_INLINE double wide_log2(double x) {
 
 // 2^t, for |t| up to 1000.
 RILLE_INLINE double wide_exp2(double t) {
-  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);  // the low bits are n
+  const double shifted = t + 6755399441055744.0, r = t - (shifted - 6755399441055744.0);  // n: the low bits
   double p = 1.5303699899644103e-05;
   p = p * r + 0.00015469729234889767;
   p = p * r + 0.0013333478477891695;
@@ -50,13 +50,13 @@ RILLE_INLINE double wide_exp2(double t) {
 RILLE_INLINE float wide_cube(float a) { return float(double(a) * a * a); }
 RILLE_INLINE double wide_cube(double a) { return a * a * a; }
 
-// Special values as in C's pow: 1 for (1, any), (any, 0), (-1, inf); a negative base allows only integer powers.
+// Special values as in C's pow: 1 for (1, any), (any, 0), (-1, inf); NaN for a negative base and a fractional power.
 RILLE_INLINE float wide_pow(float a, float b) {
   const float size = __builtin_fabsf(a), inf = __builtin_inff();
-  const double x = size;                                                         // f32 subnormals are normal in f64
-  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;  // inf and NaN unchanged
+  const double x = size;  // f32 subnormals are normal numbers in f64
+  const double l = size == 0.0f ? -(double)inf : size < inf ? wide_log2(x) : x;  // inf and NaN stay as they are
   double t = (double)b * l;
-  t = t < -300 ? -300 : t > 300 ? 300 : t;  // beyond f32's range on both sides
+  t = t < -300 ? -300 : t > 300 ? 300 : t;  // both limits are outside f32's range
   const float y = (float)wide_exp2(t), half = 0.5f * b;
   const bool whole = vfloor(b) == b, odd = whole & (vfloor(half) != half);
   const float none = __builtin_nanf(""), signed_ = odd ? copysignf(y, a) : y;
@@ -87,7 +87,7 @@ static constexpr double quarter_turn = 1.5707963267948966, half_turn = 3.1415926
 RILLE_INLINE float wide_atan2(float y, float x) {
   const double a = __builtin_fabsf(x), b = __builtin_fabsf(y);
   const double high = a < b ? b : a, low = a < b ? a : b;
-  const double t = low == high ? (high == 0 ? 0.0 : 1.0) : low / high;  // both may be inf
+  const double t = low == high ? (high == 0 ? 0.0 : 1.0) : low / high;  // high and low may both be infinite
   double r = wide_arc(t);
   r = a < b ? quarter_turn - r : r;
   r = copysignf(1.0f, x) < 0.0f ? half_turn - r : r;
@@ -98,7 +98,7 @@ RILLE_INLINE double wide_atan2(double y, double x) { return ::atan2(y, x); }
 RILLE_INLINE float wide_atan(float x) { return wide_atan2(x, 1.0f); }
 RILLE_INLINE double wide_atan(double x) { return ::atan(x); }
 
-// asin of s in [0, 1/2], z = s^2.
+// asin of s in [0, 1/2], where z = s^2.
 RILLE_INLINE double wide_small_asin(double s, double z) {
   double p = 0.034748419491656149;
   p = p * z + 0.0074010128433300813;
@@ -124,12 +124,12 @@ RILLE_INLINE float wide_acos(float x) {
 }
 RILLE_INLINE double wide_acos(double x) { return ::acos(x); }
 
-// Sine and cosine of u turns, u in [0, 1): exact reduction to the nearest quarter turn, then polynomials.
+// Sine and cosine of u turns, u in [0, 1): an exact reduction to the nearest quarter turn, then polynomials.
 struct Turned {
   double sine, cosine;
 };
 RILLE_INLINE Turned wide_turned(double u) {
-  const double shifted = 4 * u + 6755399441055744.0;  // the low bits are the quarter
+  const double shifted = 4 * u + 6755399441055744.0;  // the low bits hold the quarter
   const double f = u - 0.25 * (shifted - 6755399441055744.0), z = f * f;
   const uint64_t quarter = double_to_bits(shifted);
   double s = -14.916562324881207;

@@ -1,9 +1,9 @@
-// Runs element-wise kernels: a kernel is a row function chosen by type; merging of dimensions, threads, and f16 and
-// bf16 are handled here, once per number of operands.
+// Runs element-wise kernels. A kernel is a row function, chosen by type; this file merges dimensions, distributes rows
+// over threads, and converts f16 and bf16, once per number of operands.
 //
-// One element in, one element out. Binary kernels take in[0] and in[1] of the same shape (strides of 0 broadcast), or
-// one input and the number attrs.f[0], on the left if attrs.i[0] is 1. The output may alias an input. f16 and bf16 are
-// computed in f32 and rounded once.
+// Each output element depends on one element of every input. Binary kernels take in[0] and in[1] of the same shape
+// (strides of 0 broadcast), or one input and the number attrs.f[0], which is the left operand if attrs.i[0] is 1. The
+// output may alias an input. f16 and bf16 are computed in f32 and rounded once.
 #pragma once
 
 #include "kernels/fused.hpp"
@@ -12,16 +12,16 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-// n elements of each operand: p[k] is the start of operand k (inputs, then the output), s[k] its stride in elements;
-// `numbers` are the operation's. The output may alias an input with the same stride.
+// A row of n elements per operand: p[k] is the start of operand k (inputs, then the output), s[k] its stride in
+// elements; `numbers` are attrs.f of the operation. The output may alias an input with the same stride.
 using Row = void (*)(char* const* p, const int64_t* s, int64_t n, const double* numbers);
 
-// The type in which elements of `t` are computed.
+// The type in which elements of type `t` are computed.
 static inline DType row_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-static constexpr int64_t half_piece = 512;  // f16 and bf16 are widened this many at a time, to stay in the cache
+static constexpr int64_t half_piece = 512;  // f16 and bf16 are widened so many elements at a time, to stay in the cache
 
-// Runs a row of `count` operands of which some are f16 or bf16.
+// Runs `row` on `count` operands, some of which are f16 or bf16, through f32 copies of these.
 static void half_rows(const DType* dtype, int count, char* const* p, const int64_t* s, int64_t n, Row row,
                       const double* numbers) {
   float wide[4][half_piece];
@@ -47,7 +47,7 @@ static void half_rows(const DType* dtype, int count, char* const* p, const int64
   }
 }
 
-// Iterates over N views of the same shape, the last of them the output.
+// Runs `row` over N views of the same shape, the last of which is the output.
 template <int N>
 static void walk(const View* const (&v)[N], Row row, const double* numbers) {
   const auto nest = make_nest<N>(v);
@@ -65,7 +65,7 @@ static void walk(const View* const (&v)[N], Row row, const double* numbers) {
   });
 }
 
-// Row function of a functor: F::go(a, b, numbers...) on two operands of type T, with results of type R.
+// Makes a row function of a functor: F::go(a, b, numbers...) on two operands of type T, with a result of type R.
 template <class F, class T, class R>
 static void row2(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *a = reinterpret_cast<const T*>(p[0]), *b = reinterpret_cast<const T*>(p[1]), f = T(numbers[0]);
@@ -86,7 +86,7 @@ static void row2(char* const* p, const int64_t* s, int64_t n, const double* numb
   }
 }
 
-// Row function of a functor on one operand: F::go(x, two numbers).
+// Makes a row function of a functor on one operand: F::go(x, two numbers).
 template <class F, class T, class R>
 static void row1(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *x = reinterpret_cast<const T*>(p[0]), f = T(numbers[0]), g = T(numbers[1]);
@@ -99,7 +99,8 @@ static void row1(char* const* p, const int64_t* s, int64_t n, const double* numb
   }
 }
 
-// True: the caller wanted only the row function, and has it. Its operands are the call's inputs and its output.
+// If the caller wants only the row function (Call::rows), stores it there and returns true. Its operands are the call's
+// inputs and output.
 static inline bool asked(const Call& c, Row row, bool raw = false) {
   if (!c.rows) return false;
   RowAnswer& a = *c.rows;
@@ -117,7 +118,7 @@ static inline void unary(const Call& c, Row row) {
   walk<2>(views, row, c.attrs->f);
 }
 
-// Stores a number as an element of type t, in at most eight bytes.
+// Stores a number as an element of type t, which has at most eight bytes.
 static inline void put_number(DType t, double number, void* at) {
   RILLE_NUMBERS(t, {
     const T value = T(number);
@@ -125,7 +126,8 @@ static inline void put_number(DType t, double number, void* at) {
   });
 }
 
-// Two inputs of the same shape, or one input and the number attrs.f[0], on the left if attrs.i[0] is 1.
+// Runs a binary kernel on two inputs of the same shape, or on one input and the number attrs.f[0], which is the left
+// operand if attrs.i[0] is 1.
 static inline void binary(const Call& c, Row row) {
   double number = 0;
   View scalar = c.in[0];
@@ -154,7 +156,7 @@ static inline void binary(const Call& c, Row row) {
 
 }  // namespace rille::kernels::RILLE_ISA
 
-// The row functions of functor F by element type: for all numbers, for floats only, for integers only.
+// Chooses the row function of functor F by element type: for all numbers, for floats only, or for integers only.
 #define RILLE_PICK(rows, F, t, R)               \
   [](::rille::DType dtype) -> Row {             \
     Row row = nullptr;                          \

@@ -1,4 +1,4 @@
-// Matrix products: cached oneDNN matmul primitives on the lane, dnnl_sgemm inside parallel kernels, loops for f64.
+// Matrix products: oneDNN matmul primitives, cached on the lane; dnnl_sgemm inside parallel kernels; loops for f64.
 #include "kernels/gemm.hpp"
 
 #include <cstring>
@@ -119,10 +119,10 @@ bool native_bf16() {
 
 namespace {
 
-// A matrix as BLAS accepts it: contiguous rows or contiguous columns.
+// A matrix as BLAS accepts it: contiguous rows, or contiguous columns (turned).
 struct Plain {
   bool turned = false;
-  std::int64_t ld = 0;  // 0: neither
+  std::int64_t ld = 0;  // stride between rows (turned: columns); 0: BLAS cannot take the matrix
 };
 
 Plain plain(const View& v) {
@@ -132,9 +132,9 @@ Plain plain(const View& v) {
   return {};
 }
 
-// oneDNN's sgemm packs both operands. If the left one is transposed (gradients of weights) or the right one is not
-// (gradients of inputs), it is 1 to 40 % faster than the matmul primitive, otherwise up to 10 % slower (measured with
-// 2.6.3 on AVX-512, the shapes of GPT-2).
+// oneDNN's sgemm packs both operands. If the left operand is transposed (gradients of weights) or the right one is not
+// (gradients of inputs), sgemm is 1 to 40 % faster than the matmul primitive, otherwise up to 10 % slower (measured
+// with oneDNN 2.6.3 on AVX-512, with the shapes of GPT-2).
 bool multiplied_by_sgemm(const Call& c) {
   const View &a = c.in[0], &b = c.in[1], &o = c.out[0];
   if (c.n_in == 3 || o.dtype != DType::f32 || o.shape.n != 2 || a.shape.n != 2 || b.shape.n != 2) return false;
@@ -147,8 +147,8 @@ bool multiplied_by_sgemm(const Call& c) {
 }  // namespace
 
 // in: a [b.., m, k], b [b.., k, n], optionally bias [n]; out: c [b.., m, n], contiguous. Batch dimensions are equal or
-// broadcast (stride 0). Each matrix has a unit stride in one of its last two dimensions; the caller copies others
-// first.
+// broadcast (stride 0). Each matrix has a unit stride in one of its last two dimensions; the caller copies other
+// matrices first.
 void matmul(const Call& c) {
   if (c.out[0].count() == 0) return;
   const DType type = c.out[0].dtype;
@@ -157,11 +157,11 @@ void matmul(const Call& c) {
     if (c.out[0].dtype == DType::f64) return matmul_f64(c);
     std::memset(
         c.out[0].data, 0,
-        std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));  // an empty sum; the caller adds no bias here
+        std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));  // a sum of no terms; the caller adds no bias
     return;
   }
   if (multiplied_by_sgemm(c)) return;
-  // oneDNN throws on failure; the exception becomes this call's error.
+  // oneDNN throws on failure; the exception becomes the error of this call.
   try {
     auto& state = c.lane->gemms().state();
     Product& p = state.product(c.in[0], c.in[1], c.n_in == 3 ? &c.in[2] : nullptr, c.out[0]);
@@ -175,10 +175,10 @@ void matmul(const Call& c) {
   } catch (const std::exception& e) { c.fail("matmul: oneDNN: %s", e.what()); }
 }
 
-// A product followed by an activation. in: as for matmul; out: the activation's result, and optionally the product.
-// attrs.i[0]: an Activation. On the CPU the bits equal those of the two separate operations.
+// A product followed by an activation. in: as for matmul; out: the activation's result, then optionally the product.
+// attrs.i[0]: an Activation. On the CPU the bits equal those of two separate operations.
 void matmul_activated(const Call& c) {
-  const View& before = c.out[c.n_out - 1];  // the result itself if the product is not requested
+  const View& before = c.out[c.n_out - 1];  // the output itself if the product is not requested
   Call product = c;
   product.out = &before;
   product.n_out = 1;

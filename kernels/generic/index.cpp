@@ -1,6 +1,6 @@
-// Gathers and scatters elements by index. Indices are of any integer type and count from 0; one out of range fails
-// with its value and position. Compiled once, because these kernels are bound by memory. One thread owns each part of
-// the output and writes it in index order, so the bits do not depend on the threads.
+// Gathers and scatters elements by index. Indices are integers of any type and count from 0; an index out of range
+// fails with its value and position. Compiled once, because memory limits these kernels' speed. One thread writes each
+// part of the output, in index order, so the bits do not depend on the number of threads.
 #include <cstring>
 
 #include "kernels/ids.hpp"
@@ -15,7 +15,7 @@ using generic::for_share;
 
 template <class I>
 bool all_fit(const I* ids, std::int64_t count, std::int64_t n) {
-  int out = 0;  // without branches, so that the loop vectorizes
+  int out = 0;  // no branches, so that the loop vectorizes
   for (std::int64_t i = 0; i < count; ++i) out |= std::uint64_t(std::int64_t(ids[i])) >= std::uint64_t(n);
   return out == 0;
 }
@@ -36,7 +36,7 @@ bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_
   return true;
 }
 
-// A contiguous tensor seen as [outer, n, inner] around dimension `dim`.
+// A contiguous tensor viewed as [outer, n, inner], where n is the size of dimension `dim`.
 struct Around {
   std::int64_t outer = 1, n, inner = 1;
   Around(const View& v, int dim) : n(v.shape[dim]) {
@@ -55,7 +55,7 @@ bool dense(const View& v, const Dims& shape) {
   return true;
 }
 
-// Offset of position `at` (counted over dimensions [first, last) of shape) in v.
+// Offset in v of position `at`, which counts over dimensions [first, last) of `shape`.
 std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::int64_t at) {
   std::int64_t sum = 0;
   for (int d = last - 1; d >= first; --d) {
@@ -65,7 +65,7 @@ std::int64_t offset(const Dims& shape, const View& v, int first, int last, std::
   return sum;
 }
 
-// Calls f(position in index, offset in v without dimension `dim`, index) for each index of one outer part.
+// For each index of one outer part, calls f(position in index, offset in v without dimension `dim`, index).
 template <class F>
 void each_number(const View& v, const View& index, int dim, std::int64_t outer, const F& f) {
   const Around part(index, dim);
@@ -145,8 +145,8 @@ void index_add_wide(const Call& c) {
 
 }  // namespace
 
-// in: a, index (contiguous, a's rank); out[0] of index's shape: out[.., j, ..] = a[.., index[.., j, ..], ..] along
-// dimension attrs.i[0]
+// in: a, index (contiguous, as many dimensions as a); out[0] has index's shape: out[.., j, ..] =
+// a[.., index[.., j, ..], ..] along dimension attrs.i[0]
 void gather(const Call& c) {
   if (c.out[0].count() == 0 || !numbers_fit(c, "gather", c.in[1], c.in[0].shape[int(c.attrs->i[0])])) return;
   switch (size_bytes(c.in[0].dtype)) {
@@ -158,11 +158,11 @@ void gather(const Call& c) {
 }
 
 // in: a, index (contiguous), src (index's shape). out[0], contiguous: a, with src written to the positions that gather
-// would read; of several writes to one position the last wins. attrs.i[0]: the dimension; attrs.i[1] = 1: adds
-// instead, in order.
+// would read; if several are equal, the last one is written. attrs.i[0]: the dimension; attrs.i[1] = 1: adds src in
+// index order instead.
 void scatter(const Call& c) { c.attrs->i[1] ? widened(c, &scatter_wide) : scatter_wide(c); }
 
-// in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension n
+// in: a [outer, n, inner], index [m]; out: [outer, m, inner]; all contiguous. attrs.i[0]: the dimension of size n
 void index_select(const Call& c) {
   const View &a = c.in[0], &index = c.in[1];
   const Around from(a, int(c.attrs->i[0]));
@@ -177,10 +177,10 @@ void index_select(const Call& c) {
   });
 }
 
-// in: src [outer, m, inner], index [m]; out: [outer, n, inner], zeroed first. The gradient of index_select.
+// The gradient of index_select. in: src [outer, m, inner], index [m]; out: [outer, n, inner], zeroed first.
 void index_add(const Call& c) { widened(c, &index_add_wide); }
 
-// in: contiguous matrices; out: zero above diagonal attrs.i[0], or below it if attrs.i[1] = 1
+// in: contiguous matrices; out: the same with zeros above diagonal attrs.i[0], or below it if attrs.i[1] = 1
 void tril(const Call& c) {
   const View& v = c.in[0];
   const std::int64_t m = v.shape[v.shape.n - 2], n = v.shape[v.shape.n - 1], diagonal = c.attrs->i[0];
