@@ -1,13 +1,13 @@
 // Activations and their gradients.
 //
-// Activations: attrs.f[0] is leaky_relu's slope below zero, elu's alpha, softplus' beta; gelu is the tanh form,
-// gelu_erf the exact form. Gradients (NAME_grad): in = {saved tensor, gradient of the output}; the saved tensor is the
-// output y for tanh, sigmoid and relu, and the input x for the others.
+// Activations: attrs.f[0] is the slope of leaky_relu below zero, alpha of elu, or beta of softplus; gelu is the tanh
+// form, gelu_erf the exact form. Gradients (NAME_grad): in = {saved tensor, gradient of the output}; the saved tensor
+// is the output y for tanh, sigmoid and relu, and the input x for the other activations.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// `expression` uses x and the operation's number f.
+// `expression` uses x and the operation's number f, which is attrs.f[0].
 #define ACTIVATION(name, expression)                  \
   struct F_##name {                                   \
     template <class T>                                \
@@ -56,8 +56,9 @@ RILLE_INLINE T gelu_slope(T x) {
 ACTIVATION(gelu, gelu_one(x))
 SLOPE(gelu_grad, gelu_slope(x) * b)
 
-// x Phi(x), and Phi(x) + x phi(x). Phi is computed as 1/2 + erf/2: halving is exact, so the bits do not depend on
-// whether the compiler fuses this sum with the end of verf, which it did in a row's vector body but not in its tail.
+// gelu_erf: x Phi(x), with the derivative Phi(x) + x phi(x). Phi is 1/2 + erf/2: halving is exact, so the bits do not
+// depend on whether the compiler fuses this sum with the end of verf, as it did for whole vectors but not for the rest
+// of a row.
 template <class T>
 RILLE_INLINE T normal_cdf(T x) {
   return T(0.5) + T(0.5) * verf(x * T(0.70710678118654752));

@@ -1,8 +1,8 @@
 // Arithmetic on all number types. Integers wrap around.
 // - clamp: between attrs.f[0] and f[1]; clamp_grad: in = {x, gradient}.
 // - floor_divide and remainder: like Python's // and %.
-// - axpy: out[0] += attrs.f[0] * in[0], out strided.
-// - scale: out[0] *= in[0] (strided), or *= attrs.f[0] without an input.
+// - axpy: out[0] += attrs.f[0] * in[0]; out may be strided.
+// - scale: out[0] *= in[0], or *= attrs.f[0] if there is no input; out may be strided.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -28,14 +28,15 @@ namespace rille::kernels::RILLE_ISA {
 BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a* b)
-BINARY(maximum, a < b || b != b ? b : a)  // a NaN on either side propagates
+BINARY(maximum, a < b || b != b ? b : a)  // if either operand is NaN, so is the result
 BINARY(minimum, b < a || b != b ? b : a)
 UNARY(neg, -x)
 UNARY(abs, x < T(0) ? -x : x)
 UNARY(sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
 UNARY(clamp, x<f ? f : x> g ? g : x)
 
-// Like CPython's float_floor_div: from the exact remainder, since a / b may round up to the next integer.
+// Computes a // b from the exact remainder, like CPython's float_floor_div, since a / b may round up to the next
+// integer.
 RILLE_INLINE double floored(double a, double b) {
   const double rest = ::fmod(a, b);
   if (b == 0 || rest != rest) return b == 0 ? a / b : rest;
@@ -43,12 +44,12 @@ RILLE_INLINE double floored(double a, double b) {
   return whole == 0 ? ::copysign(0.0, a / b) : whole - low > 0.5 ? low + 1 : low;
 }
 
-// Rounds towards minus infinity: a = b * floor_divide(a, b) + remainder(a, b), and the remainder has b's sign.
+// a // b, rounded towards minus infinity: a = b * quotient + remainder, and the remainder has b's sign.
 template <class T>
 RILLE_INLINE T quotient(T a, T b) {
   if constexpr (T(0.5) != T(0)) return T(floored(a, b));
-  else if (b == T(0)) return T(0);                          // refused by divisor_fits
-  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest integer has no positive counterpart: it wraps
+  else if (b == T(0)) return T(0);                          // divisor_fits() has refused this call
+  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest integer has no negative, so it wraps
   else return T(a / b - (a % b != 0 && (a < T(0)) != (b < T(0))));
 }
 template <class T>
@@ -131,7 +132,7 @@ void scale(const Call& c) {
   walk<3>(views, RILLE_PICK(row2, F_mul, c.out[0].dtype, T), c.attrs->f);
 }
 
-// numbers[0] and numbers[1] are clamp's bounds.
+// numbers[0] and numbers[1] are the bounds of clamp.
 template <class T>
 static void clamp_grad_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T *x = reinterpret_cast<const T*>(p[0]), *d = reinterpret_cast<const T*>(p[1]);

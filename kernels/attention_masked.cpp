@@ -1,9 +1,10 @@
-// Attention with masks, a number of keys per batch entry, and groups of query heads that share keys and values, which
-// kernels/attention.cpp does not support. Views [b, h, t, d] whose last stride is 1. attrs.f[0]: scale; attrs.i[0]: 1
-// for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
+// Attention with masks, a number of keys per batch entry, and groups of query heads that share keys and values;
+// kernels/attention.cpp supports none of these. Views [b, h, t, d] whose last stride is 1. attrs.f[0]: scale;
+// attrs.i[0]: 1 for causal (query i sees keys <= i + s - t). A query that sees no key gives zeros.
 //
 // Forward: one thread computes a (batch, head) pair, 64 queries at a time. Backward: one thread computes a (batch, key
-// head) pair, its query heads one after another, so that gradients of keys and values are added in a fixed order.
+// head) pair and the query heads that share it, one after another, so that gradients of keys and values are added in a
+// fixed order.
 #include <omp.h>
 
 #include "kernels/gemm.hpp"
@@ -25,12 +26,12 @@ static Matrix<T> head_of(const View& v, int64_t b, int64_t h) {
   return {v.ptr<T>() + b * v.strides[0] + h * v.strides[1], v.strides[2]};
 }
 
-// The operands of one head, in the forward or the backward call.
+// The operands of one head, of the forward or the backward call.
 struct Head {
   const View &q, &k, &mask, &lengths;
   int64_t b, h, t, s, d;
   bool causal;
-  int64_t keys_of(int64_t i) const {  // how many leading keys query i may see
+  int64_t keys_of(int64_t i) const {  // the number of leading keys that query i may see
     int64_t n = causal ? i + 1 + s - t : s;
     if (lengths.data && n > lengths.ptr<int64_t>()[b]) n = lengths.ptr<int64_t>()[b];
     return n < 0 ? 0 : n > s ? s : n;
@@ -103,7 +104,7 @@ static void forward(const Call& c) {
 // visible keys. out: o [b, h, t, e], log-sum-exp [b, h, t], infinite if no key is visible
 void attention_masked(const Call& c) { RILLE_FLOATS(c.in[0].dtype, forward<T>(c)); }
 
-// As in kernels/attention.cpp; invisible keys have a probability of zero.
+// Computes as kernels/attention.cpp does; hidden keys have a probability of zero.
 template <class T>
 static bool backward_head(const Call& c, const Head& a, Matrix<T> k, Matrix<T> v, Matrix<T> dk, Matrix<T> dv, T* p,
                           T* dp) {

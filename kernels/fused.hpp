@@ -1,5 +1,5 @@
-// Several element-wise operations as one: rows are computed in pieces, so that intermediate results stay in the cache.
-// Each piece is computed by the same row functions as the separate operations, so the results are bit-identical.
+// Runs several element-wise operations as one: rows are computed in pieces, so that intermediate results stay in the
+// cache. Each piece is computed by the row functions of the separate operations, so the results are bit-equal.
 #pragma once
 
 #include "kernels/call.hpp"
@@ -7,24 +7,25 @@
 
 namespace rille::kernels {
 
-// An element-wise kernel's answer in Call::rows: how it computes a row (kernels/walk.hpp).
+// What an element-wise kernel stores in Call::rows: how it computes a row (kernels/walk.hpp).
 struct RowAnswer {
-  void* row = nullptr;  // a Row for the processor's instruction set
-  bool raw = false;     // moves elements without computing: f16 and bf16 are not widened
-  int operands = 0;     // includes the output, which is the last
-  int operand[4] = {};  // indices of the call's inputs; -1: `number`
-  double number = 0;    // stored as an element of number_dtype in the first bytes
+  void* row = nullptr;  // a Row, compiled for the processor's instruction set
+  bool raw = false;     // the row function takes f16 and bf16 as they are, because it only copies elements
+  int operands = 0;     // number of operands; the last one is the output
+  int operand[4] = {};  // indices of the call's inputs; -1: the operand is `number`
+  double number = 0;    // a constant, stored in the first bytes as an element of number_dtype
   DType number_dtype = DType::f32;
   double numbers[8] = {};
 };
 
-// A list of row steps on numbered places: the call's inputs, then its outputs, then temporaries that live for one row.
+// A list of steps on numbered places: first the call's inputs, then its outputs, then temporaries that live for one
+// row.
 struct Fused : Payload {
   static constexpr int most_operands = 12, most_pieces = 8, most_steps = 24, piece = 1024;
   struct Step {
     OpId op = OpId::count;
     RowAnswer answer;
-    int place[4] = {};  // per operand of `answer`; -1: the number
+    int place[4] = {};  // place of each operand of `answer`; -1: its number
     DType dtype[4] = {};
   };
   Step steps[most_steps];

@@ -1,5 +1,5 @@
-// Loops over strided views: adjacent dimensions that are contiguous in memory are merged, and the remaining rows are
-// distributed over the threads. A kernel sees only rows: n elements, one stride per operand.
+// Loops over strided views. Adjacent dimensions that are contiguous in memory are merged, and the remaining rows are
+// distributed over the threads. A kernel sees only rows: n elements with one stride per operand.
 #pragma once
 
 #include <omp.h>
@@ -16,13 +16,13 @@
 namespace rille::kernels::RILLE_SPACE {
 
 static constexpr int64_t parallel_grain = 16384;  // below this many elements one thread is faster than two
-static constexpr int64_t row_chunk = 4096;        // long rows are cut into pieces of this many elements
+static constexpr int64_t row_chunk = 4096;        // longer rows are cut into pieces of this many elements
 
-// Up to N views of the same shape, iterated together; `n` of them if known only at run time.
+// Up to N views of the same shape that a loop visits together.
 template <int N>
 struct Nest {
   int64_t outer = 1, inner = 1;
-  int rank = 0;  // outer dimensions
+  int rank = 0;  // number of outer dimensions
   int64_t shape[max_rank] = {}, stride[N][max_rank] = {}, inner_stride[N] = {};
 };
 
@@ -59,7 +59,8 @@ static inline Nest<N> make_nest(const View* const (&v)[N], int n = N) {
   return nest;
 }
 
-// Calls row(offsets of the N operands in elements, elements). The cut into rows does not depend on the thread count.
+// Calls row(offsets of the N operands in elements, number of elements). The cut into rows does not depend on the thread
+// count.
 template <int N, class Row>
 static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands = N) {
   const int64_t pieces = (nest.inner + row_chunk - 1) / row_chunk, units = nest.outer * pieces;
@@ -92,8 +93,8 @@ static inline void for_rows(const Nest<N>& nest, const Row& row, int n_operands 
   }
 }
 
-// Runs `body(begin, end)` on equal shares of [0, n). The items are independent, so the thread count does not affect
-// bits.
+// Runs `body(begin, end)` on equal shares of [0, n), one per thread. `cost`: elements per item. Items are independent,
+// so the thread count does not change the bits.
 template <class Body>
 static void for_share(int64_t n, int64_t cost, const Body& body) {
 #pragma omp parallel if (n > 1 && n * cost > parallel_grain)

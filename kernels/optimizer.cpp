@@ -1,8 +1,8 @@
 // Updates of many tensors in one call. All tensors are contiguous. attrs.i[0] is the number of parameters, n. If
-// attrs.i[2] is 1, the last input is a flag (0-d f32); if the flag is set, nothing is changed.
+// attrs.i[2] is 1, the last input is a flag (0-d f32): if the flag is not 0, the update changes nothing.
 //
-// The tensors are cut into pieces of 16384 elements, which are distributed over the threads. Everything is
-// element-wise in the element type, except the norm: f64 sums per piece, added in the order of the pieces.
+// The tensors are cut into pieces of 16384 elements, which are distributed over the threads. Every operation works
+// element by element in the element type, except the norm: it sums f64 per piece and adds the pieces in order.
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -18,7 +18,7 @@ static int64_t pieces_of(const View* views, int64_t n) {
   return total;
 }
 
-// Calls f(tensor, first element, elements, piece number).
+// Calls f(tensor, first element, number of elements, piece number) for each piece.
 template <class F>
 static void for_pieces(const View* views, int64_t n, const F& f) {
   for_share(pieces_of(views, n), piece, [&](int64_t begin, int64_t end) {
@@ -32,16 +32,16 @@ static void for_pieces(const View* views, int64_t n, const F& f) {
   });
 }
 
-// Whether the last input is a flag that is set.
+// Whether there is a flag input and it is set.
 static bool skipped(const Call& c) { return c.attrs->i[2] == 1 && *c.in[c.n_in - 1].ptr<float>() != 0; }
 
-// each element of out[0], i64, += 1
+// adds 1 to each element of out[0], i64
 void increment(const Call& c) {
   if (skipped(c)) return;
   for (int64_t i = 0; i < c.out[0].count(); ++i) ++c.out[0].ptr<int64_t>()[i];
 }
 
-// Calls f(gradient elements, index of the first, count); f16 and bf16 in pieces that stay in the cache.
+// Calls f(gradient elements, index of the first, count). f16 and bf16 are widened in pieces that stay in the cache.
 template <class T, class F>
 static void with_gradient(const View& g, int64_t first, int64_t count, const F& f) {
   if (!is_half(g.dtype)) return f(g.ptr<T>() + first, first, count);
@@ -70,7 +70,7 @@ static void adamw_as(const Call& c) {
   const auto of_step = [&](int64_t step) {
     return Correction{T(lr / (1 - ::pow(b1, double(step)))), T(1 / ::sqrt(1 - ::pow(b2, double(step))))};
   };
-  bool same = true;  // true unless parameters were added later
+  bool same = true;  // false if parameters have different step counts, because some were added later
   for (int64_t i = 1; same && i < n; ++i) same = steps[i] == steps[0];
   const Correction first_one = of_step(steps[0]);
   const View *gs = c.in + 2, *ps = c.out, *ms = c.out + n, *vs = c.out + 2 * n;
@@ -164,7 +164,7 @@ void lion(const Call& c) { RILLE_FLOATS(c.out[0].dtype, lion_as<T>(c)); }
 // most (1 + steps) / (10 + steps)
 void average(const Call& c) { RILLE_FLOATS(c.out[0].dtype, average_as<T>(c)); }
 
-// x - x is 0 for a finite x, else NaN: summing it is a cheap test.
+// x - x is 0 for a finite x, else NaN, so the sum of all x - x tells whether every x is finite.
 template <class T>
 static void grad_unscale_as(const Call& c, double* odd) {
   const T factor = T(1 / double(*c.in[0].ptr<float>()));
@@ -180,7 +180,7 @@ static void grad_unscale_as(const Call& c, double* odd) {
   });
 }
 
-// in: scale (0-d f32); out, in place: flag (0-d f32: 1 if some g is not finite, else 0), g[any number] /= scale
+// in: scale (0-d f32); out, in place: flag (0-d f32: 1 if an element of any g is not finite, else 0), g[..] /= scale
 void grad_unscale(const Call& c) {
   const int64_t pieces = pieces_of(c.out + 1, c.n_out - 1);
   double* odd = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
@@ -191,8 +191,8 @@ void grad_unscale(const Call& c) {
   *c.out[0].ptr<float>() = sum == 0 ? 0.0f : 1.0f;
 }
 
-// in: flag; out, in place: scale (0-d f32), good steps (0-d i64). Flag set: scale *= attrs.f[1], good = 0. Not set:
-// good += 1; after attrs.i[0] good steps scale *= attrs.f[0], good = 0
+// in: flag; out, in place: scale (0-d f32), good steps (0-d i64). Flag set: scale *= attrs.f[1], good = 0. Flag not
+// set: good += 1; when good reaches attrs.i[0], scale *= attrs.f[0] and good = 0
 void loss_scale(const Call& c) {
   float& scale = *c.out[0].ptr<float>();
   int64_t& good = *c.out[1].ptr<int64_t>();
@@ -220,7 +220,7 @@ static void grad_norm_as(const Call& c, double* partial, int64_t pieces) {
   *c.out[0].ptr<T>() = T(::sqrt(total));
 }
 
-// in: g[n]; out: their joint 2-norm, 0-d
+// in: g[n]; out: the 2-norm of all their elements, 0-d
 void grad_norm(const Call& c) {
   const int64_t pieces = pieces_of(c.in, c.n_in);
   double* partial = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));

@@ -1,14 +1,12 @@
 // Pooling over windows of the last two dimensions of contiguous [n, c, h, w]. attrs.i: window (h, w), stride (h, w),
-// padding (h, w), dilation (h, w).
-//
-// One thread computes a plane.
+// padding (h, w), dilation (h, w). One thread computes a plane.
 #include <string.h>
 
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
 
-// The part of a window that lies inside an axis: begin, end (in steps of the dilation), and its number of positions.
+// The part [begin, end) of a window that lies inside an axis, by `step` (the dilation); places: its size with padding.
 struct Span {
   int64_t begin, end, step, places;
 };
@@ -25,7 +23,7 @@ static inline Span span(const Attrs& a, int axis, int64_t at, int64_t size, int6
   return {begin, end < size ? end : size, step, places};
 }
 
-// Calls each(image plane, pooled plane, row, column, the window) for every output.
+// Calls each(image plane, pooled plane, row, column, the window) for every output element.
 template <class F>
 static void each_window(const Call& c, const View& image, const View& pooled, const F& each) {
   const int64_t h = image.shape[2], w = image.shape[3], oh = pooled.shape[2], ow = pooled.shape[3];
@@ -52,7 +50,7 @@ static void max_pool_as(const Call& c) {
     c.out[1].ptr<int32_t>()[o] = int32_t(best);
   });
 }
-// in: x; out: y, and the index of each maximum in its plane, i32. NaN counts as the largest
+// in: x; out: y, and the index of each maximum in its plane, i32. NaN counts as the largest number
 void max_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, max_pool_as<T>(c)); }
 
 template <class T>
@@ -88,7 +86,7 @@ static void avg_pool_as(const Call& c) {
     c.out[0].ptr<T>()[o] = T(double(sum) * share_of(c, rows, columns));
   });
 }
-// attrs.f[0] = 1: padding counts as zeros; attrs.f[1] = 1: adaptive, the windows follow from the sizes of in and out
+// attrs.f[0] = 1: padding counts as zeros. attrs.f[1] = 1: adaptive, so the windows follow from the sizes of in and out
 // in: x; out: y
 void avg_pool(const Call& c) { RILLE_FLOATS(c.in[0].dtype, avg_pool_as<T>(c)); }
 

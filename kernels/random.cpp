@@ -84,8 +84,7 @@ static void normal_floats(const Call& c, float* out, int64_t n) {
       for (int h = 0; h < 4; h += 2) {
 #pragma omp simd
         for (int64_t b = 0; b < together; ++b) {
-          const double r =
-              vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));  // -1.386.. is -2 ln 2
+          const double r = vsqrt(-1.3862943611198906 * wide_log2(1.0 - double(unit(d.w[h][b]))));  // factor: -2 ln 2
           const Turned a = wide_turned(double(unit(d.w[h + 1][b])));
           made[h][b] = float(r * a.cosine);
           made[h + 1][b] = float(r * a.sine);

@@ -1,9 +1,9 @@
-// Reductions. in[0] is seen as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller permutes
+// Reductions. in[0] is viewed as [outer.., reduced..]: its last attrs.i[0] dimensions are reduced (the caller permutes
 // the view without a copy). out[0] is contiguous and has the outer shape. f16 and bf16 are summed in f32.
 //
-// Sums and extremes. Accumulation: f32 in f32 over blocks of 4096 elements, and in f64 across the blocks; the blocks,
-// and so the bits, do not depend on the number of threads. Columns (a reduction over leading dimensions) are summed
-// row after row, vectorized across the columns.
+// Sums of f32 run in f32 within blocks of 4096 elements, and in f64 across blocks. The blocks, and so the bits, do not
+// depend on the number of threads. Columns (a reduction over leading dimensions) are summed row after row, vectorized
+// across the columns.
 #include <math.h>
 
 #include "kernels/half.hpp"
@@ -51,7 +51,7 @@ static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s)
   }
 }
 
-// The outer and the reduced dimensions of in[0].
+// The outer and the reduced dimensions of in[0], as separate views.
 struct Parts {
   View outer, reduced;
   int64_t n_outer, n_reduced;
@@ -76,7 +76,7 @@ struct Parts {
   }
 };
 
-// Calls visit(offset, n, stride) for the rows of the reduced dimensions, in a fixed order.
+// Calls visit(offset, n, stride) for each row of the reduced dimensions, in a fixed order.
 template <class V>
 static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
   for (int64_t o = 0; o < nest.outer; ++o) {
@@ -91,7 +91,7 @@ static void reduced_rows(const Nest<1>& nest, int64_t base, const V& visit) {
 
 static constexpr int64_t block = 4096;
 
-// Sums everything to one number, with f64 partial sums per block of contiguous memory.
+// Sums all elements to one number, with f64 partial sums per block of contiguous memory.
 template <class T, class O>
 static bool sum_all(const Call& c, const Parts& p, double factor) {
   const View* const views[1] = {&p.reduced};
@@ -112,7 +112,8 @@ static bool sum_all(const Call& c, const Parts& p, double factor) {
   return true;
 }
 
-// Sums over leading dimensions, whose outputs are adjacent in memory. One thread sums each share of columns.
+// Sums over leading dimensions, where neighbouring outputs are adjacent in memory. One thread sums each share of
+// columns.
 template <class T, class O>
 static bool sum_columns(const Call& c, const Parts& p, double factor) {
   const View* const views[1] = {&p.outer};
@@ -179,8 +180,8 @@ static void sum_as(const Call& c) {
   });
 }
 
-// Runs `kernel`, which supports f32 and f64, on f16 and bf16 as well: on f32 copies of a few outer rows at a time, to
-// stay in the cache.
+// Runs `kernel`, which supports f32 and f64. For f16 and bf16 it makes f32 copies of a few outer rows at a time, so
+// that they stay in the cache.
 static void in_slabs(const Call& c, Kernel kernel) {
   static constexpr int64_t elements = 131072;
   const View &in = c.in[0], &out = c.out[0];
@@ -206,7 +207,7 @@ static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // n is at m
   return block_sum(wide, n, 1);
 }
 
-// Sums dense rows of f16 or bf16, widened block by block, in the order of sum_all and sum_as.
+// Sums dense rows of f16 or bf16, widened block by block, in the same order as sum_all and sum_as.
 static bool sum_halves(const Call& c) {
   const Parts p(c);
   const View* const views[1] = {&p.reduced};
@@ -256,12 +257,12 @@ static void sum_wide(const Call& c) {
     default: return sum_as<uint8_t, int64_t>(c);
   }
 }
-// Multiplies the sum by attrs.f[0] if that is not 0 (mean); out is i64 for integers.
+// The result is multiplied by attrs.f[0] if that is not 0 (for mean); out is i64 for integers.
 void sum(const Call& c) {
   if (!is_half(c.in[0].dtype) || !sum_halves(c)) in_slabs(c, &sum_wide);
 }
 
-// The largest (or smallest) of contiguous elements, vectorized; NaN if any element is NaN.
+// The largest (or smallest) of n contiguous elements, vectorized; NaN if any element is NaN.
 template <bool largest, class T>
 static inline T extreme_of_row(const T* x, int64_t n) {
   T best = x[0];
@@ -285,7 +286,7 @@ static inline T extreme_of_row(const T* x, int64_t n) {
   return best;
 }
 
-// Over leading dimensions, like sum_columns: row after row, vectorized across 64 columns.
+// Extremes over leading dimensions, like sum_columns: row after row, vectorized across 64 columns.
 template <class T, class Better>
 static bool extreme_columns(const Call& c, const Parts& p, const Better& better) {
   const View* const views[1] = {&p.outer};
@@ -311,7 +312,7 @@ static bool extreme_columns(const Call& c, const Parts& p, const Better& better)
   return true;
 }
 
-// better(x, best): whether x replaces best. NaN propagates.
+// Reduces to the largest or smallest element. better(x, best): whether x replaces best. NaN propagates.
 template <bool largest, class T, class Better>
 static void extreme(const Call& c, const Better& better) {
   const Parts p(c);
@@ -373,7 +374,7 @@ static void place_of_smallest(const Call& c) {
   RILLE_NUMBERS(c.in[0].dtype, place_of_extreme<T>(c, [](T a, T b) { return a < b; }));
 }
 
-// One reduced dimension; out: i64, the first of equal elements.
+// Reduces one dimension to the index of its maximum or minimum; out: i64, the first of equal elements.
 void argmax(const Call& c) { in_slabs(c, &place_of_largest); }
 void argmin(const Call& c) { in_slabs(c, &place_of_smallest); }
 
@@ -397,7 +398,7 @@ static void prod_wide(const Call& c) {
   if (c.in[0].dtype == DType::i64) return prod_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, prod_as<T, double>(c));
 }
-// Floats are multiplied in f64, integers in i64.
+// The product of the reduced elements: floats are multiplied in f64, integers in i64.
 void prod(const Call& c) { in_slabs(c, &prod_wide); }
 
 }  // namespace rille::kernels::RILLE_ISA

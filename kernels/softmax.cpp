@@ -147,7 +147,7 @@ struct LogSoftmaxGradOfTile {
   }
 };
 
-// True: the call runs along columns, and has been completed.
+// If the call runs along columns, computes it and returns true.
 template <class F>
 static bool in_columns(const Call& c) {
   const int64_t apart = c.attrs->i[apart_at], n = c.attrs->i[column_at], count = c.out[0].count();

@@ -1,4 +1,5 @@
-// Rows and elements by number, and sorting. Sums over equal numbers have one owner each: the numbers are sorted first.
+// Launches for selecting rows and elements by index, and sorting. To sum over equal indices, the indices are sorted
+// first, so that one thread computes each sum.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -7,7 +8,7 @@ namespace {
 
 using Long = long long;
 
-// A contiguous tensor seen as [outer, n, inner] around dimension `dim`.
+// A contiguous tensor viewed as [outer, n, inner], where n is the size of dimension `dim`.
 struct Around {
   std::int64_t outer = 1, n, inner = 1;
   Around(const View& v, int dim) : n(v.shape[dim]) {
@@ -22,7 +23,7 @@ unsigned power_above(std::int64_t n, unsigned most) {
   return p;
 }
 
-// out[o, r] = in[o, ids[r]], rows of `bytes`.
+// out[o, r] = in[o, ids[r]], rows of inner elements.
 void take_rows(Launcher& l, const View& in, const View& ids, const View& out, const Around& from, FaultCode code) {
   const std::int64_t m = ids.count(), bytes = from.inner * std::int64_t(size_bytes(in.dtype));
   if (out.count() == 0) return;
@@ -42,11 +43,11 @@ int bits_of(std::uint64_t values) {
   return bits;
 }
 
-// Elements by their keys, stably. After each pass the two halves change places.
+// Sorts elements by keys, stably. Each pass moves the elements from one half of the buffers to the other.
 struct Sorter {
   Launcher& l;
   std::int64_t count;
-  bool wide;                              // keys of 64 bits
+  bool wide;                              // keys have 64 bits, else 32
   void* keys[2];
   unsigned* places[2];
   unsigned* counts;
@@ -78,7 +79,7 @@ struct Sorter {
   }
 };
 
-// out[o, key] = (or +=) the sum of src[o, place] of that key.
+// out[o, key] = (with `onto`, +=) the sum of all src[o, place] that have this key.
 void sum_segments(Launcher& l, const Sorter& s, const View& src, const View& out, const Around& to, bool onto) {
   const std::size_t size = size_bytes(out.dtype), pack = std::size_t(pack_of(size));
   const int packed = to.inner % std::int64_t(pack) == 0 && aligned(src.data, size * pack) &&
@@ -98,12 +99,12 @@ void sum_segments(Launcher& l, const Sorter& s, const View& src, const View& out
 
 constexpr std::int64_t keys_end = (std::int64_t(1) << 32) - 1;
 
-// The rows of `src` added up by their numbers.
+// Sums the rows of `src` that have equal ids.
 void add_rows(const Call& c, Launcher& l, const View& src, const View& ids, const View& out, const Around& to,
               FaultCode code, bool onto) {
   const std::int64_t m = ids.count();
   if (m == 0 || to.inner == 0) return;
-  if (m >= keys_end || to.n >= keys_end)           // one key is that of a number that is out of range
+  if (m >= keys_end || to.n >= keys_end)           // one key value marks an index out of range
     return c.fail("%lld numbers of %lld rows: at most 2^32 - 2 of each", (long long)m, (long long)to.n);
   Sorter s(l, m, false);
   if (!s.ok) return c.fail("no memory to sort %lld numbers of rows", (long long)m);
@@ -163,7 +164,7 @@ View without(const View& v, int dim) {
   return w;
 }
 
-// Each thread walks the dimension: of several numbers at one place the last one wins.
+// Each thread walks the dimension in order; of several writes to one element the last one is kept.
 void scatter_in_order(const Call& c, Launcher& l, const char* kernel) {
   const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
   const int dim = int(c.attrs->i[0]);
@@ -180,8 +181,8 @@ void scatter_in_order(const Call& c, Launcher& l, const char* kernel) {
   });
 }
 
-// Of several numbers at one place the last one wins, as in order, but each number has a thread of its own. false: it is
-// not worth it, or too large.
+// One thread per index; of several writes to one element the last one in index order is kept. Returns false if this
+// would not pay off, or if the tensor is too large.
 bool scatter_claimed(const Call& c, Launcher& l) {
   const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
   const int dim = int(c.attrs->i[0]);
@@ -207,7 +208,7 @@ bool scatter_claimed(const Call& c, Launcher& l) {
   return true;
 }
 
-// Places of `out` by their sums: all numbers are sorted by the place they mean.
+// Adds src to `out`: sorts all indices by the element of `out` they refer to. Returns false if the tensor is too large.
 bool scatter_sorted(const Call& c, Launcher& l) {
   const View &index = c.in[1], &src = c.in[2], &out = c.out[0];
   const int dim = int(c.attrs->i[0]);

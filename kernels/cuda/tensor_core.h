@@ -1,13 +1,14 @@
-// Device code for tensor cores: one warp multiplies 16 x 16 by 16 x 8 (mma.m16n8k16, sm_80 and later), tiles lie in
-// shared memory with their 16-byte pieces exchanged by row, so that eight rows are read at once without conflicts.
-// For the shim the same words are made of shuffles, with the same layout of registers: what it runs is what a GPU runs.
+// Device code for tensor cores: a warp multiplies 16 x 16 by 16 x 8 (mma.m16n8k16, sm_80 and later). Tiles are in
+// shared memory with the 16-byte pieces of each row permuted, so that eight rows are read at once without bank
+// conflicts. For the shim the same functions are made of shuffles with the same register layout, so it runs what a GPU
+// runs.
 #pragma once
 
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-// Two numbers, rounded, in one register; the first in its low half.
+// Rounds two numbers into one register; the first is in the low half.
 DEVICE unsigned pair_of(Brain, float a, float b) {
   const __nv_bfloat162 two = __floats2bfloat162_rn(a, b);
   return *reinterpret_cast<const unsigned*>(&two);
@@ -52,7 +53,7 @@ template <class T> DEVICE void load_turned(unsigned (&r)[4], const T* row) {
       __builtin_memcpy(reinterpret_cast<unsigned short*>(&r[m]) + high, from + lane / 4, 2);
     }
 }
-// 16 bytes; zeros where `there` is false.
+// Copies 16 bytes; writes zeros if `there` is false.
 template <class T> DEVICE void copy_async(T* to, const T* from, bool there) {
   if (there) __builtin_memcpy(to, from, 16);
   else __builtin_memset(to, 0, 16);
@@ -95,11 +96,11 @@ DEVICE float power_of_two(float x) {
 }
 #endif
 
-// Where 8 numbers of a row lie: `column` is a multiple of 8.
+// The address of 8 numbers of a row, from `column` on, which is a multiple of 8.
 template <int D, class T> DEVICE T* piece(T* tile, int row, int column) {
   return tile + row * D + (((column >> 3) ^ (row & 7)) << 3);
 }
-// Rows [first, first + rows) of a matrix with D columns; zeros from `limit` on. Every thread of the block comes.
+// Loads rows [first, first + rows) of a matrix with D columns; zeros from row `limit` on. All threads must call it.
 template <int D, int rows, int block, class T>
 DEVICE void load_rows(T* tile, const T* from, Long step, int first, int limit) {
 #pragma unroll
@@ -110,8 +111,8 @@ DEVICE void load_rows(T* tile, const T* from, Long step, int first, int limit) {
   }
 }
 
-// Two matrices pass by in tiles of `tile` rows, each in one of two places in shared memory, 2 * tile * D apart. On its
-// way: rows [first, first + tile) of both, as tile number n.
+// Starts copying tile n of two matrices: rows [first, first + tile) of both. Each matrix has two places in shared
+// memory, used in turn, 2 * tile * D apart.
 template <int D, int tile, int block, class T>
 DEVICE void fetch_tiles(T* places, int n, const T* a, Long a_step, const T* b, Long b_step, int first, int limit) {
   T* to = places + (n & 1) * 2 * tile * D;
@@ -119,7 +120,7 @@ DEVICE void fetch_tiles(T* places, int n, const T* a, Long a_step, const T* b, L
   load_rows<D, tile, block>(to + tile * D, b, b_step, first, limit);
   end_copies();
 }
-// Tile n of `tiles` is there for every thread of the block, and the next one, by fetch(n + 1), on its way.
+// Waits until tile n of `tiles` is loaded for every thread of the block; starts loading the next one by fetch(n + 1).
 template <class Fetch> DEVICE void await_tile(int n, int tiles, const Fetch& fetch) {
   if (n + 1 < tiles) {
     fetch(n + 1);
@@ -130,12 +131,12 @@ template <class Fetch> DEVICE void await_tile(int n, int tiles, const Fetch& fet
   __syncthreads();
 }
 
-// The left operand: 16 rows from `row` on, 16 columns from `column` on.
+// Loads the left operand: 16 rows from `row`, 16 columns from `column`.
 template <int D, class T> DEVICE void left_of(unsigned (&a)[4], T* tile, int row, int column) {
   const int lane = int(threadIdx.x % 32);
   load_matrices(a, piece<D>(tile, row + lane % 16, column + lane / 16 * 8));
 }
-// sum[n] += left rows times rows 8n.. of `tile`: left * tile'. left(k): the operand's columns 16k.
+// sum[n] += left * tile', for rows 8n to 8n + 7 of `tile`. left(x, k) loads the left operand's columns from 16k.
 template <int D, int N, class T, class Left> DEVICE void add_turned(float (&sum)[N][4], const Left& left, T* tile) {
   const int lane = int(threadIdx.x % 32);
 #pragma unroll
@@ -152,7 +153,7 @@ template <int D, int N, class T, class Left> DEVICE void add_turned(float (&sum)
     }
   }
 }
-// sum += weights (16 rows, K columns, as add_turned left them) times the K rows of `tile`.
+// sum += weights (16 rows, K columns, in the layout of add_turned's sums) times the K rows of `tile`.
 template <int D, int N, class T> DEVICE void add_plain(float (&sum)[D / 8][4], const float (&weights)[N][4], T* tile) {
   const int lane = int(threadIdx.x % 32);
 #pragma unroll
@@ -171,7 +172,7 @@ template <int D, int N, class T> DEVICE void add_plain(float (&sum)[D / 8][4], c
     }
   }
 }
-// A warp's 16 rows of sums, each row times its factor, through shared memory to 16-byte stores.
+// Stores a warp's 16 rows of sums, each row times its factor, through shared memory, in pieces of 16 bytes.
 template <int D, class T>
 DEVICE void store_rows(const float (&sum)[D / 8][4], float upper, float lower, T* tile, int row, T* to, Long step,
                        int first,

@@ -1,7 +1,7 @@
-// Convolution of [n, c, h, w] with [o, c/groups, kh, kw], by oneDNN for f32 and, on processors with bf16 instructions,
-// bf16; f16 through f32; plain loops for f64 (tests only). attrs.i: stride (h, w), padding (h, w), dilation (h, w),
-// groups. Inputs may be strided; outputs are contiguous. oneDNN chooses the memory layout for its computation; an
-// operand with another layout is copied into scratch memory. Primitives are cached on the lane by geometry.
+// Convolution of [n, c, h, w] with [o, c/groups, kh, kw]. f32 and, on processors with bf16 instructions, bf16 run by
+// oneDNN; f16 runs through f32; f64 (tests only) runs in plain loops. attrs.i: stride (h, w), padding (h, w), dilation
+// (h, w), groups. Inputs may be strided; outputs are contiguous. oneDNN chooses the memory layout in which it computes;
+// an operand with another layout is copied into scratch memory. Primitives are cached on the lane by geometry.
 #include <cstring>
 #include <vector>
 
@@ -17,10 +17,10 @@ using Desc = dnnl::memory::desc;
 
 enum class Pass { forward, input, weight };
 
-// One operand, in the tensor's layout and in the primitive's.
+// One operand: in the layout of the tensor (given) and in the layout of the primitive (inner).
 struct Operand {
   dnnl::memory given, inner;
-  dnnl::primitive reorder;  // empty: the layouts are equal
+  dnnl::primitive reorder;  // converts between the layouts; empty: they are equal
   std::unordered_map<int, dnnl::memory> reorder_arguments;
   std::size_t inner_bytes = 0;
 };
@@ -50,7 +50,7 @@ Desc any_desc(const View& v) {
   return {given.dims(), given.data_type(), dnnl::memory::format_tag::any};
 }
 
-// [o, c/g, kh, kw] seen as [g, o/g, c/g, kh, kw].
+// Views [o, c/g, kh, kw] as [g, o/g, c/g, kh, kw].
 View grouped(const View& w, std::int64_t groups) {
   if (groups == 1) return w;
   View v = w;
@@ -98,7 +98,7 @@ Operand operand(Cache& cache, const View& v, const Desc& wanted, bool output) {
   return o;
 }
 
-// The three tensors of a convolution, for any of its passes, and the bias (or its gradient).
+// The operands x, w and y of any pass of a convolution, and the bias or its gradient.
 struct Parts {
   View x, w, y;
   const View* bias = nullptr;
@@ -186,7 +186,7 @@ Convolution& prepared(Cache& cache, const Call& c, Pass pass, const Parts& p) {
 
 void run(const Call& c, Pass pass) {
   const Parts p = parts_of(c, pass);
-  // oneDNN throws on failure; the exception becomes this call's error.
+  // oneDNN throws on failure; the exception becomes the error of this call.
   try {
     Cache& cache = cache_of(c);
     Convolution& m = prepared(cache, c, pass, p);
@@ -212,7 +212,7 @@ void run(const Call& c, Pass pass) {
   } catch (const std::exception& e) { c.fail("convolution: oneDNN: %s", e.what()); }
 }
 
-// -- f64, for tests. Calls each(y position, x position, w position) for every product.
+// -- f64, for tests. Calls each(y position, x position, w position) for every product of elements.
 template <class F>
 void each_product(const Call& c, const View& x, const View& w, const View& y, const F& each) {
   const auto& a = c.attrs->i;
@@ -237,7 +237,7 @@ void zero(const View& v) {
   if (v.data) std::memset(v.data, 0, std::size_t(v.count()) * size_bytes(v.dtype));
 }
 
-// True: the call was computed through f32.
+// For types that are computed through f32: runs `kernel` so and returns true.
 bool other_type(const Call& c, Kernel kernel) {
   const DType type = c.out[0].dtype;
   if (type == DType::f16 || (type == DType::bf16 && !native_bf16())) {

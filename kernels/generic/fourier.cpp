@@ -1,6 +1,7 @@
-// Fourier transforms of the last one or two dimensions, by FFTW. A complex number is two adjacent reals: a last
-// dimension of 2. One FFTW plan per kind and size, made with FFTW_ESTIMATE (no timing, so always the same plan) and
-// cached on the lane. The transforms of a batch are distributed over the threads; each runs on one thread.
+// Fourier transforms of the last one or two dimensions, by FFTW. A complex number is two adjacent reals, so complex
+// tensors have a last dimension of 2. Each kind and size has one FFTW plan, made with FFTW_ESTIMATE (no timing, so
+// always the same plan) and cached on the lane. The transforms of a batch are distributed over threads; each runs on
+// one thread.
 #include "kernels/call.hpp"
 
 #ifndef RILLE_FFTW
@@ -21,7 +22,7 @@ namespace rille::kernels {
 
 namespace {
 
-// FFTW's float and double libraries under one name.
+// FFTW's float and double libraries under common names.
 template <class T>
 struct Fftw;
 template <>
@@ -49,13 +50,13 @@ struct Fftw<double> {
   static constexpr auto destroy = fftw_destroy_plan;
 };
 
-using Key = std::tuple<int, int, int, int, int>;  // kind, sign, dimensions, sizes
+using Key = std::tuple<int, int, int, int, int>;  // kind, sign, dimensions, two sizes
 
 template <class T>
 using Plans = std::map<Key, typename Fftw<T>::Plan>;
 
 struct Cache : LaneState::Prepared {
-  static constexpr std::size_t limit = 256;  // when reached, all plans are dropped
+  static constexpr std::size_t limit = 256;  // when the cache has this many plans, all are dropped
   Plans<float> single;
   Plans<double> wide;
   template <class T>
@@ -76,7 +77,7 @@ struct Cache : LaneState::Prepared {
 
 struct Task {
   int kind, sign, dimensions, sizes[2];
-  std::int64_t real = 1, half = 1;  // sizes of one transform: reals, bins of the half spectrum
+  std::int64_t real = 1, half = 1;  // of one transform: number of reals, number of bins of the half spectrum
   explicit Task(const Attrs& a)
       : kind(int(a.i[0])), sign(int(a.i[1])), dimensions(int(a.i[2])), sizes{int(a.i[3]), int(a.i[4])} {
     if (dimensions == 1) sizes[0] = 1;
@@ -85,7 +86,8 @@ struct Task {
   }
 };
 
-// FFTW writes to the memory it plans with, hence `scratch`. Null: no memory for a plan.
+// Returns the cached plan, or makes it. FFTW writes to the memory with which it plans, so it gets `scratch`. Null: FFTW
+// could not make the plan.
 template <class T>
 typename Fftw<T>::Plan plan_of(const Call& c, const Task& t, T* scratch) {
   auto*& slot = c.lane->prepared(LaneState::Library::fourier);
@@ -156,10 +158,10 @@ void transform_rows(const Call& c) {
 
 }  // namespace
 
-// in, out: contiguous. attrs.i[0]: 0 complex to complex, 1 real to half spectrum, 2 half spectrum to real; i[1]: the
-// sign of the exponent, for complex to complex; i[2]: 1 or 2 dimensions; i[3], i[4]: their sizes (of the real side),
-// the last dimension in i[4]. attrs.f[0]: factor of every result; f[1]: factor of the half-spectrum bins that
-// represent two.
+// in, out: contiguous. attrs.i[0]: 0 complex to complex, 1 real to half spectrum, 2 half spectrum to real. i[1]: the
+// sign of the exponent, for complex to complex. i[2]: 1 or 2 dimensions. i[3], i[4]: the sizes of the last two
+// dimensions, in reals; the last dimension is i[4]. attrs.f[0]: factor of every result. f[1]: factor of the bins of a
+// half spectrum that stand for two bins.
 void fourier(const Call& c) { widened(c, &transform_rows); }
 
 }  // namespace rille::kernels
