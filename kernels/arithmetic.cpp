@@ -49,7 +49,7 @@ template <class T>
 RILLE_INLINE T quotient(T a, T b) {
   if constexpr (T(0.5) != T(0)) return T(floored(a, b));
   else if (b == T(0)) return T(0);                          // divisor_fits() has refused this call
-  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // the lowest integer has no negative, so it wraps
+  else if (T(-1) < T(0) && b == T(-1)) return T(T(0) - a);  // negating the lowest integer wraps around
   else return T(a / b - (a % b != 0 && (a < T(0)) != (b < T(0))));
 }
 template <class T>

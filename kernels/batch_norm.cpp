@@ -1,6 +1,6 @@
 // Batch normalization (Ioffe and Szegedy 2015) of contiguous [n, c, s], with the statistics of this batch.
 //
-// One thread computes a channel: its planes are summed one after another, each in the element type, and added in f64.
+// One thread computes a channel: it sums one plane after another in the element type, and adds the planes' sums in f64.
 // Mean and variance take two passes.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"

@@ -1,5 +1,5 @@
 // Comparisons, bit operations, and selection by a condition.
-// Comparisons give bool. where: in = {bool, a, b}. Bit operations take integers and bool.
+// Comparisons return bool. where: in = {bool, a, b}. Bit operations take integers and bool.
 #include "kernels/walk.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -21,7 +21,7 @@ COMPARE(ge, a >= b)
 COMPARE(eq, a == b)
 COMPARE(ne, a != b)
 
-// Integers only: the sign does not matter, so there is one instance per size.
+// Bit operations ignore the sign, so there is one instance per integer size.
 #define BITS(name, expression)                                       \
   struct F_##name {                                                  \
     static constexpr bool broadcasts = false;                        \

@@ -1,9 +1,9 @@
-// Softmax and negative log-likelihood in one; the probabilities are never stored. Rows whose label is attrs.i[0] are
-// ignored. attrs.f[0]: label smoothing, distributed over all classes.
+// Softmax and negative log-likelihood in one; the probabilities are never stored. Rows with the label attrs.i[0] are
+// ignored. attrs.f[0]: label smoothing, spread evenly over all classes.
 //
-// loss = mean over counted rows of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing; means in f64,
-// rows in order. lse is stored in two parts, the largest logit and log(sum(e^(logit - largest))): with large logits
-// their sum would lose the digits of the second part.
+// loss = mean over rows that are not ignored of (lse - (1 - s) logit[label] - s mean(logits)), s the label smoothing;
+// means in f64, rows in order. lse is stored in two parts, the largest logit and log(sum(e^(logit - largest))): if
+// logits are large, the sum of both would lose the digits of the second part.
 #include "kernels/ids.hpp"
 #include "kernels/nest.hpp"
 #include "kernels/rows.hpp"

@@ -1,5 +1,4 @@
-// Element types with their sizes and names, used by every layer. The first header of kernels/: includes nothing of
-// Rille.
+// Element types with their sizes and names, for every layer. Includes nothing else of Rille.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +6,7 @@
 
 namespace rille {
 
-// In promotion order: of two operands' types the later one wins (promote() has the exceptions).
+// In promotion order: two operands are computed in the later of their types; promote() has the exceptions.
 enum class DType : std::uint8_t { boolean, u8, i8, i32, i64, f16, bf16, f32, f64 };
 
 constexpr std::size_t size_bytes(DType t) {
@@ -40,14 +39,15 @@ constexpr const char* name_of(DType t) {  // the name in scripts: dtype = "f32"
   return "?";
 }
 
-// Two-byte types: loaded as f32, computed in f32, rounded once when the result is stored.
+// Two-byte types: loaded as f32, computed in f32, and rounded once when the result is stored.
 constexpr bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 constexpr bool is_floating(DType t) { return is_half(t) || t == DType::f32 || t == DType::f64; }
 constexpr bool is_integer(DType t) { return t > DType::boolean && t <= DType::i64; }
-// The type in which sums and statistics of such elements are stored.
+// The type in which sums and statistics of elements of type `t` are stored.
 constexpr DType stats_type(DType t) { return is_half(t) ? DType::f32 : t; }
 
-// The common type of two operands. u8 and i8, and f16 and bf16, do not hold each other, so they promote further.
+// The common type of two operands. u8 and i8 cannot represent each other, nor can f16 and bf16, so they become i32 and
+// f32.
 constexpr DType promote(DType a, DType b) {
   const DType low = a < b ? a : b, high = a < b ? b : a;
   if (low == DType::u8 && high == DType::i8) return DType::i32;

@@ -1,7 +1,7 @@
 // Table lookup by row number.
 //
-// The gradient is deterministic: each thread owns a range of the table's rows and adds the gradients of its ids in
-// input order.
+// The gradient does not depend on the threads: each thread owns a range of the table's rows and adds the gradients of
+// the ids in its range in input order.
 #include <string.h>
 
 #include "kernels/ids.hpp"
@@ -9,7 +9,7 @@
 
 namespace rille::kernels::RILLE_ISA {
 
-// in: weight [n, c], ids (contiguous integers); out: [ids.., c]
+// in: weight [n, c], ids (contiguous integers); out: the row of each id, [ids.., c]
 void embedding(const Call& c) {
   const View &weight = c.in[0], &ids = c.in[1];
   const int64_t rows = ids.count(), n = weight.shape[0], width = weight.shape[1];
@@ -28,7 +28,7 @@ void embedding(const Call& c) {
   });
 }
 
-// in: gradient [ids.., c], ids; out: [n, c], zeroed first
+// in: gradient [ids.., c], ids; out: the gradient of weight, [n, c], zeroed first
 void embedding_grad(const Call& c) {
   const View &g = c.in[0], &ids = c.in[1], &out = c.out[0];
   const int64_t rows = ids.count(), n = out.shape[0], width = out.shape[1];
@@ -44,8 +44,8 @@ void embedding_grad(const Call& c) {
                }));
 }
 
-// Sums the gradients of one id in input order, then adds the sum: the same bits as embedding_grad followed by an add.
-// A table of each id's first occurrence chains its ids, so that table rows without a gradient cost nothing.
+// Sums the gradients of one id in input order, then adds the sum to the row: the same bits as embedding_grad followed
+// by an add. `first` and `next` chain the occurrences of each id, so that rows without a gradient cost nothing.
 template <class T>
 static void add_rows(const Call& c, int32_t* next, const int32_t* first) {
   const View &g = c.in[1], &ids = c.in[2], &out = c.out[0];
@@ -67,7 +67,7 @@ static void add_rows(const Call& c, int32_t* next, const int32_t* first) {
   });
 }
 
-// in: base [n, c], gradient, ids; out: base + embedding_grad, may alias base
+// in: base [n, c], gradient, ids; out: base + embedding_grad; out may alias base
 void embedding_add(const Call& c) {
   const View &base = c.in[0], &ids = c.in[2], &out = c.out[0];
   const int64_t rows = ids.count(), n = out.shape[0];

@@ -1,4 +1,4 @@
-// Folds the contributions of several ranks in rank order, in blocks that fit the first-level cache. The result may
+// Combines the contributions of several ranks in rank order, in blocks that fit the first-level cache. The result may
 // alias a contribution, so a block is written only after all contributions to it were read.
 #include "kernels/fold.hpp"
 
@@ -37,7 +37,7 @@ static void join(Fold op, A* __restrict acc, const A* __restrict x, int64_t n) {
   }
 }
 
-// T: the type in memory; A: the type of the accumulation.
+// T: the type in memory; A: the type in which contributions are accumulated.
 template <class T, class A>
 static void fold_rows(const Call& c) {
   const Fold op = Fold(c.attrs->i[0]);

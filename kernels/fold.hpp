@@ -1,12 +1,12 @@
 // Combines the contributions of several ranks, element by element in rank order. The bits of a result therefore depend
-// neither on the rank that computes it nor on how the message is cut.
+// neither on the rank that computes the result nor on how the message is divided.
 #pragma once
 
 #include "kernels/call.hpp"
 
 namespace rille::kernels {
 enum class Fold : std::uint8_t { sum, mean, max, min, product };
-// Whether fold() supports the type: f16 bf16 f32 f64 i32 i64; mean only floating types.
+// Whether fold() supports the type: f16, bf16, f32, f64, i32 and i64; mean only floating types.
 constexpr bool folds(DType t, Fold f) {
   return is_floating(t) || (f != Fold::mean && (t == DType::i32 || t == DType::i64));
 }

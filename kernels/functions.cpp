@@ -1,5 +1,5 @@
-// Functions of floating-point numbers: f32 in f32, f64 in f64.
-// round: halves to even.
+// Mathematical functions, f32 in f32 and f64 in f64.
+// round: a value halfway between two integers goes to the even one.
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"
 
@@ -63,15 +63,15 @@ struct F_cube {
     return wide_cube(a);
   }
 };
-struct F_exp2 {  // a power of two
+struct F_exp2 {  // exp2: 2^b
   static constexpr bool broadcasts = true;
   RILLE_INLINE float go(float, float b, float) {
-    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));  // beyond f32's range on both sides
+    return float(wide_exp2(b < -300.0f ? -300.0f : b > 300.0f ? 300.0f : b));  // both limits are outside f32's range
   }
   RILLE_INLINE double go(double, double b, double) { return ::exp2(b); }
 };
-// A base or power that is a single number is expanded to an array: with a loop-invariant operand the compiler makes
-// one scalar loop per case instead of vectorizing.
+// Expands a base or power that is a single number to an array: with a loop-invariant operand the compiler makes a
+// scalar loop for each case instead of vectorizing.
 template <class T>
 static void pow_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const T power = s[1] == 0 ? *reinterpret_cast<const T*>(p[1]) : T(0);
@@ -114,7 +114,7 @@ struct Tangent {
   }
   static float exact(float x) { return float(::tan(double(x))); }
 };
-// A row that contains a very large number uses libm.
+// A row that contains a number beyond sine_limit uses libm.
 template <class F>
 static void sine_row(char* const* p, const int64_t* s, int64_t n, const double* numbers) {
   const float* x = reinterpret_cast<const float*>(p[0]);

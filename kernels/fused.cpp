@@ -1,4 +1,5 @@
-// payload: a Fused. All operands have one shape; an output may alias an input that no later step reads.
+// Runs a group of element-wise operations. payload: a Fused. All operands have one shape; an output may alias an input
+// that no later step reads.
 #include "kernels/fused.hpp"
 
 #include "kernels/walk.hpp"

@@ -1,4 +1,4 @@
-// Conversions between f32 and f16 or bf16, rounding to nearest even; written so that loops over them vectorize.
+// Conversions between f32 and f16 or bf16, rounding to nearest even, written so that loops over them vectorize.
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ RILLE_INLINE uint16_t to_bf16(float f) {
   return uint16_t(f != f ? (u >> 16) | 0x40 : rounded);
 }
 
-// The exponent biases differ by 112; the multiplication also normalizes f16's subnormal numbers.
+// The exponent biases differ by 112; multiplying by 2^112 also normalizes f16's subnormal numbers.
 RILLE_INLINE float from_f16(uint16_t h) {
   const uint32_t sign = uint32_t(h & 0x8000u) << 16, rest = uint32_t(h & 0x7fffu) << 13;
   const uint32_t finite = float_to_bits(bits_to_float(int32_t(rest)) * 0x1p112f);
@@ -36,7 +36,7 @@ RILLE_INLINE uint16_t to_f16(float f) {
   return uint16_t((sign >> 16) | (a >= 0x47800000u ? large : a < 0x38800000u ? small : normal));
 }
 
-// Widens n f16 or bf16 elements with stride `s`.
+// Widens n f16 or bf16 elements of stride `s` to f32.
 static inline void widen_row(DType t, const uint16_t* x, int64_t s, float* o, int64_t n) {
   if (t == DType::bf16) {
     if (s == 1)

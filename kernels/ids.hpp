@@ -1,4 +1,4 @@
-// Reads ids of rows, classes and positions: contiguous, of any integer type.
+// Reads integers of any type from contiguous memory: row ids, class labels, indices.
 #pragma once
 
 #include "kernels/call.hpp"

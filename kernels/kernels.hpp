@@ -1,8 +1,8 @@
-// Declares every CPU kernel from the table of operations, according to its `build`:
+// Declares every CPU kernel of the table of operations. The column `build` says how:
 //
 // - each: the file is compiled once per instruction set (kernels/*.cpp); calls the best build for the processor.
-// - wide: the same, but the kernel supports only f32 and f64, so it is called through widened().
-// - rows: the same, through widened_rows(). rows_w: input 1 is a weight; rows_wb: input 2 is also a bias.
+// - wide: like each, but the kernel supports only f32 and f64, so it is called through widened().
+// - rows: like wide, but through widened_rows(). rows_w: input 1 is a weight; rows_wb: input 2 is also a bias.
 // - once: the file is compiled once (kernels/generic).
 //
 // A kernel's definition documents its inputs and outputs.
@@ -11,7 +11,7 @@
 #include "kernels/operations.hpp"
 #include "kernels/wide_rows.hpp"
 
-// Declares a kernel's three builds, and defines the function that calls the processor's build through `how`.
+// Declares the three builds of a kernel, and defines the function that calls the processor's build through `how`.
 #define RILLE_KERNEL_THROUGH(name, how, ...)                                                  \
   RILLE_KERNEL_BUILDS(name)                                                                   \
   namespace rille::kernels {                                                                  \

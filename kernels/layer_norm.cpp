@@ -1,7 +1,7 @@
 // Layer normalization (Ba et al. 2016) over the last dimension of contiguous rows.
 //
 // One thread computes a row. Mean and variance take two passes, in the element type. The gradients of weight and bias
-// are summed over blocks of rows, then over the blocks in order. The blocks depend only on the number of rows, so the
+// are summed over blocks of rows, then over the blocks in order. The blocks depend on the number of rows only, so the
 // bits do not depend on the number of threads.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"

@@ -1,4 +1,4 @@
-// Shared by the kernels that call oneDNN: memory descriptors, and the key that identifies a cached primitive.
+// Helpers for kernels that call oneDNN: memory descriptors, and the key that identifies a cached primitive.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rille::kernels::onednn {
 
-// f32 or bf16, the types for which Rille creates primitives.
+// A descriptor for f32 or bf16, the types for which Rille creates primitives.
 inline dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& strides) {
   return {dnnl::memory::dims(shape.d, shape.d + shape.n),
           type == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
@@ -21,7 +21,7 @@ inline dnnl::memory::desc describe(DType type, const Dims& shape, const Dims& st
 }
 inline dnnl::memory::desc describe(const View& v) { return describe(v.dtype, v.shape, v.strides); }
 
-// The numbers that identify a primitive, in the order of add(). `kind` implies how many follow.
+// The numbers that identify a primitive, in the order of the calls of add(). `kind` implies how many numbers follow.
 class Key {
  public:
   Key(std::int64_t kind, std::initializer_list<const View*> operands) {
@@ -44,11 +44,11 @@ class Key {
   };
 
  private:
-  std::int64_t words_[48] = {};  // enough for two operands of rank 8, or three of rank 5 and seven options
+  std::int64_t words_[48] = {};  // enough for two operands of rank 8, or for three of rank 5 and seven options
   int n_ = 0;
 };
 
-// Primitives by key. When `limit` is reached, all are dropped.
+// Caches primitives by key. When `limit` is reached, all are dropped.
 template <class Made>
 class Kept {
  public:

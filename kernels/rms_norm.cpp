@@ -1,7 +1,7 @@
 // Root-mean-square normalization (Zhang and Sennrich 2019) over the last dimension of contiguous rows.
 //
-// One thread computes a row. The weight's gradient is summed over blocks of rows, then over the blocks in order; the
-// blocks depend only on the number of rows.
+// One thread computes a row. The weight's gradient is summed over blocks of rows, then over the blocks in order. The
+// blocks depend on the number of rows only, so the bits do not depend on the number of threads.
 #include "kernels/nest.hpp"
 #include "kernels/vecmath.hpp"
 

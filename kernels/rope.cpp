@@ -1,6 +1,5 @@
-// Rotary position embedding (Su et al. 2021): rotates pairs of each row [.., t, d] by the angles of their position.
-//
-// One thread computes a row.
+// Rotary position embedding (Su et al. 2021): rotates pairs of each row [.., t, d] by the angles of position t. One
+// thread computes a row.
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -23,8 +22,8 @@ static void turn_row(const T* __restrict x, const T* __restrict cos, const T* __
   }
 }
 
-// in: x contiguous [.., t, d], cos and sin contiguous [t, d/2]; out like x. Pairs are (i, i + d/2), or (2i, 2i + 1) if
-// attrs.i[0] = 1. attrs.i[1] = 1: rotates back, which is the gradient.
+// in: x contiguous [.., t, d], cos and sin contiguous [t, d/2]; out like x. The pairs are (i, i + d/2), or (2i, 2i + 1)
+// if attrs.i[0] = 1. attrs.i[1] = 1: rotates back, which computes the gradient.
 void rope(const Call& c) {
   const View& x = c.in[0];
   const int64_t d = x.shape[x.shape.n - 1], t = x.shape[x.shape.n - 2], half = d / 2, rows = d ? x.count() / d : 0;

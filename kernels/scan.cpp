@@ -1,6 +1,4 @@
-// Scans along the last dimension of contiguous rows.
-//
-// One thread computes a row, from one end to the other.
+// Scans along the last dimension of contiguous rows. One thread computes a row, from one end to the other.
 #include "kernels/nest.hpp"
 
 namespace rille::kernels::RILLE_ISA {
@@ -22,13 +20,13 @@ static void cumsum_as(const Call& c) {
   });
 }
 
-// out[0][i] = in[0][0] + .. + in[0][i]; attrs.i[0] = 1: from the end. Floats are summed in f64, i64 in i64
+// out[0][i] = in[0][0] + .. + in[0][i]; attrs.i[0] = 1: sums from the end instead. Floats are summed in f64, i64 in i64
 void cumsum(const Call& c) {
   if (c.in[0].dtype == DType::i64) return cumsum_as<int64_t, uint64_t>(c);
   RILLE_FLOATS(c.in[0].dtype, cumsum_as<T, double>(c));
 }
 
-// The product of all elements before it (stored in the output) times the product of all after it.
+// The gradient of an element: the product of all elements before it (stored in the output) times that of all after it.
 template <class T>
 static void prod_grad_as(const Call& c) {
   const View& x = c.in[0];

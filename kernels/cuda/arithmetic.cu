@@ -1,4 +1,4 @@
-// Kernels of arithmetic.h for each type; whole numbers that are divided.
+// Kernels of arithmetic.h for each type, and division of integers.
 #include "kernels/cuda/device.h"
 
 #define ONE(op, name, T) ENTRY(op##_##name, 256, GIVEN Windows<2> w) { apply_one<F_##op, T, T>(w); }
@@ -15,9 +15,9 @@
 
 namespace rille::kernels::cuda {
 
-// -- as Python's // and %: towards minus infinity, the remainder has b's sign
+// -- Python's // and %: rounds towards minus infinity, and the remainder has b's sign
 template <class T, bool rest> struct Quotient {
-  // Whole numbers cannot be divided by zero: told to the host.
+  // An integer division by zero is reported to the host as a fault.
   DEVICE T of(T a, T b, const Windows<3>& w) {
     if constexpr (IsFloat<T>::value) {
       if constexpr (rest) return rest_of(a, b);
@@ -27,7 +27,7 @@ template <class T, bool rest> struct Quotient {
         report(w.fault, rest ? remainder_by_zero : floor_divide_by_zero, 0, 0, 0, w.type);
         return T(0);
       }
-      if (T(-1) < T(0) && b == T(-1)) return rest ? T(0) : T(T(0) - a);   // the lowest number has no counterpart
+      if (T(-1) < T(0) && b == T(-1)) return rest ? T(0) : T(T(0) - a);   // negating the lowest number wraps
       const T r = T(a % b);
       const bool turned = r != T(0) && (r < T(0)) != (b < T(0));
       return rest ? T(turned ? r + b : r) : T(a / b - turned);

@@ -1,6 +1,6 @@
-// Arithmetic, comparisons and bits, each told once: numbers of any type. Whole numbers wrap around. Who includes it may
-// say what a line makes (arithmetic.cu: kernels for all types); by itself it makes the functors F_<kernel's name>, for
-// the groups of a plan.
+// Arithmetic, comparisons and bit operations on all number types, each defined once. Integers wrap around. A file that
+// includes this one may define what each line makes (arithmetic.cu: kernels for all types); included alone it makes
+// functors F_<kernel's name>, for the groups of a plan.
 #pragma once
 
 #ifndef UNARY
@@ -18,7 +18,7 @@ namespace rille::kernels::cuda {
 BINARY(add, a + b)
 BINARY(sub, a - b)
 BINARY(mul, a * b)
-BINARY(maximum, a < b || b != b ? b : a)   // a NaN on either side comes through
+BINARY(maximum, a < b || b != b ? b : a)   // if either operand is NaN, so is the result
 BINARY(minimum, b < a || b != b ? b : a)
 BINARY(axpy, a + f * b)
 UNARY(neg, -x)
@@ -40,8 +40,8 @@ BITS(bitwise_xor, a ^ b)
 BITS_NOT(bitwise_not, ~x)
 LOGICAL_NOT(logical_not, x == T(0))
 
-// As Python's // and % of floats: towards minus infinity, the remainder has b's sign.
-// Of the exact remainder, as CPython does it, since a / b may round up to the next whole number.
+// Python's // and % of floats: rounds towards minus infinity, and the remainder has b's sign. Computed from the exact
+// remainder, as CPython does, since a / b may round up to the next integer.
 template <class T> DEVICE T floored(T a, T b) {
   const T rest = fmod(a, b);
   if (b == T(0) || rest != rest) return b == T(0) ? a / b : rest;

@@ -1,4 +1,4 @@
-// Convolution: which matrices are multiplied, and how the work is cut.
+// Launches of convolutions: which matrices are multiplied, and how the work is divided.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -9,7 +9,7 @@ using Long = long long;
 
 void steps_of(const View& v, long long (&to)[4]) { for (int d = 0; d < 4; ++d) to[d] = v.strides[d]; }
 
-// x, weight and y (or their gradients), wherever they stand in the call.
+// The geometry from x, weight and y, or from their gradients.
 Convolution geometry(const Call& c, const View& x, const View& w, const View& y) {
   Convolution g{};
   g.x = x.data;
@@ -41,7 +41,7 @@ Convolution geometry(const Call& c, const View& x, const View& w, const View& y)
 }
 
 
-// What kernels count in 32 bits: pixels, an axis with its padding, and the places of the windows of all channels.
+// Whether what kernels count in 32 bits fits: pixels, an axis with its padding, and window elements of all channels.
 bool fits(const Call& c, const View& x, const View& w, const View& y) {
   const auto pixels = [](const View& v) { return v.shape[0] * v.shape[2] * v.shape[3]; };
   if (pixels(x) >= units_max || pixels(y) >= units_max) {
@@ -112,7 +112,7 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
   g.out = dw.data;
   const std::int64_t columns = dw.shape[1] * dw.shape[2] * dw.shape[3], inner = dy.shape[0] * dy.shape[2] * dy.shape[3];
   const std::int64_t tiles = blocks_for(g.outs, 64) * blocks_for(columns, 64) * g.groups;
-  // About a thousand blocks, and at least 512 of the inner dimension for each: by the shape alone.
+  // About a thousand blocks, each with at least 512 elements of the inner dimension; depends on the shape alone.
   const std::int64_t wanted = std::clamp<std::int64_t>(std::min(1024 / tiles, inner / 512), 1, 256);
   const std::int64_t shares = blocks_for(inner, blocks_for(inner, wanted));
   if (shares > 1) {
@@ -138,7 +138,7 @@ void convolution_grad_weight(const Call& c, Launcher& l, const Names& names) {
   }
   weight_grad(c, l, names);
   if (!db) return;
-  View by_channel = dy;                           // [o, n, h, w]: summed over all but the first
+  View by_channel = dy;                           // viewed as [o, n, h, w], to sum over all but the first dimension
   std::swap(by_channel.shape[0], by_channel.shape[1]);
   std::swap(by_channel.strides[0], by_channel.strides[1]);
   Attrs attrs;

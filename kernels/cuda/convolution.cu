@@ -1,6 +1,6 @@
-// Convolution of [n, c, h, w] with [o, c / groups, kh, kw] as a product of matrices that are never written down.
-// blockIdx.y is the group, blockIdx.z a share of the inner dimension (gradients of weights, whose inner dimension is
-// the batch); the shares are added up in order.
+// Convolution of [n, c, h, w] with [o, c / groups, kh, kw] as a product of matrices that are never stored.
+// blockIdx.y is the group. blockIdx.z is a share of the inner dimension, used for gradients of weights, whose inner
+// dimension is the batch and pixels; the shares are added in order.
 #include "kernels/cuda/tile.h"
 
 namespace rille::kernels::cuda {
@@ -10,11 +10,11 @@ DEVICE Pixel pixel_of(unsigned at, const Divider& area, const Divider& width) {
   const unsigned n = divide(at, area), rest = at - n * area.divisor, i = divide(rest, width);
   return {int(n), int(i), int(rest - i * width.divisor)};
 }
-// An element of [.., .., .., ..] by its four places.
+// An element of a 4-d tensor by its four indices.
 template <class T> DEVICE Wide<T> element(const void* from, const long long (&step)[4], int a, int b, int c, int d) {
   return widen(static_cast<const T*>(from)[a * step[0] + b * step[1] + c * step[2] + d * step[3]]);
 }
-// x where the kernel's place (p, q) of output (i, j) lies; 0 in the padding.
+// The element of x under the kernel's element (p, q) for output (i, j); 0 in the padding.
 template <class T> DEVICE Wide<T> seen(const Convolution& c, int channel, const Pixel& at, int p, int q) {
   const int h = at.i * c.stride[0] - c.padding[0] + p * c.dilation[0];
   const int v = at.j * c.stride[1] - c.padding[1] + q * c.dilation[1];
@@ -28,7 +28,7 @@ template <class T> DEVICE Wide<T> result(const Convolution& c, int o, const Pixe
   return element<T>(c.y, c.y_step, at.n, o, at.i, at.j);
 }
 
-// Each pass: rows x inner times inner x columns. A Pixel of the kernel is (channel, row, column of the window).
+// Each pass is a product: rows x inner times inner x columns. A Pixel of the kernel is (channel, window row, column).
 template <class T> struct Forward {
   DEVICE Wide<T> left(const Convolution& c, int g, unsigned row, unsigned k) {
     return weight<T>(c, g * c.outs + int(row), pixel_of(k, c.by_window, c.by_window_width));
@@ -46,7 +46,7 @@ template <class T> struct Forward {
 };
 template <class T> struct ToInput {
   DEVICE Wide<T> left(const Convolution& c, int g, unsigned row, unsigned k) {
-    const Pixel w = pixel_of(k, c.by_window, c.by_window_width);        // w.n is the output's channel
+    const Pixel w = pixel_of(k, c.by_window, c.by_window_width);        // w.n is the output channel
     return weight<T>(c, g * c.outs + w.n, {int(row), w.i, w.j});
   }
   DEVICE Wide<T> right(const Convolution& c, int g, unsigned k, unsigned column) {

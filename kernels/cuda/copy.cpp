@@ -1,4 +1,4 @@
-// Moving and filling memory.
+// Launches that copy, cast and fill memory.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -16,7 +16,7 @@ bool contiguous(const View& v) {
   return true;
 }
 
-// By the source's type, then the result's.
+// Names of the cast kernels by the type of the source, then by the type of the result.
 #define TO(from) {"cast_" from "_bool", "cast_" from "_u8", "cast_" from "_i8", "cast_" from "_i32", \
                   "cast_" from "_i64", "cast_" from "_f16", "cast_" from "_bf16", "cast_" from "_f32", \
                   "cast_" from "_f64"}
@@ -37,7 +37,7 @@ std::uint16_t half_bits(DType t, float f) {
   return std::uint16_t(sign | (shifted - 0x3f000000));
 }
 
-// The window of `length` places from `start` along `dim`.
+// The view of `length` indices from `start` along `dim`.
 View window(const View& v, int dim, std::int64_t start, std::int64_t length) {
   View w = v;
   w.shape[dim] = length;

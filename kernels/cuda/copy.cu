@@ -1,4 +1,4 @@
-// Moving and filling memory; casts.
+// Kernels that copy, cast and fill memory.
 #include "kernels/cuda/device.h"
 
 namespace rille::kernels::cuda {

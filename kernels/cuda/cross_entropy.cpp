@@ -1,4 +1,4 @@
-// Cross entropy, whose kernels read a row as softmax does (softmax.cu).
+// Launches of cross entropy, whose kernels read a row as softmax does (softmax.cu).
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {

@@ -1,13 +1,13 @@
-// What the kernels of the build share: their entries, faults, operations of one and two operands.
+// Device code that all kernels of the build use: kernel entries, faults, operations of one and two operands.
 //
-// A kernel is ENTRY(name, threads, parameters) { .. }: `threads` is the largest block it is launched with. Its name is
-// what a Launcher asks for.
+// A kernel is ENTRY(name, threads, parameters) { .. }, where `threads` is the largest block with which it is launched.
+// A Launcher finds the kernel by this name.
 #pragma once
 
 #include "kernels/cuda/walk.h"
 
 #ifdef RILLE_CPU
-// Each kernel tells its name and how it is run (tests/support/shim_kernels.cpp).
+// Registers each kernel with its name and the function that runs it (tests/support/shim_kernels.cpp).
 extern "C" void rille_note_kernel(const char* name, const rille_abi::Kernel* kernel);
 #ifdef RILLE_CHECKED
 #define RILLE_KERNEL_BODY __attribute__((noinline)) static
@@ -36,7 +36,7 @@ template <auto F> struct rille_noted {
 
 namespace rille::kernels::cuda {
 
-// The first fault stays.
+// Records a fault; only the first one is kept.
 DEVICE void report(Fault* fault, unsigned code, Long value, Long limit, Long place, unsigned type = 0) {
   if (atomicCAS(&fault->code, 0u, code) != 0u) return;
   fault->type = type;
@@ -45,7 +45,7 @@ DEVICE void report(Fault* fault, unsigned code, Long value, Long limit, Long pla
   fault->place = place;
 }
 
-// -- operations of one and two operands: F::go(a, b, f, g), f and g the operation's numbers
+// -- operations of one and two operands: F::go(a, b, f, g), where f and g are the operation's numbers
 template <class F, class T, class R> DEVICE void apply_one(const Windows<2>& w) {
   typedef Wide<T> C;
   const C f = C(w.number[0]), g = C(w.number[1]);
@@ -77,7 +77,8 @@ template <class F, class T, class R> DEVICE void apply_two(const Windows<3>& w) 
 
 }  // namespace rille::kernels::cuda
 
-// M(operation, type's name, type) for each type. RILLE_FEW_TYPES: the default build's check that the sources compile.
+// Expands M(operation, name of type, type) for each type. RILLE_FEW_TYPES: one type each, to check that sources
+// compile.
 #ifdef RILLE_FEW_TYPES
 #define FOR_FLOATS(M, op) M(op, bf16, Brain)
 #define FOR_WHOLE(M, op) M(op, i64, Long)

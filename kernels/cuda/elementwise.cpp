@@ -1,4 +1,4 @@
-// Element-wise operations: windows in, windows out.
+// Launches of element-wise operations.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -12,7 +12,7 @@ void unary(const Call& c, Launcher& l, const Names& names) {
 static void two(const Call& c, Launcher& l, const char* kernel) {
   const DType t = c.in[0].dtype;
   const bool left = c.n_in == 1 && c.attrs->i[0] == 1;
-  View number = c.in[0];                          // for its shape; its data is not read
+  View number = c.in[0];                          // only its shape is used, not its data
   for (int d = 0; d < number.strides.n; ++d) number.strides[d] = 0;
   const View *a = left ? &number : &c.in[0], *b = c.n_in == 2 ? &c.in[1] : left ? &c.in[0] : &number;
   const View* const views[3] = {a, b, &c.out[0]};
@@ -34,7 +34,7 @@ void bits_not(const Call& c, Launcher& l, const Names& names) {
 }
 
 void divided(const Call& c, Launcher& l, const Names& names) {
-  // The number is known here, and no kernel has to look.
+  // The number is known here, so no kernel needs to check it.
   if (c.n_in == 1 && c.attrs->i[0] == 0 && c.attrs->f[0] == 0 && !is_floating(c.in[0].dtype)) {
     const bool rest = std::strncmp(names.of[0], "remainder", 9) == 0;
     return c.fail("%s: %s divided by zero", rest ? "remainder" : "floor_divide", name_of(c.in[0].dtype));

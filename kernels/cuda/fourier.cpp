@@ -1,4 +1,4 @@
-// Fourier transforms: the order of passes.
+// Launches of Fourier transforms: the order of the passes.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -7,10 +7,10 @@ namespace {
 
 using Long = long long;
 
-// From this length on a library is asked: shorter ones are few passes of the own kernels.
+// From this length on a library is asked first; shorter transforms need only a few passes of these kernels.
 constexpr std::int64_t by_library = 64;
 
-// Complex numbers in two buffers that take turns.
+// Complex numbers in two buffers: each pass reads one and writes the other.
 class Transform {
  public:
   Transform(Launcher& l, DType t, std::int64_t numbers) : l_(l), wide_(t == DType::f64), each_(wide_ ? 16 : 8) {
@@ -19,7 +19,7 @@ class Transform {
   bool ok() const { return buffer_[0] && buffer_[1]; }
   void* now() const { return buffer_[0]; }
 
-  // Along n of [outer, n, inner]. False: no memory.
+  // Transforms along n of [outer, n, inner]. Returns false if there is no memory.
   bool along(std::int64_t outer, std::int64_t n, std::int64_t inner, int sign) {
     if (n == 1 || (n >= by_library && l_.transform({now(), outer, n, inner, sign, wide_}))) return true;
     if ((n & (n - 1)) == 0) {
@@ -43,7 +43,7 @@ class Transform {
        sign);
     return true;
   }
-  // Rows of n numbers become half spectra, or the other way round.
+  // Turns rows of n numbers into half spectra or, with `grow`, half spectra into rows of n.
   void width(std::int64_t rows, std::int64_t n, bool grow) {
     go("fft_width_f32", "fft_width_f64", rows * n, buffer_[0], buffer_[1], Long(rows), Long(n), int(grow));
     std::swap(buffer_[0], buffer_[1]);
@@ -81,7 +81,7 @@ void fourier(const Call& c, Launcher& l, const Names&) {
     launch(l, name_in(RILLE_NAMES("fft_load"), x.dtype), grid_for(l, all * n), {threads}, 0, x.data, t.now(), Long(all),
            Long(n), kind, c.attrs->f[1]);
     const std::int64_t width = kind == 0 ? n : half;
-    if (kind == 2) {                              // back: the rows of the plane last, so that they end as reals
+    if (kind == 2) {                              // inverse: the rows come last, so that they end as reals
       ok = t.along(count, rows, width, sign);
       t.width(all, n, true);
       ok = ok && t.along(all, n, 1, sign);

@@ -1,6 +1,6 @@
-// Fourier transforms of [outer, n, inner] complex numbers along n: powers of two by Stockham's passes of radix 2, other
-// sizes by Bluestein's (1970): a convolution with a chirp, by transforms of a power of two. cuFFT is faster; this
-// serves where it is not there. Twiddles are computed in f64.
+// Fourier transforms of [outer, n, inner] complex numbers along n. Powers of two by Stockham's radix-2 passes; other
+// sizes by Bluestein's method (1970), a convolution with a chirp through transforms of a power of two. cuFFT is faster;
+// these kernels run where it is missing. Twiddle factors are computed in f64.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
@@ -20,7 +20,7 @@ template <class Body> DEVICE void each_number(Long n, const Body& body) {
   for (Long i = Long(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) body(i);
 }
 
-// One pass: pairs that lie n / 2 apart go side by side, `done` apart.
+// One Stockham pass: combines pairs that are n / 2 apart and writes them `done` apart.
 template <class C>
 DEVICE void fft_pass(const Complex<C>* x, Complex<C>* y, Long outer, Long n, Long inner, Long done, int sign) {
   const Long half = n / 2;
@@ -42,7 +42,7 @@ DEVICE void chirp_begin(const Complex<C>* x, Complex<C>* a, Long outer, Long n, 
     a[at] = j < n ? times(x[(o * n + j) * inner + i], chirp<C>(j, n, sign)) : Complex<C>{C(0), C(0)};
   });
 }
-// b_j = conj(c_j), and the same from the end.
+// b_j = conj(c_j) for j < n, mirrored at the end: b_(m - j) = b_j.
 template <class C> DEVICE void chirp_filter(Complex<C>* b, Long n, Long m, int sign) {
   each_number(m, [&](Long j) {
     const Long k = j < n ? j : m - j;
@@ -61,8 +61,8 @@ DEVICE void chirp_end(const Complex<C>* a, Complex<C>* x, Long outer, Long n, Lo
   });
 }
 
-// -- in and out. kind: 0 complex to complex, 1 reals to a half spectrum, 2 back. Bins that stand for two are
-// multiplied by `bins` where that is not 0.
+// -- loading and storing. kind: 0 complex to complex, 1 reals to a half spectrum, 2 half spectrum to reals. If `bins`
+// is not 0, bins of a half spectrum that stand for two bins are multiplied by it.
 template <class C> DEVICE C bin_factor(Long k, Long n, double bins) {
   return bins != 0 && k >= 1 && k < (n + 1) / 2 ? C(bins) : C(1);
 }
@@ -79,7 +79,7 @@ DEVICE void fft_load(const T* in, Complex<Wide<T>>* x, Long rows, Long n, int ki
     x[at] = {widen(in[2 * at]) * f, widen(in[2 * at + 1]) * f};
   });
 }
-// A half spectrum's rows become whole ones, or whole ones half.
+// grow: rows of a half spectrum become rows of the whole spectrum; else whole rows become half rows.
 template <class C> DEVICE void fft_width(const Complex<C>* x, Complex<C>* y, Long rows, Long n, int grow) {
   const Long half = n / 2 + 1, to = grow ? n : half;
   each_number(rows * to, [&](Long at) {

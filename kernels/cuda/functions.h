@@ -1,5 +1,5 @@
-// Functions of floating numbers, activations and their slopes, each told once. f16 and bf16 are computed in f32. Made
-// into kernels by functions.cu; by itself into functors, as arithmetic.h, behind which it is included.
+// Functions of floating-point numbers, activations and their derivatives, each defined once. f16 and bf16 are computed
+// in f32. functions.cu makes kernels of them; included alone, after arithmetic.h, this file makes functors.
 #pragma once
 
 #ifndef UNARY
@@ -9,7 +9,7 @@
 
 namespace rille::kernels::cuda {
 
-// BINARY: of a and b; of what was kept, a (x or y), and the gradient b.
+// BINARY: of a and b. For a gradient, a is the kept tensor (x or y) and b the gradient of the output.
 BINARY(div, a / b)
 BINARY(pow, b == T(2) ? a * a : pow(a, b))
 BINARY(atan2, atan2(a, b))
@@ -54,7 +54,7 @@ template <class T> DEVICE T gelu_slope(T x) {
 }
 UNARY(gelu, x * gelu_gate(x))
 BINARY(gelu_grad, gelu_slope(a) * b)
-// x Phi(x), and Phi(x) + x phi(x).
+// gelu_erf: x Phi(x), with the derivative Phi(x) + x phi(x).
 UNARY(gelu_erf, x * T(0.5) * (T(1) + erf(x * T(0.70710678118654752))))
 BINARY(gelu_erf_grad, b * (T(0.5) * (T(1) + erf(a * T(0.70710678118654752))) +
                            a * T(0.39894228040143268) * exp(T(-0.5) * a * a)))
@@ -68,7 +68,7 @@ UNARY(leaky_relu, x > T(0) ? x : f * x)
 BINARY(leaky_relu_grad, a > T(0) ? b : f * b)
 UNARY(elu, x > T(0) ? x : f * expm1(x))
 BINARY(elu_grad, a > T(0) ? b : b * f * exp(a))
-// log(1 + e^(f x)) / f, from the side where nothing overflows.
+// log(1 + e^(f x)) / f, in a form that does not overflow.
 UNARY(softplus, (f * x > T(0) ? x : T(0)) + log1p(exp(-fabs(f * x))) / f)
 BINARY(softplus_grad, b * logistic(f * a))
 UNARY(hardswish, x <= T(-3) ? T(0) : x >= T(3) ? x : x * (x + T(3)) / T(6))

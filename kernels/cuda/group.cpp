@@ -6,7 +6,7 @@ namespace rille::kernels::cuda {
 
 namespace {
 
-// Two numbers of each step, whether it reads them or not.
+// Two numbers per step; a step that needs none ignores them.
 struct Numbers {
   double at[2 * Fused::most_steps];
   explicit Numbers(const Fused& group) : at() {
@@ -24,7 +24,7 @@ template <int N> void as_one(const Call& c, Launcher& l, const Fused& group) {
   });
 }
 
-// What lies between the operations gets memory for the call.
+// Runs the operations one after another. Values between operations get scratch memory for this call.
 void one_by_one(const Call& c, Launcher& l, const Fused& group) {
   const Dims& shape = c.out[0].shape;
   View places[Fused::most_operands + Fused::most_pieces];
@@ -43,7 +43,7 @@ void one_by_one(const Call& c, Launcher& l, const Fused& group) {
     const RowAnswer& a = step.answer;
     Attrs attrs;
     std::memcpy(attrs.f, a.numbers, sizeof attrs.f);
-    attrs.i[0] = step.place[0] < 0;                // the number is on the left
+    attrs.i[0] = step.place[0] < 0;                // 1: the number is the left operand
     View in[3];
     int n_in = 0;
     for (int j = 0; j < a.operands - 1; ++j) {

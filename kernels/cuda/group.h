@@ -1,5 +1,5 @@
-// The steps of a plan's group for one element: what the generated kernel (device/group.hpp) calls. Each value
-// is rounded to its type as if it had been written, so a group has the bits of its operations one by one.
+// The steps of a plan's group for one element, which the generated kernel (device/group.hpp) calls. Each value is
+// rounded to its type as if it had been stored, so a group gives the bits of separate operations.
 #pragma once
 
 #include "kernels/cuda/walk.h"
@@ -8,7 +8,7 @@ namespace rille::kernels::cuda {
 
 template <int M> struct Numbers { double at[M]; };
 
-// Of operands that are widened already.
+// Applies F to operands that are already widened.
 template <class F, class R, class C> DEVICE R one(C x, double f, double g) {
   return narrow<R>(F::go(x, C(f), C(g)));
 }

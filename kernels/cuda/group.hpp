@@ -1,5 +1,5 @@
-// A group of element-wise operations on CUDA: the launch of one kernel that was generated for it (Fused::function), or,
-// where there is none, of its operations one after the other. Plain C++.
+// A group of element-wise operations on CUDA: launches the one kernel that was generated for it (Fused::function) or,
+// if there is none, the operations one after another. Plain C++.
 #pragma once
 
 #include <algorithm>

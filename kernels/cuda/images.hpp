@@ -1,5 +1,5 @@
-// What the CUDA plug-in has of the device code: images (launcher.hpp) that nvcc made for some architectures, and the
-// sources of all, for a GPU that no image fits.
+// The device code that the CUDA plug-in contains: images (launcher.hpp) that nvcc made for some architectures, and all
+// sources, for a GPU that no image fits.
 #pragma once
 
 #include <cstddef>
@@ -7,19 +7,19 @@
 namespace rille::kernels::cuda {
 
 struct Built {
-  int cuda = 0;                         // the images' CUDA, 13000 for nvcc 13.0; 0: there are no images
-  int ptx = 0;                          // of the PTX among them, 90: it serves later GPUs; 0: there is none
-  const int* architectures = nullptr;   // 80, 90
+  int cuda = 0;                         // CUDA version of the images, 13000 for nvcc 13.0; 0: no images
+  int ptx = 0;                          // architecture of the PTX, 90, which later GPUs can run; 0: no PTX
+  const int* architectures = nullptr;   // architectures that have images, such as 80, 90
   int architecture_count = 0;
 };
 Built images_built();
 
-// A file below kernels/cuda, its text ends with a zero.
+// A file below kernels/cuda. The text ends with a zero byte.
 struct Source {
-  const char* name;                     // "kernels/cuda/attention.cu", as an #include names it
+  const char* name;                     // "kernels/cuda/attention.cu", as in an #include
   const char* text;
   std::size_t bytes;
-  bool kernels;                         // compiled by itself; false: a header of the others
+  bool kernels;                         // compiled by itself; false: a header of other files
   bool joined;                          // false: compiled with -fmad=false
 };
 extern const Source sources[];

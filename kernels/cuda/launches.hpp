@@ -1,5 +1,5 @@
-// Every launch, one function each: (Call, Launcher, the names of its kernel in each type). The operations' table says
-// which operation has which.
+// All launch functions: (Call, Launcher, names of the kernel for each type). The table of operations says which
+// operation has which function.
 #pragma once
 
 #include "kernels/cuda/windows.hpp"

@@ -1,4 +1,4 @@
-// Matrix products: by a library where the launcher has one, else by the own kernel.
+// Launches of matrix products: by a library if the launcher has one, else by the kernel in matmul.cu.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -25,7 +25,7 @@ void matmul(const Call& c, Launcher& l, const Names& names) {
   p.b_row = b.strides[r - 2];
   p.b_column = b.strides[r - 1];
   p.batches = 1;
-  for (int d = r - 3; d >= 0; --d) {              // the fastest first
+  for (int d = r - 3; d >= 0; --d) {              // the fastest dimension first
     p.size[p.rank] = out.shape[d];
     p.a_batch[p.rank] = a.strides[d];
     p.b_batch[p.rank++] = b.strides[d];
@@ -36,7 +36,8 @@ void matmul(const Call& c, Launcher& l, const Names& names) {
          0, p);
 }
 
-// One call of the library, whose epilogue sees the sum before it is rounded; or the product, then the activation.
+// One library call, which applies the activation before rounding the sum; without a library, the product and then the
+// activation.
 void matmul_activated(const Call& c, Launcher& l, const Names&) {
   const View& before = c.out[c.n_out - 1];
   const View &a = c.in[0], &b = c.in[1];

@@ -1,9 +1,10 @@
-// Matrix products for where no library takes them: any strides. f16 and bf16 are added up in f32.
+// Matrix products of operands with any strides, used if no library supports them. f16 and bf16 are added up in f32.
 #include "kernels/cuda/tile.h"
 
 namespace rille::kernels::cuda {
 
-// 64 x 16 elements of a matrix into shared memory, zero beyond its edges. Neighbouring threads read neighbours.
+// Loads 64 x 16 elements of a matrix into shared memory, zeros outside the matrix. Neighbouring threads read
+// neighbours.
 template <class T, class C>
 DEVICE void load_tile(TileSide<C>& tile, const T* from, Long rows, Long ks, Long row_step, Long k_step) {
   const bool along = k_step == 1;

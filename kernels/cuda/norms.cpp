@@ -1,11 +1,11 @@
-// Normalisation: of rows of the last dimension, contiguous, and of channels.
+// Launches of normalisations: over contiguous rows (the last dimension), and over channels.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
 
 namespace {
 
-// Weights are of the rows' type, or of the type they are computed in: f32 beside f16 and bf16.
+// Whether weights have the type in which rows are computed (f32 for f16 and bf16) rather than the rows' type.
 int is_wide(DType rows, const View& w) { return w.data && w.dtype != rows; }
 using Long = long long;
 
@@ -31,7 +31,7 @@ void norm_grads(const Call& c, Launcher& l, const View& g, const View& x, const 
            is_wide(x.dtype, w), means, rstds, dx.data, Long(r.rows), Long(r.n), r.packed);
   void* const bias = db ? db->data : nullptr;
   if ((!dw.data && !bias) || r.n == 0) return;
-  // Shares depend on the number of rows alone: the same bits on every GPU.
+  // Shares depend on the number of rows only, so every GPU gives the same bits.
   const Long shares = std::clamp<Long>(blocks_for(r.rows, 128), 1, 64), each = blocks_for(r.rows, shares);
   const std::size_t bytes = std::size_t(shares * 2 * r.n) * size_bytes(stats_type(x.dtype));
   void* parts = l.scratch(bytes);

@@ -1,9 +1,9 @@
-// Layer, root mean square and batch normalisation. Statistics and sums in f32 (f64 of f64).
+// Layer, root mean square and batch normalisation. Statistics and sums are f32 (f64 for f64 inputs).
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-// -- layer_norm: mean and variance in two passes; the row's second and third reading come from the first cache
+// -- layer_norm: mean and variance in two passes; the second and third reading of a row come from the first-level cache
 template <class T>
 DEVICE void layer_norm(const T* in, const void* w, const void* b, int wide, T* out, Wide<T>* means, Wide<T>* rstds,
                        Long rows, Long n, int packed, double eps) {
@@ -47,8 +47,8 @@ DEVICE void layer_norm(const T* in, const void* w, const void* b, int wide, T* o
   });
 }
 
-// dx = rstd (gw - mean(gw) - xhat mean(gw xhat)), gw = g w. Without means: rms_norm's, whose xhat is x rstd and whose
-// mean of gw is left out.
+// dx = rstd (gw - mean(gw) - xhat mean(gw xhat)), gw = g w. Without `means` it is rms_norm's gradient: xhat is x rstd,
+// and mean(gw) is left out.
 template <class T>
 DEVICE void norm_grad(const T* g, const T* in, const void* w, int wide, const Wide<T>* means, const Wide<T>* rstds,
                       T* out,
@@ -87,8 +87,8 @@ DEVICE void norm_grad(const T* g, const T* in, const void* w, int wide, const Wi
   });
 }
 
-// Gradients of weight and bias: blocks of 64 columns and a share of the rows (blockIdx.y), 8 rows at once; parts
-// [share][2][n] are added up by norm_fold.
+// Gradients of weight and bias. A block takes 64 columns and a share of the rows (blockIdx.y), 8 rows at once;
+// norm_fold adds the parts [share][2][n].
 template <class T>
 DEVICE void norm_weights(const T* g, const T* in, const Wide<T>* means, const Wide<T>* rstds, Wide<T>* parts, Long rows,
                          Long n, Long each) {
@@ -164,7 +164,7 @@ template <class Body> DEVICE void each_of_channel(const Plane& p, const Body& bo
     body((image * p.channels + blockIdx.x) * p.s + (e - image * p.s));
   }
 }
-// Sums of x - first and of its square, first the channel's first element: near the mean, as samples are.
+// Sums of x - first and of its square. `first` is the channel's first element: like any sample it is near the mean.
 template <class T> DEVICE void batch_sums(const T* in, Wide<T>* parts, const Plane& p) {
   typedef Wide<T> C;
   const C first = widen(in[blockIdx.x * p.s]);

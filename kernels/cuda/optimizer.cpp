@@ -1,4 +1,4 @@
-// Updates of many tensors: a few launches for all of them.
+// Updates of many tensors: each launch updates up to tensors_max of them.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -7,8 +7,8 @@ namespace {
 
 constexpr auto every = [](std::int64_t) { return true; };
 
-// go(table, pieces) for those of `n` tensors that are wanted, up to tensors_max at a time. data(role, i): the view that
-// has the role.
+// Calls go(table, pieces) with up to tensors_max of the `n` tensors at a time, if `wanted`. data(role, i) is the view
+// of tensor i that has this role (parameter, gradient, moment).
 template <class Data, class Go, class Wanted = decltype(every)>
 void each_table(std::int64_t n, int roles, const Data& data, const Go& go, const Wanted& wanted = every) {
   for (std::int64_t first = 0; first < n;) {
@@ -35,7 +35,7 @@ void each_table(std::int64_t n, int roles, const Data& data, const Go& go, const
 
 const char* typed(DType t, const char* f32, const char* f64) { return t == DType::f64 ? f64 : f32; }
 
-// The flag that is the last input where attrs.i[2] says so: when it is set, nothing is changed.
+// The last input if attrs.i[2] is 1: a flag. If it is set, the kernel changes nothing. Null: no flag.
 const float* skip_of(const Call& c) { return c.attrs->i[2] == 1 ? c.in[c.n_in - 1].ptr<const float>() : nullptr; }
 
 }  // namespace
@@ -65,7 +65,7 @@ void adamw(const Call& c, Launcher& l, const Names&) {
 
 namespace {
 
-// Parameters, gradients, and momenta behind the parameters.
+// Updates from parameters, gradients and momenta; the momenta come after the parameters in the outputs.
 void updates(const Call& c, Launcher& l, const char* kernel, int roles, const Update& how) {
   const std::int64_t n = c.attrs->i[0];
   const auto view = [&](int role, std::int64_t i) -> const View& {

@@ -1,11 +1,11 @@
-// Pooling: a thread for each output, or each input.
+// Launches of pooling: one thread for each output, or for gradients for each input.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
 
 namespace {
 
-// A plane's places, and an axis with its padding, are counted in 32 bits.
+// Whether the number of pixels of a plane, and an axis with its padding, fit into 31 bits.
 bool plane_fits(const Call& c, const View& image, const View& pooled) {
   bool fits = image.shape[2] * image.shape[3] < int_end && pooled.shape[2] * pooled.shape[3] < int_end;
   for (int k = 0; k < 2; ++k) fits = fits && image.shape[2 + k] + 2 * c.attrs->i[4 + k] < int_end;

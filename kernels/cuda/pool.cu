@@ -1,5 +1,5 @@
-// Pooling of contiguous planes: a thread for each output; for gradients a thread for each input, which looks at the
-// windows that it stands in, in their order.
+// Pooling of contiguous planes. One thread computes an output. For gradients one thread computes an input: it adds, in
+// order, the gradients of the windows that contain the input.
 #include "kernels/cuda/device.h"
 
 namespace rille::kernels::cuda {
@@ -22,7 +22,7 @@ DEVICE double share_of(const Pooling& p, const Span& rows, const Span& columns) 
   const int c = p.padding_counts ? columns.places : (columns.end - columns.begin + columns.step - 1) / columns.step;
   return 1.0 / (double(r) * double(c));
 }
-// The windows that place `at` of an axis may stand in: [first, last].
+// The windows that may contain index `at` of an axis: [first, last].
 DEVICE void windows_of(const Pooling& p, int axis, int at, int& first, int& last) {
   if (p.adaptive) {
     first = int(Long(at) * p.outputs[axis] / p.size[axis]) - 1;

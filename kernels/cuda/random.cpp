@@ -1,4 +1,4 @@
-// Random numbers: the seed and the step are in device memory, the operation's index is the launch's own.
+// Launches of random operations. Seed and step are in device memory; the operation's index is a kernel argument.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {

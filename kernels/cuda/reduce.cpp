@@ -1,4 +1,4 @@
-// Reductions and scans: how the work is cut.
+// Launches of reductions and scans: how the work is divided.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {
@@ -7,7 +7,7 @@ namespace {
 
 using Long = long long;
 
-// Dimensions [first, last) of v, neighbours joined, the fastest first.
+// Dimensions [first, last) of v, contiguous neighbours merged, the fastest first.
 Axes axes_of(const View& v, int first, int last) {
   View part = v;
   part.shape.n = part.strides.n = last - first;
@@ -50,7 +50,7 @@ Cut cut_of(const View& x, int reduced_dimensions) {
   r.inner = axes_of(x, split, x.shape.n);
   r.outputs = count_of(x, 0, split);
   r.reduced = count_of(x, split, x.shape.n);
-  // Neighbouring threads take what is neighbours in memory.
+  // Neighbouring threads take elements that are neighbours in memory.
   r.vertical = r.inner.step[0] != 1 && r.outer.step[0] == 1 && r.outputs > 1;
   if (r.vertical) r.outputs_log2 = 5;
   else r.outputs_log2 = r.reduced <= 256 && r.outputs > 1 ? 3 : 0;
@@ -59,7 +59,7 @@ Cut cut_of(const View& x, int reduced_dimensions) {
              aligned(x.data, size * pack);
   for (int d = 0; r.packed && d < r.outer.rank; ++d)
     r.packed = r.outer.length[d] == 1 || r.outer.step[d] % Long(pack) == 0;
-  // About a thousand blocks, each thread with at least 16 elements.
+  // About a thousand blocks, in which each thread has at least 16 elements.
   const std::int64_t parts =
       std::clamp<std::int64_t>(std::min<std::int64_t>(blocks_for(1024, std::max<std::int64_t>(1, blocks)),
                                                       r.reduced / (lanes * 16)), 1, 1024);
@@ -78,7 +78,7 @@ void reduced_by(const Call& c, Launcher& l, const Names& names, const Names& fol
   cut.r.out = out.data;
   cut.r.factor = c.attrs->f[0];
   if (cut.parts > 1) {
-    cut.r.parts = l.scratch(std::size_t(cut.r.outputs) * cut.parts * 16);   // a value and a place at most
+    cut.r.parts = l.scratch(std::size_t(cut.r.outputs) * cut.parts * 16);   // 16 bytes: a value and an index at most
     if (!cut.r.parts) return c.fail("no memory for %lld partial sums", (long long)(cut.r.outputs * cut.parts));
   }
   launch(l, name_in(names, x.dtype), cut.grid, {256}, 0, cut.r);

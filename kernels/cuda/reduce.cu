@@ -1,6 +1,6 @@
-// Reductions and scans. The input is [outer.., reduced..] with any strides. A block takes 1, 8 or 32 outputs; its
-// threads share out what is reduced, and are added up in a tree. Where there are few outputs blockIdx.y shares out,
-// too, and a second kernel adds the parts. All cuts depend on the shape alone: the same bits on every GPU.
+// Reductions and scans. The input is [outer.., reduced..] with any strides. A block computes 1, 8 or 32 outputs; its
+// threads share the reduced elements, and a tree adds their sums. If there are few outputs, several blocks (blockIdx.y)
+// share one, and a second kernel adds the parts. The cuts depend on the shape alone, so every GPU gives the same bits.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
@@ -23,7 +23,7 @@ template <class T> DEVICE T highest() { return T(~lowest<T>()); }
 template <> __device__ __forceinline__ float highest<float>() { return INFINITY; }
 template <> __device__ __forceinline__ double highest<double>() { return INFINITY; }
 
-// What a reduction needs: its sum's type, the sum of nothing, an element, two sums in one, and the result.
+// A reduction defines: the type of its sum, the sum of nothing, the sum of an element, of two sums, and the result.
 template <class T> struct SumTypes { typedef Wide<T> Sum; typedef T Out; };
 template <> struct SumTypes<int> { typedef Long Sum; typedef Long Out; };
 template <> struct SumTypes<Small> { typedef Long Sum; typedef Long Out; };
@@ -46,7 +46,7 @@ template <class T> struct R_prod {
   DEVICE Sum both(Sum a, Sum b) { return a * b; }
   DEVICE Out result(Sum s, double) { return narrow<Out>(Wide<T>(s)); }
 };
-// A NaN wins and stays.
+// The largest or smallest element. If an element is NaN, so is the result.
 template <class T, bool largest> struct Extreme {
   typedef Wide<T> Sum;
   typedef T Out;
@@ -57,7 +57,7 @@ template <class T, bool largest> struct Extreme {
 };
 template <class T> struct R_amax : Extreme<T, true> {};
 template <class T> struct R_amin : Extreme<T, false> {};
-// The first of equals; the first NaN.
+// The value and its index: the first of equal values, or the first NaN.
 template <class C> struct Placed { C value; Long place; };
 template <class C> DEVICE Placed<C> from_lane(Placed<C> x, int distance) {
   return {C(__shfl_xor_sync(EVERY_LANE, x.value, distance)), __shfl_xor_sync(EVERY_LANE, x.place, distance)};
@@ -119,7 +119,7 @@ template <class R, class T> DEVICE void reduce(const Reduction& r) {
 }
 
 template <class R> struct BothOf { template <class S> DEVICE S of(S a, S b) { return R::both(a, b); } };
-// A warp for each output: the parts' sums.
+// One warp per output: combines the sums of the parts.
 template <class R> DEVICE void fold(const Reduction& r, unsigned parts) {
   typedef typename R::Sum Sum;
   each_row(r.outputs, [&](Long o) {
@@ -142,7 +142,7 @@ FOR_NUMBERS(REDUCE, amin)
 FOR_NUMBERS(REDUCE, argmax)
 FOR_NUMBERS(REDUCE, argmin)
 
-// -- scans of contiguous rows, 256 elements at once: visit(place, everything before it, and with it)
+// -- scans of contiguous rows, 256 elements at once: visit(index, sum of all elements before it, sum including it)
 template <class F, class A, class Load, class Visit>
 DEVICE void scan(Long n, int reverse, A carry, const Load& load, const Visit& visit) {
   __shared__ A warps[8];
@@ -179,7 +179,7 @@ template <> struct ScanType<Long> { typedef Long type; };
   }
 FOR_FLOATS(CUMSUM, cumsum) CUMSUM(cumsum, i64, Long)
 
-// The product of all before an element (kept in the output) times the product of all after it.
+// The product of all elements before an element (kept in the output) times the product of all elements after it.
 #define PROD_GRAD(op, name, T)                                                                                  \
   ENTRY(prod_grad_##name, 256, const T* in, const T* g, T* out, Wide<T>* before, Long rows, Long n) {           \
     each_row(rows, [&](Long r) {                                                                                \

@@ -1,4 +1,4 @@
-// Rotary position embedding: a thread for each pair of a row.
+// Launches of rotary position embedding: one thread for each pair of a row.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {

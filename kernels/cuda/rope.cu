@@ -1,4 +1,4 @@
-// Rotary position embedding (Su et al. 2021) of contiguous [.., t, d]: a thread turns one pair.
+// Rotary position embedding (Su et al. 2021) of contiguous [.., t, d]: one thread rotates one pair.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {

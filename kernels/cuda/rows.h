@@ -1,5 +1,5 @@
-// Device code for rows: a row belongs to one warp (blockDim.x = 32, several rows side by side along y) or to one block
-// (blockDim.x up to 1024, a power of two). Sums are trees of fixed shape: the same bits every time.
+// Device code for rows. A row is processed by one warp (blockDim.x = 32, several rows along y) or by one block
+// (blockDim.x up to 1024, a power of two). Sums are trees of fixed shape, so the bits are the same every time.
 #pragma once
 
 #include "kernels/cuda/device.h"
@@ -14,14 +14,14 @@ struct Most { template <class T> DEVICE T of(T a, T b) { return a < b ? b : a; }
 
 template <class T> DEVICE T from_lane(T x, int distance) { return __shfl_xor_sync(EVERY_LANE, x, distance); }
 
-// f over the values of a row's threads; all of them get it.
+// Combines the values of a row's threads by F; every thread gets the result.
 template <class F, class T> DEVICE T over_row(T x) {
   __shared__ T shared[32];
 #pragma unroll
   for (int d = 16; d; d /= 2) x = F::of(x, from_lane(x, d));
   if (blockDim.x == 32) return x;
   const unsigned warps = blockDim.x / 32;
-  __syncthreads();                                // of an earlier row: everyone has read
+  __syncthreads();                                // all threads have read the result of an earlier row
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
   __syncthreads();
   x = shared[threadIdx.x & (warps - 1)];
@@ -29,13 +29,13 @@ template <class F, class T> DEVICE T over_row(T x) {
   return x;
 }
 
-// body(row) for each row of the grid.
+// Calls body(row) for each row that this warp or block processes.
 template <class Body> DEVICE void each_row(Long rows, const Body& body) {
   const Long stride = Long(gridDim.x) * blockDim.y;
   for (Long row = Long(blockIdx.x) * blockDim.y + threadIdx.y; row < rows; row += stride) body(row);
 }
 
-// body(Count<V> or Count<1>, first column): this thread's columns of a row of n.
+// Calls body(Count<V> or Count<1>, first column) for this thread's columns of a row of n.
 template <int V, class Body> DEVICE void each_column(Long n, int packed, const Body& body) {
   if (packed) for (Long j = Long(threadIdx.x) * V; j < n; j += Long(blockDim.x) * V) body(Count<V>(), j);
   else for (Long j = threadIdx.x; j < n; j += blockDim.x) body(Count<1>(), j);
@@ -53,7 +53,7 @@ template <class T, int V> DEVICE void store_wide(T* p, const Wide<T> (&x)[V]) {
   *reinterpret_cast<Pack<T, V>*>(p) = all;
 }
 
-// A weight of the rows' type, or of the type they are computed in.
+// Element j of a weight, which has the rows' type or, if `wide`, the type in which rows are computed.
 template <class T> DEVICE Wide<T> weight_at(const void* p, int wide, Long j) {
   return wide ? static_cast<const Wide<T>*>(p)[j] : widen(static_cast<const T*>(p)[j]);
 }
@@ -62,11 +62,11 @@ template <class T> DEVICE void put_weight(void* p, int wide, Long j, Wide<T> x) 
   else static_cast<T*>(p)[j] = narrow<T>(x);
 }
 
-// e^x for x <= 0 within a few units in the last place of 1.
+// e^x for x <= 0, with an error of a few units in the last place of 1.
 DEVICE float fast_exp(float x) { return __expf(x); }
 DEVICE double fast_exp(double x) { return exp(x); }
 
-// A whole number of any type: ids, labels. `type` is a DType.
+// An integer of any type, such as an id or a label. `type` is a DType.
 enum IdType { id_u8 = 1, id_i8 = 2, id_i32 = 3, id_i64 = 4 };
 DEVICE Long id_at(const void* p, unsigned type, Long i) {
   return type == id_i64   ? static_cast<const Long*>(p)[i]

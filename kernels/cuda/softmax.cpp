@@ -1,4 +1,4 @@
-// Softmax, its logarithm and their gradients: rows of the last dimension, contiguous.
+// Launches of softmax, log_softmax and their gradients, over contiguous rows of the last dimension.
 #include "kernels/cuda/launches.hpp"
 
 namespace rille::kernels::cuda {

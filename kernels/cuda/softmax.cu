@@ -1,12 +1,12 @@
-// Softmax and cross entropy over contiguous rows. The largest number and the sum of e^(x - largest) are found in one
-// pass (Milakov and Gimelshein 2018); the row is read again from the caches to write the result.
+// Softmax and cross entropy over contiguous rows. One pass finds the maximum of a row and the sum of e^(x - maximum)
+// (Milakov and Gimelshein 2018); the row is read again, from the caches, to write the result.
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-template <class C> struct Scaled { C largest, sum; };   // of e^(x - largest)
+template <class C> struct Scaled { C largest, sum; };   // sum: of e^(x - largest)
 
-// A row of nothing but -inf has -inf - -inf nowhere here.
+// The factor e^(from - to). Equal arguments give 1, so a row of only -inf never computes -inf - -inf.
 template <class C> DEVICE C shrink(C from, C to) { return from == to ? C(1) : fast_exp(from - to); }
 template <class C> DEVICE Scaled<C> joined(Scaled<C> a, Scaled<C> b) {
   const C m = a.largest < b.largest ? b.largest : a.largest;
@@ -56,7 +56,7 @@ DEVICE void softmax(const T* in, T* out, Long rows, Long n, int packed) {
   });
 }
 
-// From the output y: y (g - sum(y g)); of the logarithm g - e^y sum(g).
+// From the output y: softmax gives y (g - sum(y g)); log_softmax gives g - e^y sum(g).
 template <class T, bool logarithm>
 DEVICE void softmax_grad(const T* y, const T* g, T* out, Long rows, Long n, int packed) {
   typedef Wide<T> C;
@@ -83,8 +83,8 @@ DEVICE void softmax_grad(const T* y, const T* g, T* out, Long rows, Long n, int 
   });
 }
 
-// Each row's loss, and the two parts of its log-sum-exp: the largest logit, and the logarithm of the sum beside it.
-// A row that does not count has a loss of 0.
+// Each row's loss, and two parts of its log-sum-exp: the largest logit, and the logarithm of the sum relative to it. An
+// ignored row has a loss of 0.
 template <class T>
 DEVICE void cross_entropy(const T* in, const void* labels, unsigned label_type, Wide<T>* parts, Wide<T>* losses,
                           Long rows, Long n, int packed, Long ignore, double smooth, Fault* fault) {
@@ -109,7 +109,7 @@ DEVICE void cross_entropy(const T* in, const void* labels, unsigned label_type, 
   });
 }
 
-// One block: the mean of the losses that count, each thread's in f64.
+// One block: the mean of the losses of rows that are not ignored. Each thread sums in f64.
 template <class C>
 DEVICE void cross_entropy_mean(const C* losses, const void* labels, unsigned label_type, Long rows, Long ignore,
                                C* out) {
@@ -175,7 +175,7 @@ ENTRY(cross_entropy_mean_f64, 1024, const double* losses, const void* labels, un
       Long ignore,
       double* out) { cross_entropy_mean(losses, labels, label_type, rows, ignore, out); }
 
-// How many labels count; sums of whole numbers are the same in any order.
+// Counts the labels that are not ignored; integer sums are the same in any order.
 ENTRY(count_labels, 256, const void* labels, unsigned label_type, Long rows, Long ignore, unsigned long long* counted) {
   Long mine = 0;
   const Long stride = Long(gridDim.x) * blockDim.x;

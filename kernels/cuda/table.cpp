@@ -1,4 +1,4 @@
-// The launch of each operation, and what a Fault means.
+// The launch function of each operation, and the message for each Fault.
 #include <cstdio>
 
 #include "kernels/cuda/launches.hpp"

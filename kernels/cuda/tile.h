@@ -1,19 +1,18 @@
-// Device code for products by plain arithmetic: 64 x 64 outputs for a block of 256 threads, 4 x 4 for a thread, 16 of
-// the inner dimension at once from shared memory.
+// Device code for matrix products without tensor cores: a block of 256 threads computes 64 x 64 outputs, 4 x 4 per
+// thread, and takes 16 elements of the inner dimension at once from shared memory.
 #pragma once
 
 #include "kernels/cuda/rows.h"
 
 namespace rille::kernels::cuda {
 
-// One operand's part, [inner][row or column]: 64 of them, and room so that neighbours lie in other banks.
+// A part of one operand, [inner][row or column]: 64 of them, padded to 68 so that neighbours are in different banks.
 template <class C> using TileSide = C[16][68];
 
-DEVICE int tile_row() { return int(threadIdx.x) / 16 * 4; }         // of this thread's outputs
+DEVICE int tile_row() { return int(threadIdx.x) / 16 * 4; }         // first row of this thread's outputs
 DEVICE int tile_column() { return int(threadIdx.x) % 16 * 4; }
 
-// sum += left * right, when all threads of the block have written their elements of both; after it they may be
-// overwritten.
+// sum += left * right. Waits until all threads of the block have written both; afterwards they may be overwritten.
 template <class C> DEVICE void add_tile(C (&sum)[4][4], const TileSide<C>& left, const TileSide<C>& right) {
   const int down = tile_row(), over = tile_column();
   __syncthreads();
@@ -33,7 +32,7 @@ template <class C> DEVICE void add_tile(C (&sum)[4][4], const TileSide<C>& left,
   __syncthreads();
 }
 
-// body(row, column, sum) for those of the thread's outputs that lie within rows x columns; (0, 0) is the tile's first.
+// Calls body(row, column, sum) for the thread's outputs that lie within rows x columns, counted from the tile's first.
 template <class C, class Body>
 DEVICE void each_of_tile(const C (&sum)[4][4], Long rows, Long columns, const Body& body) {
   const int down = tile_row(), over = tile_column();

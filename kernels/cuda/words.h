@@ -1,7 +1,7 @@
-// What a CUDA source may take for granted with nvcc, and NVRTC does not have: the C library's types, limits and
-// constants. Stands in front of every user's source, and is stdint.h, limits.h, float.h, math.h and their kin
-// (device/kernel_headers.cpp). The CPU's shim has the same words (kernels/shim). One text of many names: hence
-// the guard.
+// What CUDA sources expect and NVRTC, unlike nvcc, does not provide: the C library's types, limits and constants. Rille
+// puts this text in front of every user's source, and NVRTC gets it as stdint.h, limits.h, float.h, math.h and similar
+// headers (device/kernel_headers.cpp). The CPU's shim defines the same names (kernels/shim). The guard allows including
+// it under several names.
 #pragma once
 #ifndef RILLE_WORDS
 #define RILLE_WORDS

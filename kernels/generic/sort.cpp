@@ -1,4 +1,4 @@
-// Sorts each row: indices are sorted by value, then the values are gathered.
+// Sorts each row: sorts the indices by value, then gathers the values.
 #include <algorithm>
 #include <numeric>
 
@@ -41,8 +41,8 @@ void sort_wide(const Call& c) { RILLE_NUMBERS(c.in[0].dtype, sort_rows<T>(c)); }
 
 }  // namespace
 
-// in: contiguous rows; out: the first k of each row in order, and their indices, i64. attrs.i[0] = 1: descending. The
-// sort is stable; a NaN is larger than any number.
+// in: contiguous rows; out: the first k elements of each row in sorted order, and their indices, i64. attrs.i[0] = 1:
+// descending order. The sort is stable; a NaN is larger than any number.
 void sort(const Call& c) { widened(c, &sort_wide); }
 
 }  // namespace rille::kernels

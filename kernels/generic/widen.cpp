@@ -1,4 +1,4 @@
-// Runs f32 kernels on f16 and bf16: converts the operands before and the results after.
+// Runs f32 kernels on f16 and bf16: converts the operands before the kernel and the results after it.
 #include <algorithm>
 
 #include "kernels/kernels.hpp"
@@ -11,8 +11,8 @@ constexpr int most_operands = 16;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-// A view's dimensions in memory order, the largest stride first, so that a copy runs along memory. If elements overlap
-// (strides of 0), the dimensions keep their order.
+// The dimensions of a view in memory order, the largest stride first, so that a copy runs along memory. If elements
+// overlap (strides of 0), the dimensions keep their order.
 struct Order {
   int at[max_rank];
   explicit Order(const View& v) {
@@ -33,7 +33,7 @@ struct Order {
   }
 };
 
-// A dense f32 view on `memory` whose elements are in the memory order of `v`.
+// A dense f32 view on `memory` whose elements have the memory order of `v`.
 View wide(const View& v, char* memory) {
   const Order order(v);
   View w = v;
@@ -47,7 +47,7 @@ View wide(const View& v, char* memory) {
   return w;
 }
 
-// Copies between `half` and its f32 copy, in either direction.
+// Copies between `half` and its f32 copy: from `from` to `to`, one of which is `half`.
 void convert(const Call& c, const View& half, const View& from, const View& to) {
   const Order order(half);
   const View in = order.of(from), out = order.of(to);

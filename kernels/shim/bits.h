@@ -1,9 +1,9 @@
-// The words of CUDA C++ for a plain C++ compiler, part 4: whole numbers, casts that round, memory, and what of
-// mathematics the C library does not have.
+// CUDA C++ for a plain C++ compiler, part 4: integer functions, rounding casts, memory functions, and mathematical
+// functions that the C library lacks.
 #pragma once
 #include "rille_math.h"
 
-// -- memory. Checked mode looks at every byte: the compiler does not watch these.
+// -- memory. Checked mode reports each access itself, because the compiler does not instrument these functions.
 #ifdef RILLE_CHECKED
 RILLE_UNWATCHED __attribute__((noinline, unused)) static void rille_look(const void* at, size_t bytes, unsigned kind,
                                                                          const void* site) {
@@ -72,7 +72,7 @@ RILLE_MIXED_MINMAX(unsigned long long, long long, unsigned long long)
 RILLE_MIXED_MINMAX(long, unsigned long, unsigned long) RILLE_MIXED_MINMAX(unsigned long, long, unsigned long)
 RILLE_MIXED_MINMAX(float, double, double) RILLE_MIXED_MINMAX(double, float, double)
 
-// -- casts: _rn to nearest even, _rz to zero, _rd down, _ru up
+// -- casts: _rn rounds to nearest even, _rz to zero, _rd down, _ru up
 #define RILLE_CASTS(from, From, to, To, suffix)                                                       \
   RILLE_IN To __##from##2##to##_rn(From x) { return (To)__builtin_rint##suffix(x); }                  \
   RILLE_IN To __##from##2##to##_rz(From x) { return (To)x; }                                          \
@@ -116,7 +116,7 @@ RILLE_IN void sincospi(double x, double* s, double* c) { *s = sinpi(x); *c = cos
 RILLE_IN double __dsub_rn(double x, double y) { return x - y; }
 RILLE_IN double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
 RILLE_IN double __drcp_rn(double x) { return 1.0 / x; }
-// By Newton's steps from Winitzki's approximation (2008), each of which doubles the digits.
+// Newton's steps, which double the digits each time, from Winitzki's approximation (2008).
 __attribute__((noinline, unused)) static double erfinv(double x) {
   if (!(x > -1.0 && x < 1.0)) return x == 1.0 ? __builtin_inf() : x == -1.0 ? -__builtin_inf() : __builtin_nan("");
   const double l = __builtin_log1p(-x * x), m = 4.330746750799873 + l / 2;

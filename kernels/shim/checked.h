@@ -1,6 +1,6 @@
-// The words of CUDA C++ for a plain C++ compiler, part 7: checked mode. The compiler's own instrumentation for finding
-// data races calls these functions at each access of memory, and that for array bounds at each bad index. No sanitizer
-// library is linked: the answers come from Rille (runtime/compute/device/kernel_check.cpp).
+// CUDA C++ for a plain C++ compiler, part 7: checked mode. The compiler's instrumentation for data races calls these
+// functions at each memory access, and its check of array bounds calls them at each bad index. No sanitizer library is
+// linked: Rille implements the functions (runtime/compute/device/kernel_check.cpp).
 #pragma once
 #include "groups.h"
 
@@ -9,7 +9,7 @@ extern "C" {
 #define RILLE_HOOK RILLE_UNWATCHED __attribute__((noinline, used, visibility("hidden")))
 RILLE_UNWATCHED static inline void rille_access(const void* at, unsigned bytes, unsigned kind, const void* site) {
   const unsigned long offset = (unsigned long)at - (unsigned long)&rille_own;
-  if (offset < sizeof rille_own || !rille_worker) return;  // no worker: what runs before all launches, as a constructor
+  if (offset < sizeof rille_own || !rille_worker) return;  // no worker: code before any launch, as a constructor
   rille_worker->access(rille_worker, rille_thread(), at, bytes, kind, site);
 }
 #define RILLE_ACCESS(n)                                                                                              \
@@ -35,7 +35,7 @@ RILLE_HOOK void __tsan_vptr_read(void*) {}
 RILLE_HOOK void __tsan_atomic_thread_fence(int) {}
 RILLE_HOOK void __tsan_atomic_signal_fence(int) {}
 
-// As both compilers lay them out.
+// The structs that both compilers pass.
 struct rille_type { unsigned short kind, info; char name[1]; };
 struct rille_place { const char* file; unsigned line, column; };
 struct rille_bad_index { rille_place place; rille_type* array; rille_type* index; };

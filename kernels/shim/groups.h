@@ -1,4 +1,4 @@
-// The words of CUDA C++ for a plain C++ compiler, part 6: the simple half of cooperative groups.
+// CUDA C++ for a plain C++ compiler, part 6: the basic classes of cooperative groups.
 #pragma once
 #include "half.h"
 

@@ -1,8 +1,8 @@
-// The words of CUDA C++ for a plain C++ compiler, part 5: __half and __nv_bfloat16. Arithmetic is done in float and
-// rounded once to nearest, ties to even, as the GPU's does.
+// CUDA C++ for a plain C++ compiler, part 5: __half and __nv_bfloat16. Arithmetic is done in float and rounded once to
+// nearest, ties to even, as on the GPU.
 //
-// The same text is cuda_fp16.h and cuda_bf16.h for NVRTC where the toolkit's headers are not to be found
-// (runtime/compute/device/kernel_headers.cpp): only the conversions differ. One text of two names: hence the guard.
+// The same text serves as cuda_fp16.h and cuda_bf16.h for NVRTC if the toolkit's headers are missing
+// (runtime/compute/device/kernel_headers.cpp); only the conversions differ. The guard allows including it twice.
 #pragma once
 #ifndef RILLE_HALF
 #define RILLE_HALF
@@ -24,8 +24,8 @@ RILLE_IN unsigned short rille_to_f16(float f) {
 #else
   const unsigned u = __float_as_uint(f), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
   if (a > 0x7f800000u) return (unsigned short)0x7fff;
-  if (a >= 0x477ff000u) return (unsigned short)(sign | 0x7c00u);          // rounds beyond 65504
-  if (a < 0x38800000u) {                                                  // subnormal: the adder rounds
+  if (a >= 0x477ff000u) return (unsigned short)(sign | 0x7c00u);          // rounds to infinity: above 65504
+  if (a < 0x38800000u) {                                                  // subnormal: the addition rounds
     return (unsigned short)(sign | (__float_as_uint(__uint_as_float(a) + 0.5f) - 0x3f000000u));
   }
   return (unsigned short)(sign | ((a + 0xc8000fffu + (a >> 13 & 1)) >> 13));
@@ -43,7 +43,7 @@ RILLE_IN float rille_from_f16(unsigned short b) {
   return __uint_as_float(sign | (e + 112) << 23 | m << 13);
 #endif
 }
-// The traits come first: a template may not be specialised after its use.
+// The types of the traits come first, because a template may not be specialised after its use.
 struct __half;
 struct __half2;
 struct __nv_bfloat16;
@@ -80,7 +80,7 @@ RILLE_IN float rille_from_f16(unsigned short bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(bits));
   return f;
 }
-// A pair changes one half after the other, as the CPU's do.
+// An atomic on a pair changes one half after the other.
 #define RILLE_SMALL_SIDE(H, H2)                                                                                      \
   RILLE_IN H rille_bits_##H(unsigned short bits) { H h; h.bits = bits; return h; }                                   \
   RILLE_IN H atomicAdd(H* p, H v) {                                                                                  \
@@ -115,7 +115,7 @@ RILLE_IN float rille_from_f16(unsigned short bits) {
 #endif
 RILLE_IN float rille_from_bf16(unsigned short b) { return __uint_as_float((unsigned)b << 16); }
 
-// Plain bits, with no constructor of its own for nothing, so that they may stand in shared memory and in unions.
+// Plain bits without a default constructor, so that the types may be in shared memory and in unions.
 #define RILLE_SMALL_FROM(H, code, T) \
   RILLE_FORCE H(T v) : bits(rille_to_##code((float)v)) {}
 #define RILLE_SMALL_CHANGE(H, op) \

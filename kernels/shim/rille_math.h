@@ -1,5 +1,5 @@
-// The words of CUDA C++ for a plain C++ compiler, part 3: mathematics, bits, printf and assert. The fast forms (__expf)
-// are the ordinary ones here; results differ from a GPU's in the last bits.
+// CUDA C++ for a plain C++ compiler, part 3: mathematics, bits, printf and assert. The fast forms (__expf) are the
+// ordinary functions here; results differ from a GPU's in the last bits.
 #pragma once
 #include "warp.h"
 
@@ -30,7 +30,7 @@ long lround(double); long lroundf(float); void sincos(double, double*, double*);
 double j0(double); double j1(double);
 }
 
-// CUDA has one name for both precisions.
+// CUDA uses one name for both precisions.
 RILLE_IN float sin(float x) { return __builtin_sinf(x); } RILLE_IN float cos(float x) { return __builtin_cosf(x); }
 RILLE_IN float tan(float x) { return __builtin_tanf(x); } RILLE_IN float asin(float x) { return __builtin_asinf(x); }
 RILLE_IN float acos(float x) { return __builtin_acosf(x); }

@@ -1,11 +1,11 @@
-// The words of CUDA C++ for a plain C++ compiler, part 2: warps, votes, shuffles, atomics.
+// CUDA C++ for a plain C++ compiler, part 2: warps, votes, shuffles, atomics.
 #pragma once
 #include "core.h"
 
 RILLE_INNER rille_abi::u64 rille_warp(rille_abi::WarpKind kind, unsigned mask, rille_abi::u64 value, unsigned from,
                                       const void* site) {
   const rille_me me = rille_here();
-  rille_worker->own = &rille_own;                      // whoever waits notes it: rille_barrier() relies on it
+  rille_worker->own = &rille_own;                      // rille_barrier() relies on `own` being set here
   const rille_abi::u64 r = rille_worker->warp(rille_worker, rille_thread(), kind, mask, value, from, site);
   rille_back(me);
   return r;
@@ -26,7 +26,7 @@ RILLE_WARPS int __uni_sync(unsigned mask, int p) {
   const unsigned b = (unsigned)RILLE_WARP(ballot, mask, p != 0, 0);
   return b == 0 || b == (unsigned)RILLE_WARP(ballot, mask, 1, 0);
 }
-// Those lanes of the warp that run together here: all that are not finished and do not wait elsewhere.
+// The lanes of the warp that run together at this point: all that have not finished and do not wait elsewhere.
 RILLE_WARPS unsigned __activemask() { return (unsigned)RILLE_WARP(active, 0xffffffffu, 0, 0); }
 RILLE_WARPS unsigned __reduce_add_sync(unsigned m, unsigned v) { return (unsigned)RILLE_WARP(add_u32, m, v, 0); }
 RILLE_WARPS int __reduce_add_sync(unsigned m, int v) { return (int)RILLE_WARP(add_u32, m, (unsigned)v, 0); }
@@ -49,7 +49,8 @@ template <class T> RILLE_IN T rille_from_bits(rille_abi::u64 bits) {
   __builtin_memcpy(&v, &bits, sizeof v);
   return v;
 }
-// Lanes are cut into pieces of `width`, a power of two; a lane whose source lies outside of its piece keeps its value.
+// A warp is divided into pieces of `width` lanes, a power of two; a lane whose source is outside its piece keeps its
+// value.
 template <class T> RILLE_WARPS T __shfl_sync(unsigned mask, T v, int from, int width = 32) {
   const unsigned l = rille_lane(), w = (unsigned)width;
   return rille_from_bits<T>(RILLE_WARP(exchange, mask, rille_to_bits(v), (l & ~(w - 1)) + ((unsigned)from & (w - 1))));
@@ -77,7 +78,7 @@ template <class T> RILLE_WARPS unsigned __match_all_sync(unsigned mask, T v, int
   return *equal ? same : 0;
 }
 
-// -- atomics: global memory is shared with other OS threads, shared memory is not, but costs little more
+// -- atomics: global memory is shared with other OS threads; shared memory is not, but atomics on it cost little more
 #ifdef RILLE_CHECKED
 RILLE_UNWATCHED __attribute__((noinline, unused)) static void rille_touch(const void* at, unsigned bytes,
                                                                           const void* site) {
@@ -93,7 +94,7 @@ RILLE_UNWATCHED __attribute__((noinline, unused)) static void rille_touch(const 
 template <class T> struct rille_bits_of { typedef T type; };
 template <> struct rille_bits_of<float> { typedef unsigned type; };
 template <> struct rille_bits_of<double> { typedef unsigned long long type; };
-// f(old) replaces old; gives old.
+// Atomically replaces the old value by f(old); returns the old value.
 template <class T, class Fn> RILLE_UNWATCHED RILLE_IN T rille_replace(T* at, Fn f) {
   typedef typename rille_bits_of<T>::type B;
   B old = __atomic_load_n((B*)at, __ATOMIC_RELAXED), wanted;
@@ -126,7 +127,7 @@ RILLE_ATOMIC_INT(unsigned)
 RILLE_ATOMIC_INT(long long)
 RILLE_ATOMIC_INT(unsigned long long)
 RILLE_ATOMIC_INT(unsigned long)
-// A source for old devices defines the one for doubles itself, which then is taken rather than a template.
+// A source for old devices defines atomicAdd for doubles itself; that function is then preferred to this template.
 #define RILLE_ATOMIC_FLOAT(T, before)                                                                               \
   before RILLE_ATOMIC T atomicAdd(T* p, T v) {                                                                      \
     RILLE_TOUCH(p);                                                                                                 \
@@ -143,7 +144,7 @@ RILLE_ATOMIC unsigned atomicDec(unsigned* p, unsigned v) {
   RILLE_TOUCH(p);
   return rille_replace(p, [v](unsigned o) { return o == 0 || o > v ? v : o - 1; });
 }
-// 16 bits, and vectors one number after the other, as CUDA has them.
+// 16-bit atomics, and vectors one number after the other, as in CUDA.
 RILLE_ATOMIC unsigned short atomicCAS(unsigned short* p, unsigned short expected, unsigned short v) {
   RILLE_TOUCH(p);
   __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
