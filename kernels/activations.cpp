@@ -46,7 +46,7 @@ RILLE_INLINE T gelu_one(T x) {
   const T u2 = T(1.5957691216057308) * (x + T(0.044715) * x * x * x);
   return x / (T(1) + vexp(-u2));
 }
-// With s = 1/(1 + e^-2u): gelu' = s + x s (1 - s) 2u'.
+// The derivative of gelu: s + x s (1 - s) 2u', where s = 1/(1 + e^-2u) and u as in gelu_one.
 template <class T>
 RILLE_INLINE T gelu_slope(T x) {
   const T u2 = T(1.5957691216057308) * (x + T(0.044715) * x * x * x);

@@ -69,7 +69,7 @@ struct RandomKey {
   std::uint32_t index = 0;
 };
 
-class GemmCache;  // kernels/gemm.hpp
+class GemmCache;  // defined in kernels/gemm.hpp
 
 // Memory and library objects that the lane keeps between calls. Not thread-safe: one per lane.
 class LaneState {
@@ -103,12 +103,12 @@ class LaneState {
 };
 
 struct Call;
-struct RowAnswer;  // kernels/fused.hpp
+struct RowAnswer;  // defined in kernels/fused.hpp
 
 // Data of an operation other than numbers, such as a user's kernel and its launch. Part of a plan's identity.
 struct Payload {
   virtual ~Payload() = default;
-  virtual const char* name() const = 0;  // name of the kernel
+  virtual const char* name() const = 0;  // name of the kernel, for messages
   virtual bool same(const Payload& other) const = 0;
   virtual void run(const Call& c) const = 0;
 };

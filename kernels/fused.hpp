@@ -13,7 +13,7 @@ struct RowAnswer {
   bool raw = false;     // the row function takes f16 and bf16 as they are, because it only copies elements
   int operands = 0;     // number of operands; the last one is the output
   int operand[4] = {};  // indices of the call's inputs; -1: the operand is `number`
-  double number = 0;    // a constant, stored in the first bytes as an element of number_dtype
+  double number = 0;    // a constant operand; its first bytes hold an element of number_dtype
   DType number_dtype = DType::f32;
   double numbers[8] = {};
 };

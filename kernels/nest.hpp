@@ -10,7 +10,7 @@
 #ifdef RILLE_ISA
 #define RILLE_SPACE RILLE_ISA
 #else
-#define RILLE_SPACE generic  // kernels/generic: built once
+#define RILLE_SPACE generic  // files in kernels/generic are compiled once
 #endif
 
 namespace rille::kernels::RILLE_SPACE {

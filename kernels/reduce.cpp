@@ -35,7 +35,7 @@ struct Wide<int32_t> {
 template <class T>
 static inline typename Wide<T>::type block_sum(const T* x, int64_t n, int64_t s) {
   using A = typename Wide<T>::type;
-  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {  // float
+  if constexpr (sizeof(T) == 4 && T(0.5) != T(0)) {  // T is float
     T sum = 0;
     if (s == 1) {
 #pragma omp simd reduction(+ : sum)

@@ -21,7 +21,7 @@ RILLE_INLINE float bits_to_float(int32_t i) {
 RILLE_INLINE float vexp(float x) {
   const float lo = -87.3f, hi = 88.7f;
   const float t = x < lo ? lo : x > hi ? hi : x;
-  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;  // nearest integer
+  const float n = (t * 1.44269504088896341f + 12582912.0f) - 12582912.0f;  // rounded to an integer
   const float r = (t - n * 0.693359375f) - n * -2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -85,7 +85,7 @@ RILLE_INLINE double vround(double x) { return __builtin_rint(x); }
 // sine_limit.
 static constexpr float sine_limit = 1e8f;
 RILLE_INLINE float sin_quarter(float x, int32_t quarter) {
-  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // the low bits are n
+  const double shifted = (double)x * 0.63661977236758134 + 6755399441055744.0;  // the low bits of `shifted` are n
   int64_t n;
   memcpy(&n, &shifted, 8);
   const float r = (float)((double)x - (shifted - 6755399441055744.0) * 1.5707963267948966), z = r * r;

@@ -22,7 +22,7 @@ RILLE_INLINE uint64_t double_to_bits(double d) {
 // log2 of positive normal numbers: x = 2^n m, m in [sqrt(1/2), sqrt(2)), log2 m = s P(s^2), s = (m - 1) / (m + 1).
 RILLE_INLINE double wide_log2(double x) {
   const uint64_t low = 0x3fe6a09e667f3bcd, bias = 1024ull << 52;
-  const uint64_t u = double_to_bits(x), k = (u - low + bias) >> 52;  // n + 1024
+  const uint64_t u = double_to_bits(x), k = (u - low + bias) >> 52;  // k is n + 1024
   const double n = bits_to_double(k | 0x4330000000000000) - (4503599627370496.0 + 1024);
   const double m = bits_to_double(u - (k << 52) + bias), s = (m - 1) / (m + 1), z = s * s;
   double p = 0.34071204078540707;

@@ -205,7 +205,7 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
   T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
-  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two each
+  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two tiles
   const Place me = place_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;

@@ -47,7 +47,7 @@ BINARY(abs_grad, a > T(0) ? b : a < T(0) ? -b : T(0))
 template <class T> DEVICE T gelu_gate(T x) {
   return T(1) / (T(1) + exp(-T(1.5957691216057308) * (x + T(0.044715) * x * x * x)));
 }
-// With s = 1/(1 + e^-2u): gelu' = s + x s (1 - s) 2u'.
+// The derivative of gelu: s + x s (1 - s) 2u', where s = 1/(1 + e^-2u) and u as in gelu_gate.
 template <class T> DEVICE T gelu_slope(T x) {
   const T s = gelu_gate(x);
   return s + x * s * (T(1) - s) * T(1.5957691216057308) * (T(1) + T(3 * 0.044715) * x * x);

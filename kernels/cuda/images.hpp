@@ -20,7 +20,7 @@ struct Source {
   const char* text;
   std::size_t bytes;
   bool kernels;                         // compiled by itself; false: a header of other files
-  bool joined;                          // false: compiled with -fmad=false
+  bool joined;                          // false: compiled with -fmad=false (no fused multiply-add)
 };
 extern const Source sources[];
 extern const std::size_t source_count;

@@ -29,10 +29,10 @@ class Launcher {
   // Launches a kernel that the device has loaded itself (Fused::function).
   virtual void launch_loaded(void* function, Grid grid, Grid block, void** arguments) = 0;
   virtual void fill(void* to, unsigned char byte, std::size_t bytes) = 0;
-  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // within the device
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;   // copies device memory to device memory
   // Device memory, 256-byte aligned, for this operation only; nullptr: out of memory (the operation then returns).
   virtual void* scratch(std::size_t bytes) = 0;
-  virtual Fault* fault() = 0;           // in device memory
+  virtual Fault* fault() = 0;           // device memory in which kernels report a data error
   virtual const StepKey* step_key() = 0;   // in device memory; read by the kernels of random operations
   virtual int multiprocessors() const = 0;
   virtual int architecture() const = 0; // compute capability: 90 for sm_90

@@ -67,7 +67,7 @@ namespace {
 struct BatchShape {
   Plane plane{};
   Grid grid;
-  std::size_t bytes;                      // of the partial sums
+  std::size_t bytes;                      // size of the partial sums
   explicit BatchShape(const View& x) {
     plane.channels = x.shape[1];
     plane.s = x.shape[2];

@@ -22,7 +22,7 @@ template <int V, class Body> DEVICE void each_element(const Tensors& t, const Pl
   Long at = p.first + Long(threadIdx.x) * V;
   if (t.packed >> p.tensor & 1) {
     for (; at + V <= p.end; at += Long(blockDim.x) * V) body(Count<V>(), at);
-    for (int v = 0; v < V && at + v < p.end; ++v) body(Count<1>(), at + v);   // the last pack is not full
+    for (int v = 0; v < V && at + v < p.end; ++v) body(Count<1>(), at + v);   // elements after the last full pack
   } else {
     for (at = p.first + threadIdx.x; at < p.end; at += blockDim.x) body(Count<1>(), at);
   }

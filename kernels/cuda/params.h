@@ -8,7 +8,7 @@ namespace rille::kernels::cuda {
 // when it waits for the stream, and makes the message that the CPU kernel would give (describe()).
 struct Fault {
   unsigned code = 0;                    // FaultCode; 0: no error
-  unsigned type = 0;                    // the element type, if the message names it
+  unsigned type = 0;                    // the DType of the element, if the message names it
   long long value = 0, limit = 0;       // the bad number, and the end of the valid range
   long long place = 0;                  // index of the bad number
 };
@@ -126,7 +126,7 @@ struct Reduction {
 // -- matrix products (matmul.cu)
 struct Product {
   const void *a, *b, *bias;
-  void* out;                            // contiguous result
+  void* out;                            // the result, contiguous
   long long m, n, k, a_row, a_column, b_row, b_column, batches;
   int rank;                             // number of batch dimensions, the fastest first
   long long size[rank_max], a_batch[rank_max], b_batch[rank_max];

@@ -124,10 +124,10 @@ DEVICE void multinomial(const StepKey* key, unsigned index, const T* in, Long* o
       seen += double(widen(w[at]));
       if (seen > mark) break;
     }
-    picked = at < end ? at : last;       // if rounding misses the end, the last one; never one of weight 0
+    picked = at < end ? at : last;       // `last` if rounding passes the end; its weight is not 0
   }
   __syncthreads();
-  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // rounding may put the mark at the end
+  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // no thread found it: rounding
 }
 FOR_FLOATS(DRAWN, draw)
 FOR_NUMBERS(WHOLE, integers)

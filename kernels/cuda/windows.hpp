@@ -64,7 +64,7 @@ template <int N> struct Joined {
       shape[rank - 1] = joins ? shape[rank - 1] * size : size;
       for (int k = 0; k < N; ++k) stride[k][rank - 1] = v[k]->strides[d];
     }
-    if (rank == 0) shape[rank++] = 1;             // one element
+    if (rank == 0) shape[rank++] = 1;             // a view of one element
   }
 };
 

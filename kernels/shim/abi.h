@@ -49,11 +49,11 @@ struct Worker {
   // Waits for the lanes of `mask`. exchange returns the value of lane `from`; ballot, match and active return a mask.
   u64 (*warp)(Worker*, unsigned thread, WarpKind, unsigned mask, u64 value, unsigned from, const void* site);
   void (*grid_barrier)(Worker*, unsigned thread, const void* site);
-  void (*say)(Worker*, const char* text, unsigned bytes);        // prints a text: printf
+  void (*say)(Worker*, const char* text, unsigned bytes);        // output of printf
   // Called in checked mode only.
   void (*access)(Worker*, unsigned thread, const void* at, unsigned bytes, unsigned kind, const void* site);
   void (*bad_index)(Worker*, unsigned thread, const char* type, u64 index, const char* file, unsigned line);
-  void (*failed)(Worker*, unsigned thread, const char* text, const char* file, unsigned line);   // assert, trap
+  void (*failed)(Worker*, unsigned thread, const char* text, const char* file, unsigned line);   // assert or trap
 };
 enum AccessKind : unsigned { access_read, access_write, access_atomic };
 

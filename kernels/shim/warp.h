@@ -5,7 +5,7 @@
 RILLE_INNER rille_abi::u64 rille_warp(rille_abi::WarpKind kind, unsigned mask, rille_abi::u64 value, unsigned from,
                                       const void* site) {
   const rille_me me = rille_here();
-  rille_worker->own = &rille_own;                      // rille_barrier() relies on `own` being set here
+  rille_worker->own = &rille_own;                      // rille_barrier() needs `own` after a block's first wait
   const rille_abi::u64 r = rille_worker->warp(rille_worker, rille_thread(), kind, mask, value, from, site);
   rille_back(me);
   return r;

@@ -23,7 +23,7 @@ struct Variant {
   std::string key;
   Signature signature;  // the parts of the key, to name the cause of another recording
   std::vector<Note> notes;
-  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf, and whether it had a .grad
+  std::vector<std::pair<std::shared_ptr<TensorImpl>, bool>> guards;  // leaf; whether the leaf had a .grad
   std::vector<Watched> watched;
   mutable std::uint64_t marks = 0;                   // Graph::Impl::marks at the last successful check of `watched`
   std::vector<std::shared_ptr<TensorImpl>> graded;   // leaves that had a .grad, which is a further input; in order
@@ -96,7 +96,7 @@ struct Compiled::State {
   bool epilogues = false;
   int part = 0, parts = 1;      // part of the call in progress, or of the next call
   bool plain = false;           // the call in progress runs uncompiled, because numbers are checked
-  std::list<Variant> variants;  // most recently used first
+  std::list<Variant> variants;  // the recordings, the most recently used first
   Retraces retraces;
   Signature signature;              // signature of the call in progress, if its key is new
   std::vector<Difference> cause;    // why the key of the call in progress is new
@@ -109,7 +109,7 @@ struct Compiled::State {
   RandomState random_before;
   std::vector<Tensor> inputs, outputs;
   std::shared_ptr<const Plan> last;                                            // plan of the latest call
-  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // of all plans; for the lane
+  std::shared_ptr<device::Buffer> arena = std::make_shared<device::Buffer>();  // shared by all plans; used by the lane
 
   std::string why_one_by_one() const {
     auto* const executor = graph->device()->executor();
@@ -164,7 +164,7 @@ struct Compiled::State {
     if (variants.empty() && !moved.empty()) cause.push_back({Cause::device, moved});
     for (const auto& v : variants) {
       auto found = v.different_from(signature);
-      const bool nearest = found.empty() || found[0].cause == Cause::grad;  // the key is the same
+      const bool nearest = found.empty() || found[0].cause == Cause::grad;  // only a .grad differs
       if (cause.empty() || nearest || found.size() < cause.size()) cause = std::move(found);
       if (nearest) break;
     }

@@ -17,7 +17,7 @@ class Epilogues {
   Epilogues(const Nodes& nodes, const IsTemporary& temporary) : nodes_(nodes), temporary_(temporary), uses_(nodes) {}
 
   Nodes run() {
-    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;  // joined operation by the index of its product
+    std::unordered_map<std::size_t, std::shared_ptr<Node>> joined;  // index of a product -> the joined operation
     std::unordered_set<std::size_t> gone;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const auto product = product_of(i);

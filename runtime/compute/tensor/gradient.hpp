@@ -18,7 +18,7 @@ class Backward {
   const Tensor& in(std::size_t i) const { return fn_.in[i]; }  // input i; kept only if the operation's Keep includes it
   const Tensor& out(std::size_t i = 0) const { return fn_.out[i]; }
   const Spec& in_spec(std::size_t i) const { return fn_.in_specs[i]; }
-  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // of output i; empty: loss does not depend on it
+  const Tensor& g(std::size_t i = 0) const { return grads_[i]; }  // of output i; empty: the loss ignores output i
   std::size_t outputs() const { return grads_.size(); }
   const std::vector<Tensor>& grads() const { return grads_; }
   const GradFn& fn() const { return fn_; }

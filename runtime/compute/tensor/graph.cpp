@@ -60,7 +60,7 @@ Graph::~Graph() {
     for (const auto& out : node->out)
       if (const auto storage = out.storage.lock()) storage->writers.clear();
   }
-  // Memory that streams use is freed once they have passed the use.
+  // Memory that streams still use is freed once the streams have run the operations that use it.
   if (impl_->streamed)
     device_->lane().post([queue = impl_->queue, device = device_](kernels::LaneState&) {
       if (queue->orders) queue->orders->let_go();

@@ -77,12 +77,12 @@ class Notebook {
   void grad_written(const std::shared_ptr<TensorImpl>& leaf);
 
   const std::vector<Note>& notes() const { return notes_; }
-  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }  // ids of storages
+  const std::unordered_set<std::uint64_t>& reached() const { return reached_; }  // ids of the reached storages
   const std::vector<Guard>& guards() const { return guards_; }
   const std::vector<Watched>& watched() const { return watched_; }
   const std::vector<std::shared_ptr<Node>>& nodes() const { return nodes_; }
-  const std::vector<Tensor>& inputs() const { return inputs_; }  // the arguments, then earlier gradients
-  std::shared_ptr<Storage> storage(std::uint64_t id) const;      // null: not seen while tracing
+  const std::vector<Tensor>& inputs() const { return inputs_; }  // the arguments, then the leaves' earlier .grad
+  std::shared_ptr<Storage> storage(std::uint64_t id) const;      // null: no traced operation used it
   Place place_of(std::uint64_t storage_id) const;
 
  private:

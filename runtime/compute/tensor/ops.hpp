@@ -24,7 +24,7 @@ Result<Tensor> zeros(Graph& g, const Dims& shape, DType dtype = DType::f32);
 Result<Tensor> ones(Graph& g, const Dims& shape, DType dtype = DType::f32);
 Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DType::f32);
 Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);   // uniform in [0, 1)
-Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);  // normal(0, 1)
+Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);  // normal distribution, mean 0, variance 1
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
 Result<Tensor> randperm(Graph& g, std::int64_t n);  // 0 to n - 1 in a random order, i64
 // Evenly spaced numbers; the first is `start` and the last is `end`.
@@ -130,7 +130,7 @@ Result<Tensor> logical_not(const Tensor& a);
 // The result type of an operation on a `dtype` tensor and the number: `dtype` if it can represent the number, otherwise
 // i64 for a whole number and f32 for a fraction.
 DType beside_number(DType dtype, double number);
-Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // condition is bool
+Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b);  // `condition` must be bool
 Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value);    // writes value where mask is true
 Result<Tensor> cast(const Tensor& a, DType dtype);                                // returns `a` if it has that type
 // Zeroes elements with probability p and multiplies the rest by 1/(1-p). Returns `a` if training is false or p is 0.
@@ -231,7 +231,7 @@ Result<std::vector<Tensor>> split(const Tensor& a, const std::vector<std::int64_
 Result<Tensor> stack(const std::vector<Tensor>& parts, int dim);  // joins the parts along a new dimension
 Result<Tensor> flatten(const Tensor& a, int first = 0, int last = -1);
 Result<Tensor> tile(const Tensor& a, const Dims& times);  // repeats the whole tensor, as PyTorch's repeat
-Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // repeats each element
+Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim);  // repeats each element in turn
 Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims);
 Result<Tensor> roll(const Tensor& a, std::int64_t shift, int dim);
 // edges: padding before and after the last dimension, then before and after the second last, and so on. The padding is
@@ -250,7 +250,7 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);  // 
 // A copy of `a` in which src, of the shape that index_select returns, replaces the elements that index_select would
 // read; `add`: is added to them.
 Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add);
-Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);  // i64 [.., classes]
+Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);  // returns i64 [.., classes]
 // Values and their indices (i64) along `dim`. The sort is stable; a NaN is larger than any number.
 struct Sorted {
   Tensor values, places;

@@ -58,7 +58,7 @@ inline constexpr OptimizerRule optimizer_rules[] = {{"adamw", 1e-3, 0.01, Adam{}
                                                     {"muon", 0.02, 0.1, Muon{}}};
 
 Result<void> check_settings(const Update& update);  // error invalid: a setting is out of range
-const char* rule_name(const Update& update);        // e.g. "adamw"
+const char* rule_name(const Update& update);        // for example "adamw"
 
 // Parameters that share settings. A parameter's name in the model ("blocks.1.attn.weight") also ends the names of its
 // optimiser state.
@@ -132,7 +132,7 @@ class Optimizer {
   // latter is smaller for a parameter that got its first gradient late. One tensor, so that one operation increments
   // all.
   Tensor steps_, step_;        // step_: 0-d view of element 0 of steps_
-  std::int64_t counters_ = 1;  // elements of steps_ in use
+  std::int64_t counters_ = 1;  // number of elements of steps_ in use
   std::vector<Group> groups_;
   std::vector<std::pair<std::string, Tensor>> state_;
   std::optional<LossScaleOptions> scaling_;

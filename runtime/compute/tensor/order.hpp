@@ -61,7 +61,7 @@ class Orders {
     std::weak_ptr<device::Stream> stream;
     std::uint64_t given = 0, done = 0;                        // numbers of the last sent and last finished operation
     std::deque<Mark> marks;                                   // events of the latest marked operations
-    std::unordered_map<std::uint64_t, std::uint64_t> behind;  // per other order: the last operation awaited
+    std::unordered_map<std::uint64_t, std::uint64_t> behind;  // order -> last operation awaited
   };
   struct Held {
     device::Buffer memory;

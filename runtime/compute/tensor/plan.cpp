@@ -240,7 +240,7 @@ class Planner {
   std::vector<std::shared_ptr<Storage>> made_;  // storages created by the passes
   StorageIds made_ids_;
   std::shared_ptr<Plan> plan_ = std::make_shared<Plan>();
-  std::unordered_map<std::uint64_t, std::size_t> outputs_;  // storage id -> output index
+  std::unordered_map<std::uint64_t, std::size_t> outputs_;  // storage id -> index of the plan's output
   Nodes nodes_;
   Nodes live_;
   std::unordered_map<std::uint64_t, Temporary> temporaries_;

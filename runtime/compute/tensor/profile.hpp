@@ -30,7 +30,7 @@ Cost cost_of(const Op& op, const kernels::Call& call);
 struct ProfileRow {
   std::string name, shape;  // name of the operation; shapes of its operands, "256x768, 2304x768 -> 256x2304"
   std::int64_t calls = 0, ns = 0;
-  Cost cost;  // sum over all calls
+  Cost cost;  // bytes and FLOPs of all calls together
 };
 
 // A kernel or a kind of copy, by its name in the device's trace.
@@ -43,7 +43,7 @@ struct KernelRow {
 struct ProfileReport {
   std::vector<ProfileRow> rows;
   std::vector<KernelRow> kernels;  // the longest total time first
-  std::string timed_by;            // "clock", "cupti", "events"
+  std::string timed_by;            // source of the times: "clock", "cupti" or "events"
   std::string why;                 // if timed by events: why the device has no trace; else ""
 };
 

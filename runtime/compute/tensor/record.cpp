@@ -90,7 +90,7 @@ void note_read(Graph& g, const std::vector<Tensor>& tensors) {
       if (t) notebook->watch(t);
 }
 
-// Keeps all tensors of a joint update alive until it has run: the script may drop the last handle of one before.
+// Keeps all tensors of a joint update alive until the update has run, even if the script drops its handles before.
 void hold(Graph::Impl& impl, const std::shared_ptr<Node>& node, const std::vector<Tensor>& out) {
   std::vector<std::shared_ptr<Storage>> all;
   for (const auto& t : out) all.push_back(t.impl()->storage);

@@ -22,9 +22,9 @@
 
 namespace rille::tensor {
 
-class Orders;  // order.hpp
+class Orders;  // defined in order.hpp
 struct Node;
-struct Turns;  // order.hpp
+struct Turns;  // defined in order.hpp
 
 struct Storage {
   std::uint64_t id = 0;
@@ -49,7 +49,7 @@ struct Window {
 };
 
 struct Input {
-  std::shared_ptr<Storage> storage;  // null: an omitted input
+  std::shared_ptr<Storage> storage;  // null: the operation has no such input
   Window window;
 };
 

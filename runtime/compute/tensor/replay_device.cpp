@@ -25,13 +25,13 @@ struct OwnPlace {
 // A run of calls, [from, to), that is captured as a whole.
 struct Stretch {
   std::size_t from = 0, to = 0;
-  bool plain = false;  // the calls cannot be captured
+  bool plain = false;  // true: these calls cannot be captured
   std::shared_ptr<device::Captured> captured;
 };
 
 struct PlanOnDevice {
   std::vector<OwnPlace> inputs, outputs;
-  std::vector<Stretch> stretches;  // cover all calls, in order
+  std::vector<Stretch> stretches;  // together they contain all calls of the plan, in order
   bool ran = false;
 };
 

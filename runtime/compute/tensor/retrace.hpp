@@ -19,7 +19,7 @@ struct Signature {
     int shares = -1;         // index of an earlier argument that shares this one's storage; -1: none
     std::int64_t apart = 0;  // elements from the start of that earlier argument to this one's start
   };
-  std::vector<std::string> settings;  // "autocast=bf16"
+  std::vector<std::string> settings;  // graph settings, such as "autocast=bf16"
   std::vector<std::string> reads;     // "scale=2", "model=table #1": values from outside that the function reads
   std::vector<Argument> arguments;
   std::string part;  // part of a batch, "first of 4"; "": the batch has one part

@@ -33,7 +33,7 @@ class Event {
   device::Event* of_device() const { return event_.get(); }
 
  private:
-  std::shared_ptr<device::Event> event_;  // null: an event of the CPU
+  std::shared_ptr<device::Event> event_;  // null: the device is the CPU
   mutable std::mutex mutex_;              // guards the members below
   bool reached_ = false;
   std::optional<Error> error_;

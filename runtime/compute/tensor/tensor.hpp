@@ -33,7 +33,7 @@ class Tensor {
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
 
   const Dims& shape() const;
-  const Dims& strides() const;  // in elements
+  const Dims& strides() const;  // strides, counted in elements
   int rank() const { return shape().n; }
   std::int64_t size(int dim) const;  // dim may be negative; must be in range
   std::int64_t count() const { return shape().count(); }
@@ -61,7 +61,7 @@ class Tensor {
   std::shared_ptr<TensorImpl> impl_;
 };
 
-std::string to_string(const Dims& dims);                         // "[2, 3]"
+std::string to_string(const Dims& dims);                         // for example "[2, 3]"
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes);  // error invalid: a size < 0, or more than 8 sizes
 
 }  // namespace rille::tensor

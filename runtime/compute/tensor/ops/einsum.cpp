@@ -9,7 +9,7 @@ namespace rille::tensor {
 namespace {
 
 struct Term {
-  std::string letters;  // one letter per dimension
+  std::string letters;  // one letter for each dimension of `tensor`
   Tensor tensor;
 };
 

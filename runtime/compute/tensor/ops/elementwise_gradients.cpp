@@ -18,7 +18,7 @@ void fused(Backward& b, OpId id, const Tensor& kept) {
   b.set(0, b(apply_one(id, b.attrs(), {kept, b.g()}, b.in_spec(0))));
 }
 
-// times sets the input's gradient to g * slope, over sets it to g / slope.
+// times() sets the input's gradient to g * slope, over() sets it to g / slope.
 void times(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::mul(b.g(), b(std::move(slope))))); }
 void over(Backward& b, Result<Tensor> slope) { b.set(0, b(tensor::div(b.g(), b(std::move(slope))))); }
 

@@ -85,7 +85,7 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   auto& impl = g.impl();
   if (impl.trace) {
     storage.constant = true;
-    storage.trace = 0;  // not 0: the storage would become unusable after the trace, but it is part of the plan
+    storage.trace = 0;  // the plan keeps the storage, which stays usable after the trace
   }
   if (impl.notebook) impl.notebook->seed_constant(t.impl()->storage, XXH3_64bits(data, bytes));
   return t;
