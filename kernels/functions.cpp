@@ -1,4 +1,4 @@
-// Mathematical functions, f32 in f32 and f64 in f64.
+// Mathematical functions: f32 is computed in f32, f64 in f64.
 // round: a value halfway between two integers goes to the even one.
 #include "kernels/vecmath_wide.hpp"
 #include "kernels/walk.hpp"

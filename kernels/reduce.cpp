@@ -201,7 +201,7 @@ static void in_slabs(const Call& c, Kernel kernel) {
   }
 }
 
-static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // n is at most `block`
+static double widened_sum(DType t, const uint16_t* x, int64_t n) {  // n: at most `block` elements
   float wide[block];
   widen_row(t, x, 1, wide, n);
   return block_sum(wide, n, 1);

@@ -138,7 +138,7 @@ template <class T, int D, int N, bool masked> DEVICE void attend(const Attention
 #endif
 }
 
-// P from the scores and the log-sum-exp (times log2 e unless `masked`); then returns dS = scale P (dP - delta).
+// Replaces the score s by P = e^(s - log-sum-exp); `lse` is scaled by log2 e unless `masked`. Returns dS.
 template <bool masked>
 DEVICE float slope(float& s, float dp, float factor, float lse, float delta, float scale, bool sees) {
   s = !sees ? 0.0f : masked ? power_of_two((s - lse) * log2_e) : power_of_two(s * factor - lse);

@@ -47,7 +47,7 @@ View wide(const View& v, char* memory) {
   return w;
 }
 
-// Copies between `half` and its f32 copy: from `from` to `to`, one of which is `half`.
+// Copies `from` to `to`; one of them is `half`, the other is the f32 copy of `half`.
 void convert(const Call& c, const View& half, const View& from, const View& to) {
   const Order order(half);
   const View in = order.of(from), out = order.of(to);

@@ -1,7 +1,7 @@
 // Gradients. While the graph records gradients, each operation on a tensor that requires grad stores its gradient rule;
 // backward() applies the rules in reverse order from a loss and adds the results to the leaves' .grad. It only records
 // operations. backward() releases the tensors kept for the rules, so a second backward through the same loss is a state
-// error. A kept tensor that was written in place since is a state error too, which names the operation.
+// error. It is also a state error, which names the operation, if a kept tensor was written in place since.
 #pragma once
 
 #include <vector>

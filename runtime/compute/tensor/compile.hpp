@@ -69,7 +69,7 @@ class Compiled {
   Result<std::vector<Tensor>> end(const std::vector<Tensor>& results);
   void abandon();                              // fn failed: discards this call
   const std::vector<Tensor>& outputs() const;  // valid after begin() returned Next::replayed
-  // Why the function was recorded more than once.
+  // The recordings after the first one, with their causes.
   const Retraces& retraces() const;
   std::size_t variants() const;  // number of recordings kept now
   std::string take_warning();

@@ -244,11 +244,11 @@ Result<Tensor> triu(const Tensor& a, std::int64_t diagonal = 0);
 // out[.., j, ..] = a[.., index[.., j, ..], ..] along `dim`. index has as many dimensions as `a` and, in the dimensions
 // other than `dim`, is at most as large as `a`.
 Result<Tensor> gather(const Tensor& a, int dim, const Tensor& index);
-// A copy of `a` in which src (of index's shape) replaces the elements that gather would read; `add`: is added to them.
+// A copy of `a` in which src (of index's shape) replaces the elements that gather would read or, with `add`, is added.
 Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add = false);
 Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index);  // index has one dimension
 // A copy of `a` in which src, of the shape that index_select returns, replaces the elements that index_select would
-// read; `add`: is added to them.
+// read or, with `add`, is added to them.
 Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Tensor& src, bool add);
 Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes);  // returns i64 [.., classes]
 // Values and their indices (i64) along `dim`. The sort is stable; a NaN is larger than any number.

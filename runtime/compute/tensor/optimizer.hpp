@@ -22,7 +22,7 @@
 
 namespace rille::tensor {
 
-// Kingma and Ba 2015, in PyTorch's order of operations. decoupled: decay as in AdamW (Loshchilov and Hutter 2019).
+// Kingma and Ba 2015, in PyTorch's order of operations. decoupled: weight decay as in AdamW (Loshchilov, Hutter 2019).
 struct Adam {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   bool decoupled = true;

@@ -97,9 +97,8 @@ Result<void> Orders::before(const Node& node, const std::shared_ptr<device::Stre
   if (stream) {
     Line& line = lines_[who];
     line.stream = stream;
-    if (!spare_ && line.marks.size() < marks_max) {  // before the launch, so that an error stops it
-      RILLE_TRY(spare_, executor_.make_event(false));
-    }
+    // The event is created before the launch: an error after the launch could not stop it.
+    if (!spare_ && line.marks.size() < marks_max) { RILLE_TRY(spare_, executor_.make_event(false)); }
   }
   const auto others = [&](Storage& s, bool writes) -> Result<void> {
     if (!s.turns) return wait(who, stream.get(), {0, start_});

@@ -71,7 +71,7 @@ struct Node {
   std::vector<Output> out;
   std::shared_ptr<Replay> replay;
   std::string where;                       // script position; not empty: outputs are checked for NaN
-  bool once = false;                       // of a compiled function's first call, whose buffers are not used again
+  bool once = false;                       // from a compiled function's first call; its buffers are not reused
   bool marked = false;                     // an operation on a stream will wait for this one (order.hpp)
   std::shared_ptr<device::Stream> stream;  // stream of a launch; null: the device's main stream
   Node() = default;
