@@ -16,7 +16,7 @@ static constexpr int vector_bytes = 16, row_vectors = 2;
 #endif
 template <class T>
 struct Lanes {
-  typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));  // only aligned for T
+  typedef T type __attribute__((vector_size(vector_bytes), aligned(alignof(T)), may_alias));  // aligned only as T needs
   static constexpr int64_t count = vector_bytes / sizeof(T);
   static int64_t up(int64_t n) { return (n + count - 1) / count * count; }
 };

@@ -127,7 +127,7 @@ DEVICE void multinomial(const StepKey* key, unsigned index, const T* in, Long* o
     picked = at < end ? at : last;       // `last` if rounding passes the end; its weight is not 0
   }
   __syncthreads();
-  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // no thread found it: rounding
+  if (threadIdx.x == 0) out[row] = picked >= 0 ? picked : last_positive;   // rounding may leave the mark to no thread
 }
 FOR_FLOATS(DRAWN, draw)
 FOR_NUMBERS(WHOLE, integers)
