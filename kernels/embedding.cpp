@@ -1,4 +1,4 @@
-// Table lookup by row number.
+// Looks up rows of a table by index.
 //
 // The gradient does not depend on the threads: each thread owns a range of the table's rows and adds the gradients of
 // the ids in its range in input order.

@@ -26,7 +26,8 @@ static void forward_row(const T* x, const T* w, const T* b, T* y, int64_t n, T e
   *rstd = s;
 }
 
-// in: x [rows, c], weight [c], bias [c] (either may be null); out: y, mean [rows], rstd [rows]. attrs.f[0]: eps
+// in: x [rows, c], weight [c], bias [c] (either may be null); out: y, mean [rows], rstd = 1 / deviation. attrs.f[0]:
+// eps
 void layer_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;

@@ -20,7 +20,7 @@ static T forward_row(const T* x, const T* w, T* y, int64_t n, T eps) {
   return r;
 }
 
-// in: x [rows, c], weight [c] or null; out: y, 1/root [rows]. attrs.f[0]: eps
+// in: x [rows, c], weight [c] or null; out: y, r = 1 / root mean square [rows]. attrs.f[0]: eps
 void rms_norm(const Call& c) {
   const View& x = c.in[0];
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
@@ -68,7 +68,7 @@ static void backward(const Call& c) {
     for (int64_t i = 0; i < n; ++i) out[i] += partial[k * n + i];
 }
 
-// in: gradient of y, x, weight (or null), 1/root; out: gradients of x, weight (or null)
+// in: gradient of y, x, weight (or null), r; out: gradients of x, weight (or null)
 void rms_norm_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }
 
 }  // namespace rille::kernels::RILLE_ISA

@@ -11,7 +11,7 @@ RILLE_OPERATIONS(RILLE_LAUNCH)
 #undef RILLE_LAUNCH
 
 // copy.cpp
-void copy_view(Launcher& l, const View& in, const View& out);      // any strides, any pair of types
+void copy_view(Launcher& l, const View& in, const View& out);      // copies or casts; any strides and types
 void fill_view(Launcher& l, const View& out, double f, std::int64_t i);
 
 }  // namespace rille::kernels::cuda

@@ -73,8 +73,8 @@ struct Update {
 struct Strided { void* data; long long batch, head, row; };   // [b, h, t, d]; strides in elements, 1 for d
 struct Attention {
   Strided q, k, v, o, go, dq, dk, dv;
-  void *lse, *delta;                    // [b, h, t]
-  const void* mask;                     // [b, h, t, s]
+  void *lse, *delta;                    // [b, h, t]: log-sum-exp; sums of dO * O
+  const void* mask;                     // [b, h, t, s], with the strides mask_step
   const long long* lengths;             // [b], number of keys per batch entry; null: all keys
   long long mask_step[4];
   int mask_kind;                        // 0: no mask; 1: bool; 2: added to the scores

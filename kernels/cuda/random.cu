@@ -6,7 +6,7 @@ namespace rille::kernels::cuda {
 
 struct Words { unsigned w[4]; };
 
-// Counter: (block, block's high half, operation's index, step's low half); key: seed, with the step's high half mixed
+// Counter: (block's low and high half, operation's index, step's low half). Key: seed, with the step's high half mixed
 // in.
 DEVICE Words philox(const StepKey& key, unsigned index, unsigned long long block) {
   unsigned c0 = unsigned(block), c1 = unsigned(block >> 32), c2 = index, c3 = unsigned(key.step);

@@ -103,7 +103,7 @@ struct Compiled::State {
   std::string moved;                // "argument 1: device cpu became cuda:0"; cleared at the first recording
   std::deque<std::size_t> dropped;  // hashes of the keys dropped last
   Variant* current = nullptr;       // recording for the call in progress; null: its key is new
-  std::string key, plain_key;       // of the call in progress; plain_key: without the tensors' part
+  std::string key, plain_key;       // key of the call in progress; plain_key: the key without the tensors' part
   Ids outside;                      // storages that a recording reached other than through an argument
   std::unique_ptr<Notebook> notebook;
   RandomState random_before;

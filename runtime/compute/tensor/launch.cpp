@@ -42,7 +42,7 @@ class Payload final : public kernels::Payload {
  public:
   std::shared_ptr<const Launching> what;
   std::vector<device::LaunchArgument> arguments;  // holds parameters passed by value; run() fills in the pointers
-  device::Executor* executor = nullptr;           // of the graph's device, which outlives the launch; null: the CPU
+  device::Executor* executor = nullptr;           // of the graph's device; it outlives the launch; null: the CPU
   std::vector<int> operands;                      // per parameter: i for in[i], -1 - i for out[i], no_operand for null
   static constexpr int no_operand = 1 << 20;
 

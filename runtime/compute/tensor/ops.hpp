@@ -26,7 +26,7 @@ Result<Tensor> full(Graph& g, const Dims& shape, double value, DType dtype = DTy
 Result<Tensor> rand(Graph& g, const Dims& shape, DType dtype = DType::f32);   // uniform in [0, 1)
 Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype = DType::f32);  // normal distribution, mean 0, variance 1
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype = DType::i64);
-Result<Tensor> randperm(Graph& g, std::int64_t n);  // 0 to n - 1 in a random order, i64
+Result<Tensor> randperm(Graph& g, std::int64_t n);  // the numbers 0 to n - 1 in random order, i64
 // Evenly spaced numbers; the first is `start` and the last is `end`.
 Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype = DType::f32);
 Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtype = DType::f32);
@@ -201,7 +201,7 @@ struct Pooling {
   bool ceil = false;
 };
 Result<Tensor> max_pool2d(const Tensor& x, const Pooling& how);
-Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);  // dilation is ignored
+Result<Tensor> avg_pool2d(const Tensor& x, const Pooling& how, bool count_include_pad = true);  // ignores dilation
 Result<Tensor> adaptive_avg_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
 Result<Tensor> adaptive_max_pool2d(const Tensor& x, std::int64_t height, std::int64_t width);
 // Pooling of sequences [n, c, l]; uses the second number of each pair.

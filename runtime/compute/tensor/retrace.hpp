@@ -42,11 +42,11 @@ enum class Cause : std::uint8_t {
 };
 struct Difference {
   Cause cause;
-  std::string text;  // "argument 1: f32[8, 12] became f32[6, 12]"
+  std::string text;  // such as "argument 1: f32[8, 12] became f32[6, 12]"
 };
 std::vector<Difference> differences(const Signature& before, const Signature& now);
 
-// The recordings of one compiled function beyond its first.
+// The recordings of one compiled function after the first one.
 struct Retraces {
   struct One {
     std::uint64_t call = 0;  // number of the call that was recorded, from 1

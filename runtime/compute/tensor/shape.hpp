@@ -1,4 +1,4 @@
-// Arithmetic on shapes: broadcasting, strides, views. Values only; no tensors.
+// Arithmetic on shapes: broadcasting, strides, views. Works on plain values, not on tensors.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// Rotary position embedding.
+// Rotary position embedding and the table of angles for it.
 #include <cmath>
 
 #include "runtime/compute/tensor/check.hpp"
