@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bindings/cli/visible.hpp"
 #include "runtime/core/base/places.hpp"
 
 namespace rille::cli {
@@ -99,7 +100,7 @@ struct Editor::State {
       el_insertstr(e, common.substr(typed).c_str());
       return CC_REFRESH;
     }
-    const std::string list = "\n" + in_columns(found, screen_width());
+    const std::string list = "\n" + visible(in_columns(found, screen_width()));
     if (::write(1, list.data(), list.size()) < 0) return CC_ERROR;
     return CC_REDISPLAY;
   }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "bindings/cli/fit.hpp"
+#include "bindings/cli/visible.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
@@ -77,6 +78,8 @@ std::string Terminal::paint(std::string_view text, const char* sgr) const {
   return color_ ? fmt::format("\x1b[{}m{}\x1b[0m", sgr, text) : std::string(text);
 }
 
+std::string Terminal::shown(std::string_view text) const { return err_tty_ ? visible(text) : std::string(text); }
+
 void Terminal::hide() {
   if (hide_) hide_();
   if (!status_.empty() && err_tty_ && !mid_line_) write_all(2, "\r\x1b[K");
@@ -90,7 +93,8 @@ void Terminal::show() {
 void Terminal::out(std::string_view text) {
   if (text.empty()) return;
   hide();
-  if (int failed = write_all(1, text); failed && failed != EPIPE) lost_ = failed;
+  if (int failed = write_all(1, out_tty_ ? visible(text) : std::string(text)); failed && failed != EPIPE)
+    lost_ = failed;
   if (out_tty_) mid_line_ = text.back() != '\n';
   show();
 }
@@ -99,7 +103,7 @@ void Terminal::script_text(std::string_view text) {
   if (!out_is_data_) return out(text);
   if (text.empty()) return;
   hide();
-  write_all(2, text);
+  write_all(2, shown(text));
   if (err_tty_) mid_line_ = text.back() != '\n';
   show();
 }
@@ -107,7 +111,7 @@ void Terminal::script_text(std::string_view text) {
 void Terminal::note(std::string_view line) {
   hide();
   if (mid_line_) write_all(2, "\n"), mid_line_ = false;
-  write_all(2, paint(line, "2") + "\n");
+  write_all(2, shown(paint(line, "2") + "\n"));
   show();
 }
 
@@ -120,7 +124,7 @@ void Terminal::error(const Error& e, bool trace) {
   if (e.cause) text += "  caused by: " + e.cause->summary() + "\n";
   if (!e.traceback.empty()) text += paint(e.traceback, "2") + "\n";
   if (trace) text += error_to_value(e).to_json_pretty() + "\n";
-  write_all(2, text);
+  write_all(2, shown(text));
   show();
 }
 
@@ -142,9 +146,9 @@ void Terminal::progress(const Value& p) {
   drawn_ns_ = now;
   hide();
   if (mid_line_) write_all(2, "\n"), mid_line_ = false;
-  std::string line = progress_text(p, true);
+  std::string line = visible(progress_text(p, true));
   std::size_t room = static_cast<std::size_t>(std::max(20, width() - 1));
-  if (columns(line) > room) line = progress_text(p, false);
+  if (columns(line) > room) line = visible(progress_text(p, false));
   if (columns(line) > room) line.resize(room);
   status_ = line;
   show();

@@ -1,6 +1,7 @@
 // The only writer to the terminal: script output, log lines and the progress line all pass through it, so that a
 // progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place, at
-// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected.
+// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected. On a
+// terminal, control sequences other than colors are shown as text (visible.hpp); a pipe or file gets every byte.
 // Loop thread only.
 #pragma once
 
@@ -16,7 +17,7 @@ namespace rille::cli {
 class Terminal {
  public:
   Terminal();
-  void out(std::string_view text);  // to standard output, unchanged
+  void out(std::string_view text);  // to standard output
   // script output: to standard output, or to standard error after keep_out_for_data()
   void script_text(std::string_view text);
   // Reserves standard output for data (--json); script output goes to standard error.
@@ -38,6 +39,7 @@ class Terminal {
   int width() const;
 
  private:
+  std::string shown(std::string_view text) const;  // on standard error
   void hide();
   void show();
   bool out_tty_, err_tty_, color_, out_is_data_ = false;

@@ -16,14 +16,33 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::int64_t look_timeout_ms = 60'000, send_timeout_ms = 30 * 60'000;
-constexpr int none_there = 70, wrong_build = 71;  // exit codes of the scripts; 255 is ssh's own
+constexpr int none_there = 70, wrong_build = 71, unsafe_folder = 72;  // exit codes of the scripts; 255 is ssh's own
 
-// $1: the identity; the other arguments: candidate folders. The same sources with other CUDA kernels have another
+// Asking a program for its identity executes it, and on a shared host another user could have put one at that path. So
+// `ours PATH` is true where only this user and root can change the path: it and every folder above it belong to one of
+// the two, and no other may write there (a sticky folder like /tmp protects the entries of others; the group of this
+// user alone counts as the user).
+constexpr const char* ours_script = R"sh(
+user=$(id -u) group=0
+[ "$(id -gn)" != "$(id -un)" ] || group=$(id -g)
+ours() {
+  path=$(readlink -f -- "$1") || return 1
+  while [ "$(find "$path" -prune \( -user "$user" -o -user 0 \) \( \( ! -perm -020 -o -group "$group" -o -group 0 \) \
+      ! -perm -002 -o -type d -perm -1000 \) 2>/dev/null)" ]; do
+    [ "$path" != / ] || return 0
+    path=${path%/*}; path=${path:-/}
+  done
+  return 1
+}
+home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
+)sh";
+
+// $1: the identity; the other arguments: candidate programs. The same sources with other CUDA kernels have another
 // identity; a runner without CUDA kernels, whose identity is the build alone, accepts any program of the build.
 constexpr const char* look_script = R"sh(
-home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 build=$1; shift
 for program in "$@" "$home/$build/bin/rille"; do
+  ours "$program" || continue
   case $("$program" agent install 2>/dev/null) in "$build" | "$build"-*) echo "$program"; exit 0 ;; esac
 done
 exit 70)sh";
@@ -31,10 +50,11 @@ exit 70)sh";
 // Reads the archive from standard input.
 constexpr const char* unpack_script = R"sh(
 set -e
+umask 077
 fits() { case $("$2/bin/rille" agent install) in "$1" | "$1"-*) ;; *) return 1 ;; esac; }
-home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 new="$home/.new-$1-$$"
 mkdir -p "$home"
+ours "$home" || { echo "other users can change $home" >&2; exit 72; }
 rm -rf "$new"
 mkdir "$new"
 trap 'rm -rf "$new"' EXIT
@@ -95,7 +115,7 @@ Async<std::string> pack(Loop& loop, std::string bundle, std::string cache, std::
 
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options, CancelToken token) {
   const std::string build = options.identity.empty() ? std::string(build_id()) : options.identity;
-  std::vector<std::string> look{"sh", "-c", look_script, "sh", build};
+  std::vector<std::string> look{"sh", "-c", std::string(ours_script) + look_script, "sh", build};
   if (!options.self_exe.empty()) look.push_back(options.self_exe);
   CommandOptions asked;
   asked.timeout_ms = look_timeout_ms;
@@ -118,7 +138,7 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   send.input_file = archive;
   send.timeout_ms = send_timeout_ms;
   if (options.progress) send.progress = [tell = options.progress, total](std::int64_t sent) { tell(sent, total); };
-  std::vector<std::string> unpack{"sh", "-c", unpack_script, "sh", build};
+  std::vector<std::string> unpack{"sh", "-c", std::string(ours_script) + unpack_script, "sh", build};
   RILLE_CO_TRY(const CommandResult there, co_await run_there(loop, channel, unpack, std::move(send), token));
   if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
   if (there.status.code == wrong_build)
@@ -128,6 +148,9 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
                                      archive),
                          there.last_words().empty() ? "build it again: cmake --build build/release --target bundle"
                                                     : "it said: " + there.last_words());
+  if (there.status.code == unsafe_folder)
+    co_return make_error(ErrorKind::config, "Rille cannot be installed on the instance: " + there.last_words(),
+                         "give the account a home folder of its own there");
   co_return failed(there, channel, "bringing Rille to the instance");
 }
 

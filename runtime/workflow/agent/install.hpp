@@ -25,7 +25,9 @@ struct InstallOptions {
 };
 
 // Returns the start of the agent's command there: {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}.
-// network: the instance cannot be reached. config: it has no Rille, and there is no bundle of this build.
+// A program there is executed only if no user but this one and root can change it.
+// network: the instance cannot be reached. config: it has no Rille, and there is no bundle of this build; or other
+// users can change the folder that Rille would be installed in.
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options,
                                         CancelToken token = {});
 

@@ -7,6 +7,7 @@
 
 #include "runtime/workflow/provider/catalogue/cache.hpp"
 #include "runtime/workflow/provider/providers.hpp"
+#include "runtime/workflow/provider/remote/remote.hpp"
 
 using namespace rille;
 using namespace rille::provider;
@@ -64,4 +65,23 @@ TEST_CASE("a file of settings that is an empty list sets up nobody") {
     CHECK(read_offer_settings(file).ok() == sound);
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a remote provider beyond this machine is asked by https only") {
+  const auto loop = Loop::create().value();
+  const auto made = [&](const char* url) {
+    return make_remote_provider(*loop, Value().set("url", url).set("traits", json(R"({"dead_man": "provider"})")));
+  };
+  for (const char* url :
+       {"https://cloud.example.org", "http://127.0.0.1:8000", "http://localhost/x", "http://[::1]:9/"}) {
+    CAPTURE(url);
+    CHECK(made(url).ok());
+  }
+  for (const char* url : {"http://cloud.example.org", "http://127.0.0.1.example.org/", "http://localhost@example.org",
+                          "http://127.0.0.1:x@example.org/", "http://10.0.0.1:8000", "http://[::1].example.org"}) {
+    CAPTURE(url);
+    const auto refused = made(url);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().kind == ErrorKind::config);
+  }
 }

@@ -147,7 +147,7 @@ Result<ChannelSpec> Access::channel(const std::string& tag, const std::string& i
   const std::string alias = "rille-" + id;
   RILLE_TRY(const std::string known_hosts, keys_.known_hosts(tag, alias));
   ChannelSpec out;
-  out.argv_prefix = {"ssh", "-T", "-F", "none", "-i", keys_.identity_file(), "-p", std::to_string(port)};
+  out.argv_prefix = {"ssh", "-T", "-a", "-x", "-F", "none", "-i", keys_.identity_file(), "-p", std::to_string(port)};
   for (const std::string& option :
        {std::string("IdentitiesOnly=yes"), std::string("BatchMode=yes"), std::string("StrictHostKeyChecking=yes"),
         std::string("HostKeyAlgorithms=ssh-ed25519"), "UserKnownHostsFile=" + known_hosts, "HostKeyAlias=" + alias,

@@ -1,5 +1,6 @@
 #include "runtime/workflow/provider/remote/remote.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -144,10 +145,30 @@ class Remote final : public Provider {
 
 }  // namespace
 
+namespace {
+
+// A request without TLS to this machine itself cannot be read or changed on a network.
+bool is_this_machine(std::string_view authority) {
+  if (authority.find('@') != authority.npos) return false;  // a user name that looks like a host
+  const std::size_t end = authority.starts_with('[') ? authority.find(']') : authority.find(':') - 1;
+  const std::string host(authority.substr(0, end + 1));
+  const std::string_view port = authority.substr(host.size());
+  if (!port.empty() && port[0] != ':') return false;
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "[::1]";
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Provider>> make_remote_provider(Loop& loop, const Value& settings) {
   std::string url = settings.text("url");
   if (!url.starts_with("http://") && !url.starts_with("https://"))
     return make_error(ErrorKind::config, "remote: url is missing", "write {\"url\": \"https://..\", \"traits\": {..}}");
+  const std::string_view authority = std::string_view(url).substr(url.find("//") + 2);
+  if (url.starts_with("http://") && !is_this_machine(authority.substr(0, authority.find('/'))))
+    return make_error(ErrorKind::config, fmt::format("remote: '{}' is not encrypted", url),
+                      "write https://; http:// is for a service on this machine (127.0.0.1, localhost)");
   while (url.ends_with('/')) url.pop_back();
   RILLE_TRY(Traits traits, read_traits(settings["traits"], {}));
   return std::unique_ptr<Provider>(std::make_unique<Remote>(loop, std::move(url), traits));

@@ -70,7 +70,7 @@ Result<SshHost> read_host(const Value& v) {
 
 std::vector<std::string> SshHost::prefix() const {
   // Non-interactive: a host with an unknown key is refused.
-  std::vector<std::string> out{"ssh", "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
+  std::vector<std::string> out{"ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
                                "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
                                // overrides the user's interactive settings
                                "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};

@@ -1,0 +1,79 @@
+// On a host that other users share: no program that they could have put there is executed.
+#include "runtime/workflow/agent/install.hpp"
+
+#include <sys/stat.h>
+
+#include "tests/unit/agent/fixture.hpp"
+
+using namespace rille;
+using namespace rille::agent;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct SharedHost : AgentFixture {
+  std::string folder = temp.file("shared"), program = folder + "/rille", mark = temp.file("executed");
+  std::string home = temp.file("home");
+
+  SharedHost() {
+    fs::create_directories(folder);
+    fs::create_directories(home);
+    write(program, "#!/bin/sh\n: >" + mark + "\necho build-1\n");
+    mode(program, 0755);
+  }
+  static void mode(const std::string& path, mode_t bits) { REQUIRE(::chmod(path.c_str(), bits) == 0); }
+
+  Result<std::vector<std::string>> try_install(const std::string& archive = "") {
+    fs::remove(mark);
+    InstallOptions options;
+    options.self_exe = program;
+    options.identity = "build-1";
+    options.archive = archive;
+    const ChannelSpec channel{{"env", "-u", "XDG_CACHE_HOME", "HOME=" + home}, directory};
+    return wait(install(*loop, channel, std::move(options)));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(SharedHost, "a program that only its user can change is asked for its build") {
+  const auto words = try_install();
+  REQUIRE(words.ok());
+  CHECK(words->front() == program);
+  CHECK(fs::exists(mark));
+}
+
+TEST_CASE_METHOD(SharedHost, "a program that another user could change is not executed") {
+  SECTION("its file is writable for all") { mode(program, 0777); }
+  SECTION("its file is writable for a group of others") {
+    mode(program, 0775);
+    if (::geteuid() != 0 || ::chown(program.c_str(), 0, 12345) != 0) return;
+  }
+  SECTION("its folder is writable for all") { mode(folder, 0777); }
+  SECTION("its file belongs to another user") {
+    if (::geteuid() != 0 || ::chown(program.c_str(), 12345, 12345) != 0) return;
+  }
+  SECTION("it is a link to such a file") {
+    fs::rename(program, folder + "/real");
+    mode(folder + "/real", 0777);
+    fs::create_symlink(folder + "/real", program);
+  }
+  const auto words = try_install();
+  REQUIRE_FALSE(words.ok());
+  CHECK(words.error().kind == ErrorKind::config);
+  CHECK_FALSE(fs::exists(mark));
+}
+
+TEST_CASE_METHOD(SharedHost, "a sticky folder like /tmp protects a program of this user") {
+  mode(folder, 01777);
+  CHECK(try_install().ok());
+}
+
+TEST_CASE_METHOD(SharedHost, "nothing is unpacked where another user could change it") {
+  fs::remove(program);
+  mode(home, 0777);
+  const auto words = try_install(AGENT_HELPER);  // any file: it is not read
+  REQUIRE_FALSE(words.ok());
+  CHECK(words.error().kind == ErrorKind::config);
+  CHECK(words.error().message.find("other users can change") != std::string::npos);
+}
