@@ -1,5 +1,5 @@
 // Lane: the process's one thread for CPU compute, with OpenMP below it. There is one because two OpenMP teams on the
-// same cores slow each other down tenfold (docs/design/measurements). Jobs run in the order of post().
+// same cores slow each other down tenfold (measured). Jobs run in the order of post().
 //
 // Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs all posted jobs, then
 // joins. A child has no lane after a fork and must not use an earlier one.
