@@ -28,7 +28,8 @@ Result<std::string> from_base64(std::string_view text) {
 
 bool is_utf8(std::string_view s) {
   std::size_t i = 0;
-  for (std::uint64_t eight; i + sizeof eight <= s.size(); i += sizeof eight) {  // most text is ASCII
+  // skips eight ASCII bytes at a time; most text is ASCII
+  for (std::uint64_t eight; i + sizeof eight <= s.size(); i += sizeof eight) {
     std::memcpy(&eight, s.data() + i, sizeof eight);
     if (eight & 0x8080808080808080) break;
   }

@@ -9,7 +9,7 @@
 namespace rille {
 
 std::string to_base64(std::string_view bytes);
-Result<std::string> from_base64(std::string_view text);  // invalid: not base64
+Result<std::string> from_base64(std::string_view text);  // error `invalid`: the text is not base64
 bool is_utf8(std::string_view bytes);
 
 }  // namespace rille

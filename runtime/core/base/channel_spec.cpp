@@ -37,7 +37,7 @@ Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
   ChannelSpec out;
   if (!value["argv_prefix"].is_null()) {
     const Value::Array* prefix = value["argv_prefix"].as_array();
-    // Lua cannot tell an empty list from an empty object.
+    // An empty Lua table arrives as an empty object, so accept that as an empty list.
     if (!prefix && !(value["argv_prefix"].as_object() && value["argv_prefix"].as_object()->empty()))
       return make_error(ErrorKind::invalid,
                         "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", not a list of words");

@@ -14,12 +14,12 @@ enum class ErrorKind : std::uint8_t {
   invalid,     // the caller's argument is wrong
   config,      // settings or installation are wrong
   auth,        // credentials refused
-  quota,       // a provider's quota
+  quota,       // a provider's quota is exhausted
   capacity,    // nothing to rent at present; expected in normal operation
   network,     // a transfer failed
   timeout,     // a time limit expired
   cancelled,   // cancelled on request
-  budget,      // would exceed the spending limit
+  budget,      // the action would exceed the spending limit
   state,       // the operation does not fit the object's state
   io,          // file or disk
   integrity,   // data is damaged or does not match its checksum
@@ -36,13 +36,13 @@ ErrorKind error_kind_from(std::string_view name);
 struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string message;  // what failed, naming the value; one line
-  std::string hint;     // what to do next; may be empty
+  std::string hint;     // what the user can do next; may be empty
   bool retryable = false;
-  std::int64_t retry_after_ms = -1;  // -1: the peer sent none
+  std::int64_t retry_after_ms = -1;  // how long the peer asked to wait before a retry; -1: the peer did not say
   std::string provider, operation, code, request_id, resource;
-  int http_status = 0;  // 0: none
+  int http_status = 0;  // HTTP status of the answer; 0: no HTTP answer
   std::shared_ptr<const Error> cause;
-  std::string traceback;  // the script's frames first
+  std::string traceback;  // the script's stack traceback; script frames come first
 
   // "kind: message", then the hint on its own line. Never the traceback.
   std::string summary() const;

@@ -11,8 +11,8 @@
 
 namespace rille {
 
-using FiberId = std::uint64_t;      // unique in one run; 1 is the main fiber
-using FunctionRef = std::uint64_t;  // an opaque handle of a guest's function
+using FiberId = std::uint64_t;      // unique within one run; 1 is the main fiber
+using FunctionRef = std::uint64_t;  // an opaque handle of a function that the guest holds
 
 class Guest {
  public:
@@ -22,12 +22,12 @@ class Guest {
   // FiberSink::fiber_done and keeps the function alive until then.
   virtual void start(FiberId id, FunctionRef function, const Value& argument) = 0;
 
-  // Makes the fiber raise `reason` at each suspension point from now on, until it has unwound (cancellation is
-  // level-triggered). Interrupts code that never suspends. The engine also resolves the operation on which the
-  // fiber waits.
+  // Makes the fiber raise `reason` at every suspension point from now on, until it has unwound. Also interrupts code
+  // that never suspends. The engine itself resolves the operation that the fiber is waiting for.
   virtual void cancel(FiberId id, const Error& reason) = 0;
 
-  // The plain step on which the fiber waits was recorded, or could not be. For guests that call Run::plain_end.
+  // The plain step that the fiber waits for is now in the journal, or with `failure` could not be written there. Only
+  // for guests that call Run::plain_end.
   virtual void plain_done(FiberId, const Error* /*failure*/) {}
 
   // The fiber's current source position, e.g. "train.lua:12", for journal entries and divergence messages.

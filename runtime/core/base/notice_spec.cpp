@@ -28,7 +28,8 @@ Value NoticeSpec::to_value() const {
 
 NoticeSpec NoticeSpec::from_value(const Value& v) {
   NoticeSpec out;
-  if (!v["cloud"].is_null()) return out;  // written by an older Rille, whose agent knew the clouds by name
+  // an older Rille wrote this spec: it holds only the cloud's name, so treat it as empty
+  if (!v["cloud"].is_null()) return out;
   for (const auto& [name, member] : texts) out.*member = v.text(name);
   out.in_s = v.integer("in_s", -1);
   out.ahead_s = v.integer("ahead_s");

@@ -1,5 +1,6 @@
-// Writes the JSON text of an object member by member, for rows written by the thousand, where building a Value would
-// dominate. With keys in ascending order the text equals Value::to_json(). Keys are plain words.
+// Writes the JSON text of an object member by member. Used for rows written by the thousand, where building a Value
+// would take most of the time. With keys in ascending order the text equals Value::to_json(). Keys must need no JSON
+// escapes.
 #pragma once
 
 #include <charconv>
@@ -14,7 +15,7 @@ namespace rille {
 class ObjectText {
  public:
   ObjectText() {
-    text_.reserve(480);  // enough for a request, the longest of the rows
+    text_.reserve(480);  // bytes; enough for the row of a request, the longest kind of row
     text_ = '{';
   }
 
@@ -33,7 +34,8 @@ class ObjectText {
 
  private:
   void put(std::int64_t n) {
-    constexpr std::int64_t exact = std::int64_t{1} << 53;  // larger integers round to a double, as in Value
+    // integers from 2^53 on are rounded to a double, as Value does
+    constexpr std::int64_t exact = std::int64_t{1} << 53;
     if (n <= -exact || n >= exact) {
       text_ += Value(n).to_json();
       return;

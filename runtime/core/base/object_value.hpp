@@ -1,5 +1,5 @@
-// Builds an object from keys given in ascending order, without moving members. Value::set moves each member twice and
-// searches for its position; the record of a lease is large and is written three times.
+// Builds an object from keys given in ascending order. Value::set would search for each key's position and move each
+// member twice, which is slow for a lease's record: it is large and is written three times.
 #pragma once
 
 #include <utility>
@@ -10,7 +10,7 @@ namespace rille {
 
 class ObjectValue {
  public:
-  // `key` must be greater than all earlier keys: insertion at the end is the cheapest.
+  // `key` must be greater than all earlier keys, because each member is inserted at the end.
   template <class T>
   ObjectValue& set(const char* key, T&& value) {
     members_.emplace_hint(members_.end(), key, std::forward<T>(value));

@@ -5,13 +5,13 @@
 
 namespace rille {
 
-// $RILLE_HOME, else $XDG_STATE_HOME/rille, else ~/.local/state/rille; "" when none is known.
+// $RILLE_HOME, else $XDG_STATE_HOME/rille, else ~/.local/state/rille; "" if none of these variables nor $HOME is set.
 std::string default_home();
-// rille/ in $XDG_CONFIG_HOME or ~/.config; "" when neither is known.
+// The folder rille/ in $XDG_CONFIG_HOME, else in ~/.config; "" if neither $XDG_CONFIG_HOME nor $HOME is set.
 std::string config_folder();
 // The providers' settings: $RILLE_PROVIDERS, else providers.json in config_folder() if the file exists, else "".
 std::string providers_file();
-// The first executable of that name in $PATH, or "".
+// The path of the first executable file called `name` in the folders of $PATH; "" if there is none.
 std::string find_program(const std::string& name);
 // The folder of the bundle that contains this executable (docs/design/bundle.md); "" outside a bundle.
 std::string bundle_folder();

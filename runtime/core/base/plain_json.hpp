@@ -1,5 +1,5 @@
-// Parses foreign JSON in which a key may be any text, such as a vocabulary. Keys that begin with '$' are kept as
-// written, where Value::from_json treats them as escapes ("$$" is "$", {"$num":"nan"} a number).
+// Parses JSON of other programs, in which a key may be any text, such as a tokenizer's vocabulary. A key that begins
+// with '$' is kept as written; Value::from_json would decode it as an escape ("$$" is "$", {"$num":"nan"} a number).
 #pragma once
 
 #include <string_view>
@@ -8,6 +8,7 @@
 
 namespace rille {
 
-Result<Value> plain_json(std::string_view text);  // invalid: names the offset; depth limit 128
+// error `invalid`: names the byte offset; nesting is limited to 128 levels
+Result<Value> plain_json(std::string_view text);
 
 }  // namespace rille

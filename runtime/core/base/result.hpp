@@ -1,5 +1,6 @@
-// Result<T>: a value or an Error. Errors are values until the edge.
-// Use RILLE_TRY to hand an error up: `RILLE_TRY(auto file, open(path));` or `RILLE_CHECK(sync(file));`.
+// Result<T>: a value or an Error.
+// RILLE_TRY and RILLE_CHECK return the error to the caller: `RILLE_TRY(auto file, open(path));`,
+// `RILLE_CHECK(sync(file));`.
 // Inside coroutines use the CO_ forms. value() on an error and error() on a value are bugs (asserted).
 #pragma once
 
@@ -13,7 +14,7 @@
 namespace rille {
 
 namespace detail {
-// An error on the heap, so that a Result of a small value stays small; copies like a value.
+// Keeps the Error on the heap, so that a Result of a small value stays small. Copying an ErrorBox copies the Error.
 struct ErrorBox {
   std::unique_ptr<Error> error;
   ErrorBox() = default;
@@ -108,7 +109,7 @@ inline Result<void> success() { return {}; }
 // RILLE_TRY(declaration, expression): declaration = value, or return the error.
 #define RILLE_TRY(decl, ...) RILLE_TRY_(return, RILLE_CONCAT(rille_try_, __LINE__), decl, __VA_ARGS__)
 #define RILLE_CO_TRY(decl, ...) RILLE_TRY_(co_return, RILLE_CONCAT(rille_try_, __LINE__), decl, __VA_ARGS__)
-// RILLE_CHECK(expression): go on, or return the error.
+// RILLE_CHECK(expression): return the expression's error, if it has one; otherwise continue.
 #define RILLE_CHECK(...)                                                                          \
   do {                                                                                            \
     if (auto rille_check_ = (__VA_ARGS__); !rille_check_) return std::move(rille_check_).error(); \

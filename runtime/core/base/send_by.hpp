@@ -1,6 +1,6 @@
-// The last instant at which a call that costs money may be sent. A create call leaves by the time in its lease's row or
-// not at all: one that leaves later is not covered by the proof that nothing was made, and could be a second machine
-// (docs/design/leases.md, "An answer that was lost"). Pure; any thread.
+// The last instant at which a call that costs money may be sent. The lease's row stores this instant. A create call
+// sent later could make a second machine, because by then Rille may have concluded that the first call made none
+// (docs/design/leases.md, "An answer that was lost"). Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace rille {
 
-// Checked immediately before sending. timeout, is_late: the instant has passed; nothing was sent, and what was made for
-// the machine is kept for the next try. send_by_wall_us 0: no limit.
+// Call immediately before sending. Error `timeout` with is_late() true: the instant has passed and nothing was sent;
+// resources already made for the machine are kept for the next try. send_by_wall_us 0: no limit.
 Result<> check_send_by(std::int64_t send_by_wall_us, std::int64_t now_wall_us);
 inline constexpr std::string_view late_code = "too_late";
 inline bool is_late(const Error& e) { return e.code == late_code; }

@@ -1,4 +1,4 @@
-// Text of wire formats and queries: ASCII, independent of the user's locale. Pure; any thread.
+// Helpers for ASCII text of wire formats and queries; the user's locale has no effect. Pure functions; any thread.
 #pragma once
 
 #include <charconv>
@@ -16,14 +16,14 @@ inline std::string lower_case(std::string_view text) {
   return out;
 }
 
-// Without leading and trailing white space.
+// `text` without leading and trailing white space.
 inline std::string trimmed(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos) return {};
   return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
 }
 
-// The number at the start, after spaces, with a decimal point; 0 if there is none. `rest`: the text after it.
+// The decimal number at the start of `text`, after spaces; 0 if there is none. `rest` receives the text after it.
 inline double number_at(std::string_view text, std::string_view* rest = nullptr) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   double number = 0;

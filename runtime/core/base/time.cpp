@@ -80,11 +80,11 @@ std::string format_utc(std::int64_t wall_us) {
     time_t number = std::numeric_limits<time_t>::min();
     char text[21] = "0000-00-00T00:00:00Z";
   };
-  // Caches the date: most instants fall on a recent day or the next (the end of a lease), and gmtime_r takes as long as
-  // the rest of an event's text.
+  // Caches dates, because gmtime_r takes as long as all other work on an event's text. Most instants fall on a recent
+  // day, or on the next day when a lease ends.
   thread_local Day days[4];
   const time_t seconds = wall_us / 1'000'000, number = seconds / day_s - (seconds % day_s < 0 ? 1 : 0);
-  // Digit by digit: fmt::format of six numbers takes 4,000 instructions, and each event has several times.
+  // Writes digits by hand: fmt::format of six numbers takes 4,000 instructions, and each event has several instants.
   const auto put = [](char* end, int n) {
     for (; n > 0; n /= 10) *--end = static_cast<char>('0' + n % 10);
   };

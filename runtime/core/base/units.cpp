@@ -78,7 +78,7 @@ Micros cost_micros(Micros price_micros_per_hour, std::int64_t ms) {
 }
 
 namespace {
-// Optimal string alignment distance: one transposition counts as one edit.
+// Optimal string alignment distance: an exchange of two adjacent letters counts as one edit.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;

@@ -16,7 +16,7 @@ Value& Value::set(std::string key, Value value) {
   if (!as_object()) data_ = Object{};
   Object& object = *as_object();
   const std::size_t before = object.size();
-  // Keys usually arrive in ascending order.
+  // Keys usually arrive in ascending order, so try the end first.
   const auto at = object.try_emplace(object.end(), std::move(key), std::move(value));
   if (object.size() == before) at->second = std::move(value);
   return *this;

@@ -1,4 +1,4 @@
-// Value <-> JSON text on RapidJSON; see value.hpp for the three escapes.
+// Converts Values to and from JSON text with RapidJSON; value.hpp describes the escapes $num, $bytes and $map.
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>
 #include <rapidjson/prettywriter.h>
@@ -34,7 +34,7 @@ void write_text(Writer& out, const std::string& s) {
   out.EndObject();
 }
 
-bool is_whole(double n) {  // exact and not -0
+bool is_whole(double n) {  // whether a double holds n as an exact integer other than -0
   return std::fabs(n) < 9007199254740992.0 && n == static_cast<double>(static_cast<std::int64_t>(n)) &&
          !(n == 0 && std::signbit(n));
 }
@@ -105,7 +105,7 @@ void write(Writer& out, const Value& v) {
   }
 }
 
-// Replaces a one-key object that is an escape by the value it encodes.
+// Decodes an object that is one of the escapes of value.hpp; any other object is returned as it is.
 Result<Value> unescape(Value::Object object) {
   if (object.size() == 1) {
     auto& [key, inner] = *object.begin();
@@ -137,7 +137,7 @@ Result<Value> unescape(Value::Object object) {
   return Value(std::move(plain));
 }
 
-// Whether a JSON number that no double holds is below 1: then it is 0, else it is too big.
+// For a JSON number outside the range of double: true means too near 0 (read as 0), false means too large (an error).
 bool is_tiny(std::string_view text) {
   const auto e = std::min(text.find_first_of("eE"), text.size());
   const std::string_view digits = text.substr(0, e);
@@ -154,7 +154,8 @@ bool is_tiny(std::string_view text) {
   return before_point + std::clamp(exponent, -far, far) < 0;
 }
 
-// RapidJSON 1.1's own reading of numbers writes outside of its buffer (its issue 1251): it only finds where they end.
+// Parses numbers with from_chars: RapidJSON 1.1's own conversion writes outside its buffer (RapidJSON issue 1251).
+// RapidJSON only finds where each number ends.
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -173,7 +174,7 @@ struct Builder : rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
   std::vector<Frame> stack;
   Value root;
   std::string failure;
-  bool plain = false;  // keys are not escapes
+  bool plain = false;  // true: a key that begins with '$' is kept as written, not decoded as an escape
 
   bool put(Value v) {
     if (stack.empty()) {

@@ -24,7 +24,7 @@ CancelToken::Registration CancelToken::on_cancel(std::function<void(const Error&
     return registration;
   }
   registration.slot_ = std::make_shared<Registration::Slot>(Registration::Slot{std::move(callback)});
-  // Sweeping when the list has doubled makes registration amortized constant time.
+  // Removing expired slots only when the list has doubled keeps registration at amortized constant time.
   if (state_->slots.size() >= state_->sweep_at) {
     state_->slots.remove_if([](const auto& slot) { return slot.expired(); });
     state_->sweep_at = 2 * state_->slots.size() + 16;
@@ -47,14 +47,14 @@ void CancelToken::State::cancel(Error why) {
 }
 
 CancelSource::CancelSource(const CancelToken& parent) : CancelSource() {
-  // Weak: the parent does not keep a dropped child alive.
+  // The callback holds the child weakly, so that the parent does not keep a dropped child alive.
   from_parent_ = parent.on_cancel([weak = std::weak_ptr(state_)](const Error& why) {
     if (auto state = weak.lock()) state->cancel(why);
   });
 }
 
 void CancelSource::cancel(Error reason) {
-  auto keep = state_;  // a callback may destroy this source
+  auto keep = state_;  // keeps the state alive, because a callback may destroy this source
   keep->cancel(std::move(reason));
 }
 

@@ -1,6 +1,6 @@
-// Cancellation. A CancelSource requests it; CancelTokens are passed down and checked. Cancelling a source cancels its
-// child sources; a child may also be cancelled alone. Callbacks run at once, on the loop thread, in the order of
-// their registration.
+// Cancellation. A CancelSource requests cancellation; functions receive a CancelToken and check it. Cancelling a source
+// also cancels its child sources; a child may also be cancelled alone. Callbacks run inside cancel(), on the loop
+// thread, in the order of their registration.
 // A default-constructed token is never cancelled. Loop thread only.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace rille {
 
 class CancelToken {
  public:
-  // Unregisters its callback when destroyed.
+  // Keeps a callback registered until the Registration is destroyed.
   class Registration {
    public:
     Registration() = default;
@@ -33,8 +33,8 @@ class CancelToken {
 
   CancelToken() = default;
   bool cancelled() const { return state_ && state_->reason.has_value(); }
-  const Error& reason() const { return *state_->reason; }  // only when cancelled()
-  // Calls back on cancellation; before this returns if the token is already cancelled.
+  const Error& reason() const { return *state_->reason; }  // call only if cancelled() is true
+  // Runs `callback` on cancellation. If the token is already cancelled, runs it before on_cancel returns.
   [[nodiscard]] Registration on_cancel(std::function<void(const Error&)> callback) const;
 
  private:
@@ -55,7 +55,7 @@ class CancelSource {
   explicit CancelSource(const CancelToken& parent);
   CancelToken token() const { return CancelToken(state_); }
   bool cancelled() const { return state_->reason.has_value(); }
-  void cancel(Error reason);  // later reasons are ignored
+  void cancel(Error reason);  // only the first call's reason counts
 
  private:
   std::shared_ptr<CancelToken::State> state_;

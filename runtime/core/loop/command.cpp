@@ -17,7 +17,7 @@ struct State {
   CommandOptions options;
   std::unique_ptr<Subprocess> process;
   std::string out, err;
-  int open = 0;  // open streams
+  int open = 0;  // how many of the three streams are still open
   Future<bool> done;
 };
 
@@ -36,7 +36,7 @@ Task<void> listen(std::shared_ptr<State> s, Stream* from, std::string& into, Can
   closed(*s);
 }
 
-// A program may stop reading early; its exit status tells whether that is an error.
+// A write error is not reported, since a program may stop reading early: its exit status tells whether that matters.
 Task<void> feed(std::shared_ptr<State> s, int file, CancelToken token) {
   std::string block(256 << 10, '\0');
   std::int64_t sent = 0;
@@ -64,13 +64,13 @@ Async<CommandResult> run(Loop& loop, std::shared_ptr<State> s, CancelToken token
   start.env = s->options.env;
   start.in = start.out = start.err = SubprocessOptions::Output::stream;
   start.kill_on_drop = true;
-  start.detached = true;  // Ctrl-C at the runner's terminal must not reach it
+  start.detached = true;  // in a session of its own, so that Ctrl-C at the runner's terminal does not reach the program
   auto process = Subprocess::start(loop, start);
   if (!process && file >= 0) close(file);
   if (!process) co_return std::move(process).error();
   s->process = std::move(*process);
   s->open = 3;
-  // The streams close with the program, unless processes it left behind hold them open.
+  // The output streams end when the program ends, unless background processes that it started hold them open.
   CancelSource ended(token);
   loop.spawn(listen(s, s->process->out(), s->out, ended.token()));
   loop.spawn(listen(s, s->process->err(), s->err, ended.token()));

@@ -1,5 +1,5 @@
-// run_command: runs a program to its end and collects its output. For the tools that reach other systems: ssh, sbatch,
-// kubectl. Cancelling kills the program. Loop thread only.
+// run_command: runs a program to its end and collects its output. Used for programs that reach other systems, such as
+// ssh, sbatch and kubectl. Cancelling kills the program. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -13,12 +13,12 @@ namespace rille {
 
 struct CommandOptions {
   std::vector<std::string> argv;
-  std::vector<std::pair<std::string, std::string>> env;  // added to the inherited environment
-  std::string input;                                     // standard input
-  std::string input_file;                                // or the file to read standard input from
+  std::vector<std::pair<std::string, std::string>> env;  // variables added to the inherited environment
+  std::string input;                                     // bytes for standard input
+  std::string input_file;  // if set, standard input is this file's content instead of `input`
   std::function<void(std::int64_t sent_bytes)> progress;
-  std::int64_t timeout_ms = 60'000;         // 0: none
-  std::size_t output_bytes_max = 16 << 20;  // per stream; further output is discarded
+  std::int64_t timeout_ms = 60'000;         // kill the program after this time; 0: no limit
+  std::size_t output_bytes_max = 16 << 20;  // limit for each of stdout and stderr; further output is discarded
 };
 
 struct CommandResult {
@@ -28,7 +28,7 @@ struct CommandResult {
   std::string last_words() const;  // the last line of err, or of out if err is empty, without the newline
 };
 
-// Any exit code is a success. io: there is no such program; timeout; cancelled.
+// Succeeds with any exit code. Errors: io (there is no such program), timeout, cancelled.
 Async<CommandResult> run_command(Loop& loop, CommandOptions options, CancelToken token = {});
 
 }  // namespace rille

@@ -9,8 +9,8 @@ rlimit before{};
 bool lowered = false;
 }  // namespace
 
-// Lowers only the limit: PR_SET_DUMPABLE would also hide /proc/PID from other processes of the user, and an agent's
-// processes are found by their environment there.
+// Sets only RLIMIT_CORE: PR_SET_DUMPABLE would also hide /proc/PID/environ from the user's other processes, and an
+// agent's processes are found by their environment.
 void keep_no_core() {
   if (lowered || getrlimit(RLIMIT_CORE, &before) != 0 || before.rlim_cur == 0) return;
   const rlimit none{0, before.rlim_max};

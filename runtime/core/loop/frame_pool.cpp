@@ -11,7 +11,7 @@ constexpr std::size_t classes = 0;
 #else
 constexpr std::size_t classes = 32;
 #endif
-constexpr std::size_t step_bytes = 64;  // a class holds sizes up to a multiple of this
+constexpr std::size_t step_bytes = 64;  // a size class holds frames up to a multiple of this
 constexpr int kept_max = 256;
 
 struct Free {
@@ -31,7 +31,7 @@ struct Pool {
   }
 };
 
-// Plain pointers: a frame freed after its thread's pool (by a static's destructor) finds null.
+// `pool` is a plain pointer without a destructor: a frame freed after the thread's Pool has ended finds null.
 thread_local Pool* pool = nullptr;
 thread_local bool ended = false;
 

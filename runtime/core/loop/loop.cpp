@@ -12,13 +12,13 @@
 namespace rille {
 
 namespace {
-constexpr std::int64_t look_ns = 100'000;  // then poll for I/O
+constexpr std::int64_t look_ns = 100'000;  // how long one spin waits for a post before the loop polls for I/O again
 constexpr std::int64_t look_out_ns = 400'000, look_out_for_many_ns = 4'000'000;
-constexpr std::int64_t many = 16;  // expected posts
+constexpr std::int64_t many = 16;  // from this number of expected posts on, spin up to look_out_for_many_ns
 constexpr int vain_looks_max = 8;
 }  // namespace
 
-// Owns a spawned task through a wrapper coroutine that removes itself when the task ends.
+// Owns a spawned task. A wrapper coroutine awaits the task and deletes this object when the task ends.
 struct Loop::Spawned {
   Loop& loop;
   Task<void> task;
@@ -28,7 +28,7 @@ struct Loop::Spawned {
       std::suspend_always initial_suspend() noexcept { return {}; }
       std::suspend_always final_suspend() noexcept { return {}; }
       void return_void() {}
-      void unhandled_exception() { std::terminate(); }  // tasks carry errors as values: this is a bug or no memory
+      void unhandled_exception() { std::terminate(); }  // a bug or out of memory, because tasks return errors as values
     };
     std::coroutine_handle<promise_type> handle;
   };
@@ -36,7 +36,7 @@ struct Loop::Spawned {
 
   static Root run(Spawned* self) {
     co_await std::move(self->task);
-    // A running coroutine cannot destroy itself: the loop destroys it later.
+    // A running coroutine cannot destroy itself, so post the deletion to the loop.
     self->loop.post([self] {
       self->loop.spawned_.erase(self);
       delete self;
@@ -61,7 +61,8 @@ Result<std::unique_ptr<Loop>> Loop::create(const Clock& clock) {
   uv_poll_start(&loop->wake_, UV_READABLE, [](uv_poll_t* p, int, int) {
     auto* self = static_cast<Loop*>(p->data);
     std::uint64_t wakes = 0;
-    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);  // before take_posts: a later post wakes again
+    // read before take_posts(), so that a later post wakes the loop again
+    (void)!::read(self->wake_fd_, &wakes, sizeof wakes);
     self->take_posts();
   });
   uv_unref(reinterpret_cast<uv_handle_t*>(&loop->wake_));
@@ -98,14 +99,15 @@ void Loop::post(std::function<void()> fn) {
   ready_.push_back(std::move(fn));
 }
 
-// Not uv_async_send: on a machine with all cores busy, the loop would wake on the sender's core in the middle of the
-// send and then spin 50 us for the sender. For the same reason the lock is released first.
+// Writes to an eventfd instead of calling uv_async_send: on a machine with all cores busy, uv_async_send would let the
+// loop wake on the sender's core in the middle of the call and then spin 50 us for the sender. The lock is released
+// before the write, so that the woken loop need not wait for it.
 void Loop::post_from_thread(std::function<void()> fn) {
   {
     std::lock_guard lock(mutex_);
     from_threads_.push_back(std::move(fn));
     if (looks_out_.exchange(false, std::memory_order_release)) return;
-    if (from_threads_.size() > 1) return;  // the first poster wakes the loop
+    if (from_threads_.size() > 1) return;  // the thread that queued the first post wakes the loop
     waking_.fetch_add(1, std::memory_order_relaxed);
   }
   const std::uint64_t one = 1;
@@ -123,9 +125,9 @@ void Loop::take_posts() {
   for (auto& fn : arrived) post(std::move(fn));
 }
 
-// Spins for a thread's post before sleeping. A commit on a fast disk is answered sooner than a sleeping thread wakes.
-// Where answers take longer, or other processes delay the writer, failed spins make spinning rarer. With many expected
-// posts it spins longer: the kernel moves a woken thread to the waker's core, where the two would take turns. Returns
+// Spins for a post from another thread before sleeping, because a commit on a fast disk finishes sooner than a sleeping
+// thread wakes. After spins in which no post came, the loop spins more rarely. With many expected posts it spins
+// longer, because the kernel moves a woken thread to the waker's core, where the two threads would take turns. Returns
 // true while the loop should not sleep yet.
 bool Loop::look_out() {
   static const bool alone = std::thread::hardware_concurrency() < 2;
@@ -158,7 +160,7 @@ void Loop::spawn(Task<void> task) {
   s->root.resume();
 }
 
-// Runs the queued callbacks. Callbacks queued meanwhile run in the next turn, after I/O.
+// Runs the queued callbacks. Callbacks queued while these run wait for the next turn, after I/O.
 void Loop::drain() {
   std::deque<std::function<void()>> batch;
   batch.swap(ready_);
@@ -175,8 +177,8 @@ void Loop::run_until(const std::function<bool()>& done) {
       return;
     }
     const bool stay = ready_.empty() && expected_ > 0 && !virtual_ && look_out();
-    // The wake-up handle is unreferenced otherwise, and an empty loop would not block: a thread job or a thread's post
-    // must be able to wake it.
+    // Reference the wake-up handle while polling: a loop without referenced handles would not block, but a thread job
+    // or a post from another thread must be able to wake it.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, ready_.empty() && !stay ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
@@ -187,7 +189,7 @@ bool Loop::turn(int budget_ms) {
   std::int64_t until = clock_.monotonic_ns() + static_cast<std::int64_t>(budget_ms) * 1'000'000;
   do {
     drain();
-    // Referenced, because uv_run does not poll a loop without active handles and would miss a thread's post.
+    // Reference the wake-up handle: uv_run does not poll a loop without active handles and would miss a thread's post.
     uv_ref(reinterpret_cast<uv_handle_t*>(&wake_));
     uv_run(&uv_, UV_RUN_NOWAIT);
     uv_unref(reinterpret_cast<uv_handle_t*>(&wake_));
@@ -197,7 +199,7 @@ bool Loop::turn(int budget_ms) {
 }
 
 namespace {
-// libuv registers descriptors with epoll at its next poll; until then poll_fd does not report them.
+// Whether libuv still has descriptors to register with epoll; until its next poll, poll_fd does not report these.
 bool unregistered_watchers(const uv_loop_t& uv) {
 #if UV_VERSION_HEX >= ((1 << 16) | (46 << 8))
   return uv.watcher_queue.next != &uv.watcher_queue;
@@ -219,14 +221,14 @@ int Loop::poll_timeout_ms() {
 struct Timer::Handle {
   uv_timer_t timer{};
   std::function<void()> fn;
-  VirtualTime* time = nullptr;  // set: virtual time, the uv_timer_t is unused
+  VirtualTime* time = nullptr;  // set in virtual time, where the uv_timer_t is unused; null otherwise
   VirtualTime::Key key;
 };
 
 Timer::Timer(Loop& loop, std::int64_t ms, std::function<void()> fn) : handle_(new Handle{{}, std::move(fn), {}, {}}) {
   if (VirtualTime* time = loop.virtual_time()) {
     handle_->time = time;
-    // Moved out first, because the callback may destroy its Timer.
+    // Move the callback out before the call, because it may destroy its Timer.
     handle_->key = time->add(ms, [h = handle_] {
       if (auto call = std::move(h->fn)) call();
     });
@@ -258,7 +260,8 @@ Timer::~Timer() {
 
 Async<> sleep_for(Loop& loop, std::int64_t ms, CancelToken token) {
   Future<Result<>> done(loop);
-  // Both callbacks end before `done`; copies of it would cost an allocation each.
+  // Capture `done` by reference, because each copy would allocate; the timer and the registration are destroyed before
+  // it.
   auto registration = token.on_cancel([&done](const Error& why) { done.set(why); });
   Timer timer(loop, ms, [&done] { done.set(success()); });
   co_return co_await done;

@@ -1,6 +1,6 @@
-// Blocks SIGPIPE in this thread while code writes to a pipe or socket without MSG_NOSIGNAL (libcurl and OpenSSL
-// do), and discards a SIGPIPE raised meanwhile. The signal's disposition is not
-// changed.
+// While a NoSigpipe object exists, SIGPIPE is blocked in this thread. For code that writes to a pipe or socket without
+// MSG_NOSIGNAL, as libcurl and OpenSSL do. The destructor discards a SIGPIPE raised in between. The process's handler
+// for SIGPIPE is not changed.
 #pragma once
 
 #include <signal.h>

@@ -37,11 +37,11 @@ std::string slurp(const std::string& path) {
 
 std::optional<Row> read_row(pid_t pid) {
   std::string text = slurp("/proc/" + std::to_string(pid) + "/stat");
-  std::size_t end = text.rfind(')');  // the name may contain any character
+  std::size_t end = text.rfind(')');  // find the last ')', because the process name may contain any character
   if (end == std::string::npos || end + 2 >= text.size()) return {};
   Row row;
   row.state = text[end + 2];
-  // Fields from the third on: state, ppid, ..; the 22nd is the start time.
+  // Read the space-separated fields from the third, `state`: the fourth is ppid, the 22nd is the start time.
   std::size_t at = end + 2;
   for (int field = 3; field <= 22; ++field) {
     if (field == 4) row.parent = static_cast<pid_t>(std::atol(text.c_str() + at));
@@ -101,7 +101,7 @@ std::map<pid_t, Row> matching(const ProcessMatch& match) {
   return out;
 }
 
-// A pidfd of the process with this id and start time, or -1.
+// A pidfd of the process with this id and start time; -1 if that process has ended.
 int open_process(pid_t pid, std::uint64_t start_time) {
   int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return -1;
@@ -116,7 +116,7 @@ bool wait_gone(int pidfd, std::int64_t ms) {
   return poll(&p, 1, static_cast<int>(std::max<std::int64_t>(0, ms))) > 0;
 }
 
-// Process ids and start times are comparable within one boot only.
+// Identifies this boot of the machine: process ids and start times can be compared within one boot only.
 std::string boot_id() {
   std::string id = slurp("/proc/sys/kernel/random/boot_id");
   return id.substr(0, id.find('\n'));
@@ -157,7 +157,8 @@ std::vector<ProcessId> decode_processes(std::string_view text) {
   while (true) {
     text.remove_prefix(end + 1);
     end = text.find('\n');
-    if (end == std::string_view::npos) return out;  // a truncated line may lack digits
+    // ignore a line without a newline: it was cut off and may lack digits
+    if (end == std::string_view::npos) return out;
     ProcessId p;
     const char* last = text.data() + end;
     auto [space, bad_pid] = std::from_chars(text.data(), last, p.pid);

@@ -38,7 +38,7 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return out;
 }
 
-// As execvp does, but with the child's PATH: ours must not change, not even briefly.
+// Looks for the program as execvp does, but in the child's PATH: this process's PATH must not change, even briefly.
 std::string find_program(const std::string& name, const std::vector<std::string>& env) {
   if (name.find('/') != std::string::npos) return name;
   std::string path = "/bin:/usr/bin";
@@ -58,15 +58,16 @@ struct Plan {
   const char* program;
   char *const *argv, *const *env;
   const Spawn* what;
-  int* moved;  // scratch space, one number per entry of `files`
+  int* moved;  // one descriptor number per entry of `files`; memory for the child, which must not allocate
   pid_t parent;
-  int report[2];  // a pipe: carries the child's errno, or ends when exec succeeds
+  int report[2];  // a pipe: the child writes its errno into it; exec closes it
 };
 
-constexpr int moved_from = 10;  // above the numbers given to children
+constexpr int moved_from = 10;  // above all descriptor numbers that a child gets
 
-// Runs between vfork and exec: makes system calls only and changes nothing of the parent but the plan. Errors return
-// through a pipe, since TSan turns vfork into fork. A real vfork returns after the exec, so the pipe is ready then.
+// Runs in the child between vfork and exec, so it makes system calls only and changes nothing in the parent's memory
+// but the plan. Errors return through a pipe, because TSan turns vfork into fork. After a real vfork the parent
+// continues after the exec, so the pipe is already readable then.
 #ifdef __SANITIZE_THREAD__
 constexpr int report_flags = O_CLOEXEC;
 #else
@@ -86,10 +87,10 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   if (what.session) setsid();
   if (what.die_with_us) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != plan.parent) _exit(127);  // the parent ended before prctl
+    if (getppid() != plan.parent) _exit(127);  // the parent ended before prctl took effect
   }
   if (!what.directory.empty() && chdir(what.directory.c_str()) < 0) fail();
-  // First move our descriptors above the children's numbers, since the two ranges may overlap.
+  // First move the descriptors above the numbers that the child gets, since the two ranges may overlap.
   if (int moved = fcntl(report, F_DUPFD_CLOEXEC, moved_from); moved >= 0) report = moved;
   else fail();
   for (std::size_t i = 0; i < what.files.size(); ++i)
@@ -110,7 +111,7 @@ constexpr int report_flags = O_CLOEXEC | O_NONBLOCK;
   return pid;
 }
 
-// The child's errno, or 0 after a successful exec.
+// Waits until the child has called exec. Returns the child's errno, or 0 after a successful exec.
 int wait_for_exec(const Plan& plan) {
   int failed = 0;
   ssize_t n;
@@ -128,7 +129,8 @@ Result<pid_t> spawn(const Spawn& what) {
   std::string program = find_program(argv[0], env);
   Plan plan{program.c_str(), argv_p.data(), env_p.data(), &what, moved.data(), getpid(), {-1, -1}};
   if (pipe2(plan.report, report_flags) < 0) return errno_error("start", argv[0], errno);
-  // A signal handler of the host must not run in the child, which shares our memory.
+  // Block all signals: the host program's signal handlers must not run in the child, which shares this process's
+  // memory.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -55,7 +55,7 @@ Async<std::unique_ptr<Stream>> Stream::connect_unix(Loop& loop, std::string path
   RILLE_CO_TRY(sockaddr_un address, unix_address(path));
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) co_return errno_error("open socket", path, errno);
-  // connect() to a Unix socket does not wait: it succeeds, fails, or returns EAGAIN when the backlog is full.
+  // connect() to a Unix socket never blocks: it succeeds, fails, or returns EAGAIN when the backlog is full.
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) {
     int e = errno;
     close(fd);
@@ -70,7 +70,7 @@ Stream::~Stream() {
     uv_poll_stop(poll_);
     uv_close(reinterpret_cast<uv_handle_t*>(poll_), [](uv_handle_t* h) { delete reinterpret_cast<uv_poll_t*>(h); });
   }
-  // uv_close has already removed the descriptor from epoll (uv__platform_invalidate_fd).
+  // It is safe to close fd_ now: uv_close has already removed it from epoll (uv__platform_invalidate_fd).
   close(fd_);
 }
 
@@ -86,7 +86,7 @@ void Stream::update_poll() {
 }
 
 void Stream::ready(int status, int events) {
-  // The following read or write reports errors.
+  // On an error wake the waiters too: their next read or write reports it.
   if (readable_ && (status < 0 || (events & (UV_READABLE | UV_DISCONNECT))))
     std::exchange(readable_, {})->set(success());
   if (writable_ && (status < 0 || (events & UV_WRITABLE))) std::exchange(writable_, {})->set(success());

@@ -1,5 +1,5 @@
-// Stream: a byte stream over a socket, a pipe or a terminal, without SIGPIPE. One reader and one writer at a time.
-// read returns 0 at the end. After a write error every write fails. The destructor closes the descriptor.
+// Stream: a byte stream over a socket, a pipe or a terminal, without SIGPIPE. At most one task may read and one may
+// write at a time. After a write error every later write fails. The destructor closes the descriptor.
 // Listener: accepts streams at a Unix-domain socket. Loop thread only.
 #pragma once
 
@@ -20,11 +20,11 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  // At most `size` bytes; 0 at the end of the stream. cancelled: with the token's reason.
+  // Reads at most `size` bytes; returns 0 at the end of the stream. If `token` is cancelled, fails with its reason.
   Async<std::size_t> read(char* out, std::size_t size, CancelToken token = {});
-  // Writes all bytes or fails. The bytes must live until it ends.
+  // Writes all bytes or fails. The caller keeps `bytes` alive until the task ends.
   Async<> write(std::string_view bytes, CancelToken token = {});
-  void shutdown_write();  // the peer reads the end of the stream
+  void shutdown_write();  // after this the peer reads the end of the stream
   int fd() const { return fd_; }
 
  private:
@@ -43,7 +43,7 @@ class Stream {
 
 class Listener {
  public:
-  // Listens at `path` (mode 0600), replacing a stale socket there.
+  // Listens at `path` with mode 0600. Replaces a socket file left there by a process that has ended.
   static Result<std::unique_ptr<Listener>> listen_unix(Loop& loop, const std::string& path);
   ~Listener();
   Listener(const Listener&) = delete;

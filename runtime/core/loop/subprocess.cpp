@@ -34,7 +34,7 @@ struct Fd {
 
 using Output = SubprocessOptions::Output;
 
-// Prepares descriptor `target` of the child; for streams, our end goes to `mine`.
+// Connects descriptor `target` of the child as `how` says. For Output::stream, `mine` receives this process's end.
 Result<> prepare(Spawn& program, Output how, int target, const std::string& path, Fd& mine, std::vector<Fd>& theirs) {
   if (how == Output::inherit) return {};
   Fd fd;
@@ -103,7 +103,8 @@ Subprocess::~Subprocess() {
   if (!status_ && kill_on_drop_) {
     signal(SIGKILL).ok();
     siginfo_t info{};
-    waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED);  // a killed child ends promptly
+    // does not block for long: a killed child ends promptly
+    waitid(P_PIDFD, static_cast<id_t>(pidfd_), &info, WEXITED);
   }
   if (poll_) {
     poll_->data = nullptr;

@@ -1,7 +1,7 @@
-// Subprocess: a child process tracked by a pidfd, so that no SIGCHLD handler is needed and a reused id is never
-// hit. Standard input and output are one socket pair each (no SIGPIPE); standard error is a stream of its own,
-// a file, or inherited. Destroying a Subprocess ends the child only with kill_on_drop; a detached child (in its
-// own session) outlives us and is adopted by init.
+// Subprocess: a child process tracked by a pidfd, so that no SIGCHLD handler is needed and another process with a
+// reused id is never signalled. Standard input and output are one socket pair each (no SIGPIPE); standard error is a
+// third stream, a file, or inherited. Destroying a Subprocess kills the child only with kill_on_drop. A detached child
+// runs in a new session; it outlives this process and init adopts it.
 // Loop thread only.
 #pragma once
 
@@ -18,27 +18,27 @@ namespace rille {
 
 struct SubprocessOptions {
   std::vector<std::string> argv;                         // argv[0] is looked up in PATH
-  std::vector<std::pair<std::string, std::string>> env;  // added to the inherited environment
-  std::vector<std::string> without;                      // variables to remove
-  std::string directory;                                 // "": ours
-  bool detached = false;                                 // start a new session
-  bool kill_on_drop = false;                             // SIGKILL when the Subprocess is destroyed
+  std::vector<std::pair<std::string, std::string>> env;  // variables added to the inherited environment
+  std::vector<std::string> without;                      // inherited variables that the child does not get
+  std::string directory;                                 // the child's working directory; "": the current directory
+  bool detached = false;                                 // start the child in a new session
+  bool kill_on_drop = false;                             // send SIGKILL when the Subprocess is destroyed
   enum class Output { stream, null, inherit, file };
-  Output in = Output::null;  // stream, null or inherit
+  Output in = Output::null;  // one of stream, null, inherit
   Output out = Output::null;
   Output err = Output::inherit;
-  std::string out_path, err_path;  // for Output::file; opened for appending
+  std::string out_path, err_path;  // files for Output::file; opened for appending
 };
 
 struct ExitStatus {
-  int code = 0;  // exit code when signal is 0
+  int code = 0;  // the exit code if signal is 0; otherwise meaningless
   int signal = 0;
-  std::string text() const;  // "exit code 3", "signal 9 (Killed)"
+  std::string text() const;  // such as "exit code 3" or "signal 9 (Killed)"
 };
 
 class Subprocess {
  public:
-  // io (code "errno 2" when there is no such program) or invalid (empty argv).
+  // Error `io`: the child cannot be started (code "errno 2": there is no such program). Error `invalid`: argv is empty.
   static Result<std::unique_ptr<Subprocess>> start(Loop& loop, const SubprocessOptions& options);
   ~Subprocess();
   Subprocess(const Subprocess&) = delete;
@@ -50,9 +50,9 @@ class Subprocess {
   Stream* err() { return err_.get(); }
   void close_in() { in_.reset(); }
 
-  // Resolves when the child has ended; may be called again. Cancelling only stops the wait.
+  // Resolves when the child has ended; may be called again. Cancelling stops only the wait, not the child.
   Async<ExitStatus> wait(CancelToken token = {});
-  Result<> signal(int number);  // succeeds too if the child has ended
+  Result<> signal(int number);  // sends a signal; also succeeds if the child has already ended
 
  private:
   Subprocess(Loop& loop, pid_t pid, bool kill_on_drop) : loop_(loop), pid_(pid), kill_on_drop_(kill_on_drop) {}

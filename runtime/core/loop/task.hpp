@@ -1,11 +1,11 @@
-// Task<T>: a lazily started C++20 coroutine; the runtime's unit of asynchronous work. A Task has one owner; awaiting it
-// starts it and yields its value; destroying it destroys a suspended coroutine and all that it owns. Errors are values
-// (Task<Result<T>>, alias Async<T>); an exception that escapes (std::bad_alloc) is rethrown to the awaiter.
-// Loop thread only. Frames come from frame_pool.hpp.
+// Task<T>: a C++20 coroutine that starts when it is awaited. A Task has one owner. Awaiting it yields its value;
+// destroying it destroys the suspended coroutine and all that the coroutine owns. Errors are values (Task<Result<T>>,
+// alias Async<T>); an exception that escapes, such as std::bad_alloc, is rethrown to the awaiter. Loop thread only.
+// Coroutine frames are allocated in frame_pool.hpp.
 //
-// GCC 12: an aggregate made with braces inside a co_await expression, or by a default argument of `{}`, is copied
-// bit by bit into the coroutine frame and destroyed twice; so is a closure with captures. Types that are passed to
-// coroutines as temporaries therefore have a constructor, and closures are named (std::function) before the co_await
+// GCC 12 bug: inside a co_await expression, or in a default argument `{}`, an aggregate made with braces is copied bit
+// by bit into the coroutine frame and destroyed twice. A closure with captures is treated alike. Types that are passed
+// to coroutines as temporaries therefore have a constructor, and closures are named (std::function) before the co_await
 // expression.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace rille {
 template <class T = void>
 class Task;
 
-// The return type of nearly every function that waits.
+// The return type of nearly every function that waits: a Task that yields a Result<T>.
 template <class T = void>
 using Async = Task<Result<T>>;
 

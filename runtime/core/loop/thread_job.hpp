@@ -1,6 +1,6 @@
-// Runs blocking work (disk, DNS, compression) on libuv's thread pool and resumes the awaiting task when it is done.
-// The function must not touch loop-thread objects or the waiter's frame, which may be destroyed before the job ends:
-// capture by value. Cancelling waits for a job that has begun: threads are not killed.
+// Runs blocking work (disk, DNS, compression) on libuv's thread pool and resumes the awaiting task when the work is
+// done. The function must capture by value: it must not use loop-thread objects or the waiter's coroutine frame, which
+// may be destroyed before the job ends. Cancelling a job that has begun waits for it: threads are not killed.
 #pragma once
 
 #include <exception>
@@ -24,7 +24,7 @@ struct JobBase {
 void queue_job(Loop& loop, std::unique_ptr<JobBase> job);
 }  // namespace detail
 
-// `co_await thread_job(loop, [..] { return Result<int>(..); })`
+// Example: `co_await thread_job(loop, [..] { return Result<int>(..); })`
 template <class Fn>
 auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
   using R = decltype(fn());
@@ -41,7 +41,7 @@ auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
           result.emplace(fn());
         } catch (const std::bad_alloc&) {
           result.emplace(make_error(ErrorKind::memory, "out of memory"));
-        } catch (const std::exception& e) {  // must not end the process
+        } catch (const std::exception& e) {  // an escaping exception would end the process
           result.emplace(make_error(ErrorKind::internal, e.what()));
         }
       }

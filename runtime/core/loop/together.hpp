@@ -13,8 +13,8 @@ namespace rille {
 
 template <class T>
 struct Together {
-  std::string what;                            // for the timeout message
-  std::function<Async<T>(CancelToken)> start;  // must heed its token
+  std::string what;                            // names the task in the `timeout` error
+  std::function<Async<T>(CancelToken)> start;  // starts the task, which must stop when the token is cancelled
 };
 
 template <class T>

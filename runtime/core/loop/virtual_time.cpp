@@ -5,7 +5,7 @@
 namespace rille {
 
 VirtualTime::Key VirtualTime::add(std::int64_t ms, std::function<void()> fn) {
-  constexpr std::int64_t ms_max = INT64_MAX / 4000;  // 73 million years: no sum of two overflows
+  constexpr std::int64_t ms_max = INT64_MAX / 4000;  // 73 million years, so that adding two times cannot overflow
   Key key(now_us_ + std::clamp<std::int64_t>(ms, 0, ms_max) * 1000, ++set_);
   timers_.emplace(key, std::move(fn));
   return key;

@@ -1,7 +1,7 @@
-// VirtualTime: a simulated clock. It owns the timers of a Loop made with it: when nothing is ready and no real work is
-// under way, time jumps to the next timer. Timers due at the same instant fire in the order in which they were set, so
-// a program does the same things in the same order each time. It may outlive several loops in turn: the simulated
-// world continues while the process in it dies and restarts. Loop thread only.
+// VirtualTime: a simulated clock with the timers of the Loops made with it. When nothing is ready and no real work is
+// running, time jumps to the next timer. Timers due at the same instant fire in the order in which they were set, so
+// that every run of a program does the same things in the same order. A VirtualTime may outlive several loops, one
+// after another: the simulated world continues while a simulated process dies and restarts. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace rille {
 
 class VirtualTime final : public Clock {
  public:
-  using Key = std::pair<std::int64_t, std::uint64_t>;  // due time; number of timers set before
+  // due time in microseconds, then a number that counts the timers in the order they were set
+  using Key = std::pair<std::int64_t, std::uint64_t>;
 
   explicit VirtualTime(std::int64_t wall_us = 1'800'000'000'000'000) : wall_offset_us_(wall_us) {}
   std::int64_t wall_us() const override { return now_us_ + wall_offset_us_; }
@@ -22,12 +23,12 @@ class VirtualTime final : public Clock {
 
   Key add(std::int64_t ms, std::function<void()> fn);
   void remove(const Key& key) { timers_.erase(key); }
-  // Jumps to the next timer and calls it. False: there is none before the end time.
+  // Jumps to the next timer and calls it. False: no timer is due before the end time.
   bool fire_next();
-  // For use while no loop runs: time passes without a process, or the wall clock is set back.
+  // Change the clock while no loop runs: pass() lets time go by, set_wall_back() sets the wall clock back.
   void pass(std::int64_t ms) { now_us_ += ms * 1000; }
   void set_wall_back(std::int64_t ms) { wall_offset_us_ -= ms * 1000; }
-  // A wall-clock time; no timer fires after it.
+  // Sets the wall-clock time after which no timer fires.
   void end_at(std::int64_t wall_us) { end_us_ = wall_us - wall_offset_us_; }
   std::uint64_t fired() const { return fired_; }
 

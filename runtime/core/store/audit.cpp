@@ -8,7 +8,7 @@ namespace rille::store {
 
 namespace {
 
-// Each part is prefixed with its length, so that different rows never hash the same text.
+// The hash of one row. Each part is prefixed with its length, so that different rows never hash the same text.
 std::string link(std::string_view before, std::string_view run, std::int64_t at_us, std::string_view event,
                  std::string_view data) {
   Sha256 sha;

@@ -1,6 +1,6 @@
-// The audit trail: the table `events`. Each row holds a hash of itself and of the previous hash, so an altered,
-// removed, moved or inserted row is detected anywhere. Rows cut off at the end are detected only with a saved hash of a
-// later row. One trail per journal, over all runs.
+// The audit trail: the table `events`. Each row stores a hash of its content and of the previous row's hash, so that an
+// altered, removed, moved or inserted row is detected. Rows removed at the end of the table are detected only by
+// comparison with a saved hash. One trail per journal covers all runs.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 
 namespace rille::store {
 
-// Call inside a write of the journal. `run` may be empty.
+// Call inside a write of the journal. `run` is empty for an event that belongs to no run.
 Result<> append_event(Db& db, std::string_view run, std::int64_t at_us, std::string_view event, std::string_view data);
 
 struct Trail {
   std::int64_t rows = 0;
-  std::string head;                    // the last row's hash; "" when there is none
-  std::optional<std::int64_t> broken;  // id of the first row with a wrong hash
-  bool met = false;                    // whether the trail contains the hash given as `kept`
+  std::string head;                    // hash of the last row; "" if the table is empty
+  std::optional<std::int64_t> broken;  // id of the first row with a wrong hash; empty: all rows are intact
+  bool met = false;                    // whether a row has the hash given as `kept`
 };
 
-// Reads the whole trail. `kept`: a hash saved earlier (or its first 8 or more digits), or "".
+// Reads and checks all rows. `kept`: a hash saved earlier, or its first 8 or more digits; "": none.
 Result<Trail> check_trail(Db& db, std::string_view kept = "");
 
 }  // namespace rille::store

@@ -33,7 +33,7 @@ std::vector<std::string> parts_of(std::string_view path) {
   return out;
 }
 
-// The folder root, made if it is missing, then each part of the path in it without following a link.
+// Opens the folder root/parts[0]/parts[1]/.. and creates missing folders. Follows no symbolic link below root.
 Result<Fd> open_folder(const std::string& root, const std::vector<std::string>& parts, const std::string& shown) {
   RILLE_CHECK(make_directories(root));
   Fd folder(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

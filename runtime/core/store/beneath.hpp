@@ -1,6 +1,6 @@
-// Files below one folder under names that others choose: a machine, an archive. A name cannot lead out of the folder:
-// it is strictly relative, and no symbolic link is followed on the way. The folder itself is the user's and may be
-// reached through links. Any thread; these calls block.
+// Opens files below one folder under names that come from outside, such as from a machine or an archive. Such a name
+// cannot lead out of the folder: it must be strictly relative, and no symbolic link below the folder is followed. The
+// path of the folder itself comes from the user and may contain links. Any thread; these calls block.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,25 +13,29 @@
 
 namespace rille::store {
 
-// integrity: empty, absolute, over 4096 bytes, with a zero byte, or with a part that is "..", ".", empty or over-long.
+// Error `integrity`: path is empty, absolute, longer than 4096 bytes, has a zero byte, or has a part that is "..", ".",
+// empty or over 255 bytes.
 Result<> check_relative(std::string_view path);
 
-// Makes the folder root/path with its parents. integrity: as check_relative, or a link or a file stands on the way.
+// Creates the directory root/path and its parents. Error `integrity`: check_relative(path) fails, or a part of the path
+// is a link or a file.
 Result<> make_directory_beneath(const std::string& root, std::string_view path);
 
-// A file in a folder that is held open. A suffix names a neighbour of the file: "" is the file itself.
+// A file whose folder is held open. `suffix` is added to the file's name to reach a file beside it; "": the file
+// itself.
 class FileBeneath {
  public:
-  // Makes the file's folders, not the file. Errors as make_directory_beneath.
+  // Creates the folders of the file, but not the file. Error `integrity`: as in make_directory_beneath.
   static Result<FileBeneath> at(const std::string& root, std::string_view path);
 
-  // integrity: a symbolic link stands there. io: the rest.
+  // Error `integrity`: the file is a symbolic link. Error `io`: any other failure.
   Result<Fd> open(int flags, const std::string& suffix = "", mode_t mode = 0600) const;
-  // Nothing: there is no regular file.
+  // The file's status; empty if there is no regular file with this name.
   std::optional<struct stat> look(const std::string& suffix = "") const;
-  Result<> replace_by(const std::string& suffix) const;  // rename over the file, directory fsync
+  // renames the file with this suffix over the file itself, then syncs the directory
+  Result<> replace_by(const std::string& suffix) const;
   void remove(const std::string& suffix) const;
-  // Of the file system, for a user without privileges.
+  // Free space of the file system that a user without privileges may fill; 0 if unknown.
   std::int64_t free_bytes() const;
   const std::string& shown() const { return shown_; }
 

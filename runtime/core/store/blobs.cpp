@@ -19,7 +19,7 @@ Result<std::string> Blobs::put(std::string_view bytes) const {
     RILLE_CHECK(sync_directory(root_));
     RILLE_CHECK(sync_directory(parent_path(root_)));
   }
-  // Written even if the file exists: it may have been damaged since.
+  // Write the file even if it exists, because the existing file may be damaged.
   RILLE_CHECK(write_file_atomic(file, bytes, 0600));
   return name;
 }

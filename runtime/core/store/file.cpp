@@ -59,7 +59,7 @@ Result<FileWriter> FileWriter::create(const std::string& path, std::int64_t size
   if (!fd.valid()) return errno_error("cannot create", path, errno);
   FileWriter writer(path, std::move(temporary), std::move(fd));
   if (size_bytes > 0) {
-    // Some file systems cannot preallocate; there, a full disk fails at the write.
+    // Some file systems cannot preallocate; on these a full disk is noticed only when writing.
     int failed = ::fallocate(writer.fd_.get(), FALLOC_FL_KEEP_SIZE, 0, size_bytes) == 0 ? 0 : errno;
     if (failed && failed != EOPNOTSUPP && failed != ENOSYS && failed != EINTR)
       return errno_error(fmt::format("cannot allocate {} for", format_size_bytes(size_bytes)), path, failed);
@@ -92,7 +92,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
   RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
   auto limit = static_cast<std::size_t>(size_bytes_max);
   std::string out;
-  // st_size is only a guess (files under /proc report 0, others may grow), so read until the end.
+  // st_size is only a guess (files under /proc report 0, and a file may grow), so read until the end.
   std::size_t room = std::min(static_cast<std::size_t>(info.st_size), limit) + 1;
   for (std::size_t used = 0;; room = out.size() + 65536) {
     out.resize(std::max(room, used + 1));
@@ -113,7 +113,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
 Result<> sync_directory(const std::string& path) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open directory", path, errno);
-  // EINVAL: the file system has no directory fsync, and there is no alternative.
+  // EINVAL: the file system cannot sync a directory, and there is no alternative, so ignore the error.
   if (::fsync(fd.get()) != 0 && errno != EINVAL) return errno_error("cannot sync directory", path, errno);
   return success();
 }
@@ -130,7 +130,8 @@ Result<> make_directories(const std::string& path) {
 Result<> remove_tree(const std::string& path) {
   std::error_code failed;
   do std::filesystem::remove_all(path, failed);
-  while (failed == std::errc::no_such_file_or_directory);  // a concurrent removal
+  // repeat: another process removed a file of the tree meanwhile
+  while (failed == std::errc::no_such_file_or_directory);
   if (failed) return errno_error("cannot remove", path, failed.value());
   return success();
 }
@@ -140,7 +141,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   if (!fd.valid()) return errno_error("cannot open", path, errno);
   RILLE_TRY(struct stat info, stat_regular(fd.get(), path));
   MappedFile map;
-  if (info.st_size == 0) return map;  // mmap refuses a length of 0
+  if (info.st_size == 0) return map;  // leave the map empty, because mmap refuses a length of 0
   auto size = static_cast<std::size_t>(info.st_size);
   void* bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (bytes == MAP_FAILED) return errno_error("cannot map", path, errno);

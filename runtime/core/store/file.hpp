@@ -1,8 +1,7 @@
-// Atomic files. FileWriter writes beside its destination and renames at commit, so that a reader finds
-// the old bytes or the new ones, never a part; a crash leaves at most a temporary file with ".tmp-" in
-// its name. MappedFile maps a file into memory. Every failure is an io error from errno_error
-// (base/error.hpp) that names the path. Any thread; one object belongs to one thread at a time. These
-// calls block.
+// Atomic files. FileWriter writes beside its destination and renames at commit, so that a reader finds the complete old
+// bytes or the complete new ones; a crash leaves at most a temporary file with ".tmp-" in its name. MappedFile maps a
+// file into memory. Every failure is an `io` error from errno_error (base/error.hpp) that names the path. Any thread;
+// one object belongs to one thread at a time. These calls block.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +14,7 @@
 
 namespace rille::store {
 
-// Owns a descriptor.
+// Owns a file descriptor and closes it.
 class Fd {
  public:
   Fd() = default;
@@ -35,20 +34,21 @@ class Fd {
   int fd_ = -1;
 };
 
-// Writes all bytes, despite interrupts and short writes. `path` is for the message.
+// Writes all bytes, despite interrupts and short writes. `path` is only for the error message.
 Result<> write_all(int fd, std::string_view bytes, const std::string& path);
 
 class FileWriter {
  public:
-  // Creates "<path>.tmp-<random>". With size_bytes > 0 the space is allocated at once, so that a full disk fails
-  // here.
+  // Creates "<path>.tmp-<random>". With size_bytes > 0, reserves that disk space now, so that a full disk is an error
+  // of create.
   static Result<FileWriter> create(const std::string& path, std::int64_t size_bytes = 0, mode_t mode = 0644);
   FileWriter(FileWriter&&) noexcept = default;
   FileWriter& operator=(FileWriter&&) = delete;
-  ~FileWriter();  // removes the temporary file unless committed
+  ~FileWriter();  // removes the temporary file if commit() did not succeed
 
   Result<> write(std::string_view bytes);
-  // fdatasync, rename over `path`, directory fsync: after success the bytes survive a power cut.
+  // Syncs the data, renames the temporary file to `path` and syncs the directory: after success the bytes survive a
+  // power cut.
   Result<> commit();
   const std::string& path() const { return path_; }
 
@@ -59,24 +59,24 @@ class FileWriter {
   Fd fd_;
 };
 
-// create, write, commit.
+// Replaces the file at `path` by one with these bytes, as FileWriter does.
 Result<> write_file_atomic(const std::string& path, std::string_view bytes, mode_t mode = 0644);
 
-// Reads the whole file. io: missing, unreadable, or larger than size_bytes_max (the message names the limit).
+// Reads the whole file. Error `io`: the file is missing, unreadable, or larger than size_bytes_max (the message says
+// so).
 Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_max = std::int64_t{1} << 30);
 
-// After success the directory's entries survive a power cut.
+// Syncs a directory: after success its entries survive a power cut.
 Result<> sync_directory(const std::string& path);
-// Creates the directory and its parents.
+// Creates the directory and its missing parents.
 Result<> make_directories(const std::string& path);
-// Removes a file or a tree; success when there is none. Concurrent removals of the same tree are safe.
+// Removes a file or a directory tree; also succeeds if there is none. Several processes may remove one tree at once.
 Result<> remove_tree(const std::string& path);
-// The directory part of a path; "." when it has none.
+// The directory part of a path; "." for a path without a slash.
 std::string parent_path(const std::string& path);
 
-// A read-only private map of a whole regular file; empty files are legal. The bytes live as long as the object.
-// If another process truncates the file, an access raises SIGBUS: map only files that are replaced, never
-// edited.
+// A read-only private memory map of a whole regular file, which may be empty. The bytes live as long as the object. If
+// another process truncates the file, an access raises SIGBUS, so map only files that are replaced, never edited.
 class MappedFile {
  public:
   static Result<MappedFile> open(const std::string& path);

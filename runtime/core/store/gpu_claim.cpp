@@ -16,14 +16,15 @@ namespace rille::store {
 
 namespace {
 
-constexpr int tries_max = 100;  // 10 ms each: another process may hold the lock briefly to read the claim
+// tries every 10 ms to lock; another process may hold the lock briefly to read the claim
+constexpr int tries_max = 100;
 
 struct Claim {
   std::string owner;
   std::int64_t until_wall_us = 0;
 };
 
-// The caller holds the lock.
+// Reads the claim from the file; the caller holds the file's lock.
 Claim read_claim(int fd) {
   char text[4096];
   const ssize_t n = pread(fd, text, sizeof text, 0);
@@ -42,7 +43,8 @@ Result<> write_claim(int fd, const Claim& claim, const std::string& path) {
 
 bool others(const Claim& claim, const std::string& owner, std::int64_t now_wall_us) {
   return !claim.owner.empty() && claim.owner != owner && now_wall_us < claim.until_wall_us &&
-         claim.until_wall_us - now_wall_us <= gpu_claim_us;  // a claim further ahead means that the clock was set back
+         // a claim ending later than a new one would: the clock was set back, ignore it
+         claim.until_wall_us - now_wall_us <= gpu_claim_us;
 }
 
 bool lock_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0; }
@@ -56,7 +58,7 @@ std::string default_folder() {
 
 GpuClaims::GpuClaims(std::string folder) : folder_(folder.empty() ? default_folder() : std::move(folder)) {}
 
-// Open without O_CREAT first: with fs.protected_regular the kernel refuses O_CREAT on files of other users.
+// First opens without O_CREAT: with fs.protected_regular the kernel refuses O_CREAT on a file that another user owns.
 Result<Fd> GpuClaims::open_file(const std::string& uuid) const {
   if (uuid.empty() || uuid.find('/') != uuid.npos || uuid[0] == '.')
     return make_error(ErrorKind::invalid, fmt::format("'{}' is not the uuid of a GPU", uuid));

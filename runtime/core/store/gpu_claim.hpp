@@ -1,8 +1,7 @@
-// Assigns this computer's GPUs to machines of the provider `local`. Each GPU or MIG instance is a file named by its
-// uuid in a folder shared by all users: /dev/shm/rille-gpus, or RILLE_GPU_LOCKS. The agent of a machine holds a lock
-// on the file (flock), which the kernel releases when the agent ends. Until the agent has started, the file's
-// content reserves the GPU for a limited time: {owner, until_wall_us}. Any thread, any process; these calls block
-// briefly.
+// Assigns this computer's GPUs to machines of the provider `local`. Each GPU or MIG instance has a file named by its
+// uuid in a folder that all users share: /dev/shm/rille-gpus, or $RILLE_GPU_LOCKS. A machine's agent holds a lock on
+// the file (flock), which the kernel releases when the agent ends. Before the agent starts, the file's content {owner,
+// until_wall_us} reserves the GPU for a limited time. Any thread, any process; these calls block briefly.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +12,24 @@
 
 namespace rille::store {
 
-inline constexpr std::int64_t gpu_claim_us = 120'000'000;  // from a claim to the start of its agent
+// how long a claim reserves a GPU, in microseconds: 2 minutes
+inline constexpr std::int64_t gpu_claim_us = 120'000'000;
 
 class GpuClaims {
  public:
-  // folder: "" means the default.
+  // `folder` holds the lock files; "": the default folder named above.
   explicit GpuClaims(std::string folder = "");
   const std::string& folder() const { return folder_; }
 
-  // Whether the GPU is unclaimed. An unreadable lock counts as taken.
+  // True: no agent holds the GPU and no claim reserves it. False also if the file cannot be opened.
   bool is_free(const std::string& uuid, std::int64_t now_wall_us) const;
-  // Reserves the GPU for `owner`, a machine's directory, until its agent holds it. False: another machine has it.
+  // Reserves the GPU for `owner`, a machine's directory, until its agent calls hold(). False: another machine has the
+  // GPU.
   Result<bool> claim(const std::string& uuid, const std::string& owner, std::int64_t now_wall_us) const;
-  // Releases a claim of `owner` that no agent holds.
+  // Removes the claim of `owner`, unless an agent holds the GPU.
   void drop(const std::string& uuid, const std::string& owner) const;
-  // Locks the GPU for the agent while the descriptor lives. capacity: another machine has it.
+  // Locks the GPU for the calling agent as long as the descriptor is open. Error `capacity`: another machine has the
+  // GPU.
   Result<Fd> hold(const std::string& uuid, const std::string& owner, std::int64_t now_wall_us) const;
 
  private:

@@ -44,7 +44,7 @@ Hasher::~Hasher() = default;
 
 void Hasher::update(std::string_view bytes) {
   state_->size_bytes += static_cast<std::int64_t>(bytes.size());
-  // In small pieces, so that the second hash reads them from the cache.
+  // Hash small pieces, so that the second hash function finds each piece in the processor's cache.
   while (!bytes.empty()) {
     std::string_view piece = bytes.substr(0, hash_piece_bytes);
     XXH3_128bits_update(state_->xxh3, piece.data(), piece.size());
@@ -64,7 +64,7 @@ Fingerprint fingerprint(std::string_view bytes, bool with_sha256) {
   return hasher.finish();
 }
 
-// Reads instead of mapping: if the file shrinks, read() returns less, but a map would raise SIGBUS.
+// Calls read() instead of mapping the file: if the file shrinks, read() returns less, but a map would raise SIGBUS.
 Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256) {
   Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("cannot open", path, errno);

@@ -1,6 +1,5 @@
-// Size, XXH3-128 and optionally SHA-256 of bytes in one pass. XXH3 detects torn and damaged files at
-// memory speed; SHA-256 is for bytes exchanged with others. Any thread; a Hasher belongs to one
-// thread.
+// Computes size, XXH3-128 and optionally SHA-256 of bytes in one pass. XXH3 detects damaged files at memory speed;
+// SHA-256 is for files that other systems also check. Any thread; a Hasher belongs to one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ class Hasher {
   Hasher(Hasher&&) noexcept;
   ~Hasher();
   void update(std::string_view bytes);
-  Fingerprint finish();  // once
+  Fingerprint finish();  // call at most once
 
  private:
   struct State;
@@ -34,7 +33,7 @@ class Hasher {
 };
 
 Fingerprint fingerprint(std::string_view bytes, bool with_sha256 = false);
-// Of an open file from where it stands. `path` is for the message.
+// Hashes an open file from its current offset to the end. `path` is only for the error message.
 Result<Fingerprint> fingerprint_fd(int fd, const std::string& path, bool with_sha256 = false);
 Result<Fingerprint> fingerprint_file(const std::string& path, bool with_sha256 = false);
 

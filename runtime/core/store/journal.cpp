@@ -12,10 +12,12 @@ namespace rille::store {
 namespace {
 void pause() { __builtin_ia32_pause(); }
 constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000, group_us_max = 2000;
-constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;  // time after the last row
-constexpr std::size_t apart_rows = 8;                     // fewer rows finish sooner than a move to another processor
+// time without a new row after which the writer acts: lift the processor restriction; extend the log
+constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;
+constexpr std::size_t apart_rows = 8;  // with fewer rows, the commit finishes sooner than a move to another processor
 constexpr std::int64_t log_bytes_kept = 256 << 10;
-constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;  // moved when idle; moved in any case
+// log lengths that start a checkpoint: when the writer is idle; even with rows waiting
+constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;
 }  // namespace
 
 Result<std::unique_ptr<Journal>> Journal::open(Loop& loop, const std::string& path) {
@@ -45,10 +47,10 @@ Journal::~Journal() {
   thread_.join();
   reader_.reset();
   writer_->shrink_log(log_bytes_kept);
-  *alive_ = false;  // drops completions that are still queued on the loop
+  *alive_ = false;  // tells completions still queued on the loop that the journal is gone
 }
 
-// Reports the end of the turn to the journal once; also if the loop drops the post.
+// Calls turn_over() once at the end of the loop's turn; also if the loop drops the posted callback.
 struct Journal::Turn {
   explicit Turn(Journal& j) : journal(j), alive(j.alive_) {}
   Turn(const Turn&) = delete;
@@ -85,7 +87,7 @@ void Journal::push(std::unique_ptr<Queued> row) {
       arrived_.store(true, std::memory_order_release);
       turn_open_ = true;
     }
-    // A lazy row does not wake the writer: it waits for the next commit, or for the writer's 5 ms timer.
+    // An urgent row wakes the writer. Other rows wait for the next commit or for the writer's 5 ms timer.
     notify = waits_ == Waits::for_work || (urgent && waits_ == Waits::for_more_lazy_rows);
   }
   if (notify) wake_.notify_one();
@@ -93,7 +95,7 @@ void Journal::push(std::unique_ptr<Queued> row) {
     loop_.post([turn = std::make_shared<Turn>(*this)] { turn->over(); });
 }
 
-// All ready work of the loop has run: no further commit comes before an answer or an external event.
+// Called when all ready work of the loop has run: no write will be queued before an answer or an external event.
 void Journal::turn_over() {
   turn_posted_ = false;
   bool notify;
@@ -105,7 +107,7 @@ void Journal::turn_over() {
   if (notify) wake_.notify_one();
 }
 
-// Writes share one fence object, so that the writer checks it once per transaction.
+// Returns one fence object for equal fences, so that the writer checks each fence once per transaction.
 Journal::SharedFence Journal::shared(Fence fence) {
   if (fence.run.empty()) return nullptr;
   if (!last_fence_ || last_fence_->epoch != fence.epoch || last_fence_->run != fence.run)
@@ -141,7 +143,8 @@ Result<> Journal::flush() {
   return std::exchange(lazy_failure_, {});
 }
 
-// Spinning briefly is cheaper than a wake-up: a fiber often queues its next write right after an answer.
+// Waits for a new urgent write by spinning: that is cheaper than a wake-up, and a fiber often queues its next write
+// right after an answer.
 bool Journal::spin(std::int64_t us, bool until_turn_over) {
   auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(us);
   while (!arrived_.load(std::memory_order_acquire)) {
@@ -193,7 +196,8 @@ void Journal::work() {
   }
 }
 
-// Moves the queue to the end of the batch; if it is empty, waits while the turn may bring more. False: commit now.
+// Moves the queued rows to the end of the batch. If none is queued, waits as long as the loop's turn may bring more.
+// False: no row came, commit now.
 bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   if (queue_.empty() && turn_open_ && !batch.empty()) {
     lock.unlock();
@@ -218,9 +222,9 @@ bool Journal::collect(std::unique_lock<std::mutex>& lock, Batch& batch) {
   return true;
 }
 
-// Writes everything queued until the end of the loop's turn in one transaction, up to the limit of a group. The rest
-// goes back to the front of the queue, so that the first waiters resume while the rest is written. The lock is held at
-// entry and exit only.
+// Writes all rows queued until the end of the loop's turn in one transaction, for about 2 ms at most. Rows beyond that
+// return to the front of the queue, so that the first waiters resume while the rest is written. `lock` is held at entry
+// and exit only.
 Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   struct Relock {
     std::unique_lock<std::mutex>& lock;
@@ -262,7 +266,7 @@ Result<> Journal::write_all(std::unique_lock<std::mutex>& lock, Batch& batch) {
   return r;
 }
 
-// The transaction failed as a whole: write each row in a transaction of its own.
+// After the transaction of the whole batch has failed: writes each row in a separate transaction.
 void Journal::write_apart(Batch& batch, Result<> whole) {
   for (auto& row : batch) row->result_ = batch.size() == 1 ? std::move(whole) : write_alone(*row);
 }
@@ -277,7 +281,8 @@ Result<> Journal::write_alone(Queued& row) {
 }
 
 Result<> Journal::write_one(Queued& row) {
-  if (!row.fence) checked_ = nullptr;  // an unfenced write may change a run's epoch
+  // a write without a fence may change a run's epoch, so check the fence again afterwards
+  if (!row.fence) checked_ = nullptr;
   if (row.fence && row.fence.get() != checked_) {
     const Fence& fence = *row.fence;
     std::int64_t epoch = -1;
@@ -292,7 +297,7 @@ Result<> Journal::write_one(Queued& row) {
   return row.write(*writer_);
 }
 
-// Passes the results to the loop with a single wake-up.
+// Passes the results of a batch to the loop with a single wake-up.
 void Journal::report(Batch batch) {
   std::size_t answers = 0;
   for (auto& row : batch) {

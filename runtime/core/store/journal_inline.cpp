@@ -1,5 +1,5 @@
-// The in-memory journal: writes on the loop's thread at the end of the turn, so that a simulation is deterministic.
-// `disk` holds what is durable; a simulated death between two writes loses the rest, as on a real disk.
+// The in-memory journal. It writes on the loop's thread at the end of the turn, so that a simulation is deterministic.
+// `disk` holds the durable rows; rows not yet committed are lost when the simulated process dies, as on a real disk.
 #include "runtime/core/store/journal.hpp"
 #include "runtime/core/store/schema.hpp"
 
@@ -31,7 +31,7 @@ void Journal::push_inline(std::unique_ptr<Queued> row) {
   }
 }
 
-// False: the simulated process has died.
+// Asks the gate whether the simulated process still lives. False: it has died.
 bool Journal::lives(bool written) {
   if (stop_) return false;
   if (!gate_ || gate_(written)) return true;

@@ -1,4 +1,4 @@
-// The writer and SafetensorsFile. The header's parser is in safetensors_header.cpp.
+// The safetensors writer and SafetensorsFile. The header's parser is in safetensors_header.cpp.
 #include "runtime/core/store/safetensors.hpp"
 
 #include <fmt/format.h>
@@ -24,7 +24,8 @@ struct DtypeRow {
   std::string_view name;
   int bits;
 };
-// In the format's own order (by alignment): a file lists its tensors from the last dtype to the first.
+// Sorted as the safetensors format sorts dtypes, by alignment; a file lists its tensors from the last dtype to the
+// first.
 constexpr std::array<DtypeRow, 22> dtypes{{
     {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
     {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
@@ -78,7 +79,7 @@ void text(Out& out, const std::string& s) {
   out.String(s.data(), static_cast<rapidjson::SizeType>(s.size()));
 }
 
-// The length word and the padded JSON header.
+// The first bytes of the file: the length of the header in 8 bytes, then the JSON header padded with spaces.
 std::string header_of(const std::vector<Planned>& tensors, const StringMap& metadata) {
   rapidjson::StringBuffer buffer;
   rapidjson::Writer<rapidjson::StringBuffer> out(buffer);

@@ -1,5 +1,5 @@
-// The header's parser: a strict event parser that detects duplicate keys, unknown members, floats and negative numbers,
-// followed by checks of the data layout.
+// The parser of the safetensors header. It rejects duplicate keys, unknown members, fractions and negative numbers,
+// then checks that the tensors' byte ranges fill the data.
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>
 #include <rapidjson/memorystream.h>
@@ -18,7 +18,7 @@ namespace rille::store {
 
 namespace {
 
-constexpr std::uint64_t header_bytes_max = 100'000'000;  // the format's own limit
+constexpr std::uint64_t header_bytes_max = 100'000'000;  // limit set by the safetensors format
 constexpr std::size_t rank_max = 64;
 
 // Accepts exactly {"__metadata__": {string: string}, name: {dtype, shape, data_offsets}...}.
@@ -29,7 +29,7 @@ class HeaderHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Hea
   std::string fault;
 
   bool Default() { return fail("a value of the wrong type"); }
-  // RapidJSON 1.1's own reading of numbers writes outside of its buffer (its issue 1251): it only finds where they end.
+  // Parses numbers with from_chars: RapidJSON 1.1's own conversion writes outside its buffer (RapidJSON issue 1251).
   bool RawNumber(const char* s, rapidjson::SizeType size, bool) {
     std::uint64_t n = 0;
     const auto read = std::from_chars(s, s + size, n);
@@ -116,7 +116,8 @@ Error fault_in(std::string_view shown, const std::string& fault) {
                     "the file is truncated, damaged or of another format; use another copy");
 }
 
-// The tensors must tile the data: no gaps, no overlaps, no rest, each as long as its shape requires.
+// The fault in the tensors' byte ranges; "" if none. The ranges must fill the data without gap or overlap, and each
+// must be as long as its shape requires.
 std::string layout_fault(const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) {
   std::uint64_t at = 0;
   for (const TensorEntry& t : tensors) {
@@ -149,7 +150,7 @@ Result<SafetensorsHeader> parse_safetensors(std::string_view file, std::string_v
   HeaderHandler handler;
   rapidjson::MemoryStream stream(json.data(), json.size());
   rapidjson::Reader reader;
-  // Iterative, so that hostile nesting cannot overflow the stack.
+  // Use the iterative parser, so that hostile nesting cannot overflow the stack.
   rapidjson::ParseResult parsed =
       reader.Parse<rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag>(stream, handler);
   if (!handler.fault.empty())

@@ -182,7 +182,7 @@ CREATE TABLE inbox (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
-// Until format 1 is released it changes in place, so the file stores a fingerprint of the SQL text that created it.
+// Format 1 may still change before its release, so each file stores this fingerprint of the SQL text that created it.
 std::int64_t fingerprint() { return std::stoll(sha256_hex(format_1).substr(0, 7), nullptr, 16); }
 
 }  // namespace

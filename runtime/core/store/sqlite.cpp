@@ -27,7 +27,7 @@ Error Db::error(std::string_view doing) const {
   int code = sqlite3_extended_errcode(db_);
   int primary = code & 0xff;
   std::string_view said = sqlite3_errmsg(db_);
-  // SQLite reports an invalid format number in the header as a plain error.
+  // For an invalid format number in the file header SQLite reports only SQLITE_ERROR with this message.
   bool damaged = primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
                  (primary == SQLITE_ERROR && said == "unsupported file format");
   Error e =
@@ -57,21 +57,21 @@ Result<std::unique_ptr<Db>> Db::open(const std::string& path, bool read_only) {
   sqlite3_extended_result_codes(db->db_, 1);
   sqlite3_busy_timeout(db->db_, busy_ms);
   if (!read_only) RILLE_CHECK(db->start_log());
-  // Keeps a small log when the last process closes: emptying it costs two fsyncs, and the next start would create it
-  // again. shrink_log handles a long one.
+  // Closing the last connection keeps the log: removing it costs two fsyncs, and the next start would create it again.
+  // shrink_log shortens a long log.
   sqlite3_db_config(db->db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(db->script("PRAGMA foreign_keys=ON; PRAGMA journal_size_limit=67108864;"));
   return db;
 }
 
-// When two processes create the journal at once, both set its mode, and SQLite refuses one of them immediately (it sees
-// a deadlock and does not call the busy handler).
+// Retries, because two processes that create the journal at once both set its mode. SQLite then refuses one of them
+// immediately, as it sees a deadlock and does not call the busy handler.
 Result<> Db::start_log() {
   auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(busy_ms);
   for (;;) {
     Result<> r = script(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; "
-        "PRAGMA secure_delete=OFF;");  // the journal holds no secrets, and overwriting takes time
+        "PRAGMA secure_delete=OFF;");  // the journal holds no secrets, and overwriting deleted data takes time
     bool busy = (sqlite3_errcode(db_) & 0xff) == SQLITE_BUSY;
     if (r || !busy || std::chrono::steady_clock::now() > until) return r;
     sqlite3_sleep(5);
@@ -143,7 +143,7 @@ void Db::move_log() {
   (void)sqlite3_wal_checkpoint_v2(db_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
-// If this connection wrote nothing to the log, only the length of the file is known.
+// If this connection wrote nothing to the log, only the length of the log file is known, not how much of it is used.
 void Db::shrink_log(std::int64_t bytes) {
   struct stat log {};
   if (log_known_ && log_pages_ * page_bytes <= bytes) return;
@@ -157,12 +157,12 @@ bool Db::log_is_short() const { return log_pages_ * frame_bytes + log_bytes_ahea
 
 void Db::lengthen_log() {
   const std::int64_t wanted = log_pages_ * frame_bytes + log_bytes_ahead;
-  log_bytes_ = wanted;  // set even if extending fails: try once
+  log_bytes_ = wanted;  // set even if extending fails, so that it is not tried again and again
   sqlite3_busy_timeout(db_, 0);
   const bool alone = sqlite3_exec(db_, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) == SQLITE_OK;
   sqlite3_busy_timeout(db_, busy_ms);
   if (!alone) return;
-  // The transaction keeps other processes from extending the log.
+  // The open write transaction keeps other processes from extending the log.
   sqlite3_file* log = nullptr;
   sqlite3_int64 size = 0;
   bool well = sqlite3_file_control(db_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
@@ -172,7 +172,7 @@ void Db::lengthen_log() {
     for (std::int64_t at = size; well && at < wanted; at += static_cast<std::int64_t>(zeros.size()))
       well = log->pMethods->xWrite(log, zeros.data(), static_cast<int>(zeros.size()), at) == SQLITE_OK;
     if (well) (void)log->pMethods->xSync(log, SQLITE_SYNC_DATAONLY);
-    else (void)log->pMethods->xTruncate(log, size);  // free the disk space for others
+    else (void)log->pMethods->xTruncate(log, size);  // give the disk space back after a failed extension
   }
   (void)sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr);
 }

@@ -1,4 +1,4 @@
-// A thin layer over SQLite: one connection, cached statements, Results instead of codes. One thread at a time.
+// A thin layer over SQLite: one connection, cached statements, Results instead of codes. Used by one thread at a time.
 #pragma once
 
 #include <sqlite3.h>
@@ -16,7 +16,7 @@
 
 namespace rille::store {
 
-// A value to bind. std::monostate is NULL.
+// A value for a ? of a statement. std::monostate is NULL.
 using SqlValue = std::variant<std::monostate, std::int64_t, std::string_view>;
 
 class Row {
@@ -30,7 +30,7 @@ class Row {
   sqlite3_stmt* statement_;
 };
 
-// Notified of one connection's changes, except in tables WITHOUT ROWID and for rows deleted by REPLACE.
+// Is called for each row that one connection changes, except in tables WITHOUT ROWID and for rows deleted by REPLACE.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -40,8 +40,8 @@ class Watcher {
 
 class Db {
  public:
-  // Opens or creates with WAL, synchronous=FULL, foreign keys and a 30 s busy time-out.
-  // io: names the path; integrity: the file is not a database.
+  // Opens or creates the database with WAL, synchronous=FULL, foreign keys and a busy time-out of 30 s. Error `io`:
+  // names the path. Error `integrity`: the file is not a database.
   static Result<std::unique_ptr<Db>> open(const std::string& path, bool read_only);
   ~Db();
   Db(const Db&) = delete;
@@ -50,16 +50,18 @@ class Db {
   Result<> run(std::string_view sql, std::initializer_list<SqlValue> values = {});
   Result<> query(std::string_view sql, std::initializer_list<SqlValue> values,
                  const std::function<void(const Row&)>& each);
-  Result<> script(const char* sql);  // several statements, no values
-  Result<> check();                  // reads the whole file; integrity: it is damaged, and where
-  // From here on commits do not checkpoint the log: move_log() does, so that callers get their answers earlier.
+  Result<> script(const char* sql);  // runs one or more statements without values
+  Result<> check();                  // reads the whole file; error `integrity`: the file is damaged, and where
+  // From now on commits do not checkpoint the write-ahead log; move_log() does, so that callers get their answers
+  // earlier.
   void keep_log();
   std::int64_t log_pages() const { return log_pages_; }
   void move_log();
-  // Truncates a log longer than `bytes`, unless another process uses it; the next process would have to read it all.
+  // Truncates the write-ahead log if it is longer than `bytes` and no other process uses it, because the next process
+  // would have to read all of it.
   void shrink_log(std::int64_t bytes);
-  // Extends a log that is nearly full with zeros, unless another process writes: a commit within the file's length need
-  // not change the length, which saves half of an fsync's time.
+  // Extends a nearly full write-ahead log with zeros, unless another process writes. A commit that does not change the
+  // file's length saves half of an fsync's time.
   bool log_is_short() const;
   void lengthen_log();
   void watch(std::unique_ptr<Watcher> watcher);
@@ -75,12 +77,12 @@ class Db {
 
   std::string path_;
   sqlite3* db_ = nullptr;
-  std::int64_t log_pages_ = 0;  // after the last commit of this connection; with keep_log() only
-  bool log_known_ = false;      // log_pages_ counts the whole log
-  std::int64_t log_bytes_ = 0;  // least size of the log file, as extended here
+  std::int64_t log_pages_ = 0;  // pages in the log after this connection's last commit; counted only after keep_log()
+  bool log_known_ = false;      // true: log_pages_ counts the whole log
+  std::int64_t log_bytes_ = 0;  // smallest length of the log file, as extended by lengthen_log()
   std::unique_ptr<Watcher> watcher_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
-  decltype(statements_)::iterator last_ = statements_.end();  // the statement used last, often used next
+  decltype(statements_)::iterator last_ = statements_.end();  // the statement used last; it is often also the next
 };
 
 }  // namespace rille::store

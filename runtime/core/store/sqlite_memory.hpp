@@ -1,6 +1,6 @@
-// Turns off SQLite's memory statistics, whose lock per allocation takes a sixth of a statement's time. Only for Rille's
-// own programs, before any database is opened: a host program may want the statistics. Without effect once SQLite is in
-// use.
+// Turns off SQLite's memory statistics, because their lock takes a sixth of a statement's time. Call it only in Rille's
+// own programs, before any database is opened: a host program that embeds Rille may want the statistics. The call has
+// no effect once SQLite is in use.
 #pragma once
 
 namespace rille::store {

@@ -11,9 +11,9 @@ namespace rille::store {
 
 namespace {
 
-constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // largest exact integer of a Lua number
+constexpr std::int64_t exact_max = std::int64_t{1} << 53;  // largest integer that a Lua number holds exactly
 constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
-constexpr int commit_wait_ms = 5'000;  // a database without WAL waits for readers
+constexpr int commit_wait_ms = 5'000;  // how long COMMIT waits for readers of a database without WAL
 
 constexpr const char* own_business =
     "the step itself begins, commits and rolls back the transaction, in this one database";
@@ -69,14 +69,14 @@ Result<> Transaction::open() {
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, 0);
   sqlite3_set_authorizer(db_, authorize, this);
-  // Leaves the log of a WAL database to the processes that keep it open: emptying it at each step costs two fsyncs.
+  // Closing keeps the log of a WAL database: emptying it at each step would cost two fsyncs.
   sqlite3_db_config(db_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   RILLE_CHECK(script("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA foreign_keys=ON; BEGIN IMMEDIATE"));
   sqlite3_busy_timeout(db_, commit_wait_ms);
   return {};
 }
 
-// Checks that this is no journal, and looks for the row of an earlier transaction.
+// Refuses a journal of Rille, and reads the row of an earlier transaction with this token.
 Result<> Transaction::look() {
   Value::Array rows;
   RILLE_CHECK(run("SELECT count(*) AS n FROM sqlite_schema WHERE type='table' AND name IN ('begun','leases','entries')",
@@ -109,7 +109,7 @@ Transaction::~Transaction() { roll_back(); }
 
 void Transaction::roll_back() {
   over_ = true;
-  sqlite3_close_v2(std::exchange(db_, nullptr));  // closing rolls back
+  sqlite3_close_v2(std::exchange(db_, nullptr));  // closing rolls back an open transaction
 }
 
 Result<> Transaction::script(const char* sql) {
@@ -150,7 +150,7 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
   for (int i = 1; i <= wanted; ++i) {
     const char* name = sqlite3_bind_parameter_name(statement, i);
     auto it = name ? named->find(std::string_view(name + 1)) : named->end();
-    if (it == named->end()) continue;  // the script passed nil: bind NULL
+    if (it == named->end()) continue;  // the script passed nil for this name: bind NULL
     ++used;
     RILLE_CHECK(one(i, it->second));
   }
@@ -192,7 +192,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
   const char* end = rest + sql.size();
   int statements = 0;
   while (rest < end) {
-    // A failed statement may have rolled back; later statements must not commit on their own.
+    // Stop if a failed statement has rolled back: later statements would each commit alone.
     if (over_ || sqlite3_get_autocommit(db_))
       return make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", record_.step),
                         over_ ? "`ctx.db` belongs to the body of its step" : "it was rolled back by an earlier error");
@@ -201,7 +201,7 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
     int rc = sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail);
     if (rc != SQLITE_OK) return error("run the statement");
     rest = tail;
-    if (!statement.s) continue;  // a comment, or white space
+    if (!statement.s) continue;  // the rest was a comment or white space
     if (++statements > 1 && any_values)
       return make_error(ErrorKind::invalid, fmt::format("values were given for more than one statement: {}", sql),
                         "run one statement at a time");
@@ -238,7 +238,7 @@ Result<> Transaction::commit(const Value& result, std::int64_t at_us) {
         run("INSERT INTO rille_steps(token,run,step,result,at_us) VALUES(?,?,?,?,?)", Value(std::move(row)), nullptr);
   }
   if (done) done = run("COMMIT", Value(), nullptr);
-  roll_back();  // no effect after COMMIT
+  roll_back();  // only closes the connection if COMMIT succeeded
   return done;
 }
 

@@ -1,9 +1,8 @@
-// A transaction in a database of the user's that also stores a row about itself, so that an effect and its record are
-// atomic: after a crash both exist, or neither. The row is in the table rille_steps of that database, keyed by a token;
-// a later transaction with the same token finds it and need not be repeated. With an empty token no row is stored or
-// looked for. One thread; the calls block. Destruction without commit rolls back. Statements that would end the
-// transaction or reach beyond the database (COMMIT, ROLLBACK, ATTACH) are refused.
-// beyond it (COMMIT, ROLLBACK, ATTACH), are refused.
+// A transaction in a database of the user's that also stores a row about the transaction, so that an effect and its
+// record are atomic: after a crash both exist, or neither. The row is in the table rille_steps of that database, keyed
+// by a token; a later transaction with the same token finds the row and need not repeat the work. With an empty token
+// no row is stored or looked for. One thread; the calls block. Destruction without commit rolls back. Statements that
+// would end the transaction or reach another database (COMMIT, ROLLBACK, ATTACH) are refused.
 #pragma once
 
 #include <sqlite3.h>
@@ -21,34 +20,33 @@ namespace rille::store {
 
 class Transaction {
  public:
-  struct Record {                                        // the content of the row
-    Record(std::string t, std::string r, std::string s)  // not an aggregate: see loop/task.hpp
-        : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
+  struct Record {  // the content of the row in rille_steps
+    // makes Record no aggregate, because of the GCC bug in loop/task.hpp
+    Record(std::string t, std::string r, std::string s) : token(std::move(t)), run(std::move(r)), step(std::move(s)) {}
     std::string token, run, step;
   };
-  // Opens or creates the file and begins. Errors: io names the path; state and retryable: another writer is active,
-  // retry later; integrity: not a database; invalid: it is Rille's own journal.
+  // Opens or creates the database file and begins the transaction. Errors: `io` names the path; `state`, retryable:
+  // another writer is active; `integrity`: the file is not a database; `invalid`: the file is Rille's own journal.
   static Result<std::unique_ptr<Transaction>> begin(const std::string& path, Record record);
-  // As begin, but retries for 30 s.
+  // As begin, but tries for 30 s while another writer is active.
   static Async<std::shared_ptr<Transaction>> wait_and_begin(Loop& loop, std::string path, Record record);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
 
-  // The result of an earlier transaction with this token.
+  // The result stored by an earlier transaction with this token; empty if there was none.
   const std::optional<Value>& found() const { return found_; }
 
-  // Strings are bound as text when they are UTF-8, else as blobs; whole numbers as integers; booleans as 1
-  // and 0. `values` is an array for ?, or an object for :name. Errors: invalid names the statement. Without
-  // values there may be several statements. Returns the number of changed rows, including those changed by
-  // triggers.
+  // Runs SQL. `values` is an array for ?, or an object for :name; without values there may be several statements.
+  // Strings are bound as text if they are UTF-8, otherwise as blobs; whole numbers as integers; booleans as 1 and 0.
+  // Returns the number of changed rows, including rows changed by triggers. Error `invalid`: names the statement.
   Result<std::int64_t> exec(const std::string& sql, const Value& values);
-  // Rows as objects; a NULL column is left out.
+  // Returns the rows as objects; a NULL column is left out of its object.
   Result<Value> query(const std::string& sql, const Value& values);
 
-  // Durable on return. On failure the transaction has no effect.
+  // Stores the row in rille_steps and commits: durable on return. On failure the transaction has no effect.
   Result<> commit(const Value& result, std::int64_t at_us);
-  void roll_back();  // later calls fail with `state`
+  void roll_back();  // after this, every call fails with `state`
 
  private:
   Transaction(std::string path, Record record) : path_(std::move(path)), record_(std::move(record)) {}
@@ -65,7 +63,7 @@ class Transaction {
   Record record_;
   sqlite3* db_ = nullptr;
   std::optional<Value> found_;
-  bool guarded_ = false;  // user statements are running: authorize() checks them
+  bool guarded_ = false;  // true: a statement of the user runs, so authorize() checks it
   bool over_ = false;
 };
 

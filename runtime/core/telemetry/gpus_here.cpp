@@ -8,7 +8,7 @@ namespace {
 
 using nvml::Count;
 
-// Older libraries have only the first version of the memory struct.
+// Older NVML libraries lack nvmlDeviceGetMemoryInfo_v2; then the first version of the memory struct is used.
 std::int64_t memory_of(const nvml::Functions& f, nvml::Device device) {
   nvml::Memory2 now{};
   now.version = Count(sizeof now) | 2u << 24;

@@ -1,4 +1,5 @@
-// The GPUs of this computer, from NVML. A partitioned GPU is listed as its MIG instances. Any thread.
+// The GPUs of this computer, read with NVML. A partitioned GPU is listed as its MIG instances. Callable from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 namespace rille::telemetry {
 
 struct GpuHere {
-  std::string uuid;               // "GPU-...", "MIG-...": valid in CUDA_VISIBLE_DEVICES
-  std::string name;               // "NVIDIA H200", "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+  std::string uuid;               // "GPU-..." or "MIG-..."; can be put into CUDA_VISIBLE_DEVICES
+  std::string name;               // such as "NVIDIA H200" or "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
   std::int64_t memory_bytes = 0;  // 0: unknown
 };
 
-// device: NVML is missing or finds no driver. A GPU that has fallen off the bus is left out.
+// Error `device`: the NVML library is missing or finds no driver. A GPU that has fallen off the bus is left out.
 Result<std::vector<GpuHere>> gpus_here();
 
 }  // namespace rille::telemetry

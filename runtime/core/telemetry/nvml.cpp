@@ -11,7 +11,8 @@ namespace rille::telemetry::nvml {
 
 namespace {
 
-// The loader's search path first, then the drivers' usual folders, for a loader cache from another system.
+// Tried in order: the loader's search path, then the folders where drivers usually install the library, because a
+// container's loader cache may not list it.
 constexpr const char* places[] = {"libnvidia-ml.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                                   "/usr/lib64/libnvidia-ml.so.1",
@@ -53,7 +54,8 @@ Result<const Functions*> load_now() {
     return make_error(ErrorKind::device, "the NVML library is too old", "update the NVIDIA driver");
   if (const Return code = functions->nvmlInit_v2(); code != success)
     return failure(*functions, "start", code).with_hint("run nvidia-smi, which uses the same library");
-  return static_cast<const Functions*>(functions.release());  // never freed: it lives as long as the loaded library
+  // never freed: the function table is used until the process ends
+  return static_cast<const Functions*>(functions.release());
 }
 
 }  // namespace
@@ -69,7 +71,8 @@ Result<const Functions*> load() {
   static std::mutex mutex;
   static const Functions* loaded = nullptr;
   const std::lock_guard lock(mutex);
-  if (!loaded) { RILLE_TRY(loaded, load_now()); }  // retry: a driver may be installed later
+  // a failed load is tried again at the next call, because a driver may be installed later
+  if (!loaded) { RILLE_TRY(loaded, load_now()); }
   return loaded;
 }
 

@@ -1,7 +1,8 @@
-// NVML (libnvidia-ml.so.1), found and loaded at run time. Its prototypes are declared here from its documentation, so
-// that building needs neither a toolkit nor a driver. A function missing in an older library is null.
+// NVML (libnvidia-ml.so.1), found and loaded at run time. The prototypes below follow NVIDIA's documentation, so that
+// building needs neither a CUDA toolkit nor a driver. The pointer to a function that an older library lacks is null.
 //
-// Loaded once for the process and never unloaded. RILLE_NVML names another library. Any thread.
+// The library is loaded once per process and never unloaded. The environment variable RILLE_NVML names another library.
+// Any thread.
 #pragma once
 
 #include <string>
@@ -40,7 +41,7 @@ struct PciInfo {
 };
 struct ProcessInfo {
   Count pid;
-  Large used_bytes;  // ~0: unknown
+  Large used_bytes;  // memory that the process uses; all bits set: unknown
   Count gpu_instance, compute_instance;
 };
 struct EventData {
@@ -62,7 +63,7 @@ struct FieldValue {
   } value;
 };
 
-// name, arguments
+// Each X(name, arguments) names one NVML function and its parameter types.
 #define RILLE_NVML(X)                                                        \
   X(nvmlInit_v2, ())                                                         \
   X(nvmlSystemGetDriverVersion, (char*, Count))                              \
@@ -102,9 +103,9 @@ struct Functions {
   const char* (*nvmlErrorString)(Return) = nullptr;
 };
 
-// device: the library is missing or too old, or finds no driver.
+// Error `device`: the NVML library is missing or too old, or finds no driver.
 Result<const Functions*> load();
-// "NVML: cannot read the processes: Insufficient Permissions"
+// An error such as "NVML: cannot read the processes: Insufficient Permissions".
 Error failure(const Functions& f, std::string_view doing, Return code);
 
 }  // namespace rille::telemetry::nvml

@@ -26,7 +26,7 @@ constexpr Slowdown slowdowns[] = {{0x2, "application_clocks"}, {0x4, "power_cap"
                                   {0x10, "sync_boost"},        {0x20, "thermal"},        {0x40, "hardware_thermal"},
                                   {0x80, "power_brake"},       {0x100, "display_clocks"}};
 
-// Collects the members of a reading; leaves out what cannot be read.
+// Collects the values of one reading as object members; a value that NVML cannot read is left out.
 class Reading {
  public:
   Reading(const Functions& f, Device d) : f_(f), d_(d) {}
@@ -96,7 +96,7 @@ class Reading {
     if (!f_.nvmlDeviceGetComputeRunningProcesses_v3 || lost) return;
     Return code;
     while ((code = f_.nvmlDeviceGetComputeRunningProcesses_v3(d_, &n, list.data())) == insufficient_size) {
-      n += 16;  // processes may start meanwhile
+      n += 16;  // room for processes that start between two calls
       list.resize(n);
     }
     if (code != success) return;
@@ -126,7 +126,7 @@ class Reading {
 Result<GpuTelemetry> GpuTelemetry::open() {
   RILLE_TRY(const auto* functions, load());
   GpuTelemetry t(functions);
-  // NVML reports critical errors only to handles registered before the error.
+  // NVML reports an XID error only through event handles that were registered before the error.
   const Functions& f = *functions;
   EventSet events = nullptr;
   if (f.nvmlEventSetFree && f.nvmlDeviceRegisterEvents && f.nvmlEventSetWait_v2 && f.nvmlEventSetCreate &&
@@ -134,7 +134,8 @@ Result<GpuTelemetry> GpuTelemetry::open() {
     t.events_ = {events, [&f](EventSet e) { f.nvmlEventSetFree(e); }};
     RILLE_TRY(const auto all, t.cards());
     for (const Card& card : all)
-      if (card.device) (void)f.nvmlDeviceRegisterEvents(card.device, event_xid, events);  // not every GPU supports them
+      // ignore failure: not every GPU supports events
+      if (card.device) (void)f.nvmlDeviceRegisterEvents(card.device, event_xid, events);
   }
   return t;
 }
@@ -147,7 +148,8 @@ Result<std::vector<GpuTelemetry::Card>> GpuTelemetry::cards() const {
     Device d = nullptr;
     const Return code = f_->nvmlDeviceGetHandleByIndex_v2(i, &d);
     if (code == success) out.push_back({i, d});
-    else if (code == gpu_is_lost) out.push_back({i, nullptr});  // the other GPUs are still reported
+    // keep the lost GPU in the list, so that its loss is reported
+    else if (code == gpu_is_lost) out.push_back({i, nullptr});
     else if (code != no_permission) return failure(*f_, fmt::format("look at GPU {}", i), code);
   }
   return out;
@@ -251,7 +253,8 @@ Value CpuTelemetry::read() {
   std::string word;
   std::uint64_t all = 0, idle = 0, ticks = 0;
   stat >> word;
-  for (int field = 0; field < 8 && stat >> ticks; ++field) {  // user nice system idle iowait irq softirq steal
+  // fields in order: user nice system idle iowait irq softirq steal
+  for (int field = 0; field < 8 && stat >> ticks; ++field) {
     all += ticks;
     if (field == 3 || field == 4) idle += ticks;
   }
