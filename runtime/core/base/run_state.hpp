@@ -1,4 +1,4 @@
-// The states of a run in the journal, for code that manages leases and does not link the engine.
+// Tells from a run's state in the journal whether the run has ended. Lease code needs no more than this about runs.
 #pragma once
 
 #include <string_view>

@@ -53,7 +53,7 @@ struct Library {
 };
 
 const Library& library() {
-  static const Library once;  // libcurl's global state belongs to the process
+  static const Library once;  // static, because libcurl's global state is initialized once per process
   return once;
 }
 

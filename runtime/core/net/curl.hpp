@@ -1,5 +1,6 @@
-// libcurl, loaded at the first request: it pulls in some thirty libraries, half of the start-up time of `rille`, and
-// most runs send no request. Types and constants come from curl.h; the function curl_x is curl().x. Thread-safe.
+// libcurl, loaded at the first request: loading it also loads some thirty libraries, which takes half of the start-up
+// time of `rille`, and most runs send no request. Types and constants come from curl.h; call the function curl_x as
+// curl().x. Thread-safe.
 #pragma once
 
 #define CURL_DISABLE_TYPECHECK
@@ -35,9 +36,9 @@ struct Curl {
   decltype(&::curl_url_set) url_set;
 };
 
-// config: libcurl.so.4 is missing, or lacks a function.
+// Error `config`: libcurl.so.4 is missing, or lacks a function.
 Result<> load_curl();
-// Only after load_curl has succeeded.
+// The functions of libcurl. Call it only after load_curl has succeeded.
 const Curl& curl();
 
 }  // namespace rille::net

@@ -31,7 +31,7 @@ CurlMulti::CurlMulti(Loop& loop, int connections_max, int per_host_max) : loop_(
 CurlMulti::~CurlMulti() {
   if (multi_) {
     NoSigpipe quiet;
-    curl().multi_cleanup(multi_);  // closes idle connections, which calls on_socket
+    curl().multi_cleanup(multi_);  // also closes idle connections, which calls on_socket
   }
   uv_timer_stop(timer_);
   uv_close(reinterpret_cast<uv_handle_t*>(timer_), [](uv_handle_t* h) { delete reinterpret_cast<uv_timer_t*>(h); });
@@ -52,7 +52,7 @@ int CurlMulti::on_socket(CURL*, curl_socket_t fd, int what, void* self, void* kn
   auto* socket = static_cast<Socket*>(known);
   if (what == CURL_POLL_REMOVE) {
     if (!socket) return 0;
-    uv_poll_stop(&socket->poll);  // at once: libcurl closes the descriptor next
+    uv_poll_stop(&socket->poll);  // stop polling now, because libcurl closes the descriptor next
     uv_close(reinterpret_cast<uv_handle_t*>(&socket->poll),
              [](uv_handle_t* h) { delete static_cast<Socket*>(h->data); });
     curl().multi_assign(multi->multi_, fd, nullptr);
@@ -110,14 +110,14 @@ void CurlMulti::finish_all_done() {
 
 namespace {
 
-// libcurl's compiled-in path is that of its build machine; a bundle runs on other distributions too.
+// The file of CA certificates. libcurl's compiled-in path fits only the system that built it; a bundle runs on others.
 std::string find_ca_file() {
   for (const char* variable : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})
     if (const char* path = std::getenv(variable); path && *path) return path;
   for (const char* path : {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                            "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"})
     if (::access(path, R_OK) == 0) return path;
-  std::string folder = bundle_folder();  // an instance may have no certificates at all
+  std::string folder = bundle_folder();  // an instance may have no certificates installed, so the bundle contains some
   std::string own = folder + "/share/rille/ca-certificates.crt";
   return !folder.empty() && ::access(own.c_str(), R_OK) == 0 ? own : "";
 }

@@ -1,4 +1,4 @@
-// libcurl's multi interface on the runtime's loop, shared by HTTP and mail. Loop thread only.
+// libcurl's multi interface, run by the runtime's loop; HTTP and mail share it. Loop thread only.
 #pragma once
 
 #include <uv.h>
@@ -11,7 +11,7 @@
 
 namespace rille::net {
 
-// The owner of one transfer. finished() is called once; it must not remove the handle from inside the call.
+// Base class of one transfer's owner. finished() is called once; it must not call remove().
 class CurlExchange {
  public:
   virtual void finished(CURLcode code) = 0;
@@ -23,11 +23,11 @@ class CurlExchange {
 class CurlMulti {
  public:
   CurlMulti(Loop& loop, int connections_max,
-            int per_host_max);  // call load_curl() first: without libcurl nothing can be added
+            int per_host_max);  // call load_curl() first; if libcurl is missing, add() fails
   ~CurlMulti();
   CurlMulti(const CurlMulti&) = delete;
   Loop& loop() { return loop_; }
-  // Starts the transfer. The exchange and its handle must outlive it, or remove it.
+  // Starts the transfer `easy`. Handle and exchange must live until the transfer ends, or call remove() before.
   CURLMcode add(CURL* easy, CurlExchange& exchange);
   void remove(CURL* easy);
 
@@ -43,8 +43,8 @@ class CurlMulti {
   uv_timer_t* timer_;
 };
 
-// The options of every transfer: verified TLS 1.2 or later, no signals. ca_file "": $SSL_CERT_FILE, $CURL_CA_BUNDLE, or
-// the distribution's.
+// Sets the options of every transfer: TLS 1.2 or later, verified; no signals. ca_file "": $SSL_CERT_FILE,
+// $CURL_CA_BUNDLE, or the distribution's CA file.
 void set_safely(CURL* easy, const std::string& ca_file);
 
 }  // namespace rille::net

@@ -1,4 +1,4 @@
-// The life of a send: attempts, redirects, waits.
+// HttpClient::send: its attempts, its redirects and the waits between attempts.
 #include "runtime/core/net/http.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Url {
   bool same_origin(const Url& o) const { return scheme == o.scheme && host == o.host && port == o.port; }
 };
 
-// Resolves `reference` against `base`; "" if either is malformed.
+// Resolves the URL `reference` against the URL `base`; the result is empty if either is malformed.
 Url resolve(const std::string& base, const std::string& reference) {
   std::unique_ptr<CURLU, void (*)(CURLU*)> handle(curl().url(), curl().url_cleanup);
   Url out;
@@ -47,7 +47,7 @@ Error redirect_error(const HttpRequest& request, const std::string& why) {
       .with_operation("http");
 }
 
-// Turns the request to where the response points.
+// Changes the request's URL to the one in the response's Location header.
 Result<> follow(HttpRequest& request, const HttpResponse& response) {
   Url from = resolve(request.url, ""), to = resolve(request.url, response.header("location"));
   if (to.scheme != "http" && to.scheme != "https")
@@ -77,7 +77,7 @@ HttpClient::HttpClient(Loop& loop, HttpOptions options) : core_(std::make_shared
 HttpClient::~HttpClient() = default;
 Loop& HttpClient::loop() { return core_->loop(); }
 
-// One attempt, with its redirects. The request is the attempt's own copy.
+// Makes one attempt and follows redirects. `request` is a copy, because a redirect changes it.
 Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest request, CancelToken token,
                                         Outcome& outcome) {
   if (request.prepare) {
@@ -98,7 +98,7 @@ Async<HttpResponse> HttpClient::attempt(std::shared_ptr<Core> core, HttpRequest 
   }
 }
 
-// The wait before the next attempt; -1: no further attempt.
+// Milliseconds to wait before the next attempt; -1: make no further attempt.
 std::int64_t HttpClient::wait_before_next(Core& core, const HttpRequest& request, const Outcome& outcome, int attempts,
                                           const Result<HttpResponse>& answer) {
   if (attempts >= request.retry.attempts || outcome.delivered || outcome.final) return -1;
@@ -143,14 +143,15 @@ std::int64_t parse_retry_after_ms(std::string_view value, std::int64_t wall_us) 
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(at) * 1000 - wall_us / 1000);
 }
 
-// The beginning of a response on one line, without the secrets of the request.
+// The beginning of a response on one line, without the secrets that the request contained.
 static std::string first_words(const HttpRequest& request, std::string body) {
   constexpr std::size_t shown_max = 300;
   body.resize(std::min<std::size_t>(body.size(), 4096));
   for (const auto& [name, secret] : request.headers) {
     if (!is_secret_header(name) || secret.size() < 4) continue;
     std::string_view bare =
-        std::string_view(secret).substr(secret.find(' ') + 1);  // the server may repeat "Bearer abc" as "abc"
+        // skip the scheme, because the server may repeat "Bearer abc" as "abc"
+        std::string_view(secret).substr(secret.find(' ') + 1);
     for (std::size_t at; bare.size() >= 4 && (at = body.find(bare)) != std::string::npos;)
       body.replace(at, bare.size(), "***");
   }
@@ -159,7 +160,8 @@ static std::string first_words(const HttpRequest& request, std::string body) {
   if (body.size() <= shown_max) return body;
   body.resize(shown_max);
   while (!body.empty() && (static_cast<unsigned char>(body.back()) & 0xc0) == 0x80) body.pop_back();
-  if (!body.empty() && static_cast<unsigned char>(body.back()) >= 0xc0) body.pop_back();  // half of a UTF-8 character
+  // remove the incomplete UTF-8 character at the end
+  if (!body.empty() && static_cast<unsigned char>(body.back()) >= 0xc0) body.pop_back();
   return body + "...";
 }
 
@@ -173,7 +175,7 @@ Error status_error(const HttpRequest& request, const HttpResponse& response) {
   if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the URL: the server has nothing there";
   if (status == 409 || status == 412) kind = ErrorKind::state;
   if (status == 407) kind = ErrorKind::auth, hint = "check the credentials of the proxy";
-  // An HTML page adds nothing to the status.
+  // Leave an HTML page out of the message: it adds nothing to the status.
   bool page = response.header("content-type").starts_with("text/html") || response.body.starts_with("<!DOCTYPE");
   std::string words = page ? "" : first_words(request, response.body);
   Error e = make_error(kind,

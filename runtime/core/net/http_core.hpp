@@ -1,5 +1,5 @@
-// Internals of HttpClient: the state that its sends share (Core), and one attempt of one request (Transfer). Private to
-// runtime/core/net. Loop thread only.
+// Internals of HttpClient: Core is the state that all sends of a client share; Transfer is one attempt of one request.
+// Private to runtime/core/net. Loop thread only.
 #pragma once
 
 #include "runtime/core/net/curl_multi.hpp"
@@ -22,18 +22,18 @@ class HttpClient::Core {
   std::uint64_t random_state_;
 };
 
-// The outcome of an attempt, as far as it decides whether to retry.
+// The facts about an attempt that decide whether to retry.
 struct Outcome {
-  bool left = false;       // some of the request may have reached the server
+  bool left = false;       // part of the request may have reached the server
   bool delivered = false;  // the sink has received bytes
-  bool final = false;      // one of the caller's callbacks ended it
+  bool final = false;      // a callback of the caller returned an error
 };
 
 bool is_idempotent(const HttpRequest& request);
 
 class HttpClient::Transfer final : public CurlExchange {
  public:
-  // The request must outlive the transfer.
+  // The request must outlive the Transfer.
   Transfer(std::shared_ptr<Core> core, const HttpRequest& request, Outcome& outcome);
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -63,7 +63,7 @@ class HttpClient::Transfer final : public CurlExchange {
   char text_[CURL_ERROR_SIZE] = {};
   Future<bool> done_;
   CURLcode code_ = CURLE_OK;
-  std::optional<Error> stopped_;  // set when this side ended the transfer
+  std::optional<Error> stopped_;  // the error with which this side, not the server, ended the transfer
   HttpResponse response_;
   bool head_complete_ = false;
   std::int64_t head_bytes_ = 0, body_bytes_ = 0, moved_before_ = -1;

@@ -1,4 +1,4 @@
-// One request and its response: libcurl's options, the limits, and the meaning of libcurl's errors.
+// One request and its response: sets libcurl's options, enforces the limits, and explains libcurl's errors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace rille::net {
 namespace {
 
 constexpr std::int64_t head_bytes_max = 256 << 10;
-constexpr std::int64_t refusal_bytes_max = 1 << 20;  // for the body of an error response of a request with a sink
+constexpr std::int64_t refusal_bytes_max = 1 << 20;  // limit for the error body of a request with a sink
 constexpr int ticks_per_stall = 4;
 
 bool has_control(std::string_view s) {
@@ -87,7 +87,7 @@ void HttpClient::Transfer::fail(Error why) {
   done_.set(true);
 }
 
-// `of_caller`: the result of a callback; an error ends the transfer.
+// `of_caller` is what a callback of the caller returned; an error ends the transfer.
 bool HttpClient::Transfer::check(Result<> of_caller) {
   if (of_caller) return true;
   outcome_.final = true;
@@ -95,7 +95,7 @@ bool HttpClient::Transfer::check(Result<> of_caller) {
   return false;
 }
 
-// Checks progress four times per limit, so that a stall is seen within 1.25 limits.
+// Checks progress four times per stall timeout, so that a stall is noticed after at most 1.25 timeouts.
 void HttpClient::Transfer::watch_for_stall() {
   stall_.emplace(core_->loop(), std::max<std::int64_t>(1, request_.stall_timeout_ms / ticks_per_stall), [this] {
     curl_off_t down = 0, up = 0;
@@ -138,9 +138,10 @@ Result<> HttpClient::Transfer::set_up() {
   set(CURLOPT_USERAGENT, "rille");
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout_ms));
   set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_timeout_ms));
-  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");  // a download wants the stored bytes, and ranges of them
+  // no compression with a sink: a download wants the bytes as stored, and ranges of them
+  if (!request_.sink) set(CURLOPT_ACCEPT_ENCODING, "");
   else set(CURLOPT_BUFFERSIZE, 256L << 10);
-  // On a reused connection libcurl itself repeats a request, of any method, if the server closes before it answers.
+  // On a reused connection libcurl repeats any request, even a POST, if the server closes before it answers.
   if (!is_idempotent(request_)) set(CURLOPT_FRESH_CONNECT, 1L);
   set(CURLOPT_HEADERDATA, static_cast<void*>(this));
   set(
@@ -166,7 +167,7 @@ Result<> HttpClient::Transfer::set_up() {
 
 Result<> HttpClient::Transfer::set_headers() {
   bool has_type = false;
-  std::vector<std::string> lines = {"Expect:"};  // do not wait for 100-continue
+  std::vector<std::string> lines = {"Expect:"};  // an empty Expect header: do not wait for 100-continue
   for (const auto& [name, value] : request_.headers) {
     if (name.empty() || has_control(name) || has_control(value) || name.find(':') != std::string::npos)
       return failure(ErrorKind::invalid, fmt::format("the header '{}' has characters that a header cannot have",
@@ -174,7 +175,7 @@ Result<> HttpClient::Transfer::set_headers() {
     has_type |= lower_case(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
-  if (!has_type) lines.push_back("Content-Type:");  // libcurl would add a form's type
+  if (!has_type) lines.push_back("Content-Type:");  // otherwise libcurl would add the content type of a form
   for (const std::string& line : lines) headers_ = curl().slist_append(headers_, line.c_str());
   curl().easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_);
   return success();
@@ -223,7 +224,7 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
                  fmt::format("the response header exceeds the limit of {}", format_size_bytes(head_bytes_max))));
     return false;
   }
-  if (line.starts_with("HTTP/")) {  // also after 100 Continue
+  if (line.starts_with("HTTP/")) {  // a new response begins, also after 100 Continue
     response_.headers.clear();
     head_complete_ = false;
     response_.status = 0;
@@ -231,7 +232,7 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
     std::from_chars(line.data() + space + 1, line.data() + line.size(), response_.status);
     return true;
   }
-  if (head_complete_) return true;  // a trailer
+  if (head_complete_) return true;  // ignore a trailer: it comes after the body
   std::string_view text = trim(line);
   if (!text.empty()) {
     std::size_t colon = text.find(':');

@@ -15,7 +15,7 @@ namespace {
 
 constexpr long total_timeout_ms = 60'000;
 
-// Only keeps commands and headers intact; the server checks whether the address exists.
+// Checks only that the address cannot break SMTP commands or headers; the server checks whether it exists.
 bool is_address(const std::string& text) {
   std::size_t at = text.find('@');
   return at != std::string::npos && at > 0 && at + 1 < text.size() && text.find('@', at + 1) == std::string::npos &&
@@ -32,7 +32,7 @@ bool is_ascii(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7f; });
 }
 
-// RFC 2047: an encoded word has at most 75 characters and does not split a UTF-8 character.
+// Encodes a header as RFC 2047 wants: an encoded word has at most 75 characters and does not split a UTF-8 character.
 std::string header_text(const std::string& text) {
   if (is_ascii(text)) return text;
   std::string out;
@@ -69,7 +69,7 @@ std::string compose(const Mail& mail, const std::string& from, std::int64_t wall
       "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\nAuto-Submitted: auto-generated\r\n"
       "\r\n",
       date(wall_us), from, to, header_text(one_line(mail.subject)), one_line(mail.id));
-  for (std::size_t at = 0; at < mail.text.size();) {  // libcurl doubles leading dots
+  for (std::size_t at = 0; at < mail.text.size();) {  // no dot-stuffing of lines: libcurl does it
     std::size_t end = std::min(mail.text.find('\n', at), mail.text.size());
     out += mail.text.substr(at, end - at) + "\r\n";
     at = end + 1;
@@ -88,7 +88,7 @@ std::string url_part(const std::string& url, CURLUPart part) {
   return copy;
 }
 
-// Checks the server's URL before anything is sent.
+// Checks the URL of the mail server before anything is sent.
 Result<> check_server(const MailServer& server) {
   if (server.url.empty())
     return make_error(ErrorKind::config, "no mail server is configured",

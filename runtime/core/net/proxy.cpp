@@ -18,7 +18,7 @@ std::string host_of(std::string_view url) {
   return lower_case(url.substr(0, url.find(':')));
 }
 
-// A name in the comma- or space-separated list matches itself and its subdomains.
+// Whether no_proxy lists the host: a name in that comma- or space-separated list matches itself and its subdomains.
 bool excepted(const std::string& host) {
   const char* list = std::getenv("no_proxy");
   if (!list) list = std::getenv("NO_PROXY");

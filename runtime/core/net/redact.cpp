@@ -48,7 +48,7 @@ std::string redact_url(std::string_view url) {
   out += rest.substr(0, question);
   if (question != std::string_view::npos) out += "?" + redact_query(rest.substr(question + 1));
   for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';  // keep a log line on one line
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';  // so that a log line stays one line
   return out;
 }
 

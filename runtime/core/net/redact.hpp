@@ -7,10 +7,11 @@
 
 namespace rille::net {
 
-// The URL without userinfo and fragment, and with "***" for the value of each query parameter whose name suggests a
-// signature, token, key, credential or password. Anything that is not a URL gives "(not a URL)".
+// The URL without user, password and fragment, and with "***" for the value of each query parameter whose name suggests
+// a signature, token, key, credential or password. A text that is not a URL gives "(not a URL)".
 std::string redact_url(std::string_view url);
-// True for headers whose value is a secret: Authorization, cookies, and names that suggest a key, token or secret.
+// Whether the header's value is a secret: true for Authorization, cookies, and names that suggest a key, token or
+// secret.
 bool is_secret_header(std::string_view name);
 
 }  // namespace rille::net

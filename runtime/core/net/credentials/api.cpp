@@ -14,7 +14,8 @@ namespace {
 constexpr int attempts_max = 5, open_attempts_max = 3;
 constexpr std::int64_t base_ms = 500, cap_ms = 20'000, retry_after_max_ms = 60'000;
 constexpr std::int64_t skew_ignored_us = 2'000'000;
-constexpr std::int64_t skew_refused_us = 240'000'000;  // services refuse from five minutes on
+// a skew near the five minutes from which services refuse a request
+constexpr std::int64_t skew_refused_us = 240'000'000;
 
 ErrorKind kind_of(Trouble trouble) {
   switch (trouble) {
@@ -33,13 +34,14 @@ ErrorKind kind_of(Trouble trouble) {
   return ErrorKind::invalid;
 }
 
-constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;  // 499 is nginx's
+// 499 is nginx's status for a closed connection
+constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;
 constexpr const char* proxy_hint =
     "does a proxy or a network's login page answer instead? Check http_proxy, "
     "https_proxy and no_proxy";
 
-// The trouble of a code that no table lists. A call with a lasting effect is refused only by an answer in the service's
-// own format: a proxy may answer 4xx although the service has made the change.
+// The trouble of an error code that no table lists. A call with a lasting effect counts as refused only if the answer
+// has the service's format: a proxy may answer 4xx although the service has made the change.
 Trouble by_status(int status, bool foreign, Effect effect) {
   if (status == 429) return Trouble::throttle;
   if (status == too_late_status || status == hung_up_status || status >= 500) return Trouble::transient;
@@ -59,7 +61,7 @@ std::string words_of(const HttpResponse& response, const Answer& answer, const s
   return answer.message;
 }
 
-// For meanings without a hint of their own.
+// The hint for an error code whose Meaning has no hint.
 std::string usual_hint(Trouble trouble, const std::string& provider) {
   switch (trouble) {
     case Trouble::capacity: return "try another region or type: `rille offers`";
@@ -102,7 +104,7 @@ Api::Api(Loop& loop, ApiOptions options, CredentialChain& credentials)
 void Api::learn_skew(const HttpResponse& response) {
   const std::string date = response.header("date");
   const std::int64_t now_us = loop_.clock().wall_us();
-  // The parser gives 0 for dates in the past, so it compares with a time one day back.
+  // The parser gives 0 for dates in the past, so compare the date with the time one day ago.
   constexpr std::int64_t day_us = 86'400'000'000;
   const std::int64_t ahead_ms = parse_retry_after_ms(date, now_us - day_us);
   if (date.empty() || ahead_ms < 0) return;
@@ -116,7 +118,7 @@ Error Api::understand(const std::string& operation, Effect effect, const HttpRes
   trouble = meaning ? meaning->trouble : by_status(response.status, answer.foreign, effect);
   const std::string code = answer.foreign ? "" : answer.code;
   const bool of_proxy = response.status == proxy_status;
-  // An unknown code of the service itself needs no hint about proxies.
+  // An unknown code in an answer of the service itself needs no hint about proxies.
   const bool unheard = trouble == Trouble::open && !code.empty();
   const std::string hint = of_proxy ? "check the credentials of the proxy" : meaning ? meaning->hint : "";
   Error e = make_error(kind_of(trouble),
@@ -128,7 +130,7 @@ Error Api::understand(const std::string& operation, Effect effect, const HttpRes
   e.code = answer.code;
   e.request_id = answer.request_id;
   e.http_status = trouble == Trouble::throttle ? 429 : trouble == Trouble::not_found ? 404 : response.status;
-  if (trouble == Trouble::open) e.http_status = 0;  // a 404 from elsewhere says nothing about the machine
+  if (trouble == Trouble::open) e.http_status = 0;  // a 404 that is not from the service says nothing about the machine
   e.retryable = trouble == Trouble::throttle || trouble == Trouble::transient || trouble == Trouble::open;
   const std::int64_t wait_ms = parse_retry_after_ms(response.header("retry-after"), loop_.clock().wall_us());
   e.retry_after_ms = std::clamp<std::int64_t>(wait_ms, 0, retry_after_max_ms);
@@ -140,10 +142,11 @@ Error Api::failed_later(const std::string& operation, std::string code, std::str
   answer.code = std::move(code);
   answer.message = std::move(message);
   HttpResponse response;
-  response.status = 400;  // a code that no table lists is a refusal
+  response.status = 400;  // so that a code that no table lists counts as a refusal
   Trouble trouble = Trouble::invalid;
   Error e = understand(operation, Effect::none, response, answer, trouble);
-  // A "not found" here is not about the machine. The operation has ended, so repeating the call does not help.
+  // "Not found" in such an outcome does not concern the machine. The operation has ended, so repeating the call does
+  // not help.
   e.http_status = 0;
   e.retryable = false;
   return e;
@@ -157,7 +160,8 @@ Async<Value> Api::attempt(const std::string& operation, Parts parts, Effect effe
   request.retry.attempts = 1;
   request.redirects_max = 0;
   request.total_timeout_ms = options_.timeout_ms;
-  if (effect.lasts) request.idempotent = false;  // also for PUT: never sent again over another connection
+  // also for PUT: libcurl must not send the request again over another connection
+  if (effect.lasts) request.idempotent = false;
   const auto sign = [this, &parts, &found](HttpRequest& out) -> Result<> {
     options_.sign(parts, found.keys, now_us()).put_into(out);
     return success();
@@ -184,14 +188,15 @@ Async<Value> Api::attempt(const std::string& operation, Parts parts, Effect effe
 
 Async<Value> Api::call(std::string operation, Parts parts, Effect effect, CancelToken token) {
   bool corrected = false, renewed = false;
-  std::optional<Error> open;  // of an earlier attempt whose effect is unknown
+  std::optional<Error> open;  // the error of an earlier attempt whose effect is unknown
   for (int n = 1;; ++n) {
     Trouble trouble = Trouble::invalid;
     const std::int64_t skew_before_us = skew_us_;
     Result<Value> answer = co_await attempt(operation, parts, effect, token, trouble);
-    if (!answer && is_late(answer.error()) && open) co_return std::move(*open);  // the earlier attempt was sent
+    // report the earlier attempt, because it was sent
+    if (!answer && is_late(answer.error()) && open) co_return std::move(*open);
     if (answer || token.cancelled() || n == attempts_max) co_return answer;
-    // Services report clock skew also as a wrong signature, invalid keys (EC2) or expired keys.
+    // Services also report clock skew as a wrong signature, invalid keys (EC2) or expired keys.
     const bool clock_told = trouble == Trouble::clock && skew_us_ != skew_before_us;
     const bool clock_seen = (trouble == Trouble::auth || trouble == Trouble::expired) &&
                             std::llabs(skew_us_ - skew_before_us) > skew_refused_us;

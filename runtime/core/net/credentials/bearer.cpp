@@ -20,7 +20,7 @@ constexpr Meaning meanings[] = {
     {"unsupported_grant_type", Trouble::auth},      {"invalid_target", Trouble::auth},
 };
 
-// RFC 6749, 5.1 and 5.2.
+// Reads a token answer and its errors as RFC 6749 defines them in 5.1 and 5.2.
 Answer read_answer(const HttpResponse& response) {
   Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
@@ -37,7 +37,7 @@ FoundKeys keys_of(const Value& answer, std::string from, std::int64_t now_us) {
   FoundKeys found;
   found.keys.token = answer.text("access_token");
   found.from = std::move(from);
-  const Value& lasts = answer["expires_in"];  // a string in Azure's metadata service
+  const Value& lasts = answer["expires_in"];  // Azure's metadata service sends a string instead of a number
   const std::int64_t s = lasts.as_string() ? std::atoll(lasts.as_string()->c_str()) : answer.integer("expires_in");
   found.expires_wall_us = now_us + std::max<std::int64_t>(s, 0) * 1'000'000;
   return found;

@@ -15,8 +15,8 @@
 namespace rille::net {
 
 namespace {
-// Keys are renewed five minutes before they expire, but not before three quarters of their lifetime. After a failed
-// renewal the next attempt is made 30 seconds later.
+// Keys are renewed five minutes before they expire, but not in the first three quarters of their lifetime. After a
+// failed renewal the next attempt is made 30 seconds later.
 constexpr std::int64_t renew_before_us = 5 * 60 * 1'000'000LL, try_again_us = 30 * 1'000'000LL;
 constexpr std::size_t ini_bytes_max = 4 << 20;
 
@@ -48,7 +48,7 @@ Async<Maybe> read_section(IniKeys where) {
 }  // namespace
 
 struct CredentialChain::Search {
-  using Answer = std::optional<Result<FoundKeys>>;  // nothing: the searching caller was cancelled or destroyed
+  using Answer = std::optional<Result<FoundKeys>>;  // empty: the caller that searched was cancelled or destroyed
   bool busy = false;
   std::vector<Future<Answer>> waiting;
 
@@ -103,7 +103,8 @@ Async<FoundKeys> CredentialChain::search(CancelToken token) const {
     }
     if (*keys) co_return std::move(**keys);
     if (!asked.ends_with(source.name))
-      (asked += asked.empty() ? "" : ", ") += source.name;  // the same file with two fields
+      // two sources may read different fields of one file: name the file once
+      (asked += asked.empty() ? "" : ", ") += source.name;
   }
   Error none = make_error(ErrorKind::auth,
                           fmt::format("there are no credentials for {}: nothing in {}", provider_, asked), hint_);
@@ -153,7 +154,7 @@ Ini parse_ini(const std::string& text) {
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line[0] == '[' && line.back() == ']') {
       section = trimmed(line.substr(1, line.size() - 2));
-      if (section.starts_with("profile ")) {  // ~/.aws/config: [profile NAME], quoted if the name has a space
+      if (section.starts_with("profile ")) {  // ~/.aws/config has [profile NAME], with quotes if the name has a space
         section = trimmed(section.substr(8));
         const char quote = section.size() > 1 ? section.front() : '\0';
         if ((quote == '"' || quote == '\'') && section.back() == quote) section = section.substr(1, section.size() - 2);

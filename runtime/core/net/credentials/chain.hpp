@@ -1,7 +1,6 @@
-// CredentialChain: a list of sources, asked in order until one has keys, as each cloud's own tools do. The keys are
-// cached until shortly before they expire and then fetched again, once for all waiting callers; if that fails, the
-// cached keys are used until they expire. Keys are never journaled and never shown.
-// Loop thread only.
+// CredentialChain: a list of sources, asked in order until one has keys, as each cloud's tools do. The keys are cached.
+// Shortly before they expire they are fetched again, once for all waiting callers; if that fails, the cached keys are
+// used until they expire. Keys are never journaled and never shown. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -18,25 +17,25 @@ namespace rille::net {
 
 struct FoundKeys {
   Credentials keys;
-  std::string from;                  // for people: "the environment", "~/.aws/credentials [work]"
-  std::int64_t expires_wall_us = 0;  // 0: never
+  std::string from;                  // where the keys were found, for messages: "the environment"
+  std::int64_t expires_wall_us = 0;  // 0: the keys never expire
 };
 
 struct KeySource {
-  std::string name;  // for the error when no source has keys: "AWS_ACCESS_KEY_ID"
-  // Nothing if this source is not configured; an error if it is configured and fails.
+  std::string name;  // names the source in the error when no source has keys
+  // Returns empty if this source is not configured; an error if the source is configured and fails.
   std::function<Async<std::optional<FoundKeys>>(CancelToken)> ask;
 };
 
 class CredentialChain {
  public:
-  // `hint`: how to give this provider keys, for the error when there are none.
+  // `hint`: how the user can give this provider keys, for the error when there are none.
   CredentialChain(Loop& loop, std::string provider, std::vector<KeySource> sources, std::string hint);
 
-  // auth: no source has keys (the message lists the sources in order). Also the error of a source that is configured
-  // and fails.
+  // Error `auth`: no source has keys (the message lists the sources in order). If a configured source fails, that
+  // source's error is returned.
   Async<FoundKeys> get(CancelToken token);
-  void forget();  // the service refused the keys as expired: ask again
+  void forget();  // drops the cached keys, for a service that refused them as expired
 
  private:
   struct Search;
@@ -47,27 +46,29 @@ class CredentialChain {
   std::string provider_, hint_;
   std::vector<KeySource> sources_;
   std::optional<FoundKeys> found_;
-  std::int64_t renew_at_us_ = 0;    // for keys that expire
-  std::shared_ptr<Search> search_;  // one at a time; other callers wait for it
+  std::int64_t renew_at_us_ = 0;    // when to fetch the keys again; meaningless for keys that never expire
+  std::shared_ptr<Search> search_;  // the search for keys; only one runs, and other callers wait for its result
 };
 
-// A source of empty keys, for unsigned calls.
+// One source with empty keys, for unsigned calls.
 std::vector<KeySource> no_keys();
 KeySource ready_keys(FoundKeys keys);
 
-// Keys in environment variables; `token` names that of a temporary key. Nothing if the id or the secret is missing.
+// Keys in environment variables; `token` names the variable with the session token of temporary keys. No keys if the id
+// or the secret is missing.
 KeySource keys_in_variables(std::string id, std::string secret, std::string token);
 
-// A section of an INI file, and the names of its fields.
+// A section of an INI file, and the names of the fields with the keys.
 struct IniKeys {
   std::string file, section, id, secret, token;
 };
-KeySource keys_in_ini(IniKeys where);  // nothing if the file or the key is missing. io: the file cannot be read
+KeySource keys_in_ini(IniKeys where);  // no keys if the file or a field is missing; error `io`: the file cannot be read
 
-// An environment variable, or "".
+// The value of an environment variable; "" if it is not set.
 std::string environment(const char* name);
 
-// [section] and key = value, as in ~/.aws/credentials; comments begin with # or ;. io: the file cannot be read.
+// Reads [section] and key = value, as in ~/.aws/credentials; comments begin with # or ;. Error `io`: the file cannot be
+// read.
 using Ini = std::map<std::string, std::map<std::string, std::string>>;
 Result<Ini> read_ini(const std::string& file);
 Ini parse_ini(const std::string& text);

@@ -8,7 +8,8 @@
 namespace rille::net {
 
 namespace {
-// Inside a cloud the service is one hop away and answers within milliseconds.
+// Times to wait for a connection, depending on the firmware. In its cloud a metadata service answers within
+// milliseconds.
 constexpr std::int64_t here_ms = 2'000, unknown_ms = 1'000, elsewhere_ms = 300;
 constexpr std::size_t field_bytes_max = 4 << 10;
 constexpr const char* fields[] = {"sys_vendor",   "product_name", "chassis_asset_tag", "chassis_vendor",

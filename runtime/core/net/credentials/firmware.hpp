@@ -1,5 +1,5 @@
-// Recognises a cloud's machines by the vendor name in their firmware, so that a machine elsewhere waits only briefly
-// for that cloud's metadata service. Blocks for a moment; any thread.
+// Recognises a cloud's machines by the vendor name in their firmware, so that other machines wait only briefly for that
+// cloud's metadata service. Blocks for a moment; any thread.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ std::string telling_line(const std::string& said) {
   const std::string& out = error.empty() ? last : error;
   if (out.size() <= shown_bytes_max) return out;
   std::size_t cut = shown_bytes_max;
-  while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut;  // not within a UTF-8 character
+  // do not cut within a UTF-8 character
+  while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut;
   return out.substr(0, cut) + "..";
 }
 
@@ -60,7 +61,7 @@ Async<Value> ask_program(Loop& loop, KeyProgram program, CancelToken token) {
         by_hand);
   if (done->out.find_first_not_of(" \t\r\n") == std::string::npos) co_return Value();
   Result<Value> printed = Value::from_json(done->out);
-  if (!printed)  // the parser's message may quote a secret
+  if (!printed)  // drop the parser's message, because it may quote a secret
     co_return make_error(ErrorKind::auth, fmt::format("{} printed something other than JSON", program.what),
                          said.empty() ? by_hand : "its standard error: " + said);
   co_return std::move(*printed);

@@ -37,7 +37,7 @@ Result<FoundKeys> read_keys(const Value& document, const KeyNames& names, std::s
   found.keys = {document.text(names.id), document.text(names.secret), document.text(names.token)};
   found.from = std::move(from);
   if (found.keys.id.empty() || found.keys.secret.empty()) {
-    // An error document instead: {"Code": "AssumeRoleUnauthorizedAccess", "Message": ..}
+    // The service may send an error instead of keys: {"Code": "AssumeRoleUnauthorizedAccess", "Message": ..}
     const std::string said = document.text("Message", document.text("Code"));
     return make_error(ErrorKind::auth, fmt::format("{} has no keys{}{}", found.from, said.empty() ? "" : ": ", said));
   }
@@ -85,8 +85,8 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   HttpRequest last = request_for("GET", where.base + where.path + (of_role ? where.role : ""), with, patience);
   const Result<HttpResponse> keys = co_await ask_nearby(loop, std::move(last), token);
   if (!keys || keys->status == 404) co_return Maybe();
-  // Another cloud's metadata service answers 4xx to an unknown path: then this source has no keys. A service that has
-  // named a role must give its keys.
+  // Another cloud's metadata service answers 4xx to an unknown path: then there are no keys. But a service that has
+  // named a role must give the role's keys.
   if (!of_role && keys->status >= 400 && keys->status < 500) co_return Maybe();
   const std::string from = "this machine's role" + (of_role ? " " + where.role : "");
   if (!keys->ok())
@@ -117,7 +117,7 @@ Result<std::string> read_token(const std::string& file, const std::string& named
 
 Error without_secrets(Error error, std::vector<std::string> secrets) {
   std::sort(secrets.begin(), secrets.end(), [](const std::string& a, const std::string& b) {
-    return a.size() > b.size();  // longest first: one may be a prefix of another
+    return a.size() > b.size();  // longest first, because one secret may be a prefix of another
   });
   for (const std::string& secret : secrets)
     for (std::string* text : {&error.message, &error.hint})
@@ -135,7 +135,7 @@ Async<Value> ask_loan(Loop& loop, Loan loan, CancelToken token) {
   Result<Value> answer = co_await api.call(loan.operation, std::move(loan.parts), loan.effect, token);
   if (answer || token.cancelled()) co_return answer;
   Error e = std::move(answer).error();
-  // A refused key exchange is an auth error, whatever kind its code has.
+  // A refused key exchange is an `auth` error, whatever kind the service's code has.
   if (e.kind == ErrorKind::invalid || e.kind == ErrorKind::state || e.kind == ErrorKind::capacity)
     e.kind = ErrorKind::auth;
   if (e.hint.empty())

@@ -1,5 +1,5 @@
-// Services that want one key in a header of each request and no signature; and JSON requests. The key is in an
-// environment variable or in a file of the service's own tool, and is kept as Credentials::token, as bear_token
+// Keys for services that want one key in a header of each request and no signature; and JSON requests. The key is in an
+// environment variable or in a file of the service's command line tool. It is kept as Credentials::token, as bear_token
 // (bearer.hpp) expects. Loop thread only.
 #pragma once
 
@@ -12,13 +12,13 @@
 namespace rille::net {
 
 KeySource key_from_variable(std::string name);
-// A file in the user's home with [section] and field = key, quoted or not; field "": the whole file is the key. Nothing
-// if there is no file.
+// A key in a file in the user's home with [section] and field = key, quoted or not. field "": the whole file is the
+// key. No keys if the file does not exist.
 KeySource key_from_file(std::string path, std::string section, std::string field);
 
 Parts bear_plain_key(Parts parts, const Credentials& who, std::int64_t wall_us);
 
-// `base`: "https://api.example.com/v1"; `path` is appended unchanged; `body` null: none.
+// `base` is such as "https://api.example.com/v1"; `path` is appended unchanged; a null `body` means no body.
 Parts json_request(const std::string& method, const std::string& base, const std::string& path, const Value& body = {});
 
 }  // namespace rille::net

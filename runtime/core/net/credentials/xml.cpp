@@ -9,7 +9,7 @@ namespace {
 
 constexpr int xml_depth_max = 128;
 
-// Stops at a node deeper than to_value may recurse. traverse() itself does not recurse, nor does pugixml's parser.
+// Stops at a node too deep for the recursion of to_value. pugixml's parser and traverse() do not recurse.
 struct DepthLimit : pugi::xml_tree_walker {
   bool for_each(pugi::xml_node&) override { return depth() <= xml_depth_max; }
 };

@@ -74,7 +74,7 @@ Parts sign_alibaba(Parts parts, const Credentials& who, const AlibabaCall& call,
 
 std::string alibaba_rpc_signature(const std::string& method, const Query& query, const std::string& secret) {
   Query in_order = query;
-  std::sort(in_order.begin(), in_order.end());  // sorted before encoding
+  std::sort(in_order.begin(), in_order.end());  // this signature wants parameters sorted before they are encoded
   const std::string text = method + "&%2F&" + percent_encode(join_query(in_order, "="));
   return to_base64(hmac_sha1(secret + "&", text));
 }

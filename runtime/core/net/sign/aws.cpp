@@ -17,7 +17,7 @@ std::string signing_key(const Credentials& who, const AwsScope& scope, const std
   return hmac_sha256(hmac_sha256(hmac_sha256(date, scope.region), scope.service), "aws4_request");
 }
 
-// Resolves "." and ".." and joins repeated slashes.
+// Resolves "." and ".." in a path and joins repeated slashes.
 std::string normalized(std::string_view path) {
   std::vector<std::string_view> kept;
   bool ends_open = path.ends_with('/');
@@ -36,7 +36,7 @@ std::string normalized(std::string_view path) {
 
 Canonical signed_headers(const Parts& parts) { return canonical_headers(parts, {.one_space = true}); }
 
-// Encoded segment by segment, so that "%2F" within a name is kept.
+// Encodes each segment of the path separately, so that "%2F" within a name is kept.
 std::string encoded_once(std::string_view path) {
   std::string out;
   for (;;) {

@@ -33,7 +33,7 @@ Bio reader(const std::string& bytes) {
   return {BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())), BIO_free};
 }
 
-// Without a callback OpenSSL asks for the passphrase at the terminal.
+// Gives OpenSSL the password. Without a callback OpenSSL would ask for it at the terminal.
 int give_password(char* into, int size, int, void* password) {
   const auto& text = *static_cast<const std::string*>(password);
   if (text.empty() || text.size() > static_cast<std::size_t>(size)) return -1;

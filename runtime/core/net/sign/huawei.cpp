@@ -20,7 +20,7 @@ std::string huawei_canonical_sha256(const Parts& parts) {
   const Canonical headers = huawei_headers(parts);
   const std::string path = encode_path(percent_decode(parts.path));
   Query query = parts.query;
-  std::sort(query.begin(), query.end());  // sorted before encoding
+  std::sort(query.begin(), query.end());  // this signature wants parameters sorted before they are encoded
   return sha256_hex(parts.method + "\n" + path + (path.ends_with('/') ? "" : "/") + "\n" + join_query(query, "=") +
                     "\n" + header_lines(headers) + "\n" + header_names(headers) + "\n" + sha256_hex(parts.body));
 }
@@ -33,7 +33,7 @@ Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, con
   const std::string algorithm = derived ? "V11-HMAC-SHA256" : "SDK-HMAC-SHA256";
   const std::string where = time.substr(0, 8) + "/" + scope.region + "/" + scope.service;
   std::string key = who.secret;
-  if (derived) {  // one block of HKDF (RFC 5869), salted with the id, for this day, region and service
+  if (derived) {  // derive a key for this day, region and service: one block of HKDF (RFC 5869), salted with the id
     key = hex(hmac_sha256(hmac_sha256(who.id, who.secret), where + "\x01"));
   }
   const std::string text =

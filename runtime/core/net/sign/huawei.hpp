@@ -1,4 +1,4 @@
-// Huawei Cloud's signatures: SDK-HMAC-SHA256, and V11, which derives its key for a region and a service.
+// Huawei Cloud's signatures: SDK-HMAC-SHA256, and V11, whose key is derived for one region and service.
 // https://support.huaweicloud.com/intl/en-us/devg-apisign/api-sign-algorithm.html
 // Pure functions; any thread.
 #pragma once
@@ -8,10 +8,10 @@
 namespace rille::net {
 
 struct HuaweiScope {
-  std::string region, service;  // both "": SDK-HMAC-SHA256
+  std::string region, service;  // both empty: use SDK-HMAC-SHA256; otherwise V11
 };
 
-// Signs every header except those with "_" in their names. Temporary keys add X-Security-Token.
+// Signs every header except those with "_" in their names. With temporary keys it also adds X-Security-Token.
 Parts sign_huawei(Parts parts, const Credentials& who, std::int64_t wall_us, const HuaweiScope& scope = {});
 std::string huawei_canonical_sha256(const Parts& parts);
 

@@ -24,7 +24,7 @@ Result<std::string> sign_jwt(std::string_view header_json, std::string_view clai
   const std::string text = to_base64url(header_json) + "." + to_base64url(claims_json);
   const std::unique_ptr<BIO, decltype(&BIO_free)> memory(
       BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())), BIO_free);
-  // Without a callback OpenSSL asks for the passphrase at the terminal.
+  // Gives no passphrase. Without a callback OpenSSL would ask for it at the terminal.
   const auto no_passphrase = [](char*, int, int, void*) { return -1; };
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
       PEM_read_bio_PrivateKey(memory.get(), nullptr, no_passphrase, nullptr), EVP_PKEY_free);

@@ -10,9 +10,9 @@
 
 namespace rille::net {
 
-std::string to_base64url(std::string_view bytes);  // no padding
+std::string to_base64url(std::string_view bytes);  // base64url without padding
 
-// header.claims.signature. auth: not an RSA key in PEM. The message never contains the key.
+// Returns header.claims.signature. Error `auth`: key_pem is not an RSA key in PEM. The message never contains the key.
 Result<std::string> sign_jwt(std::string_view header_json, std::string_view claims_json, const std::string& key_pem);
 
 }  // namespace rille::net

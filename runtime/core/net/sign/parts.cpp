@@ -165,7 +165,7 @@ std::string compact_time(std::int64_t wall_us) { return format_time(wall_us, "%Y
 std::string iso_date(std::int64_t wall_us) { return format_time(wall_us, "%Y-%m-%d"); }
 
 std::string http_date(std::int64_t wall_us) {
-  // English names in every locale.
+  // Uses English names of days and months in every locale.
   const std::time_t seconds = static_cast<std::time_t>(wall_us / 1'000'000);
   std::tm utc{};
   gmtime_r(&seconds, &utc);

@@ -17,7 +17,7 @@ Canonical tc3_headers(const Parts& parts, bool sign_action) {
   return headers;
 }
 
-// Only headers with a meaning for the service are signed; proxies may add or change others.
+// Whether COS signs this header. Only headers that COS interprets are signed, because proxies may add or change others.
 bool in_cos_signature(const std::string& name) {
   constexpr std::string_view named[] = {"cache-control",
                                         "content-disposition",
@@ -39,7 +39,7 @@ bool in_cos_signature(const std::string& name) {
   return name.starts_with("x-cos-") || std::find(std::begin(named), std::end(named), name) != std::end(named);
 }
 
-// ("a;b", "a=1&b=2"): encoded, names in lower case, sorted.
+// The names "a;b" and the pairs "a=1&b=2" of a COS signature: encoded, names in lower case, sorted by name.
 std::pair<std::string, std::string> cos_list(std::vector<std::pair<std::string, std::string>> pairs) {
   for (auto& [key, value] : pairs) {
     key = lower_case(percent_encode(key));

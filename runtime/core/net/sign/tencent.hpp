@@ -1,4 +1,4 @@
-// Tencent Cloud's signatures: TC3 for its products' APIs, and that of COS.
+// Tencent Cloud's signatures: TC3 for its products' APIs, and the signature of COS, its object store.
 // https://www.tencentcloud.com/document/product/213/33224, https://www.tencentcloud.com/document/product/436/7778
 // Pure functions; any thread.
 #pragma once
@@ -8,15 +8,16 @@
 namespace rille::net {
 
 struct TencentCall {
-  std::string service, action, version, region;  // "cvm", "DescribeZones", "2017-03-12", "ap-guangzhou" or ""
-  bool sign_action = false;                      // include X-TC-Action in the signed headers
+  // such as "cvm", "DescribeZones", "2017-03-12", "ap-guangzhou"; region may be ""
+  std::string service, action, version, region;
+  bool sign_action = false;  // include X-TC-Action in the signed headers
 };
 
-// TC3-HMAC-SHA256. The headers must contain Content-Type; a POST has its parameters in a JSON body.
+// Signs with TC3-HMAC-SHA256. The headers must contain Content-Type; a POST has its parameters in a JSON body.
 Parts sign_tencent(Parts parts, const Credentials& who, const TencentCall& call, std::int64_t wall_us);
 std::string tencent_canonical_sha256(const Parts& parts, bool sign_action);
 
-// COS, valid for [from_s, to_s] in Unix seconds.
+// Signs for COS; the signature is valid from from_s to to_s, in Unix seconds.
 Parts sign_cos(Parts parts, const Credentials& who, std::int64_t from_s, std::int64_t to_s);
 
 }  // namespace rille::net

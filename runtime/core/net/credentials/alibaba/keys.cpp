@@ -25,9 +25,10 @@ constexpr KeyNames key_names{"AccessKeyId", "AccessKeySecret", "SecurityToken", 
 
 struct Places {
   Loop& loop;
-  std::string sts, metadata;               // sts "": the profile's region
-  Value config = {};                       // ~/.aliyun/config.json, for source profiles
-  std::vector<const char*> firmware = {};  // set only for the default metadata service
+  std::string sts, metadata;  // service URLs; sts "": the STS endpoint of the profile's region
+  Value config = {};          // content of ~/.aliyun/config.json, in which a profile may name a source profile
+  // words to find in the firmware (firmware.hpp); set only for the default metadata service
+  std::vector<const char*> firmware = {};
 };
 using At = std::shared_ptr<const Places>;
 

@@ -1,5 +1,5 @@
-// Alibaba Cloud credentials, in the order of its own tools: environment, OIDC, the command line's profile, the SDKs'
-// file, the role of this machine. Loop thread only.
+// Alibaba Cloud credentials, searched in the order of Alibaba's tools: environment, OIDC, the profile of the command
+// line, the file of the SDKs, the role of this machine. Loop thread only.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace rille::net::alibaba {
 
-// `endpoints`: overrides of "sts" and "metadata"; "" skips that source.
+// `endpoints`: URLs that replace the usual ones, under "sts" and "metadata"; "" skips that source.
 CredentialChain key_chain(Loop& loop, const Value& endpoints);
 
-// How a profile of the command line or of the SDKs' file signs in, in the command line's terms.
+// How a profile of the command line or of the SDKs' file signs in; fields and modes have the command line's names.
 struct Profile {
   std::string mode;  // "AK", "StsToken", "RamRoleArn", "EcsRamRole", "OIDC", ..
   Credentials keys;
@@ -22,8 +22,9 @@ struct Profile {
   std::string machine_role, oidc_provider, oidc_token_file;
   std::int64_t lasts_s = 3'600;
 };
-// A profile of ~/.aliyun/config.json; name "": the current one. Nothing: no profile of that name.
+// The profile `name` of ~/.aliyun/config.json; name "": the current profile. Empty: there is no profile of that name.
 std::optional<Profile> profile_in(const Value& config, const std::string& name);
-Profile profile_of_section(std::map<std::string, std::string> section);  // of ~/.alibabacloud/credentials
+// reads a section of ~/.alibabacloud/credentials
+Profile profile_of_section(std::map<std::string, std::string> section);
 
 }  // namespace rille::net::alibaba

@@ -23,7 +23,7 @@ constexpr Meaning common_meanings[] = {
     {"NoPermission", Trouble::auth, role_hint},
 };
 
-// Every answer has a RequestId, and an error a Code.
+// An answer without a RequestId, or an error without a Code, does not come from the service.
 Answer read_answer(const HttpResponse& response) {
   Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -32,7 +32,7 @@ Answer read_answer(const HttpResponse& response) {
   if (response.ok()) return out;
   out.code = out.value.text("Code");
   out.message = out.value.text("Message");
-  // The original message repeats the string to sign, with every parameter.
+  // The service's message repeats the string to sign, with every parameter, so replace it.
   if (out.code == "SignatureDoesNotMatch") out.message = "the signature does not match";
   out.request_id = out.value.text("RequestId");
   return out;

@@ -13,7 +13,7 @@ using Maybe = std::optional<FoundKeys>;
 
 constexpr const char* usual_metadata = "http://169.254.169.254";
 
-// Whether the URL is https or this machine's own: the request carries a secret token.
+// Whether the request may carry its secret token to this URL: https, or a container endpoint on this machine.
 bool may_have_the_word(const std::string& url) {
   if (url.starts_with("https://")) return true;
   if (!url.starts_with("http://")) return false;

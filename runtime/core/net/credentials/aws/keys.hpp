@@ -1,5 +1,5 @@
-// AWS credentials, in the order of its command line: environment, profile (keys, roles, SSO, programs), web identity,
-// container, instance role.
+// AWS credentials, searched in the order of the AWS command line: environment, profile (keys, roles, SSO, programs),
+// web identity, container, instance role.
 #pragma once
 
 #include "runtime/core/base/value.hpp"
@@ -7,8 +7,8 @@
 
 namespace rille::net::aws {
 
-// `region`: selects the STS endpoint. `endpoints`: overrides of "sts", "sso", "oidc", "container", "metadata"; "" skips
-// that source.
+// `region` selects the STS endpoint. `endpoints`: URLs that replace the usual ones, under "sts", "sso", "oidc",
+// "container" and "metadata"; "" skips that source.
 CredentialChain key_chain(Loop& loop, const Value& endpoints, const std::string& region);
 
 }  // namespace rille::net::aws

@@ -22,7 +22,7 @@ using Names = std::vector<std::string>;
 
 constexpr KeyNames sts_names{"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"};
 
-// Both files merged: the credentials file overrides the config file.
+// Merges ~/.aws/config and ~/.aws/credentials; the credentials file overrides the config file.
 Result<Ini> read_profiles() {
   const std::string home = environment("HOME") + "/.aws/";
   Ini all;
@@ -51,7 +51,7 @@ Profile profile_of(const Ini& all, const std::string& name) {
 
 std::string shown(const std::string& name) { return "the AWS profile '" + name + "'"; }
 
-// `secret`: the identity token of an unsigned call; "": the call is signed.
+// Assumes a role. `secret`: the identity token of an unsigned call, hidden in messages; "": the call is signed.
 Async<Maybe> take_role(At at, std::vector<KeySource> who, Query form, std::string secret, std::string from,
                        CancelToken token) {
   Loan loan;
@@ -95,7 +95,7 @@ Async<Maybe> from_process(Loop& loop, std::string command, std::string profile, 
   co_return found;
 }
 
-// In the order of Amazon's tools: SSO, keys, credential_process.
+// The keys that the profile itself gives, tried in the order of Amazon's tools: SSO, keys, credential_process.
 Async<Maybe> own_keys(At at, std::shared_ptr<const Ini> all, std::string name, CancelToken token) {
   RILLE_CO_TRY(std::optional<Sso> sso, sso_of(*all, name));
   if (sso) {
@@ -116,7 +116,8 @@ Async<Maybe> own_keys(At at, std::shared_ptr<const Ini> all, std::string name, C
 
 Async<Maybe> role_of(At at, std::shared_ptr<const Ini> all, std::string name, Names before, CancelToken token);
 
-// Keys of a source_profile; an error if it has none. A profile that names itself means its own keys.
+// Keys of the profile that source_profile names; an error if there are none. A profile that names itself gives its
+// keys.
 Async<Maybe> source_keys(At at, std::shared_ptr<const Ini> all, std::string name, Names before, CancelToken token) {
   const bool itself = !before.empty() && before.back() == name;
   if (!itself && std::find(before.begin(), before.end(), name) != before.end())
@@ -188,7 +189,7 @@ Result<FoundKeys> read_process_keys(const Value& printed, const std::string& pro
   return found;
 }
 
-// In botocore's order; "": neither variable is set.
+// The profile that the environment names, in botocore's order of variables; "": neither variable is set.
 std::string named_profile() {
   for (const char* variable : {"AWS_DEFAULT_PROFILE", "AWS_PROFILE"})
     if (std::string name = environment(variable); !name.empty()) return name;
@@ -200,7 +201,7 @@ std::string profile_name() {
   return named.empty() ? "default" : named;
 }
 
-// An unreadable file is reported by the search for keys.
+// Ignores an unreadable file, because the search for keys reports it.
 std::string usual_region() {
   for (const char* variable : {"AWS_REGION", "AWS_DEFAULT_REGION"})
     if (std::string region = environment(variable); !region.empty()) return region;

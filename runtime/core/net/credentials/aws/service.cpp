@@ -38,7 +38,7 @@ constexpr Meaning common_meanings[] = {
     {"InvalidSignatureException", Trouble::auth, "the secret key does not belong to the key id"},
 };
 
-// The root element of a success is <ActionResponse>.
+// Reads an XML answer. The root element of a success is named after the action: <ActionResponse>.
 Answer read_xml_answer(const HttpResponse& response) {
   constexpr std::string_view root_ends = "Response";
   Answer out;
@@ -52,7 +52,7 @@ Answer read_xml_answer(const HttpResponse& response) {
     out.of = root.substr(0, root.size() - root_ends.size());
     return out;
   }
-  const bool wrapped = !out.value["Errors"].is_null();  // EC2 has a list of errors; STS and IAM have one error
+  const bool wrapped = !out.value["Errors"].is_null();  // EC2 sends a list of errors; STS and IAM send one error
   const Value& error = wrapped ? out.value["Errors"]["Error"] : out.value["Error"];
   out.code = error.text("Code");
   out.message = error.text("Message");

@@ -16,13 +16,13 @@ namespace rille::net::aws {
 
 namespace {
 
-// As botocore: a login is renewed this long before it expires.
+// A login is renewed this long before it expires, as in botocore.
 constexpr std::int64_t renew_before_us = 15 * 60 * 1'000'000LL;
 constexpr std::size_t login_bytes_max = 1 << 20;
 constexpr double lasts_s_max = 1e9;
 constexpr KeyNames role_names{"accessKeyId", "secretAccessKey", "sessionToken", "expiration"};
 
-// Of the portal and of the OIDC service.
+// Error codes of the SSO portal and of the OIDC service.
 constexpr Meaning sso_meanings[] = {
     {"UnauthorizedException", Trouble::auth},        {"ForbiddenException", Trouble::auth},
     {"ResourceNotFoundException", Trouble::auth},    {"InvalidRequestException", Trouble::auth},
@@ -32,7 +32,7 @@ constexpr Meaning sso_meanings[] = {
     {"InvalidClientException", Trouble::auth},       {"UnauthorizedClientException", Trouble::auth},
 };
 
-// The error's type stands in a header, "Type:http://..", or in the body, "namespace#Type".
+// The error's type is in a header, as "Type:http://..", or in the body, as "namespace#Type".
 Answer read_sso_answer(const HttpResponse& response) {
   Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
@@ -95,7 +95,7 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
   asked.set("grantType", "refresh_token").set("refreshToken", login.refresh_token);
   Parts parts = json_request("POST", address(at->oidc, "oidc", sso.region), "/token", asked);
   Loan loan = asked_of_sso("CreateToken", std::move(parts), {login.refresh_token, login.client_secret});
-  loan.effect = Effect::lasting;  // it consumes the refresh token
+  loan.effect = Effect::lasting;  // lasting, because the call uses up the refresh token
   RILLE_CO_TRY(Value answer, co_await ask_loan(at->loop, std::move(loan), std::move(token)));
   if (answer.text("accessToken").empty() ||
       !(answer.number("expiresIn") > 0 && answer.number("expiresIn") < lasts_s_max))
@@ -103,7 +103,7 @@ Async<Value> renewed(At at, Sso sso, SsoLogin login, CancelToken token) {
   co_return answer;
 }
 
-// The token for the portal: from the file, renewed if it expires soon.
+// The token for the SSO portal: from the login file, renewed if it expires soon.
 Async<std::string> login_token(At at, Sso sso, CancelToken token) {
   const std::string file = login_file(sso);
   RILLE_CO_TRY(const Value document, read_login_file(sso, file));
@@ -119,7 +119,7 @@ Async<std::string> login_token(At at, Sso sso, CancelToken token) {
   if (!answer) {
     if (token.cancelled()) co_return answer.error();
     if (lasts) co_return login.token;
-    // Another program may have just renewed it and consumed the refresh token.
+    // Another program may have just renewed the login and used up the refresh token, so read the file again.
     const Result<Value> anew = read_login_file(sso, file);
     const Result<SsoLogin> other = anew ? read_sso_login(*anew) : Result<SsoLogin>(anew.error());
     if (other && other->token != login.token && now_us < other->ends_wall_us) co_return other->token;
@@ -127,11 +127,12 @@ Async<std::string> login_token(At at, Sso sso, CancelToken token) {
     co_return over(sso, ", and renewing it failed: " + answer.error().message);
   }
   const auto lasts_us = static_cast<std::int64_t>(answer->number("expiresIn")) * 1'000'000;
-  Result<Value> kept = read_login_file(sso, file);  // do not overwrite a newer login of another program
+  Result<Value> kept = read_login_file(sso, file);  // do not overwrite a newer login that another program has written
   if (kept && kept->text("accessToken") == login.token) {
     kept->set("accessToken", answer->text("accessToken")).set("expiresAt", format_utc(now_us + lasts_us));
     if (!answer->text("refreshToken").empty()) kept->set("refreshToken", answer->text("refreshToken"));
-    store::write_file_atomic(file, kept->to_json(), 0600).ok();  // on failure the user has to log in earlier
+    // ignore a failure: the user then has to log in earlier
+    store::write_file_atomic(file, kept->to_json(), 0600).ok();
   }
   co_return answer->text("accessToken");
 }
@@ -182,7 +183,8 @@ bool SsoLogin::renewable(std::int64_t now_us) const {
 Result<SsoLogin> read_sso_login(const Value& document) {
   const auto time = [&document](const char* name) -> Result<std::int64_t> {
     std::string text = document.text(name);
-    if (text.ends_with("UTC")) text.replace(text.size() - 3, 3, "Z");  // format of older versions
+    // older versions of the AWS command line write this format
+    if (text.ends_with("UTC")) text.replace(text.size() - 3, 3, "Z");
     return parse_utc(text);
   };
   SsoLogin out;
@@ -213,7 +215,7 @@ Async<FoundKeys> sso_keys(At at, Sso sso, CancelToken token) {
     co_return e;
   }
   Value keys = (*answer)["roleCredentials"];
-  keys.set("expiration", keys.number("expiration") / 1'000);  // in milliseconds
+  keys.set("expiration", keys.number("expiration") / 1'000);  // the service sends milliseconds
   co_return read_keys(keys, role_names, from);
 }
 

@@ -46,7 +46,7 @@ Async<Maybe> from_environment(Loop& loop, std::string login, std::string resourc
   co_return co_await ask_token(loop, std::move(form), std::move(token));
 }
 
-// Workload identity: the pod's token is the application's assertion (RFC 7523).
+// Workload identity: the pod's token serves as the application's assertion (RFC 7523).
 Async<Maybe> from_workload(Loop& loop, std::string login, std::string resource, CancelToken token) {
   constexpr const char* named_by = "AZURE_FEDERATED_TOKEN_FILE";
   const std::string tenant = environment("AZURE_TENANT_ID"), client = environment("AZURE_CLIENT_ID"),
@@ -67,7 +67,7 @@ Async<Maybe> from_workload(Loop& loop, std::string login, std::string resource, 
   co_return co_await ask_token(loop, std::move(form), std::move(token));
 }
 
-// The application's assertion, signed with its certificate's key.
+// A token that proves the application's identity, signed with the private key of its certificate.
 Result<std::string> assertion(const ClientCertificate& certificate, const std::string& client, const std::string& url,
                               std::int64_t wall_us) {
   Value head, claims;
@@ -123,18 +123,19 @@ Async<Maybe> from_certificate(Loop& loop, std::string login, std::string resourc
   co_return co_await ask_token(loop, std::move(form), std::move(token));
 }
 
-// Whether a user is logged in with `az`.
+// Whether a user is logged in with the command line `az`.
 bool az_is_used() {
   std::string folder = environment("AZURE_CONFIG_DIR");
   if (folder.empty()) folder = environment("HOME") + "/.azure";
   const Result<std::string> text = store::read_file(folder + "/azureProfile.json", profile_bytes_max);
   if (!text) return false;
-  const std::size_t begin = text->starts_with("\xef\xbb\xbf") ? 3 : 0;  // az writes a byte order mark
+  const std::size_t begin = text->starts_with("\xef\xbb\xbf") ? 3 : 0;  // `az` writes a byte order mark
   const Result<Value> profile = Value::from_json(text->substr(begin));
   return !profile || !list_of((*profile)["subscriptions"]).empty();
 }
 
-// `az` may be logged in to several accounts: tenant or subscription selects one. It accepts at most one of the two.
+// Asks the program `az` for a token. `az` may be logged in to several accounts and accepts a tenant or a subscription
+// to select one, but not both.
 Async<Maybe> from_az(Loop& loop, std::string resource, AzAccount account, CancelToken token) {
   if (!az_is_used() || find_program("az").empty()) co_return Maybe();
   KeyProgram program;
@@ -158,7 +159,8 @@ Async<Maybe> from_machine(Loop& loop, std::string url, bool told, CancelToken to
   Headers headers{{"Metadata", "true"}};
   std::vector<const char*> words;
   if (!told)
-    words = {"Microsoft", "7783-7084-3265-9085-8269-3286-77"};  // the second: the asset tag of every Azure machine
+    // the long number is the asset tag of every Azure machine
+    words = {"Microsoft", "7783-7084-3265-9085-8269-3286-77"};
   co_return co_await machine_token(loop, std::move(url), std::move(headers), std::move(words), std::move(token));
 }
 
@@ -173,7 +175,8 @@ Result<FoundKeys> read_az_token(const Value& printed) {
   const double end_s = printed.number("expires_on");
   if (end_s > 0 && end_s < 1e12) {
     found.expires_wall_us = static_cast<std::int64_t>(end_s) * 1'000'000;
-  } else if (strptime(printed.text("expiresOn").c_str(), "%Y-%m-%d %H:%M:%S", &end)) {  // before 2.54, in local time
+    // `az` before 2.54 prints only the local time
+  } else if (strptime(printed.text("expiresOn").c_str(), "%Y-%m-%d %H:%M:%S", &end)) {
     end.tm_isdst = -1;
     found.expires_wall_us = static_cast<std::int64_t>(std::mktime(&end)) * 1'000'000;
   } else {
@@ -198,7 +201,7 @@ std::string owner_of(const std::string& access_token) {
   return "";
 }
 
-// The order of azure-identity's DefaultAzureCredential.
+// The sources are asked in the order of azure-identity's DefaultAzureCredential.
 CredentialChain key_chain(Loop& loop, const Value& endpoints, AzAccount account) {
   std::string login = environment("AZURE_AUTHORITY_HOST");
   if (login.ends_with('/')) login.pop_back();
@@ -207,7 +210,7 @@ CredentialChain key_chain(Loop& loop, const Value& endpoints, AzAccount account)
   const std::string resource = endpoints.text("resource", "https://management.azure.com");
   std::string machine = endpoints.text("metadata", "http://169.254.169.254") +
                         "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=" + resource + "/";
-  // Selects one of the machine's user-assigned identities.
+  // The client id selects one of the machine's user-assigned identities.
   if (const std::string client = environment("AZURE_CLIENT_ID"); !client.empty()) machine += "&client_id=" + client;
   const bool told = !endpoints["metadata"].is_null();
   std::vector<KeySource> sources{

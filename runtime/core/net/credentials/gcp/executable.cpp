@@ -18,7 +18,7 @@ constexpr const char* allowed_by = "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES";
 constexpr std::int64_t usual_ms = 30'000, least_ms = 5'000, most_ms = 120'000;
 constexpr std::size_t output_bytes_max = 1 << 20;
 
-// The token of an earlier run: the program runs again only after that has expired.
+// The token that an earlier run of the program left in its output file, if it has not expired.
 Result<std::string> token_in(const std::string& file, std::int64_t now_us, const std::string& what) {
   RILLE_TRY(const std::string text, store::read_file(file, output_bytes_max));
   const Result<Value> left = Value::from_json(text);

@@ -1,6 +1,6 @@
-// The identity token that a program prints (credential_source.executable). As in Google's own libraries it runs only if
-// GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1, since the key file that names the program may not be trusted.
-// Loop thread only.
+// Gets the identity token that a program prints (credential_source.executable). As in Google's libraries, the program
+// runs only if GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES is 1, because the key file that names the program may not be
+// trusted. Loop thread only.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace rille::net::gcp {
 
-// `file`: a key file of type external_account. auth: the program is not allowed, fails, or reports that it has no
-// token.
+// `file`: a key file of type external_account. Error `auth`: the program is not allowed, fails, or reports that it has
+// no token.
 Async<std::string> program_token(Loop& loop, Value file, std::string from, CancelToken token);
 
-// The token in the program's output or in its output_file. auth: there is none, or it has expired.
+// The token in the program's output or in its output_file. Error `auth`: there is no token, or it has expired.
 Result<std::string> token_of_program(const Value& printed, std::int64_t now_us, const std::string& what);
 
 }  // namespace rille::net::gcp

@@ -31,7 +31,8 @@ Async<std::string> subject_token(Loop& loop, Value source, std::string from, Can
     co_return make_error(ErrorKind::auth, from + " has no file, URL or program for its token",
                          "credential_source needs file, url or executable; AWS as a source is not supported");
   HttpOptions options;
-  options.proxy_from_environment = url.starts_with("https://");  // a plain http URL is on this machine
+  // no proxy for a plain http URL: its server is on this machine
+  options.proxy_from_environment = url.starts_with("https://");
   HttpClient http(loop, std::move(options));
   HttpRequest request;
   request.url = url;

@@ -11,14 +11,15 @@ namespace rille::net::gcp {
 
 inline constexpr const char* token_scope = "https://www.googleapis.com/auth/cloud-platform";
 
-// `file`: a key file of type external_account. auth: it yields no token, or Google refuses the token.
+// `file`: a key file of type external_account. Error `auth`: the file yields no token, or Google refuses the token.
 Async<std::optional<FoundKeys>> federated_token(Loop& loop, Value file, std::string from, CancelToken token);
-// The token of the service account that `file` names (service_account_impersonation_url), requested with the caller's.
+// Uses the token `caller` to request a token of the service account in service_account_impersonation_url of `file`.
 Async<std::optional<FoundKeys>> impersonate(Loop& loop, Value file, FoundKeys caller, CancelToken token);
-// The e-mail of the service account that a key file signs in as; "": unknown, or not a service account.
+// The e-mail of the service account for which a key file gives tokens; "": unknown, or not a service account.
 std::string account_of(const Value& file);
 
-// The identity provider's token in a document: all of it, or one field of its JSON. auth: there is none.
+// The identity provider's token in a document: the whole text, or one field of its JSON. Error `auth`: there is no
+// token.
 Result<std::string> subject_token_in(const std::string& text, const Value& format, const std::string& place);
 
 }  // namespace rille::net::gcp

@@ -19,7 +19,7 @@ using Maybe = std::optional<FoundKeys>;
 
 constexpr std::int64_t assertion_lasts_s = 3'600;
 
-// A service account's assertion, signed with its key (RFC 7523).
+// A token that proves a service account's identity, signed with the account's key (RFC 7523).
 Result<std::string> assertion(const Value& account, std::int64_t wall_us) {
   Value head, claims;
   head.set("alg", "RS256").set("typ", "JWT").set("kid", account.text("private_key_id"));
@@ -30,7 +30,7 @@ Result<std::string> assertion(const Value& account, std::int64_t wall_us) {
   return sign_jwt(head.to_json(), claims.to_json(), account.text("private_key"));
 }
 
-// With a Google key: a service account's, or a logged-in user's.
+// Gets a token with a Google key of a service account or of a logged-in user.
 Async<Maybe> by_key(Loop& loop, Value account, std::string from, std::string url, CancelToken token) {
   TokenForm form;
   form.provider = "gcp";
@@ -38,7 +38,7 @@ Async<Maybe> by_key(Loop& loop, Value account, std::string from, std::string url
   form.url = url.empty() ? account.text("token_uri", "https://oauth2.googleapis.com/token") : url;
   const std::string type = account.text("type");
   if (type == "service_account") {
-    RILLE_CO_CHECK(assertion(account, 0));  // fails early if the key cannot sign
+    RILLE_CO_CHECK(assertion(account, 0));  // fail early if the key cannot sign
     form.fields = [account](std::int64_t wall_us) {
       const Result<std::string> sworn = assertion(account, wall_us);
       return Query{{"grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"}, {"assertion", sworn ? *sworn : ""}};
@@ -86,7 +86,8 @@ std::string gcloud_folder() {
 
 }  // namespace
 
-// As in gcloud, a named configuration that does not exist is an error; the name "NONE" selects none.
+// The active project of gcloud. As in gcloud, a named configuration that does not exist is an error; the name "NONE"
+// selects no configuration.
 Result<std::string> gcloud_project() {
   const std::string told = environment("CLOUDSDK_ACTIVE_CONFIG_NAME");
   std::string name = told;

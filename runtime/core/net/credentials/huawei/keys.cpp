@@ -12,7 +12,7 @@ using Maybe = std::optional<FoundKeys>;
 constexpr int lasts_s = 6 * 3'600;
 constexpr KeyNames key_names{"access", "secret", "securitytoken", "expires_at"};
 
-// IAM returns a token in a header.
+// Reads IAM's answer, whose token is in a header.
 Answer read_token_answer(const HttpResponse& response) {
   Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
@@ -39,7 +39,7 @@ Loan asked_of_iam(const char* operation, Parts parts, const std::string& secret)
   return out;
 }
 
-// An identity provider's token is exchanged for an IAM token, and that for keys.
+// Exchanges an identity provider's token for an IAM token, and the IAM token for temporary keys.
 Async<Maybe> from_identity_provider(Loop& loop, std::string iam, CancelToken token) {
   constexpr const char* named_by = "HUAWEICLOUD_SDK_ID_TOKEN_FILE";
   const std::string provider = environment("HUAWEICLOUD_SDK_IDP_ID"), file = environment(named_by);

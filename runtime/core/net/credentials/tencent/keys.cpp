@@ -42,7 +42,7 @@ Async<Maybe> lent(At at, Loan loan, Value asked, std::string from, CancelToken t
   co_return found;
 }
 
-// A TKE pod with a role: all four variables are set.
+// Keys for a Kubernetes pod (TKE) with a role, where all four variables are set.
 Async<Maybe> from_tke(At at, CancelToken token) {
   constexpr const char* named_by = "TKE_WEB_IDENTITY_TOKEN_FILE";
   const std::string region = environment("TKE_REGION"), provider = environment("TKE_PROVIDER_ID"),
@@ -67,7 +67,7 @@ Async<Maybe> from_tke(At at, CancelToken token) {
   co_return co_await lent(at, std::move(loan), std::move(asked), std::move(from), std::move(token));
 }
 
-// ~/.tccli/NAME.credential, written by the command line.
+// Keys in ~/.tccli/NAME.credential, a file that Tencent's command line writes.
 Async<Maybe> from_command_line(At at, CancelToken token) {
   const std::string named = environment("TCCLI_PROFILE"), name = named.empty() ? "default" : named;
   const std::string file = environment("HOME") + "/.tccli/" + name + ".credential";

@@ -18,7 +18,7 @@ constexpr Meaning common_meanings[] = {
     {"AuthFailure*", Trouble::auth},
     {"UnauthorizedOperation*", Trouble::auth,
      "does the role exist, and does it trust the caller? docs/manual/providers/tencent.md"},
-    // Errors come with status 200, so a code that is not listed leaves open whether the call had an effect.
+    // Errors have HTTP status 200, so an unlisted code leaves open whether the call had an effect.
     {"Invalid*", Trouble::invalid},
     {"MissingParameter*", Trouble::invalid},
     {"UnknownParameter*", Trouble::invalid},
@@ -27,7 +27,7 @@ constexpr Meaning common_meanings[] = {
     {"OperationDenied*", Trouble::invalid},
 };
 
-// Errors come with status 200. Every answer has a RequestId.
+// Reads an answer; errors have HTTP status 200 too. An answer without a RequestId does not come from the service.
 Answer read_answer(const HttpResponse& response) {
   Answer out;
   Result<Value> value = Value::from_json(response.body);

@@ -1,5 +1,5 @@
-// How Tencent Cloud's services are called: the request, its signature, the answer and the error codes that all of them
-// share. Pure; any thread.
+// How Tencent Cloud's services are called: the request, its signature, the answer and the error codes that all services
+// share. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rille::net::tencent {
 
-// A service's own error codes go into ApiOptions::meanings.
+// Put the error codes of one service into ApiOptions::meanings.
 ApiOptions api_options(std::string service, std::string version, std::string region);
 Parts parts_for(const std::string& url, const std::string& action, std::string body);
 
