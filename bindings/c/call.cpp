@@ -7,7 +7,7 @@
 namespace rille::capi {
 
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token) {
-  // Runs even if this coroutine is destroyed while it waits.
+  // Marks the call as abandoned, also if this coroutine is destroyed while it waits.
   struct Abandon {
     CallState& call;
     ~Abandon() { call.abandoned = true; }
@@ -88,7 +88,8 @@ const char* rille_call_json(rille_call* call, size_t index, size_t* length) {
       size = made.size();
     }
   } catch (const std::bad_alloc&) {
-    call->finish(take(give_exception(std::bad_alloc())));  // reported to the script, whatever the function returns
+    // the script gets the error, whatever the host function returns later
+    call->finish(take(give_exception(std::bad_alloc())));
   }
   if (length) *length = size;
   return text;

@@ -1,4 +1,4 @@
-// rille_error: an Error owned by the host program.
+// rille_error: an Error that the host program owns.
 #include <cstdlib>
 #include <cstring>
 
@@ -8,7 +8,7 @@
 namespace rille::capi {
 
 namespace {
-// Returned when memory is exhausted. Never freed or written.
+// The error that is returned when memory is exhausted. It is made at load time and never freed or written.
 rille_error* reserve() {
   static rille_error* error = [] {
     auto* e = new rille_error;
@@ -77,7 +77,8 @@ static_assert(RILLE_INTERNAL == static_cast<int>(ErrorKind::internal) &&
               RILLE_DIVERGENCE == static_cast<int>(ErrorKind::divergence));
 
 rille_kind rille_error_kind(const rille_error* e) { return static_cast<rille_kind>(e->error.kind); }
-const char* rille_error_kind_name(const rille_error* e) { return to_string(e->error.kind).data(); }  // of literals
+// the name ends in a zero byte, because it is a string literal
+const char* rille_error_kind_name(const rille_error* e) { return to_string(e->error.kind).data(); }
 const char* rille_error_message(const rille_error* e) { return e->error.message.c_str(); }
 const char* rille_error_hint(const rille_error* e) { return e->error.hint.c_str(); }
 const char* rille_error_code(const rille_error* e) { return e->error.code.c_str(); }
@@ -100,7 +101,7 @@ const char* rille_error_field(const rille_error* e, const char* name) {
   return nullptr;
 }
 
-// Errors are handed out as const; these two results are created once and cached in the error.
+// The next two functions create their result once and cache it in the error, although errors are handed out as const.
 const rille_error* rille_error_cause(const rille_error* e) {
   if (!e->error.cause) return nullptr;
   auto* kept = const_cast<rille_error*>(e);

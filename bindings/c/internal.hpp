@@ -1,5 +1,5 @@
 // Shared by the files of the C API: the handles behind rille.h, the checks of arguments and threads, and the conversion
-// of errors. All of it belongs to the runtime's thread, except Gate and the error functions.
+// of errors. Everything except Gate and the error functions may be used only on the runtime's thread.
 #pragma once
 
 #include <unistd.h>
@@ -22,16 +22,16 @@
 
 struct rille_error {
   rille::Error error;
-  std::string json;                    // cache of rille_error_to_json
-  std::unique_ptr<rille_error> cause;  // cache of rille_error_cause
+  std::string json;                    // filled by rille_error_to_json
+  std::unique_ptr<rille_error> cause;  // filled by rille_error_cause
 };
 
 namespace rille::capi {
 
-rille_error* give(Error error) noexcept;  // owned by the host program
-Error take(rille_error* error) noexcept;  // frees it; null gives `cancelled`
+rille_error* give(Error error) noexcept;  // the host program owns the result and frees it
+Error take(rille_error* error) noexcept;  // frees the rille_error and returns its Error; null gives a `cancelled` error
 std::unique_ptr<rille_error> hold(Error error);
-char* give_text(const std::string& text);  // free with rille_free
+char* give_text(const std::string& text);  // a copy that the host program frees with rille_free
 
 rille_error* give_exception(const std::exception& e) noexcept;
 
@@ -44,7 +44,7 @@ rille_error* guarded(F&& body) noexcept {
   } catch (const std::exception& e) { return give_exception(e); }
 }
 
-// Copies the options that the host program's header knows; the rest are our defaults.
+// Copies only the fields that exist in the host program's version of the struct; all other fields get their defaults.
 template <class T>
 T read_options(const T* given, void (*init)(T*, std::size_t)) {
   T options;
@@ -53,21 +53,21 @@ T read_options(const T* given, void (*init)(T*, std::size_t)) {
   return options;
 }
 
-// How completions, which may outlive the runtime, reach its loop.
+// Lets completions, which may outlive the runtime, reach the runtime's loop.
 struct Gate {
   std::mutex mutex;
   Loop* loop = nullptr;  // null: the runtime was destroyed
 };
 
 struct HostFunction {
-  std::string module, name, full_name;  // "app", "greet", "app.greet"
+  std::string module, name, full_name;  // such as "app", "greet", "app.greet"
   rille_effect effect = RILLE_STEP;
   rille_function function = nullptr;
   void* payload = nullptr;
 };
 using Modules = std::map<std::string, std::map<std::string, HostFunction>>;
 
-// Makes the runtime's modules available to `require` in this host. They must outlive it.
+// Makes the registered modules available to `require` in this Lua host. The runtime must outlive `host`.
 Result<> install_modules(host::LuaHost& host, rille_runtime* runtime);
 
 }  // namespace rille::capi
@@ -82,14 +82,14 @@ struct rille_runtime {
   void* log_payload = nullptr;
   bool full_tracebacks = false;
   int runs_max = 0;
-  int pending = 0;  // active signals and releases
+  int pending = 0;  // number of rille_signal and rille_release calls in progress
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
   std::unique_ptr<rille::host::Interrupter> interrupter;
-  uv_async_t* wake = nullptr;  // for interrupts: closed, then freed by the loop
+  uv_async_t* wake = nullptr;  // wakes the loop for an interrupt; closed at the end, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
-  std::vector<std::shared_ptr<rille_run>> runs;  // runs with a handle, and active runs
+  std::vector<std::shared_ptr<rille_run>> runs;  // active runs, and ended runs that the host program has not freed
 
   void take_interrupt();
   int running() const;
@@ -106,7 +106,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   bool resumed = false, started = false, settled = false, freed = false;
   std::string id, script, name, source, directory;
   rille::Value args;
-  rille_run_options options{};  // its texts are not owned
+  rille_run_options options{};  // its texts belong to the caller
   std::unique_ptr<rille::engine::Run> run;
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
@@ -119,19 +119,19 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
 
   void cancel(rille::Error reason);
   void finish(rille::Result<rille::Value> outcome);
-  void settle();  // after its last stack frame: frees the script, notifies the host program
-  void close();   // host, then run
+  void settle();  // called after the script's last stack frame has ended: frees the script, notifies the host program
+  void close();   // destroys first `host`, then `run`
 };
 
 namespace rille::capi {
 
-// Requires the owner's thread in the process that created the runtime; functions that turn the loop must not be called
-// from callbacks.
+// Fails unless called on the owner's thread, in the process that created the runtime. Call::turns is for functions that
+// turn the loop: these also fail inside a callback.
 enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);
 
-// Marks the loop as turning while it lives.
+// Marks the runtime's loop as turning while the Turning object exists.
 class Turning {
  public:
   explicit Turning(rille_runtime& runtime) : runtime_(runtime) { runtime_.turning = true; }

@@ -1,5 +1,5 @@
 // Host functions: modules for scripts, made of functions of the host program. The effect decides how a call runs: a
-// RILLE_STEP goes through Run::recorded, unless it is called inside a step, which is recorded as a whole.
+// RILLE_STEP goes through Run::recorded, unless the call is made inside a step, which is recorded as a whole.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -151,7 +151,7 @@ rille_error* rille_register_module(rille_runtime* rt, const char* name, const ri
     RILLE_CHECK(check_module(*rt, name));
     if (!functions || count == 0)
       return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
-    // The host program's header may be older, so use its struct size as the stride.
+    // A host program built with an older header has smaller structs, so use its struct size as the stride.
     std::size_t stride = functions->struct_size;
     if (stride < offsetof(rille_function_spec, payload))
       return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));

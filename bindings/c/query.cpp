@@ -1,4 +1,4 @@
-// Queries and commands on a home: listing runs and leases, releasing leases, sending signals.
+// C functions about all runs of a home: list runs and leases, release leases, send signals.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -16,7 +16,7 @@ std::string json_list(const List& list, F to_value) {
   return Value(std::move(out)).to_json();
 }
 
-// Starts `work` and reports its end. If the runtime is destroyed first, `done` is not called.
+// Waits for `work` and then calls `done`. If the runtime is destroyed first, `done` is not called.
 Task<void> report(rille_runtime* rt, Async<> work, rille_done_function done, void* payload) {
   Result<> result = co_await std::move(work);
   --rt->pending;
@@ -31,7 +31,7 @@ Task<void> report(rille_runtime* rt, Async<> work, rille_done_function done, voi
 
 void spawn(rille_runtime* rt, Async<> work, rille_done_function done, void* payload) {
   ++rt->pending;
-  // Posted, so that `done` is never called before this function has returned.
+  // Start the task in a later turn, so that `done` is never called before the C function has returned.
   auto task = std::make_shared<Task<void>>(report(rt, std::move(work), done, payload));
   rt->loop->post([rt, task] { rt->loop->spawn(std::move(*task)); });
 }

@@ -1,13 +1,13 @@
 /* rille.h: Rille inside another program. C11; the only public header of librille. Manual: docs/manual/embedding.md.
 
    Conventions
-   1. Handles are opaque. What a function gives out is "owned" (free it with the function named there) or "borrowed"
-      (valid until the object it came from is freed or changed). "transferred" means that the callee frees it.
-   2. A call that can fail gives a rille_error*, NULL for success. The error is owned: rille_error_free. Results come
-      last.
+   1. Handles are opaque. A result is "owned" (the caller frees it with the function named in its comment) or "borrowed"
+      (valid until the object it came from is freed or changed). "transferred": the called function frees the argument.
+   2. A call that can fail returns a rille_error*, NULL for success. The error is owned: rille_error_free. Result
+      parameters come last.
    3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at
       the end.
-   4. Texts are UTF-8. A text passed with a length need not end in a zero; a text given out always does.
+   4. Texts are UTF-8. A text passed with a length need not end in a zero; a text that a function returns always does.
       Structured data is JSON; docs/manual/embedding.md says how NaN, binary strings and number keys are written.
    5. Threads. A runtime and what was made from it belong to the thread that created it, until rille_adopt. Marked [T]:
       any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
@@ -33,11 +33,11 @@
 extern "C" {
 #endif
 
-/* Raised when a program built with an older header must be rebuilt. */
+/* Grows when programs built with an older header must be rebuilt. */
 #define RILLE_ABI_VERSION 1
 
-RILLE_API const char *rille_version(void); /* [T] "0.1.0"; borrowed, for ever */
-/* [T] 1 when this library serves programs built with the header of that ABI: rille_abi_check(RILLE_ABI_VERSION). */
+RILLE_API const char *rille_version(void); /* [T] such as "0.1.0"; valid for ever */
+/* [T] Call rille_abi_check(RILLE_ABI_VERSION): 1 if this library works with programs built with that header, else 0. */
 RILLE_API int rille_abi_check(int abi_version);
 
 typedef struct rille_runtime rille_runtime;
@@ -46,31 +46,31 @@ typedef struct rille_error rille_error;
 typedef struct rille_call rille_call;
 typedef struct rille_completion rille_completion;
 
-/* ---- errors. One thread at a time may use an error; any thread may. [T] */
+/* ---- errors. [T] Any thread may use an error, but only one at a time. */
 
 typedef enum rille_kind {
   RILLE_INVALID, RILLE_CONFIG, RILLE_AUTH, RILLE_QUOTA, RILLE_CAPACITY, RILLE_NETWORK, RILLE_TIMEOUT, RILLE_CANCELLED,
   RILLE_BUDGET, RILLE_STATE, RILLE_IO, RILLE_INTEGRITY, RILLE_DEVICE, RILLE_MEMORY, RILLE_DIVERGENCE, RILLE_INTERNAL
 } rille_kind;
 
-/* Never NULL: when memory is exhausted the library gives a reserved one. message, hint: NULL for "". */
+/* Never returns NULL: if memory is exhausted, it returns a reserved error. message, hint: NULL means "". */
 RILLE_API rille_error *rille_error_create(rille_kind kind, const char *message, const char *hint); /* owned */
 RILLE_API rille_kind rille_error_kind(const rille_error *error);
-RILLE_API const char *rille_error_kind_name(const rille_error *error); /* "invalid"; borrowed, for ever */
+RILLE_API const char *rille_error_kind_name(const rille_error *error); /* such as "invalid"; valid for ever */
 RILLE_API const char *rille_error_message(const rille_error *error);   /* what failed; borrowed */
-RILLE_API const char *rille_error_hint(const rille_error *error);      /* what to do next, or ""; borrowed */
-RILLE_API const char *rille_error_code(const rille_error *error);      /* the peer's or Rille's code, or ""; borrowed */
-RILLE_API const char *rille_error_traceback(const rille_error *error); /* the script's frames, or ""; borrowed */
+RILLE_API const char *rille_error_hint(const rille_error *error);      /* what the user can do next, or ""; borrowed */
+RILLE_API const char *rille_error_code(const rille_error *error);      /* code of a service or of Rille, or ""; borrowed */
+RILLE_API const char *rille_error_traceback(const rille_error *error); /* stack frames of the script, or ""; borrowed */
 RILLE_API int rille_error_retryable(const rille_error *error);
-RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: not known */
-RILLE_API int rille_error_http_status(const rille_error *error);        /* 0: none */
-/* Any text field by its name: message hint code traceback provider operation request_id resource. NULL for another. */
+RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: unknown */
+RILLE_API int rille_error_http_status(const rille_error *error);        /* 0: no HTTP answer */
+/* A text field: message hint code traceback provider operation request_id resource; NULL for another name. borrowed */
 RILLE_API const char *rille_error_field(const rille_error *error, const char *name);
-RILLE_API const rille_error *rille_error_cause(const rille_error *error); /* borrowed; NULL: none, or no memory */
+RILLE_API const rille_error *rille_error_cause(const rille_error *error); /* borrowed; NULL: no cause, or no memory */
 RILLE_API const char *rille_error_to_json(const rille_error *error);      /* borrowed */
-RILLE_API void rille_error_free(rille_error *error);                      /* NULL is fine */
+RILLE_API void rille_error_free(rille_error *error);                      /* NULL has no effect */
 
-/* Frees a text that is marked "owned". NULL is fine. [T] */
+/* [T] Frees a text that is marked "owned". NULL has no effect. */
 RILLE_API void rille_free(void *text);
 
 /* ---- the runtime */
@@ -78,128 +78,129 @@ RILLE_API void rille_free(void *text);
 typedef enum rille_log_level { RILLE_DEBUG, RILLE_INFO, RILLE_WARN, RILLE_ERROR } rille_log_level;
 typedef void (*rille_log_function)(rille_log_level level, const char *line, size_t length, void *payload);
 typedef void (*rille_text_function)(const char *text, size_t length, void *payload);
-typedef void (*rille_done_function)(const rille_error *error, void *payload); /* error: borrowed, NULL on success */
+typedef void (*rille_done_function)(const rille_error *error, void *payload); /* error: borrowed; NULL on success */
 typedef void (*rille_post_function)(void *payload);
 
 typedef struct rille_options {
   size_t struct_size;
-  const char *home;      /* journal, runs, cache. NULL: as the command: $RILLE_HOME, $XDG_STATE_HOME/rille,
-                            ~/.local/state/rille */
-  const char *self_exe;  /* the `rille` command, which agents on this machine run. NULL: `rille` in $PATH */
-  rille_log_function log; /* log lines outside of runs with an event callback; NULL: dropped */
+  const char *home;      /* folder of journal, runs and cache. NULL: $RILLE_HOME, else
+                            $XDG_STATE_HOME/rille, else ~/.local/state/rille */
+  const char *self_exe;  /* path of the `rille` command, run by agents on this machine. NULL: search $PATH */
+  rille_log_function log; /* receives log lines, except of runs with an event callback. NULL: no log */
   void *log_payload;
-  int full_tracebacks;   /* also show Rille's own frames */
-  int runs_max;          /* active runs at a time; a start beyond it fails with `state` */
+  int full_tracebacks;   /* 1: tracebacks also show frames of Rille's Lua code */
+  int runs_max;          /* limit of active runs; starting one more fails with `state` */
 } rille_options;
 
 RILLE_API void rille_options_init(rille_options *options, size_t struct_size); /* [T] */
-/* options: NULL for the defaults. The calling thread owns the runtime. io, config: the home cannot be used. */
+/* options: NULL for the defaults. The calling thread owns the runtime. Errors io, config: the home cannot be used. */
 RILLE_API rille_error *rille_create(const rille_options *options, rille_runtime **runtime);
-/* Makes the calling thread the owner. The old owner must be outside of every call. [T] */
+/* [T] Makes the calling thread the owner. The old owner must not be inside a call on this runtime. */
 RILLE_API rille_error *rille_adopt(rille_runtime *runtime);
-/* Cancels every run, lets scripts clean up and releases what runs hold, for at most deadline_ms; blocks. Runs not
+/* Cancels every run, lets scripts clean up and releases the runs' leases; blocks for at most deadline_ms. Runs not
    finished by then are suspended (rille_run_resume continues them) and named in the `timeout` error.
-   No run starts afterwards. */
+   After this call no run can start. */
 RILLE_API rille_error *rille_shutdown(rille_runtime *runtime, int64_t deadline_ms);
 /* Frees the runtime; its rille_run handles become invalid. Active runs are suspended: their
-   leases stay in the journal for rille_run_resume, `rille gc` or the end of their ttl. NULL is fine.
+   leases stay in the journal for rille_run_resume, `rille gc` or the end of their ttl. NULL has no effect.
    Completions stay valid. */
 RILLE_API void rille_destroy(rille_runtime *runtime);
 
-/* ---- driving the loop: wait until the descriptor is readable or the timeout passes, then turn. Or rille_run_wait. */
+/* ---- driving the loop: wait until the descriptor is readable or the timeout passes, then call rille_turn.
+   Or call rille_run_wait. */
 
-RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* borrowed; never read from it */
-RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: turn at once; -1: the descriptor only */
-/* Runs what is ready, for about budget_ms at most, and never blocks. busy (may be NULL): 1 while a run is active. */
+RILLE_API int rille_poll_fd(const rille_runtime *runtime);         /* the descriptor to wait for; never read from it */
+RILLE_API int rille_poll_timeout_ms(rille_runtime *runtime);       /* 0: call rille_turn at once; -1: no timeout */
+/* Runs ready work for about budget_ms at most; never blocks. *busy is set to 1 while a run is active; may be NULL. */
 RILLE_API rille_error *rille_turn(rille_runtime *runtime, int budget_ms, int *busy);
-/* [T] Calls function(payload) on the runtime's thread, in the next turn. Dropped if the runtime is destroyed before. */
+/* [T] Calls function(payload) on the runtime's thread, in the next turn; never if the runtime is destroyed before. */
 RILLE_API rille_error *rille_post(rille_runtime *runtime, rille_post_function function, void *payload);
-/* [T][S] Cancels every run of this runtime, even one in an endless loop. They clean up and end as `cancelled`. */
+/* [T][S] Cancels every run of this runtime, even one in an endless loop. The runs clean up and end as `cancelled`. */
 RILLE_API void rille_interrupt(rille_runtime *runtime);
 
 /* ---- runs */
 
 typedef enum rille_rules {
-  RILLE_RULES_WORKFLOW, /* deterministic: io, os and other effects only inside steps; journaled, can be resumed */
-  RILLE_RULES_OPEN      /* io and os everywhere; only leases are journaled; cannot be resumed */
+  RILLE_RULES_WORKFLOW, /* deterministic; io, os and other effects only in steps; journaled, can be resumed */
+  RILLE_RULES_OPEN      /* io and os are allowed everywhere; only leases are journaled; cannot be resumed */
 } rille_rules;
 
 typedef enum rille_state {
   RILLE_RUN_NEW, RILLE_RUN_RUNNING, RILLE_RUN_DONE, RILLE_RUN_FAILED, RILLE_RUN_CANCELLED,
-  RILLE_RUN_SUSPENDED /* by rille_shutdown: rille_run_resume continues it */
+  RILLE_RUN_SUSPENDED /* suspended by rille_shutdown; rille_run_resume continues it */
 } rille_state;
 
 typedef struct rille_run_options {
   size_t struct_size;
   rille_rules rules;
-  const char *args_json;        /* the script's input: an object; NULL: none. Ignored on resume */
-  const char *module_folder;    /* where require finds the script's modules. NULL: beside the file; none for a text */
-  rille_text_function print;    /* what the script and its calls print, as written */
-  rille_text_function progress; /* one JSON object: what done total unit loss rate seconds_left .. */
-  rille_text_function event;    /* one JSON object with the member event: log rent live released retry .. */
-  void *payload;                /* of the three above */
-  /* Limits. Each failure names its limit. 0: none */
-  int64_t memory_bytes;         /* of the script's Lua heap: `memory` */
-  int64_t slice_ms;             /* of Lua without waiting: `timeout` */
-  int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
-  int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
-  int64_t leases_max;           /* held at a time; -1: none: `quota` */
+  const char *args_json;        /* the script's input, a JSON object; NULL: no input. Ignored on resume */
+  const char *module_folder;    /* where require finds the script's modules. NULL: the script file's folder, if any */
+  rille_text_function print;    /* receives what the script and its calls print, unchanged */
+  rille_text_function progress; /* receives a JSON object: what done total unit loss rate seconds_left .. */
+  rille_text_function event;    /* receives a JSON object; its member event is log, rent, live, released, retry .. */
+  void *payload;                /* passed to print, progress and event */
+  /* Limits; 0 means no limit, unless the comment says -1. The error of a run that exceeds a limit names the limit. */
+  int64_t memory_bytes;         /* size of the script's Lua heap; beyond it: error `memory` */
+  int64_t slice_ms;             /* time that Lua runs without waiting; beyond it: error `timeout` */
+  int64_t wall_ms;              /* time of the whole run, restarted by resume; beyond it: error `timeout` */
+  int64_t spend_micros;         /* micro-dollars; -1: no limit; rille.budget can only lower it. Error `budget` */
+  int64_t leases_max;           /* leases held at a time; -1: no limit. Error `quota` */
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */
-/* Prepares a run: compiles the text. invalid: a syntax error, with its place. name appears in tracebacks and lists.
-   options: NULL for the defaults. The run is owned: rille_run_free. */
+/* Prepares a run: compiles the text. Error invalid: a syntax error, with file and line. name is shown in tracebacks
+   and lists. options: NULL for the defaults. The run is owned: rille_run_free. */
 RILLE_API rille_error *rille_run_from_source(rille_runtime *runtime, const char *name, const char *source,
                                              size_t length,
                                              const rille_run_options *options, rille_run **run);
 RILLE_API rille_error *rille_run_from_file(rille_runtime *runtime, const char *path, const rille_run_options *options,
                                            rille_run **run);
-/* Prepares the continuation of a run of this home, with its original script: finished steps do not run again.
-   id: may be shortened to a unique prefix, or be "last". state: it has ended, or another process runs it. */
+/* Prepares to continue a run of this home with the run's original script; finished steps do not run again.
+   id: the run's id, a unique prefix of it, or "last". Error state: the run has ended, or another process runs it. */
 RILLE_API rille_error *rille_run_resume(rille_runtime *runtime, const char *id, const rille_run_options *options,
                                         rille_run **run);
-/* Starts a prepared run, once; it runs in the following turns. Every failure from here on is the run's error. */
+/* Starts a prepared run, once; it runs in later turns of the loop. Later failures are in rille_run_error. */
 RILLE_API rille_error *rille_run_start(rille_run *run);
-/* Unwinds the script with `cancelled` and this reason (or NULL), releases what it holds. An ended run is unchanged. */
+/* Raises `cancelled` in the script, releases the run's leases. No effect on an ended run. reason may be NULL. */
 RILLE_API rille_error *rille_run_cancel(rille_run *run, const char *reason);
-/* Turns the loop until the run has ended, or for timeout_ms (-1: no limit); then `timeout`, and the run continues. */
+/* Turns the loop until the run has ended. Error timeout: timeout_ms have passed, the run continues. -1: no limit. */
 RILLE_API rille_error *rille_run_wait(rille_run *run, int64_t timeout_ms);
-/* Calls back once when the run has ended; in the next turn if it already has. Replaces an earlier callback. */
+/* Calls done once when the run has ended; in the next turn if it has ended already. Replaces an earlier callback. */
 RILLE_API rille_error *rille_run_on_done(rille_run *run, void (*done)(rille_run *run, void *payload), void *payload);
 RILLE_API const char *rille_run_id(const rille_run *run); /* borrowed */
 RILLE_API rille_state rille_run_state(const rille_run *run);
-/* The script's result as JSON; NULL unless it is done. borrowed. length may be NULL. */
+/* The script's result as JSON; NULL unless the run's state is done. borrowed. length may be NULL. */
 RILLE_API const char *rille_run_result(const rille_run *run, size_t *length);
-RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL: neither failed nor cancelled */
-/* Bytes of its Lua heap now; 0 once it has ended. */
+RILLE_API const rille_error *rille_run_error(const rille_run *run); /* borrowed; NULL: not failed or cancelled */
+/* Current size of the run's Lua heap; 0 once the run has ended. */
 RILLE_API int64_t rille_run_memory_bytes(const rille_run *run);
-/* Frees the handle. An active run continues; its callbacks are still called. NULL is fine. */
+/* Frees the handle. An active run continues, and its callbacks are still called. NULL has no effect. */
 RILLE_API void rille_run_free(rille_run *run);
 /* The newest `limit` runs of this home, as a JSON array of objects. owned: rille_free. */
 RILLE_API rille_error *rille_runs(rille_runtime *runtime, int limit, char **json);
-/* Delivers a message to a run that waits in rille.signal(name), in any process. payload_json: NULL for nil. */
+/* Sends a message to a run that waits in rille.signal(name), in any process. payload_json: NULL means nil. */
 RILLE_API rille_error *rille_signal(rille_runtime *runtime, const char *run_id, const char *name,
                                     const char *payload_json,
                                     rille_done_function done, void *payload);
 
-/* ---- leases: what runs hold on rented machines */
+/* ---- leases: the rented machines of runs */
 
-/* A JSON array of objects; all: including released ones. owned: rille_free. */
+/* The leases as a JSON array of objects. all: 1 includes released leases. owned: rille_free. */
 RILLE_API rille_error *rille_leases(rille_runtime *runtime, int all, char **json);
-/* Releases a lease, or all leases of a run, by id; NULL: all of this home. Calls done (may be NULL) when the providers
-   confirm that the machines are gone, otherwise with the first error. invalid: the id is unknown. */
+/* Releases the lease, or all leases of the run, with this id; NULL: all leases of this home. Calls done (may be NULL)
+   when the providers confirm that the machines are gone, or with the first error. Error invalid: the id is unknown. */
 RILLE_API rille_error *rille_release(rille_runtime *runtime, const char *lease_or_run_id, rille_done_function done,
                                      void *payload);
 
 /* ---- host functions: modules that scripts get by require "NAME" */
 
 typedef enum rille_effect {
-  RILLE_PURE,     /* the same result for the same arguments, no effect: computed again on resume */
-  RILLE_STEP,     /* any effect: result or error is journaled and reused on resume. Changed arguments: divergence */
-  RILLE_VOLATILE  /* any effect, never journaled: in workflow code only inside rille.step */
+  RILLE_PURE,     /* result depends on the arguments only, no effect: called again on resume */
+  RILLE_STEP,     /* any effect; result or error is journaled. Resume reuses it, or fails if arguments differ */
+  RILLE_VOLATILE  /* any effect; never journaled; workflow code may call it only inside rille.step */
 } rille_effect;
 
-/* Must finish the call in one of three ways before it returns: rille_call_return_*, rille_call_fail, _suspend.
+/* Must call one of rille_call_return_*, rille_call_fail or rille_call_suspend before it returns.
    Otherwise the result is nil. */
 typedef void (*rille_function)(rille_call *call, void *payload);
 
@@ -211,39 +212,39 @@ typedef struct rille_function_spec {
   void *payload;
 } rille_function_spec;
 
-/* For the runs prepared from now on. Names are Lua names; payloads must live as long as the runtime.
-   state: the module is already registered. invalid: a bad name, or the name of one of Rille's modules. */
+/* Registers a module for runs prepared later. Names must be Lua names; payloads must live as long as the runtime.
+   Errors: state (already registered), invalid (not a Lua name, or the name of one of Rille's modules). */
 RILLE_API rille_error *rille_register_module(rille_runtime *runtime, const char *name,
                                              const rille_function_spec *functions,
                                              size_t count);
 
-/* A call is valid until its function returns; texts from it are borrowed until then. Arguments count from 0. */
-RILLE_API const char *rille_call_name(const rille_call *call);   /* "app.greet" */
+/* A rille_call, and texts borrowed from it, are valid until the function returns. Arguments count from 0. */
+RILLE_API const char *rille_call_name(const rille_call *call);   /* such as "app.greet" */
 RILLE_API const char *rille_call_run_id(const rille_call *call);
 RILLE_API size_t rille_call_count(const rille_call *call);
 /* The argument as JSON; "null" for nil and for a missing argument. length may be NULL. */
 RILLE_API const char *rille_call_json(rille_call *call, size_t index, size_t *length);
-/* Typed getters. invalid, naming the function and the argument, when it is missing or of another type. */
+/* Typed getters. Error invalid, naming function and argument: the argument is missing or of another type. */
 RILLE_API rille_error *rille_call_number(const rille_call *call, size_t index, double *value);
-RILLE_API rille_error *rille_call_integer(const rille_call *call, size_t index, int64_t *value); /* up to 2^53 */
+RILLE_API rille_error *rille_call_integer(const rille_call *call, size_t index, int64_t *value); /* at most 2^53 */
 RILLE_API rille_error *rille_call_bool(const rille_call *call, size_t index, int *value);
-/* Any bytes. */
+/* The argument must be a string; it may contain any bytes. */
 RILLE_API rille_error *rille_call_text(const rille_call *call, size_t index, const char **text, size_t *length);
 
-/* Bad JSON fails the call with `invalid`. */
+/* If json is not valid JSON, the call fails with `invalid`. */
 RILLE_API void rille_call_return_json(rille_call *call, const char *json, size_t length);
 RILLE_API void rille_call_return_number(rille_call *call, double value);
 RILLE_API void rille_call_return_bool(rille_call *call, int value);
-RILLE_API void rille_call_return_text(rille_call *call, const char *text, size_t length); /* any bytes */
-RILLE_API void rille_call_fail(rille_call *call, rille_error *error); /* error: transferred; raised in the script */
+RILLE_API void rille_call_return_text(rille_call *call, const char *text, size_t length); /* text: any bytes */
+RILLE_API void rille_call_fail(rille_call *call, rille_error *error); /* error: transferred; the script raises it */
 
-/* The calling fiber waits; others continue. The completion is owned: resolve or reject it, which frees it. It outlives
-   the call, the run and the runtime; later it has no effect. NULL: no memory, or the call already has a result. */
+/* Lets the calling fiber wait; other fibers continue. The completion is owned: resolving or rejecting frees it. It may
+   outlive the call, the run and the runtime; then it has no effect. NULL: no memory, or the call has a result. */
 RILLE_API rille_completion *rille_call_suspend(rille_call *call);
-/* [T] Each ends the wait and frees the completion. json: NULL for nil. */
+/* [T] Both functions end the fiber's wait and free the completion. json: NULL means nil. */
 RILLE_API void rille_completion_resolve(rille_completion *completion, const char *json, size_t length);
 RILLE_API void rille_completion_reject(rille_completion *completion, rille_error *error); /* error: transferred */
-/* [T] 1 when the result is not needed (a RILLE_STEP was cancelled, the runtime destroyed): reject it with NULL. */
+/* [T] 1 if nothing waits for the result (a RILLE_STEP was cancelled, the runtime destroyed): reject it with NULL. */
 RILLE_API int rille_completion_abandoned(const rille_completion *completion);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// rille_run: one run of a script, from its text or its journal to its end.
+// rille_run: one run of a script, started from the script's text or resumed from the journal.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -32,7 +32,7 @@ host::HostOptions host_options(const rille_run& r) {
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
   o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
-  // The timer of wall_ms cannot fire while a script computes, so limit its time slice too.
+  // A computing script keeps the timer of wall_ms from firing, so let wall_ms limit the time slice too.
   o.slice_ms = r.options.slice_ms ? r.options.slice_ms : r.options.wall_ms;
   o.full_tracebacks = rt->full_tracebacks;
   o.script_directory = r.directory;
@@ -58,7 +58,7 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
 
 engine::RunHooks hooks(rille_run* r);
 
-// Child runs started by the script: they report to the callbacks of the script's run.
+// Child runs that the script starts; they use the callbacks of the script's run.
 class Children final : public engine::ChildPrograms {
  public:
   explicit Children(rille_run* r) : r_(r) {}
@@ -75,7 +75,7 @@ class Children final : public engine::ChildPrograms {
 
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
-  // The host program's limits are for a single run, so a run with limits cannot start others.
+  // Limits hold for a single run and would not bind child runs, so a run with limits cannot start any.
   if (r->options.spend_micros < 0 && r->options.leases_max < 0) h.children = std::make_shared<Children>(r);
   if (r->options.print)
     h.print = [r](std::string_view text) { r->options.print(text.data(), text.size(), r->options.payload); };
@@ -104,7 +104,7 @@ Async<std::unique_ptr<engine::Run>> begin(rille_run* r) {
   co_return co_await engine.start(std::move(spec), std::move(told));
 }
 
-// The script that the run began with: pinned now, or read back from the journal.
+// Stores the script's text in the journal, or, for a resumed run, reads it back from there.
 Result<> pin(rille_run& r) {
   auto fresh = [&]() -> Result<std::string> {
     if (!r.resumed) return r.source;
@@ -168,7 +168,7 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
     if (!r->args.as_object() && !(r->args.as_array() && r->args.as_array()->empty()))
       return make_error(ErrorKind::invalid, "args_json is not an object", R"(write it as {"steps": 300})");
   }
-  r->options.args_json = r->options.module_folder = nullptr;  // the caller's memory
+  r->options.args_json = r->options.module_folder = nullptr;  // drop pointers to the caller's memory
   return r;
 }
 

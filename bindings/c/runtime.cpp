@@ -1,4 +1,4 @@
-// rille_runtime: a loop, an engine and its runs. Turning the loop, interrupts, shutdown.
+// rille_runtime: a loop, an engine and its runs. Functions that turn the loop, interrupt scripts and shut down.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ Error null_argument(const char* function, const char* what) {
 
 namespace {
 
-constexpr std::size_t child_runs_max = 256;  // at a time, over all runs
+constexpr std::size_t child_runs_max = 256;  // limit of active child runs, over all runs of the runtime
 
 Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   if (options.runs_max < 1 || options.runs_max > 10'000)
@@ -67,7 +67,7 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   return rt;
 }
 
-// Turns until `done` holds or limit_ms have passed (-1: no limit).
+// Turns the loop until `done` returns true or limit_ms have passed; limit_ms -1: no limit.
 void turn_until(rille_runtime& rt, std::int64_t limit_ms, const std::function<bool()>& done) {
   Turning turning(rt);
   bool late = false;
@@ -95,7 +95,7 @@ rille_runtime::~rille_runtime() {
   loop.reset();
 }
 
-// On the runtime's thread: from the loop, or from the hook that interrupted Lua code.
+// Runs on the runtime's thread: called from the loop, or from the debug hook of Lua code that was interrupted.
 void rille_runtime::take_interrupt() {
   if (!interrupter->take()) return;
   auto all = runs;
@@ -174,7 +174,8 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
 }
 
 void rille_destroy(rille_runtime* rt) {
-  // In a forked child the runtime's threads do not exist and its files belong to the parent: touch nothing.
+  // In a forked child, do nothing: the runtime's threads do not exist there, and its files belong to the parent
+  // process.
   if (!rt || rt->pid != getpid() || rt->turning) return;
   try {
     delete rt;

@@ -1,5 +1,6 @@
-// Alarm: calls back from its own thread after a given time. For checks that must run while Lua computes and the loop
-// does not turn. It keeps a single time, the soonest that was set. Any thread may set it; the callback must be quick.
+// Alarm: calls back on a separate thread after a given time. For checks that must run while Lua computes and the loop
+// does not turn. Of several times that were set, only the soonest counts. Any thread may call set(); the callback must
+// return quickly.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +14,7 @@ namespace rille::host {
 class Alarm {
  public:
   explicit Alarm(std::function<void()> ring) : ring_(std::move(ring)), thread_([this] { watch(); }) {}
-  ~Alarm();  // no callback is running after it
+  ~Alarm();  // waits until no callback is running
   void set(std::int64_t ms);
 
  private:

@@ -10,7 +10,7 @@
 
 namespace rille::host {
 
-// The access of await.cpp to LuaHost's private members.
+// Lets await.cpp call private members of LuaHost.
 struct AwaitAccess {
   static void resume(LuaHost& host, Fiber& fiber, int values) { host.resume(fiber, values); }
   static void refused(LuaHost& host, Fiber& fiber) { host.refused(fiber); }
@@ -18,7 +18,7 @@ struct AwaitAccess {
 
 namespace {
 
-// The C function that prevents this coroutine from being suspended, e.g. "gsub".
+// The name of the C function that keeps this coroutine from being suspended, such as "gsub".
 std::string blocking_frame(lua_State* L) {
   lua_Debug ar;
   for (int level = 1; lua_getstack(L, level, &ar); ++level) {
@@ -50,7 +50,7 @@ int unpack_result(lua_State* L) {
     return lua_gettop(L);
   }
   lua_settop(L, 2);
-  if (is_error(L, 2)) {  // made by a completion outside of the fiber: add the fiber's traceback
+  if (is_error(L, 2)) {  // the error was made outside of the fiber, so add the fiber's traceback
     lua_getfield(L, 2, "traceback");
     std::string known = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
     if (known.empty() || ends_in_call(known)) {
@@ -108,15 +108,15 @@ int suspend(lua_State* L) {
   return lua_yield(L, 1);
 }
 
-// Pushes (true, values...) or (false, error) and resumes the fiber.
+// Calls `fn` to push the results, passes (true, values...) or (false, error) to the fiber, and resumes it.
 void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const {
   auto host_pointer = host_.lock();
   if (!host_pointer || !*host_pointer) return;
   LuaHost& host = **host_pointer;
   Fiber* fiber = host.find(fiber_);
   if (!fiber || !fiber->waiting || fiber->suspension != suspension_ || fiber->ready >= 0) return;
-  // While the binding still starts the work, its own stack takes the results; later the main stack does, since a
-  // suspended coroutine cannot run a protected call.
+  // While the binding still starts the work, push the results on the awaiting coroutine's stack. Later use the main
+  // stack, because a suspended coroutine cannot run a protected call.
   lua_State* L = fiber->starting ? fiber->awaiting : host.lua();
   int top = lua_gettop(L);
   struct Call {
@@ -143,7 +143,7 @@ void Completion::finish_with(int (*fn)(lua_State*, void*), void* context) const 
   lua_xmove(L, fiber->L, values);
   fiber->waiting = false;
   if (!host.current()) return AwaitAccess::resume(host, *fiber, values);
-  // The completion came from another fiber's code, which continues first.
+  // The code of another fiber is running and must continue first, so resume this fiber in the next turn of the loop.
   host.loop().post([weak = host_, id = fiber_, values] {
     auto pointer = weak.lock();
     if (!pointer || !*pointer) return;
@@ -177,7 +177,7 @@ void begin(lua_State* L, Driver driver) {
   handle.resume();
 }
 
-// Called protected with a Call*: returns true and the values.
+// Runs inside lua_pcall, with a Call* as its argument; returns true and the values that Call::fn pushes.
 int finish_call(lua_State* L) {
   struct Call {
     int (*fn)(lua_State*, void*);
@@ -186,7 +186,7 @@ int finish_call(lua_State* L) {
   auto* call = static_cast<Call*>(lua_touserdata(L, 1));
   lua_settop(L, 0);
   int n = call->fn(L, call->context);
-  if (n < 0) return 2;  // fail() has pushed (false, error)
+  if (n < 0) return 2;  // fn failed and has pushed (false, error)
   lua_pushboolean(L, 1);
   lua_insert(L, -(n + 1));
   return n + 1;

@@ -1,16 +1,17 @@
-// Await: a binding starts work and suspends the calling fiber; the result is returned from the binding or raised. It
-// works through pcall, metamethods, iterators and the script's own coroutines.
+// Await: a binding starts work and suspends the calling fiber. When the work ends, the binding returns its result or
+// raises its error in Lua. Works through pcall, metamethods, iterators and the script's coroutines.
 //
 //   int fetch(lua_State* L) {                       // registered with set_async(L, "fetch", bind<fetch>)
 //     return await(L, download(url), [](lua_State* l, std::string body) { push(l, body); return 1; });
 //   }
 //
-// A function that may wait must be registered by set_async, which wraps it in a Lua shim that unpacks (true, ...) or
-// raises (false, error); without the shim the script would see these values. await must be the function's last act. The
-// work starts only when the fiber can be suspended: otherwise `state` is raised, naming the C function in between
-// (string.gsub, a sort comparator). If the fiber is already cancelled, the reason is raised and nothing starts. A fiber
-// cancelled while it waits resumes at once with the reason (for engine operations: as soon as the engine resolves
-// them), and the late result is dropped. If the work completes at once, the fiber is not suspended.
+// A function that may wait must be registered by set_async, which wraps it in a Lua shim. The shim turns (true, ...)
+// into return values and (false, error) into a raised error; without the shim the script would see these values. await
+// must be the function's last act. The work starts only if the fiber can be suspended; otherwise a `state` error names
+// the C function that prevents it (string.gsub, a sort comparator). If the fiber is already cancelled, the reason is
+// raised and no work starts. A fiber cancelled while it waits resumes at once with the reason (for engine operations:
+// as soon as the engine resolves them), and a later result is dropped. If the work completes at once, the fiber is not
+// suspended.
 #pragma once
 
 #include <functional>
@@ -24,18 +25,18 @@ namespace rille::host {
 
 class LuaHost;
 
-// The right to resume one suspended fiber, once. Copies share it. It may outlive the fiber and the host; finishing it
-// then has no effect. The callable pushes values and returns their number; it runs on the loop thread in a protected
-// call.
+// Resumes one suspended fiber, once. All copies belong to the same suspension. A Completion may outlive the fiber and
+// the host; finishing it then has no effect. `push` pushes the results and returns their number; it runs on the loop
+// thread in a protected call.
 class Completion {
  public:
   using Push = std::function<int(lua_State*)>;
   void finish(const Push& push) const { finish_with(&call, const_cast<Push*>(&push)); }
   void fail(const Error& error) const;
-  // From any thread: posts to the loop. The loop must outlive the call.
+  // Callable from any thread: posts the result to the loop, which must outlive the call.
   void post_finish(Push push) const;
   void post_fail(Error error) const;
-  // As finish, without allocation: `fn(L, context)`.
+  // As finish, but without allocation: calls `fn(L, context)` to push the results.
   void finish_with(int (*fn)(lua_State*, void*), void* context) const;
 
  private:
@@ -48,23 +49,24 @@ class Completion {
 };
 
 enum class Waits {
-  engine,   // an operation of the Run, which resolves it when the fiber is cancelled
-  here,     // other work: the host resumes a cancelled fiber itself and drops the result
-  cleanup,  // as engine, but may also start in a cancelled fiber: for cleanup while unwinding
+  engine,   // the work is an operation of the Run, which resolves it when the fiber is cancelled
+  here,     // any other work: the host resumes a cancelled fiber itself and drops the result
+  cleanup,  // an operation of the Run that may start in a cancelled fiber too, for cleanup while unwinding
 };
 
-// begin_await checks that the fiber may wait (raises otherwise) and returns its Completion. Start the work with it,
-// then `return end_await(L);`. finish may already have been called in between.
+// begin_await raises unless the fiber may wait, and returns the Completion that ends the wait. Then start the work and
+// `return end_await(L);`. The work may finish before end_await is called.
 Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
-// Yields. The shim unpacks its return values: (true, values...), or (false, error), which raises.
+// suspend yields from the coroutine. unpack_result is called by the shim with the yield's results: it returns the
+// values of (true, values...) and raises the error of (false, error).
 int suspend(lua_State* L);
 int unpack_result(lua_State* L);
 
 namespace detail {
 
-// The coroutine that awaits the work of one suspension. The host owns the active drivers; its destructor destroys them
-// and the work they await.
+// The C++ coroutine that awaits the work of one suspension. The host owns all active Drivers; its destructor destroys
+// them and the work that they await.
 struct Driver {
   struct Node {
     Node* before = this;
@@ -95,7 +97,7 @@ struct Driver {
     };
     Last final_suspend() noexcept { return {}; }
     void return_void() {}
-    void unhandled_exception() { std::terminate(); }  // drive() catches every exception
+    void unhandled_exception() { std::terminate(); }  // never called, because drive() catches every exception
   };
   promise_type* promise;
 };
@@ -134,12 +136,12 @@ int await(lua_State* L, Async<T> work, Push push, Waits waits = Waits::here) {
   return end_await(L);
 }
 
-// The coroutine that resumed `co` (by coroutine.resume or wrap); null if `co` is a fiber's own coroutine.
+// The coroutine that resumed `co` (by coroutine.resume or wrap); null if `co` is a fiber's main coroutine.
 lua_State* parent_coroutine(lua_State* co);
 
-// Sets field `name` of the table on top to the shim around `function`.
+// Sets field `name` of the table on top of the stack to the shim around `function`.
 void set_async(lua_State* L, const char* name, lua_CFunction function);
-// Pushes the shim around the function on top, replacing it.
+// Replaces the function on top of the stack by the shim around it.
 void wrap_async(lua_State* L);
 
 }  // namespace rille::host

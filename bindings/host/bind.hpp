@@ -1,5 +1,5 @@
-// bind<Fn> wraps every C++ function that Lua calls. It turns an error in the Result and any std::exception into a
-// structured Lua error, raised outside the try block; Lua's own errors pass through.
+// bind<Fn> wraps every C++ function that Lua calls. It turns an error Result and any std::exception into a structured
+// Lua error, raised outside the try block, and lets Lua's errors pass through.
 //   int add(lua_State* L)          or          Result<int> add(lua_State* L)
 //   set_functions(L, {{"add", bind<add>}});
 // The function returns the number of values it pushed, as in plain Lua.
@@ -28,22 +28,22 @@ int bind(lua_State* L) {
       if (r.ok()) return *r;
       failure.emplace(std::move(r).error());
     }
-  } catch (const std::exception& e) {  // never (...): that would swallow Lua's errors
+  } catch (const std::exception& e) {  // never catch (...), which would swallow Lua's errors
     failure.emplace(error_from_exception(e));
   }
   raise(L, std::move(*failure));
 }
 
-// Pushes the value or raises the error.
+// Returns the value of `r`; raises the error in Lua if there is one.
 template <class T>
 T value_or_raise(lua_State* L, Result<T> r) {
   if (!r) raise(L, std::move(r).error());
   if constexpr (!std::is_void_v<T>) return std::move(r).value();
 }
 
-// Runs `fn(L)` so that a Lua error (out of memory, a failing metamethod) becomes a Result instead of a panic. For code
-// that uses a Lua state outside of any Lua call. Values that fn leaves on the stack are dropped. Under a memory limit
-// it may use a reserve, so that a memory error can still be reported.
+// Runs `fn(L)` in a protected call, so that a Lua error (out of memory, a failing metamethod) becomes a Result instead
+// of a panic. For code that uses a Lua state outside of any Lua call. Values that fn leaves on the stack are dropped.
+// `fn` may use 1 MiB beyond the memory limit, so that a memory error can still be reported.
 template <class F>
 Result<> protect(lua_State* L, F&& fn) {
   State::Reserve reserve(L);

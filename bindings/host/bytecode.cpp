@@ -7,7 +7,8 @@ namespace rille::host {
 
 namespace {
 
-constexpr unsigned uset_first = 46, uset_last = 49;  // USETV USETS USETN USETP in LuaJIT 2.1 (lj_bc.h); a test checks
+// opcodes USETV USETS USETN USETP of LuaJIT 2.1 (lj_bc.h); a test checks these numbers
+constexpr unsigned uset_first = 46, uset_last = 49;
 constexpr unsigned gget = 54, gset = 55;
 constexpr unsigned uv_local = 0x8000, uv_index = 0x3fff;
 constexpr unsigned kgc_child = 0, kgc_table = 1, kgc_i64 = 2, kgc_u64 = 3, kgc_complex = 4, kgc_string = 5;
@@ -56,23 +57,24 @@ struct Proto {
   std::vector<std::uint16_t> upvalues;
 };
 
-// `stack` holds the prototypes that do not belong to an outer one yet.
+// Reads one prototype. `stack` holds the prototypes read so far that no outer prototype has claimed yet.
 bool read_proto(std::string_view bytes, std::vector<Proto>& all, std::vector<std::size_t>& stack) {
   auto* begin = reinterpret_cast<const unsigned char*>(bytes.data());
   Reader r{begin, begin + bytes.size()};
-  r.skip(3);  // flags, parameters, frame size
+  r.skip(3);  // skip flags, number of parameters, frame size
   std::size_t upvalues = r.byte();
   std::uint32_t gc_constants = r.uleb();
   r.uleb();
   std::uint32_t instructions = r.uleb();
   Proto proto;
-  if (r.uleb() != 0) {  // debug information: size, first line, lines
+  if (r.uleb() != 0) {  // not 0: debug information follows (first line, number of lines)
     proto.out.first_line = r.uleb();
     r.uleb();
   }
   proto.out.bytes = bytes;
   proto.out.assigned.resize(upvalues);
-  std::vector<std::pair<unsigned, std::uint32_t>> globals;  // instruction, constant from the end
+  // an instruction's opcode, and the index of the global's name, counted from the last constant
+  std::vector<std::pair<unsigned, std::uint32_t>> globals;
   for (std::uint32_t i = 0; i < instructions && r.ok; ++i) {
     unsigned op = r.byte(), a = r.byte(), low = r.byte(), d = low | r.byte() << 8;
     if (op == gget || op == gset) globals.emplace_back(op, d);
@@ -140,7 +142,7 @@ Result<std::vector<Prototype>> read_prototypes(std::string_view dump) {
   Reader r{begin, begin + dump.size()};
   if (dump.size() < 5 || std::memcmp(dump.data(), "\x1bLJ\x02", 4) != 0) return bad;
   r.skip(4);
-  if (!(r.uleb() & 2)) r.skip(r.uleb());  // not stripped: the chunk's name
+  if (!(r.uleb() & 2)) r.skip(r.uleb());  // the dump has debug information: skip the chunk's name
   std::vector<Proto> all;
   std::vector<std::size_t> stack;
   while (r.ok) {

@@ -81,7 +81,8 @@ class CapturedWalk {
  private:
   std::uint64_t shallow(int index) { return shallow_hash(L_, index); }
 
-  // Rille's own tables, libraries and modules; collected at the first table, since most bodies capture none.
+  // Whether the table belongs to Rille, a library or a module. The list is made at the first table, because most step
+  // bodies capture none.
   bool ours(const void* table) {
     if (ours_.empty()) {
       luaL_checkstack(L_, 6, "step");
@@ -110,8 +111,8 @@ class CapturedWalk {
     }
   }
 
-  // Independent of order: the sum of shallow hashes over all tables reached; inside a hash, a nested table counts by
-  // identity.
+  // The sum of the shallow hashes of all tables reached, so that the order of entries does not matter. Within a shallow
+  // hash, a nested table counts by its address.
   std::uint64_t deep_hash(int index) {
     std::set<const void*> seen;
     std::uint64_t total = shallow(index);
@@ -119,7 +120,7 @@ class CapturedWalk {
     return whole ? total : shallow(index);
   }
 
-  // False when the limit is exceeded.
+  // Adds the entries of table `t` to the hash. False: a limit was exceeded, and the hash is incomplete.
   bool add_contents(int t, int depth, std::set<const void*>& seen, std::uint64_t& total) {
     if (lua_type(L_, t) != LUA_TTABLE || depth > depth_max) return true;
     const void* p = lua_topointer(L_, t);
@@ -141,12 +142,13 @@ class CapturedWalk {
   }
 
   lua_State* L_;
-  std::vector<const void*> ours_;  // sorted
+  std::vector<const void*> ours_;  // addresses of the tables that belong to Rille, sorted
   std::set<const void*> functions_, cells_;
   std::size_t entries_ = 0;
 };
 
-// False when the function captures anything else, or too many. A variable that became a table changes its hash.
+// Records the upvalues if all are scalars and few enough; otherwise returns false. A variable that later becomes a
+// table gets another hash.
 bool Captured::note_scalars(lua_State* L, int function) {
   if (lua_iscfunction(L, function)) return false;
   count_ = 0;
@@ -190,7 +192,7 @@ std::string Captured::difference(const Captured& before) const {
   for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
     const Variable &a = then[i], &b = now[i];
     if (a.hash == b.hash && a.name == b.name) continue;
-    // After the first replaced function the two walks diverge.
+    // Stop at different names: once a captured function was replaced, the two walks visit different variables.
     if (a.name != b.name) break;
     if (!out.empty()) out += " and ";
     out += fmt::format("{}'{}'", a.table && b.table ? "the table " : "", a.name);

@@ -102,7 +102,7 @@ class Encoder {
     out.reserve(n);
     for (std::size_t i = 1; i <= n; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i));
-      bool scalar = lua_type(L_, -1) == LUA_TNUMBER;  // the common case needs no path
+      bool scalar = lua_type(L_, -1) == LUA_TNUMBER;  // for a number, the common case, do not build the path
       Result<Value> v = scalar ? encode(lua_gettop(L_)) : member(lua_gettop(L_), fmt::format("[{}]", i));
       lua_pop(L_, 1);
       if (!v) return v;

@@ -1,4 +1,4 @@
-// The primitives of Rille's Lua code, and the opening of a state.
+// The C++ functions that Rille's Lua code uses, and the opening of a Lua state.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -29,7 +29,8 @@ int core_describe(lua_State* L) {
   return 1;
 }
 
-// Nested coroutines and functions called by string.gsub use the C stack, which LuaJIT does not check.
+// Whether the C stack is nearly full. Nested coroutines and functions called by string.gsub use it, and LuaJIT does not
+// check it.
 bool is_stack_low() {
   thread_local const char* const low = [] {
     pthread_attr_t attributes;
@@ -131,7 +132,7 @@ int core_traceback(lua_State* L) {
   return 1;
 }
 
-// Pushes the fiber's table, created on first use.
+// Pushes the Lua table that belongs to the fiber, and creates the table on first use.
 void push_fiber_data(lua_State* L, FiberId id) {
   get_registry(L, &key_data);
   lua_rawgeti(L, -1, static_cast<int>(id));
@@ -156,7 +157,7 @@ int core_trace(lua_State* L) {
   } else if (Fiber* f = LuaHost::of(L).current()) {
     push_fiber_data(L, f->id);
     lua_getfield(L, -1, "trace_error");
-    bool known = lua_rawequal(L, -1, 1) != 0;  // an inner scope raised it again
+    bool known = lua_rawequal(L, -1, 1) != 0;  // an inner scope already recorded this error's traceback
     lua_pop(L, 1);
     if (!known) {
       lua_pushvalue(L, 1);
@@ -209,7 +210,7 @@ int core_is_error(lua_State* L) {
   return 1;
 }
 
-// --- code
+// --- compiling and loading code
 
 int core_compile(lua_State* L) {
   std::string source(check_text(L, 1, "source")), name(check_text(L, 2, "chunk name"));
@@ -229,7 +230,8 @@ Result<std::string> read_text(const std::string& path) {
   return std::move(text).str();
 }
 
-// The source of a file that workflow code loads: pinned, so that a resumed run uses the same text.
+// The source of a file that workflow code loads. The text is stored in the journal, so that a resumed run uses it
+// again.
 Result<int> core_read_source(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string path(check_text(L, 1, "path"));
@@ -242,7 +244,7 @@ Result<int> core_read_source(lua_State* L) {
   return 1;
 }
 
-// Pushes the loader function of a module of Rille or of the script.
+// Pushes the loader function of one of Rille's modules or of the script's modules.
 Result<int> core_find_module(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string name(check_text(L, 1, "module"));
@@ -271,7 +273,7 @@ int core_stdlib_names(lua_State* L) {
   int i = 0;
   for (std::string_view name : stdlib_names()) {
     if (name.starts_with("rille.")) name.remove_prefix(6);
-    if (name.find('.') != name.npos) continue;  // a part of another module
+    if (name.find('.') != name.npos) continue;  // skip a part of a module, such as "nn.gpt"
     push(L, name);
     lua_rawseti(L, -2, ++i);
   }

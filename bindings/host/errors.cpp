@@ -66,7 +66,8 @@ constexpr int causes_max = 50;
 
 void push_with_causes(lua_State* L, Error error, int deep) {
   luaL_checkstack(L, 8, "error");
-  const std::shared_ptr<const Error> cause = std::exchange(error.cause, nullptr);  // pushed as an error of its own
+  // the cause is pushed separately, as an error table
+  const std::shared_ptr<const Error> cause = std::exchange(error.cause, nullptr);
   push_value(L, error_to_value(error));
   if (cause && deep < causes_max) {
     push_with_causes(L, *cause, deep + 1);
@@ -111,7 +112,7 @@ double raw_number(lua_State* L, int index, const char* key, double otherwise) {
 
 }  // namespace
 
-// Reads the fields one by one, so that other values that a script put into the table do no harm.
+// Reads only the known fields, so that other values that a script put into the error table do no harm.
 Error error_from_table(lua_State* L, int index) {
   luaL_checkstack(L, 8, "error");
   index = absolute(L, index);
@@ -135,7 +136,7 @@ Error error_from_table(lua_State* L, int index) {
 
 namespace {
 
-// Writes the table as a script would where JSON cannot express its keys.
+// The table as text: as JSON, or in Lua's notation if JSON cannot express its keys.
 std::string table_text(const Value& v) {
   const Value::Map* map = v.as_map();
   if (!map) return v.to_json();

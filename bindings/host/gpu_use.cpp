@@ -22,7 +22,7 @@ Error refused(std::string message, const std::string& mend) {
   return e;
 }
 
-// How to build the missing kernel images; a bundle must be made again elsewhere.
+// Tells the user how to build the missing kernel images. In a bundle nothing can be built, so a new bundle is needed.
 std::string build_images(int capability) {
   const std::string command = fmt::format("`./bootstrap cuda{}`", capability ? fmt::format(" {}", capability) : "");
   if (bundle_folder().empty()) return command + " builds them";

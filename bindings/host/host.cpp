@@ -16,13 +16,14 @@ namespace rille::host {
 namespace {
 
 // Instructions that a cancelled fiber may run before it is interrupted between suspension points: enough for its
-// cleanup, but an end for a loop that swallows every error.
+// cleanup, but an end to a loop that swallows every error.
 constexpr int grace_instructions = 2'000'000;
-// Waits that a cancelled fiber may attempt: each may be expensive, and more of them mean that it swallows the error.
+// Waits that a cancelled fiber may attempt. A fiber that attempts more swallows the error, and each attempt may be
+// expensive.
 constexpr int refused_waits_max = 100;
 constexpr std::size_t source_bytes_max = 16 << 20;
 
-// `-- rille: jit` in one of the first lines.
+// Whether one of the first lines is the comment `-- rille: jit`.
 bool asks_for_jit(std::string_view source) {
   for (int line = 0; line < 5 && !source.empty(); ++line) {
     std::size_t end = source.find('\n');
@@ -61,7 +62,7 @@ Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options
 LuaHost::~LuaHost() {
   watchdog_.reset();
   alarm_.reset();
-  if (self_) *self_ = nullptr;  // late completions have no effect
+  if (self_) *self_ = nullptr;  // so that later completions have no effect
   while (drivers_.after != &drivers_) {
     detail::Driver::Node* n = drivers_.after;
     n->unlink();
@@ -81,15 +82,16 @@ Fiber* LuaHost::find(FiberId id) {
 }
 
 void LuaHost::print(std::string_view text) {
-  if (!control_ || control_->replaying()) return;  // a resumed script prints only what is new
+  // while a resumed run replays its journal, print nothing: this output was printed before
+  if (!control_ || control_->replaying()) return;
   if (control_->hooks().print) control_->hooks().print(text);
 }
 
-// --- code
+// --- loading code
 
 Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours) {
   std::string text(source);
-  if (text.starts_with("#")) text.insert(0, "--");  // a script may begin with #!
+  if (text.starts_with("#")) text.insert(0, "--");  // turn a first line with #! into a comment
   if (luaL_loadbufferx(L, text.data(), text.size(), chunk_name.c_str(), "t") != 0) {
     Error e = to_error(L, -1);
     lua_pop(L, 1);
@@ -204,7 +206,8 @@ void LuaHost::resume(Fiber& f, int values) {
   current_ = outer;
 }
 
-// A fiber's result: the main fiber's becomes data for the journal; a child's stays in Lua, with its handle.
+// Passes on the fiber's result: the main fiber's result becomes data for the journal; a child fiber's result stays in
+// Lua, in the fiber's handle.
 void LuaHost::end_fiber(Fiber& f, int status) {
   FiberId id = f.id;
   lua_State* co = f.L;
@@ -260,7 +263,7 @@ void LuaHost::caught() {
   if (watchdog_) watchdog_->begin();
 }
 
-// As Completion::finish without a callable and a protected call: pushing a boolean needs no memory.
+// Does the work of Completion::finish without a protected call, because pushing a boolean needs no memory.
 void LuaHost::plain_done(FiberId id, const Error* failure) {
   Fiber* f = find(id);
   if (!f || !f->waiting || !f->plain.waits) return;
@@ -308,7 +311,8 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   Fiber* f = host.current_;
   const Error* why = f ? host.run_fibers_->cancelled(f->id) : nullptr;
   if (!why && f && host.control_->cancel_waits()) {
-    if (!std::exchange(host.grace_given_, true)) {  // it may be about to wait, the better point for the cancel
+    // let the fiber run on for now: cancelling it when it next waits is better
+    if (!std::exchange(host.grace_given_, true)) {
       lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
       return;
     }
@@ -322,16 +326,17 @@ void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   }
   if (!why) {
     lua_sethook(L, nullptr, 0, 0);
-    // An interrupt requested in the meantime has lost its hook: set it again.
+    // The previous line also removes the hook of an interrupt that was requested meanwhile, so set the hook again.
     const bool late = f && host.watchdog_ && host.watchdog_->overrun();
     const bool again = late || host.interrupt_.load() || host.look_.load();
     if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
     return;
   }
-  lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop would swallow one error
+  // keep the hook until the fiber has unwound: a pcall in a loop would swallow a single error
+  lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
   lua_getinfo(L, "S", ar);
-  // Do not interrupt the code that catches the reason: scopes, steps and the REPL's loop. Other modules are helpers of
-  // the script.
+  // Do not raise inside the code that catches the reason: scopes, steps and the REPL's loop. All other code, even
+  // Rille's other modules, is interrupted.
   for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
     if (catcher == ar->source) return;
   raise(L, *why);

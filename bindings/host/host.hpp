@@ -1,17 +1,17 @@
 // LuaHost: runs Lua code as the Guest of one engine::Run. It owns the Lua state and the fibers' coroutines; the Run
-// owns the durable state. A host serves one Run: bind_run, then execute; destroy the host before the Run.
-// Its destructor drops the work on which fibers still wait.
+// owns the durable state. A host serves one Run: call bind_run, then execute the Run; destroy the host before the Run.
+// The destructor drops the work for which fibers still wait.
 //
 // Workflow rules (Rules::workflow) hold in durable runs outside of step bodies: no io, os, ffi, debug; deterministic
-// pairs, next, math.random and tostring. Rules::open is for sessions and agents: the same functions, plus io and os.
+// pairs, next, math.random and tostring. Rules::open, for sessions and agents, also allows io and os.
 //
-// JIT: user chunks run interpreted unless options.jit or a comment `-- rille: jit` in the first lines says otherwise,
-// since a hook cannot interrupt compiled code; Rille's own Lua is always compiled.
+// JIT: the user's code is interpreted, because a hook cannot interrupt compiled code, unless options.jit or a comment
+// `-- rille: jit` in the first lines asks for compilation. Rille's Lua code is always compiled.
 //
 // Interruption: arm_interrupt() may be called from any thread and from a signal handler. At the next instruction of
 // interpreted Lua the host calls options.on_interrupt (which may cancel the run). If the Run then reports the current
 // fiber as cancelled, every instruction of script code raises the reason until a scope of the fiber catches it and
-// cleans up. All else: loop thread only.
+// cleans up. All other functions: loop thread only.
 #pragma once
 
 #include <atomic>
@@ -36,46 +36,47 @@
 namespace rille::host {
 
 enum class Rules { workflow, open };
-// In a rehearsal no irreversible effect may happen: the `sim` of a step replaces its body. Where no `sim` is declared,
-// a plan uses nil and a simulation fails.
+// In a rehearsal no irreversible effect may happen: the function `sim` of a step runs instead of the step's body. For a
+// step without `sim`, a plan uses nil as the result and a simulation fails.
 enum class Rehearsal { no, simulate, plan };
 
 struct HostOptions {
   std::size_t memory_limit_bytes = 0;
   Rules rules = Rules::workflow;
   Rehearsal rehearsal = Rehearsal::no;
-  bool jit = false;              // compile user chunks too
-  bool full_tracebacks = false;  // show Rille's own frames (RILLE_TRACE=1)
-  // A fiber that runs longer without suspending fails with timeout; 0: no limit.
+  bool jit = false;              // compile the user's code to machine code too
+  bool full_tracebacks = false;  // show Rille's Lua frames too (RILLE_TRACE=1)
+  // A fiber that runs longer than this without suspending fails with `timeout`; 0: no limit.
   std::int64_t slice_ms = 0;
-  std::string script_directory;        // `require "x"` looks for x.lua here; "": embedded modules only
-  std::function<void()> on_interrupt;  // see above
-  Value last_checkpoint;               // rille.last_checkpoint: published by an earlier attempt of this call
-  // On an agent: the wall time of the preemption (0: none foreseen), and whether a replacement is waiting.
+  std::string script_directory;        // folder where `require "x"` looks for x.lua; "": only Rille's modules are found
+  std::function<void()> on_interrupt;  // called when arm_interrupt() has interrupted Lua code
+  Value last_checkpoint;               // value of rille.last_checkpoint: what an earlier attempt of this call published
+  // Only on an agent: returns the wall time of the preemption (0: none announced), and whether a replacement is
+  // waiting.
   std::function<std::pair<std::int64_t, bool>()> preempting;
-  std::vector<lua_CFunction> open;  // called with the `rille` table at index 1, to add verbs and classes
+  std::vector<lua_CFunction> open;  // each is called with the `rille` table at index 1, to add functions and classes
 };
 
 // A coroutine known to the engine.
 struct Fiber {
   FiberId id = 0;
   lua_State* L = nullptr;
-  int anchor = 0;  // registry reference of L
+  int anchor = 0;  // registry reference that keeps L alive
   FunctionRef function = 0;
-  std::uint64_t suspension = 0;   // counts awaits; a completion for an older one is dropped
-  bool waiting = false;           // suspended in await
-  bool engine_wait = false;       // ..in an operation that the engine resolves on cancel
-  int refused = 0;                // waits refused because the fiber is cancelled
-  bool starting = false;          // inside await, before the yield
-  lua_State* awaiting = nullptr;  // the coroutine that called await
-  int ready = -1;                 // results pushed while starting
-  std::string step;               // the step whose body is running, or ""
+  std::uint64_t suspension = 0;   // number of awaits so far; a completion of an earlier await is dropped
+  bool waiting = false;           // the fiber is suspended in await
+  bool engine_wait = false;       // the fiber waits for an operation that the engine resolves on cancel
+  int refused = 0;                // number of waits that were refused because the fiber is cancelled
+  bool starting = false;          // await has started the work but not yet yielded
+  lua_State* awaiting = nullptr;  // the coroutine that called await: the fiber's main one or one of the script's
+  int ready = -1;                 // results that the work pushed before await yielded; -1: none yet
+  std::string step;               // the step whose body is running; "": none
   Random random;
-  struct Plain {                       // state of a step that uses Run::plain_begin
-    bool runs = false, waits = false;  // its body is running; its outcome is being recorded
-    Random outer;                      // the fiber's generator, saved meanwhile
+  struct Plain {                       // state of a plain step, which uses Run::plain_begin
+    bool runs = false, waits = false;  // the step's body is running; the step's result is being written
+    Random outer;                      // the fiber's random generator, saved while the step runs
     Captured before;
-    Value kept;  // the journal's copy of a table
+    Value kept;  // copy of a table result as it is written to the journal
   } plain;
 };
 
@@ -84,56 +85,60 @@ class LuaHost final : public Guest {
   static Result<std::unique_ptr<LuaHost>> create(Loop& loop, HostOptions options);
   ~LuaHost() override;
   void bind_run(engine::Run& run);
-  // For code that uses no durable verb: what the host itself needs of a run.
+  // Instead of bind_run, for code that uses no durable function: gives the host only the parts of a run that it needs.
   void bind(engine::RunControl& control, engine::Fibers& fibers) { control_ = &control, run_fibers_ = &fibers; }
 
-  // Compiles a script (text only). invalid: a syntax error, with "file:line:". Tracebacks show the name ("=-e" as
-  // "-e").
+  // Compiles a script from its text; bytecode is refused. Error `invalid`: a syntax error, with "file:line:".
+  // Tracebacks show `name` ("=-e" as "-e").
   Result<FunctionRef> load(const std::string& name, const std::string& source);
-  // Loads `path` as the main script; the run pins it under that name.
+  // Loads the file `path` as the main script; the run stores its text in the journal under the file's name.
   Result<FunctionRef> load_file(const std::string& path);
-  // Loads a function shipped to this process (see ship.hpp) with its arguments.
+  // Loads a function, with its arguments, that another process has shipped to this one (see ship.hpp).
   Result<FunctionRef> load_shipped(const Value& payload);
 
-  // Guest
+  // The interface Guest, which the engine calls.
   void start(FiberId id, FunctionRef function, const Value& argument) override;
   void cancel(FiberId id, const Error& reason) override;
   std::string where(FiberId id) const override;
   void plain_done(FiberId id, const Error* failure) override;
 
-  void arm_interrupt() noexcept;  // any thread, signal-safe
-  // Makes the Run check its clock after `ms`, even while Lua computes. -1: not needed.
+  void arm_interrupt() noexcept;  // callable from any thread and in a signal handler
+  // Makes the Run check its clock after `ms`, even while Lua computes. -1: no check is needed.
   void look_later(std::int64_t ms);
 
-  // For bindings
+  // For the bindings of C++ functions.
   static LuaHost& of(lua_State* L) { return *static_cast<LuaHost*>(State::of(L).owner); }
   lua_State* lua() const { return state_->lua(); }
   State& state() { return *state_; }
   Loop& loop() { return loop_; }
-  engine::Run& run() { return *run_; }  // after bind_run
+  engine::Run& run() { return *run_; }  // valid after bind_run
   engine::RunControl& control() { return *control_; }
   engine::Fibers& fibers() { return *run_fibers_; }
   bool has_run() const { return control_ != nullptr; }
   const HostOptions& options() const { return options_; }
-  Fiber* current() { return current_; }  // null outside of a fiber
+  Fiber* current() { return current_; }  // null if no fiber is running
   Fiber* find(FiberId id);
-  Completion completion(Fiber& fiber);  // of its current suspension
+  Completion completion(Fiber& fiber);  // ends the fiber's current suspension
   // Whether io, os and other effects are allowed at this point.
   bool effects_allowed() const { return options_.rules == Rules::open || (current_ && !current_->step.empty()); }
-  FunctionRef keep_function(lua_State* L, int index);  // until a fiber that runs it has ended
-  // Marks a child whose cancellation is wanted (handle:cancel, the losers of a race): it counts as a success.
+  FunctionRef keep_function(lua_State* L, int index);  // keeps the function until a fiber that runs it has ended
+  // Marks a child fiber that is cancelled on purpose (handle:cancel, the losers of a race): its end is no failure.
   void dismiss(FiberId child);
-  // A scope or step has caught an error: restarts the time slice, so that cleanup can run.
+  // Called when a scope or step has caught an error: restarts the time slice, so that cleanup can run.
   void caught();
-  // Compiles source into the user environment and leaves the function on L's stack. Applies the JIT policy.
+  // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
+  // code.
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
+  // A compiled text and the registry reference of its function; chunks() finds it by the chunk name ("@train.lua").
   struct Chunk {
     std::string source;
     int function = 0;
-  };  // by chunk name ("@train.lua")
+  };
   const std::map<std::string, Chunk>& chunks() const { return chunks_; }
-  Result<std::string> module_source(const std::string& name);         // pinned; invalid: no such module
-  std::map<std::string, std::string>& modules() { return modules_; }  // pinned sources of the user's modules
+  // source of a script's module, as stored in the journal; error `invalid`: no such module
+  Result<std::string> module_source(const std::string& name);
+  // sources of the script's modules by name, as stored in the journal
+  std::map<std::string, std::string>& modules() { return modules_; }
   void print(std::string_view text);
   detail::Driver::Node& drivers() { return drivers_; }
 
@@ -143,7 +148,7 @@ class LuaHost final : public Guest {
   Result<> open_libraries();
   void resume(Fiber& fiber, int values);
   void end_fiber(Fiber& fiber, int status);
-  void refused(Fiber& fiber);  // the fiber is cancelled: refuses a wait
+  void refused(Fiber& fiber);  // called when a cancelled fiber was refused a wait
   static void hook(lua_State* L, lua_Debug* ar);
   struct Watchdog;
 
@@ -160,11 +165,11 @@ class LuaHost final : public Guest {
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;
   std::atomic<bool> interrupt_{false};
-  bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
+  bool grace_given_ = false;  // whether computing code got its grace period before a cancel interrupts it
   std::unique_ptr<Watchdog> watchdog_;
-  std::atomic<bool> look_{false};  // the alarm has rung
+  std::atomic<bool> look_{false};  // set by the alarm: the Run must check its clock
   std::unique_ptr<Alarm> alarm_;
-  std::shared_ptr<LuaHost*> self_;  // *self_ becomes null with the host's end: late completions check it
+  std::shared_ptr<LuaHost*> self_;  // *self_ becomes null when the host ends; completions check this
 };
 
 }  // namespace rille::host

@@ -19,7 +19,8 @@ void Interrupter::remove(LuaHost* host) {
     LuaHost* mine = host;
     slot.compare_exchange_strong(mine, nullptr);
   }
-  while (arming_.load() > 0) std::this_thread::yield();  // arm() takes a few instructions
+  // wait for threads inside arm(), which takes a few instructions
+  while (arming_.load() > 0) std::this_thread::yield();
 }
 
 void Interrupter::arm() noexcept {

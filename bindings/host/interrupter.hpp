@@ -1,5 +1,5 @@
-// Stops Lua code from any thread and from signal handlers, so it uses atomics only. Each slot holds a host; remove
-// waits for threads inside arm.
+// Stops Lua code from any thread and from signal handlers; therefore it uses only atomics. Each slot holds a host or
+// null. remove() waits until no thread is inside arm().
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ class Interrupter {
   explicit Interrupter(std::size_t slots) : slots_(slots) {}
   bool add(LuaHost* host);  // false: all slots are taken
   void remove(LuaHost* host);
-  void arm() noexcept;  // any thread, signal-safe
+  void arm() noexcept;  // interrupts all hosts; callable from any thread and in a signal handler
   bool take() { return asked_.exchange(false); }
 
  private:

@@ -133,7 +133,7 @@ void check_options(lua_State* L, int index, const char* verb, std::initializer_l
 }
 
 namespace {
-// Pushes the option; false (nothing pushed) when it is absent.
+// Pushes the option `key` and returns true; returns false and pushes nothing if the option is absent.
 bool push_option(lua_State* L, int index, const char* key) {
   if (lua_type(L, index) != LUA_TTABLE) return false;
   lua_getfield(L, index, key);

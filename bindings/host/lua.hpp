@@ -1,6 +1,6 @@
 // The Lua C API and the helpers that every binding uses: pushing values, reading arguments, option tables. The check_*
-// functions raise a structured `invalid` error that names the argument. Lua errors unwind C++ frames (measured:
-// destructors run), so objects on the stack are safe.
+// functions raise a structured `invalid` error that names the argument. A Lua error runs the destructors of the C++
+// frames that it leaves (measured), so objects on the C++ stack are safe.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ inline void push(lua_State* L, int n) { lua_pushinteger(L, n); }
 inline void push(lua_State* L, std::int64_t n) { lua_pushnumber(L, static_cast<double>(n)); }
 
 template <class T>
-void set_field(lua_State* L, const char* key, const T& value) {  // of the table on top
+void set_field(lua_State* L, const char* key, const T& value) {  // sets a field of the table on top of the stack
   push(L, value);
   lua_setfield(L, -2, key);
 }
@@ -37,40 +37,42 @@ void set_field(lua_State* L, const char* key, const T& value) {  // of the table
 [[noreturn]] void raise(lua_State* L, Error error);
 [[noreturn]] void raise_invalid(lua_State* L, std::string message, std::string hint = {});
 
-// "table", "string", or the class of our objects: "Instance".
+// The Lua type, such as "table", or the class name of one of Rille's objects, such as "Instance".
 std::string type_name(lua_State* L, int index);
-// The text for a wrong value in a message: `"abc"`, `12`, `nil`, `a table`.
+// Describes a wrong value for an error message: `"abc"`, `12`, `nil`, `a table`.
 std::string describe(lua_State* L, int index);
 inline int absolute(lua_State* L, int index) {
   return index > 0 || index <= LUA_REGISTRYINDEX ? index : lua_gettop(L) + index + 1;
 }
 
-// `what` names the argument in the message: "step name".
+// `what` names the argument in the error message, such as "step name".
 std::string_view check_text(lua_State* L, int index, const char* what);
 double check_number(lua_State* L, int index, const char* what);
 std::int64_t check_integer(lua_State* L, int index, const char* what);
 bool check_bool(lua_State* L, int index, const char* what);
 void check_table(lua_State* L, int index, const char* what);
 void check_function(lua_State* L, int index, const char* what);
-// "30s", "6h", or a number of seconds -> milliseconds.
+// Converts "30s", "6h", or a number of seconds to milliseconds.
 std::int64_t check_duration_ms(lua_State* L, int index, const char* what);
 
-// Every string key of the table at `index` must be in `known`, else invalid with "did you mean". nil is accepted.
+// Raises `invalid` with a "did you mean" unless every string key of the table at `index` is in `known`. nil is
+// accepted.
 void check_options(lua_State* L, int index, const char* verb, std::initializer_list<const char*> known);
-// Read one option; an absent option gives nullopt or the default. The value's type is checked.
+// Read one option. An absent option gives nullopt or the default; a value of a wrong type raises `invalid`.
 std::optional<std::string> option_text(lua_State* L, int index, const char* key);
 std::optional<double> option_number(lua_State* L, int index, const char* key);
 std::optional<std::int64_t> option_duration_ms(lua_State* L, int index, const char* key);
 bool option_bool(lua_State* L, int index, const char* key, bool otherwise);
 
-// Sets functions in the table on top of the stack.
+// Sets functions as fields of the table on top of the stack.
 struct Function {
   const char* name;
   lua_CFunction function;
 };
 void set_functions(lua_State* L, std::initializer_list<Function> functions);
 
-// One slot of the registry per C++ address: `static char key; set_registry(L, &key)` pops a value, get pushes it.
+// Values in the Lua registry, one per C++ address: `static char key; set_registry(L, &key)` pops and stores a value,
+// get_registry pushes it.
 inline void set_registry(lua_State* L, const void* key) {
   lua_pushlightuserdata(L, const_cast<void*>(key));
   lua_insert(L, -2);

@@ -14,14 +14,14 @@ namespace rille::host {
 
 namespace {
 
-char class_mark;  // key of the metatable's ClassInfo
+char class_mark;  // its address is the key of ClassInfo in the metatable
 
 struct ClassInfo {
   const char* name;
   bool (*field)(lua_State*, std::string_view);
   lua_CFunction element;
   ObjectEncoder encode;
-  std::vector<std::string> names;  // methods and fields
+  std::vector<std::string> names;  // methods and fields, for "did you mean"
 };
 
 ClassInfo* class_of(lua_State* L, int index) {
@@ -33,8 +33,9 @@ ClassInfo* class_of(lua_State* L, int index) {
   return info;
 }
 
-// Upvalue 1: the methods; 2: the class. Looks for a method, then a field, else raises a helpful error. In a class
-// without fields it is only the __index of the methods table, which is faster, and sees only missing names.
+// The __index of objects. Upvalue 1: the methods; upvalue 2: the class. Looks for a method, then a field, and otherwise
+// raises a helpful error. In a class without fields it is the __index of the methods table instead, which is faster:
+// then it is called only for missing names.
 int index_object(lua_State* L) {
   lua_settop(L, 2);
   lua_pushvalue(L, 2);
@@ -85,7 +86,7 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   int mt = lua_gettop(L);
   void* memory = lua_newuserdata(L, sizeof(ClassInfo));
   auto* info = new (memory) ClassInfo{spec.name, spec.field, spec.element, spec.encode, {}};
-  lua_newtable(L);  // its metatable frees it
+  lua_newtable(L);  // the ClassInfo's metatable, which destroys the ClassInfo
   lua_pushcfunction(L, [](lua_State* l) -> int {
     static_cast<ClassInfo*>(lua_touserdata(l, 1))->~ClassInfo();
     return 0;
@@ -108,7 +109,7 @@ void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFun
   for (const char* f : spec.fields) info->names.emplace_back(f);
   lua_pushvalue(L, -1);
   lua_setfield(L, mt, "__methods");
-  lua_insert(L, -2);  // methods, info
+  lua_insert(L, -2);  // stack: methods, then ClassInfo
   if (!spec.field) {
     lua_pushvalue(L, -2);
     lua_setfield(L, mt, "__index");

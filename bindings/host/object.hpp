@@ -1,6 +1,6 @@
 // Objects: C++ values in userdata, one class per C++ type. Type checks compare metatables (12 ns). Reading an unknown
-// method or field raises with "did you mean". Objects get a creation number, so that tables keyed by objects iterate in
-// the order of creation.
+// method or field raises with "did you mean". Each object gets a creation number, so that tables keyed by objects
+// iterate in the order of creation.
 //
 //   static const char* class_name... :
 //   define_class<Handle>(L, {.name = "Fiber", .methods = {{"wait", bind<wait>}}, .field = field});
@@ -19,16 +19,18 @@
 namespace rille::host {
 
 struct ClassSpec {
-  const char* name;  // "Instance"
+  const char* name;  // class name, such as "Instance"
   std::vector<Function> methods;
-  std::vector<Function> async_methods;  // methods that may wait: wrapped by set_async
-  std::vector<Function> metamethods;    // __tostring, __add, ..; not __index, __gc, __metatable
-  // Pushes the field `key` of the object at index 1 and returns true; false if there is none. May be null.
+  std::vector<Function> async_methods;  // methods that may wait; set_async wraps them
+  std::vector<Function> metamethods;    // such as __tostring or __add; not __index, __gc, __metatable
+  // Pushes the field `key` of the object at index 1 and returns true; returns false if there is no such field. Null:
+  // the class has no fields.
   bool (*field)(lua_State* L, std::string_view key) = nullptr;
-  // Handles object[key] for a key that is not a string, at index 2, with one result; null: the class has no elements.
+  // Handles object[key] for a key at index 2 that is not a string, and pushes one result. Null: the class has no
+  // elements.
   lua_CFunction element = nullptr;
-  std::vector<const char*> fields;  // field names, for "did you mean" and completion
-  // Turns the object at `index` into data for args, journal and agents; null when the class cannot be serialized.
+  std::vector<const char*> fields;  // names of the fields, for "did you mean" and completion
+  // Turns the object at `index` into data for args, journal and agents. Null: the class cannot be serialized.
   Result<Value> (*encode)(lua_State* L, int index) = nullptr;
 };
 
@@ -40,13 +42,14 @@ constexpr std::size_t object_offset(std::size_t align) { return (sizeof(ObjectHe
 template <class T>
 inline char class_key = 0;
 void define_class(lua_State* L, const void* key, const ClassSpec& spec, lua_CFunction gc);
-void* new_object(lua_State* L, const void* key, std::size_t size);  // pushes it without a metatable
-void finish_object(lua_State* L, const void* key);                  // sets the metatable of the object on top
-void* test_object(lua_State* L, int index, const void* key);        // null when it has another class
+void* new_object(lua_State* L, const void* key, std::size_t size);  // pushes the new object, without a metatable
+void finish_object(lua_State* L, const void* key);  // sets the metatable of the object on top of the stack
+// null if the value at `index` is not an object of this class
+void* test_object(lua_State* L, int index, const void* key);
 [[noreturn]] void wrong_object(lua_State* L, int index, const void* key, const char* what);
 }  // namespace detail
 
-// The methods and fields of the object at `index`; none if it is not one of our objects.
+// The methods and fields of the object at `index`; empty if the value is not one of Rille's objects.
 std::vector<std::string> object_names(lua_State* L, int index);
 
 template <class T>
@@ -63,7 +66,7 @@ T& push_object(lua_State* L, T value) {
   static_assert(alignof(T) <= 16);
   void* p = detail::new_object(L, &detail::class_key<T>, detail::object_offset(alignof(T)) + sizeof(T));
   T* object = new (static_cast<char*>(p) + detail::object_offset(alignof(T))) T(std::move(value));
-  detail::finish_object(L, &detail::class_key<T>);  // from here on the collector may call ~T
+  detail::finish_object(L, &detail::class_key<T>);  // once this returns, the garbage collector may call ~T
   return *object;
 }
 
@@ -79,7 +82,7 @@ T& check_object(lua_State* L, int index, const char* what) {
   detail::wrong_object(L, index, &detail::class_key<T>, what);
 }
 
-// The creation number of one of our objects.
+// The creation number of the object at `index`; empty if the value is not one of Rille's objects.
 std::optional<std::uint64_t> object_number(lua_State* L, int index);
 
 }  // namespace rille::host

@@ -1,4 +1,4 @@
-// The codec's access to an object's class. Private to bindings/host.
+// Lets the codec find the encoder of an object's class. Private to bindings/host.
 #pragma once
 
 #include "bindings/host/lua.hpp"
@@ -7,6 +7,7 @@
 namespace rille::host {
 
 using ObjectEncoder = Result<Value> (*)(lua_State* L, int index);
-ObjectEncoder object_encoder(lua_State* L, int index);  // null: not our object, or not serializable
+// null: the value is not one of Rille's objects, or not serializable
+ObjectEncoder object_encoder(lua_State* L, int index);
 
 }  // namespace rille::host

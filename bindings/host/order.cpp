@@ -1,5 +1,5 @@
-// In Lua: pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait. Runs once
-// per state, before the prelude, which exports them.
+// Lua code: pairs and next in an order that a resumed run repeats, and a table.sort whose comparator may wait. Runs
+// once per Lua state, before prelude.cpp, which exports these functions.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {

@@ -1,6 +1,7 @@
-// The environment of user code, in Lua: coroutines that pass awaits on, require, print and loaders, tostring without
-// addresses, gated io and os, strict globals; pairs, next and table.sort come from order.cpp. Runs once per state with
-// the primitives of core.cpp; returns the user globals and the `rille` table.
+// Lua code that makes the environment of user code: coroutines that pass awaits to the host, require, print and
+// loaders, tostring without addresses, io and os that are checked against the rules, strict globals; order.cpp provides
+// pairs, next and table.sort. Runs once per Lua state with the functions of core.cpp; returns the user's globals and
+// the `rille` table.
 #include "bindings/host/prelude.hpp"
 
 namespace rille::host {

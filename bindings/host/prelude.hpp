@@ -1,13 +1,14 @@
-// Rille's own Lua inside the host. Private to bindings/host.
+// Rille's Lua code inside the host. Private to bindings/host.
 #pragma once
 
 #include "bindings/host/lua.hpp"
 
 namespace rille::host {
 
-extern const char* const order_source;  // (core, sealed table -> our module) -> pairs, next, sort
-// (core, parents, await sentinel, order) -> env, rille, shim, fiber body
+// Lua code with arguments (core, table: sealed module -> its real table); returns pairs, next, sort
+extern const char* const order_source;
+// Lua code with arguments (core, parents, await sentinel, order); returns env, rille, shim, fiber body.
 extern const char* const prelude_source;
-void push_core(lua_State* L);  // pushes a new table of primitives
+void push_core(lua_State* L);  // pushes a new table of the C++ functions that Rille's Lua code uses
 
 }  // namespace rille::host

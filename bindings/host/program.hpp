@@ -1,4 +1,4 @@
-// A Lua script as the Program of a child run (engine::Run::child), with its own Lua state.
+// A Lua script as the Program of a child run (engine::Run::child), with a separate Lua state.
 #pragma once
 
 #include "bindings/host/host.hpp"
@@ -6,13 +6,13 @@
 
 namespace rille::host {
 
-// `options` come from the parent's host; `require` uses the script's folder. quota: `interrupter` has no free slot.
-// interrupter and run outlive the program.
+// `options` come from the parent's host; `require` looks in the script's folder. `interrupter` and `run` must outlive
+// the program. Error `quota`: `interrupter` has no free slot.
 Result<std::unique_ptr<engine::Program>> load_program(Loop& loop, HostOptions options, Interrupter& interrupter,
                                                       engine::Run& run, const std::string& script);
 
-// Returns an interrupt handler that also cancels a child: while the child computes, the parent cannot pass the cancel
-// on.
+// Returns an interrupt handler that calls `interrupt` and also cancels the child run, because the parent cannot pass on
+// its cancellation while the child computes.
 std::function<void()> interrupt_child(std::function<void()> interrupt, engine::RunControl& parent,
                                       engine::RunControl& child);
 

@@ -1,5 +1,5 @@
-// The generator behind math.random: xoshiro256** (Blackman and Vigna 2018, prng.di.unimi.it) seeded by splitmix64, one
-// per fiber, so that a replay draws the same numbers whatever other fibers do.
+// The generator behind math.random: xoshiro256** (Blackman and Vigna 2018, prng.di.unimi.it) seeded by splitmix64. Each
+// fiber has a generator, so that a replay draws the same numbers whatever other fibers do.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class Random {
     s_[3] = rotate(s_[3], 45);
     return result;
   }
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // [0, 1)
-  // In [0, n); without bias (Lemire 2019, by rejection).
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }  // uniform in [0, 1)
+  // Uniform in [0, n), without bias (Lemire 2019, by rejection).
   std::uint64_t below(std::uint64_t n) {
     std::uint64_t threshold = (0 - n) % n;
     while (true) {

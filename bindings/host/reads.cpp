@@ -13,7 +13,8 @@ namespace rille::host {
 
 namespace {
 
-// Fields of place i (from 0) in `seen`: the function or table of globals, the global's name, the value.
+// Indices in the table `seen` for place i (from 0): the function or table of globals that holds it, its name if it is a
+// global, and its value.
 int holder_at(std::size_t i) { return static_cast<int>(3 * i + 1); }
 int name_at(std::size_t i) { return static_cast<int>(3 * i + 2); }
 int value_at(std::size_t i) { return static_cast<int>(3 * i + 3); }
@@ -25,7 +26,7 @@ bool is_same(lua_State* L, int a, int b) {
   return x != x && y != y;
 }
 
-// Pushes the current value of place i.
+// Pushes the current value of place i: an upvalue or a global.
 void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int seen) {
   lua_rawgeti(L, seen, holder_at(i));
   if (place.upvalue != 0) {
@@ -37,7 +38,7 @@ void push_current(lua_State* L, const Reads::Place& place, std::size_t i, int se
   lua_remove(L, -2);
 }
 
-// A number per object, constant for the object's life.
+// A number that identifies the object at `value` as long as it lives.
 int number_of(lua_State* L, int value, int seen) {
   lua_getfield(L, seen, "ids");
   const int ids = lua_gettop(L);
@@ -84,13 +85,13 @@ constexpr std::size_t places_max = 256;
 
 struct Found {
   Reads::Place place;
-  const void* cell;  // of the upvalue; null: a global
+  const void* cell;  // identifies the upvalue; null: the place is a global
 };
 
-// What a function and the functions that it calls read and assign.
+// Collects the variables that a function and the functions it calls read and assign.
 struct Walk {
   lua_State* L;
-  int holders;  // a table: the function or table that holds the place of that number
+  int holders;  // index of a table: place number -> the function or table of globals that holds the place
   std::vector<Found> found = {};
   std::set<const void*> entered = {}, cells = {}, assigned = {};
   std::set<std::string> globals = {}, assigned_globals = {};
@@ -144,13 +145,13 @@ struct Walk {
 
 }  // namespace
 
-// Walks the functions, then drops the variables that one of them assigns.
+// Finds the variables that the functions read, then drops those that one of the functions assigns.
 void Reads::find(lua_State* L, int function, int seen) {
   lua_newtable(L);
   const int holders = lua_gettop(L);
   Walk walk{L, holders};
   walk.enter(function, 0);
-  for (std::size_t i = 0; i < places_.size(); ++i) {  // places of the last walk
+  for (std::size_t i = 0; i < places_.size(); ++i) {  // forget the places of the previous walk
     for (const int at : {holder_at(i), name_at(i), value_at(i)}) {
       lua_pushnil(L);
       lua_rawseti(L, seen, at);

@@ -18,13 +18,13 @@ namespace {
 constexpr std::size_t payload_bytes_max = 12 << 20;
 constexpr const char* build = LUAJIT_VERSION " gc64 1";
 
-// Whether the word at `at` is delimited.
+// Whether the `size` bytes at `at` are a whole word: no letter, digit or _ touches them.
 bool is_word(std::string_view text, std::size_t at, std::size_t size) {
   auto letter = [&](std::size_t i) { return std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_'; };
   return (at == 0 || !letter(at - 1)) && (at + size == text.size() || !letter(at + size));
 }
 
-// The position of the word if it occurs once in the line, else npos.
+// The position of the word if it occurs exactly once in the line; otherwise npos.
 std::size_t only_word(std::string_view line, std::string_view word) {
   std::size_t found = std::string_view::npos;
   for (std::size_t at = line.find(word); at != std::string_view::npos; at = line.find(word, at + 1)) {
@@ -35,8 +35,8 @@ std::size_t only_word(std::string_view line, std::string_view word) {
   return found;
 }
 
-// The text of a function, as far as line numbers locate it, and its index among the functions that begin on the same
-// line. It identifies the code independently of its position in the file.
+// The text of a function, as exactly as line numbers tell, and its index among the functions that begin on the same
+// line. The result does not depend on the function's position in the file.
 std::string text_of(LuaHost& host, lua_State* L, int index, std::string_view code) {
   lua_Debug ar;
   lua_pushvalue(L, index);
@@ -70,7 +70,7 @@ class Shipper {
  public:
   Shipper(lua_State* L, std::string what) : L_(L), what_(std::move(what)) { name_everything(); }
 
-  // Over all shipped functions; call after run().
+  // A hash of the texts of all shipped functions; call after run().
   std::string identity() const { return sha256_hex(texts_); }
 
   Result<Value> run(int index) {
@@ -82,7 +82,7 @@ class Shipper {
   }
 
  private:
-  // Function and table addresses -> the names by which the other process finds them.
+  // Maps the addresses of known functions and tables to the names by which the other process finds them.
   void name_everything() {
     get_registry(L_, &key_core);
     lua_getfield(L_, -1, "store");
@@ -107,7 +107,7 @@ class Shipper {
     while (lua_next(L_, t)) {
       if (lua_type(L_, -2) == LUA_TSTRING && (lua_isfunction(L_, -1) || lua_istable(L_, -1))) {
         std::string name = prefix + lua_tostring(L_, -2);
-        // The other process does not know globals set by the script.
+        // skip globals that the script has set: the other process does not know them
         bool ours = kind[0] != 'g' || depth == 0 || is_builtin(lua_gettop(L_));
         if (ours) known_.try_emplace(lua_topointer(L_, -1), kind, name);
         if (ours && depth > 0 && lua_istable(L_, -1)) name_table(lua_gettop(L_), kind, name + ".", depth - 1);
@@ -175,7 +175,7 @@ class Shipper {
     return number;
   }
 
-  // The upvalue's value is on top of the stack.
+  // Returns the number of the upvalue's cell. The upvalue's value is on top of the stack.
   Result<std::size_t> cell(int function_index, int i, const char* name) {
     const void* id = lua_upvalueid(L_, function_index, i);
     if (auto known = cell_numbers_.find(id); known != cell_numbers_.end()) return known->second;
@@ -220,7 +220,8 @@ class Shipper {
   std::map<const void*, std::pair<std::string, std::string>> known_;
 };
 
-// Modules that sources require by a literal name, and their modules in turn: `require "x"`, `require('x')`.
+// Adds the modules that the source requires by a literal name, as `require "x"` or `require('x')`, and the modules that
+// these require.
 void gather_modules(LuaHost& host, const std::string& source, Value& bundle) {
   for (std::size_t at = source.find("require"); at != std::string::npos; at = source.find("require", at + 7)) {
     std::size_t p = source.find_first_not_of(" \t(", at + 7);
@@ -230,7 +231,8 @@ void gather_modules(LuaHost& host, const std::string& source, Value& bundle) {
     std::string name = source.substr(p + 1, end - p - 1);
     if (name == "rille" || stdlib_source(name) || !bundle[name].is_null()) continue;
     Result<std::string> module = host.module_source(name);
-    if (!module) continue;  // a name in a comment, or a library: the other side raises if it needs it
+    // a name in a comment, or a library: the other process raises an error if it needs the module
+    if (!module) continue;
     bundle.set(name, *module);
     gather_modules(host, *module, bundle);
   }
@@ -281,7 +283,7 @@ Result<Shipped> ship(lua_State* L, int index, const std::string& what) {
 
 namespace {
 
-// Pushes the function or table that a cell names; false when the cell is plain data to decode.
+// Pushes the value of a cell: decoded data, or the function or table that the cell names.
 void push_cell(lua_State* L, const Value& cell, int functions) {
   std::string kind = cell.text("k"), name = cell.text("n");
   if (kind == "v") {
@@ -302,7 +304,7 @@ void push_cell(lua_State* L, const Value& cell, int functions) {
     lua_remove(L, -2);
     push(L, name);
     lua_call(L, 1, 1);
-  } else {  // "g": a dotted name of a global
+  } else {  // kind "g": the dotted name of a global
     get_registry(L, &key_env);
     for (std::size_t at = 0; at <= name.size();) {
       std::size_t end = std::min(name.find('.', at), name.size());
@@ -345,7 +347,8 @@ Result<> unship(lua_State* L, const Value& payload) {
     luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (host.options().jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
     lua_rawseti(L, list, static_cast<int>(i) + 1);
   }
-  std::vector<std::pair<int, int>> owner(cells->size());  // the first function and upvalue that hold the cell
+  // for each cell, the first function and upvalue that use the cell
+  std::vector<std::pair<int, int>> owner(cells->size());
   for (std::size_t i = 0; i < functions->size(); ++i) {
     const Value::Array* mine = (*functions)[i]["cells"].as_array();
     lua_rawgeti(L, list, static_cast<int>(i) + 1);

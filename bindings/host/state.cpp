@@ -15,8 +15,8 @@ namespace rille::host {
 
 namespace {
 
-// A program that exports another Lua's symbols silently takes over the calls of a shared library (measured), so check
-// that all symbols come from one object.
+// Checks that all Lua symbols come from one object file, because a program that exports another Lua's symbols silently
+// takes over the calls of a shared library (measured).
 Result<> refuse_foreign_lua() {
   Dl_info a{}, b{};
   bool known =
@@ -55,7 +55,8 @@ void* State::allocate(void* ud, void* pointer, std::size_t old_size, std::size_t
       return nullptr;
     }
     if (after > self->limit_ / 4 && !self->pressed_ && self->L_) {
-      // Start each collection when the last has ended, and outpace the allocation. These calls only set numbers.
+      // Start each collection when the last has ended, and collect faster than the script allocates. These calls only
+      // set numbers.
       self->pressed_ = true;
       lua_gc(self->L_, LUA_GCSETPAUSE, 100);
       lua_gc(self->L_, LUA_GCSETSTEPMUL, 400);
@@ -86,7 +87,7 @@ Result<std::unique_ptr<State>> State::create(std::size_t memory_limit_bytes) {
     return make_error(ErrorKind::config,
                       "LuaJIT refused a custom allocator: it is not a GC64 build, or memory is exhausted",
                       "use a LuaJIT 2.1 built with GC64 (the default on 64-bit systems)");
-  // By default an error outside of a protected call would end the process.
+  // Throw instead: by default an error outside of a protected call would end the process.
   lua_atpanic(state->L_, [](lua_State*) -> int { throw std::bad_alloc(); });
   double version = 0;
   if (lua_cpcall(state->L_, read_version, &version) != 0)

@@ -1,6 +1,6 @@
-// State: one lua_State with its own allocator and memory limit. A process may have several; each belongs to one thread
-// at a time. create fails with `config` when the LuaJIT found at run time is not the one compiled against, is not a
-// GC64 build, or when another Lua in the process has taken over its symbols.
+// State: one lua_State with an allocator that enforces a memory limit. A process may have several States; one thread at
+// a time uses a State. create fails with `config` if the LuaJIT found at run time is not the one compiled against, is
+// not a GC64 build, or if another Lua in the process has taken over LuaJIT's symbols.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace rille::host {
 
-// The default limit for scripts: half of this machine's memory or of the process's address space (ulimit -v), or
-// RILLE_LUA_MEMORY ("8GB") if it is set.
+// The default limit for scripts, in bytes: RILLE_LUA_MEMORY (such as "8GB") if it is set, else half of this machine's
+// memory or of the process's address space (ulimit -v).
 std::size_t default_memory_limit();
 
 class State {
  public:
-  // memory_limit_bytes 0: none. Allocation beyond the limit raises "not enough memory" in Lua. From a quarter of the
-  // limit on the collector works harder, so that garbage is freed before it reaches the limit.
+  // memory_limit_bytes 0: no limit. Allocation beyond the limit raises "not enough memory" in Lua. Once a quarter of
+  // the limit is used, the garbage collector works harder, so that garbage is freed before the limit is reached.
   static Result<std::unique_ptr<State>> create(std::size_t memory_limit_bytes);
   ~State();
   State(const State&) = delete;
@@ -28,17 +28,17 @@ class State {
   std::size_t bytes_used() const { return used_; }
   std::size_t bytes_limit() const { return limit_; }
   bool limit_hit() const { return limit_hit_; }
-  Error memory_error() const;      // kind memory, naming the limit
-  void* owner = nullptr;           // the LuaHost
-  std::uint64_t objects_made = 0;  // the last creation number (object.hpp)
+  Error memory_error() const;      // an error of kind `memory` that names the limit
+  void* owner = nullptr;           // the LuaHost that owns this State
+  std::uint64_t objects_made = 0;  // number of objects created so far (object.hpp)
 
-  static State& of(lua_State* L) {  // of any coroutine of the state
+  static State& of(lua_State* L) {  // `L` may be any coroutine of the state
     void* ud = nullptr;
     lua_getallocf(L, &ud);
     return *static_cast<State*>(ud);
   }
 
-  // Raises the limit by 1 MiB while it lives: for the host's own work after the script has reached the limit.
+  // While a Reserve exists, the limit is 1 MiB higher: for the host's work after the script has reached the limit.
   class Reserve {
    public:
     explicit Reserve(lua_State* L) : state_(of(L)) { state_.reserve_ += 1 << 20; }

@@ -1,6 +1,5 @@
-// The standard library's Lua modules, embedded in the binary as data by stdlib/CMakeLists.txt. Any thread may read
-// them; the text lives as long as the program. stdlib/nn/gpt.lua is named "rille.nn.gpt", stdlib/nn/init.lua
-// "rille.nn".
+// The Lua modules of the standard library, embedded in the binary by stdlib/CMakeLists.txt. Any thread may read them;
+// the text lives as long as the program. stdlib/nn/gpt.lua is named "rille.nn.gpt", stdlib/nn/init.lua "rille.nn".
 #pragma once
 
 #include <optional>
@@ -16,7 +15,7 @@ struct StdlibModule {
 };
 
 std::span<const StdlibModule> stdlib_modules();                          // sorted by name
-std::optional<std::string_view> stdlib_source(std::string_view module);  // empty: no such module
-std::vector<std::string_view> stdlib_names();                            // sorted
+std::optional<std::string_view> stdlib_source(std::string_view module);  // the module's source; empty: no such module
+std::vector<std::string_view> stdlib_names();                            // sorted names of all modules
 
 }  // namespace rille::host

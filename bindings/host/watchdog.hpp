@@ -1,5 +1,5 @@
-// Watchdog: a thread that interrupts a fiber which exceeds its time slice without suspending. Private to bindings/host;
-// used only with HostOptions::slice_ms.
+// Watchdog: a thread that interrupts a fiber which runs longer than its time slice without suspending. Private to
+// bindings/host; used only if HostOptions::slice_ms is not 0.
 #pragma once
 
 #include <atomic>
@@ -47,7 +47,8 @@ struct LuaHost::Watchdog {
       wake_.wait_for(lock, std::chrono::milliseconds(std::max<std::int64_t>(1, slice_ms_ / 4)));
       std::int64_t began = began_;
       if (!stop_ && began && now_ms() - began > slice_ms_ && !overrun_.exchange(true))
-        lua_sethook(host_.lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);  // documented as safe from another thread
+        // LuaJIT documents lua_sethook as safe from another thread
+        lua_sethook(host_.lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
     }
   }
 
