@@ -59,7 +59,7 @@ RILLE_API rille_kind rille_error_kind(const rille_error *error);
 RILLE_API const char *rille_error_kind_name(const rille_error *error); /* such as "invalid"; valid for ever */
 RILLE_API const char *rille_error_message(const rille_error *error);   /* what failed; borrowed */
 RILLE_API const char *rille_error_hint(const rille_error *error);      /* what the user can do next, or ""; borrowed */
-RILLE_API const char *rille_error_code(const rille_error *error);      /* code of a service or of Rille, or ""; borrowed */
+RILLE_API const char *rille_error_code(const rille_error *error);      /* code of a service or Rille, or ""; borrowed */
 RILLE_API const char *rille_error_traceback(const rille_error *error); /* stack frames of the script, or ""; borrowed */
 RILLE_API int rille_error_retryable(const rille_error *error);
 RILLE_API int64_t rille_error_retry_after_ms(const rille_error *error); /* -1: unknown */

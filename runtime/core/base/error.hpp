@@ -21,7 +21,7 @@ enum class ErrorKind : std::uint8_t {
   cancelled,   // cancelled on request
   budget,      // the action would exceed the spending limit
   state,       // the operation does not fit the object's state
-  io,          // file or disk
+  io,          // a file or disk operation failed
   integrity,   // data is damaged or does not match its checksum
   device,      // a compute device failed
   memory,      // out of memory, host or device

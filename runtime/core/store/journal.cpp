@@ -16,7 +16,7 @@ constexpr std::int64_t idle_spin_us = 100, turn_spin_us = 30, turn_us_max = 1000
 constexpr std::int64_t apart_ms = 100, lengthen_ms = 20;
 constexpr std::size_t apart_rows = 8;  // with fewer rows, the commit finishes sooner than a move to another processor
 constexpr std::int64_t log_bytes_kept = 256 << 10;
-// log lengths that start a checkpoint: when the writer is idle; even with rows waiting
+// write-ahead log lengths, in pages, that start a checkpoint: if the writer is idle; even if rows wait
 constexpr std::int64_t log_pages_long = 1000, log_pages_max = 8000;
 }  // namespace
 

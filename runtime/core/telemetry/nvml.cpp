@@ -11,8 +11,8 @@ namespace rille::telemetry::nvml {
 
 namespace {
 
-// Tried in order: the loader's search path, then the folders where drivers usually install the library, because a
-// container's loader cache may not list it.
+// Tried in order: the loader's search path, then the folders where drivers usually install the library, in case the
+// loader's cache is from another system.
 constexpr const char* places[] = {"libnvidia-ml.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1",
                                   "/usr/lib64/libnvidia-ml.so.1",

@@ -2,12 +2,12 @@
 // the service throttles, corrects for clock skew, and renews expired credentials.
 //
 // Errors carry provider, operation, code, http_status, request_id, and a kind by which the lease layer decides:
-//   capacity, quota    the offer or the account is exhausted: another one may work
-//   auth, invalid, config
-//   network            5xx, no answer, or an answer that is not the service's: whether the call had an effect is
-//                      unknown. For a call with a lasting effect also every answer that is neither a success nor a
-//                      refusal: a 2xx that cannot be read, 3xx, 408
-//   state              not found (http_status 404), or a conflict
+//   capacity, quota        the offer is sold out, or the account's limit is reached: another offer may work
+//   auth, invalid, config  the call was refused and had no effect
+//   network                5xx, no answer, or an answer that is not from the service: whether the call had an effect is
+//                          unknown. For a call with a lasting effect also every answer that is neither a success nor
+//                          a refusal: an unreadable 2xx, 3xx, 408
+//   state                  not found (http_status 404), or a conflict
 // Loop thread only. An Api must outlive its calls.
 #pragma once
 
