@@ -73,7 +73,7 @@ struct Fiber {
   std::string step;               // the step whose body is running; "": none
   Random random;
   struct Plain {                       // state of a plain step, which uses Run::plain_begin
-    bool runs = false, waits = false;  // the step's body is running; the step's result is being written
+    bool runs = false, waits = false;  // runs: the body is running; waits: its result is being written
     Random outer;                      // the fiber's random generator, saved while the step runs
     Captured before;
     Value kept;  // copy of a table result as it is written to the journal

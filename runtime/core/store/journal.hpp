@@ -105,7 +105,7 @@ class Journal {
   Loop& loop_;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   std::shared_ptr<Db> writer_, reader_;
-  Gate gate_;  // only for in_memory() journals
+  Gate gate_;  // null except in journals of in_memory()
   std::unique_ptr<Timer> lazily_;
   const bool threaded_;
   bool turn_posted_ = false;  // the end of this turn of the loop will call turn_over(); loop thread only
@@ -119,8 +119,8 @@ class Journal {
   std::atomic<bool> arrived_{false};    // an urgent row was queued since the writer last took the queue
   std::atomic<bool> turn_open_{false};  // the loop may queue more rows in this turn
   std::atomic<int> loops_cpu_{-1};      // the processor on which the loop last queued a row; -1: unknown
-  Apart apart_;                         // writer thread only
-  const Fence* checked_ = nullptr;      // writer thread only: the fence that the open transaction has already checked
+  Apart apart_;                         // used by the writer thread only
+  const Fence* checked_ = nullptr;      // writer thread only: the fence that the open transaction has checked
   std::thread thread_;
 };
 
