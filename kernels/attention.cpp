@@ -195,7 +195,7 @@ static void few_queries(const Call& c, int64_t pair, T* scores) {
   const int64_t t = c.in[0].shape[2], s = c.in[1].shape[2];
   const auto at = [](const Rows& m) { return reinterpret_cast<T*>(m.data); };
   if (!gemm(false, true, t, s, q.columns, T(c.attrs->f[0]), at(q), q.stride, at(k), k.stride, T(0), scores, s))
-    return c.fail("attention: oneDNN refused a product");
+    return c.fail("attention: oneDNN could not compute a matrix product");
   for (int64_t r = 0; r < t; ++r) {
     const int64_t n = keys_of(r, t, s, c.attrs->i[0] == 1);
     T* row = scores + r * s;
@@ -205,7 +205,7 @@ static void few_queries(const Call& c, int64_t pair, T* scores) {
     c.out[1].ptr<T>()[pair * t + r] = m + vlog(sum);
   }
   if (!gemm(false, false, t, v.columns, s, T(1), scores, s, at(v), v.stride, T(0), at(o), o.stride))
-    return c.fail("attention: oneDNN refused a product");
+    return c.fail("attention: oneDNN could not compute a matrix product");
 }
 static void attention_few(const Call& c) {
   RILLE_FLOATS(c.in[0].dtype, for_pairs<T>(c, c.in[0], few * c.in[1].shape[2],

@@ -97,7 +97,7 @@ static void forward(const Call& c) {
                          scratch + omp_get_thread_num() * block * s))
       __atomic_store_n(&ok, false, __ATOMIC_RELAXED);
   }
-  if (!ok) c.fail("attention: oneDNN refused a product");
+  if (!ok) c.fail("attention: oneDNN could not compute a matrix product");
 }
 // in: q [b, h, t, d], k [b, g, s, d], v [b, g, s, e], g a divisor of h; mask [b, h, t, s] with any strides, or null:
 // bool, true where a key is visible, or of q's type, added to the scores; lengths [b], i64, or null: the number of
@@ -172,7 +172,7 @@ static void backward(const Call& c) {
         __atomic_store_n(&ok, false, __ATOMIC_RELAXED);
     }
   }
-  if (!ok) c.fail("attention: oneDNN refused a product");
+  if (!ok) c.fail("attention: oneDNN could not compute a matrix product");
 }
 // in: gradient of o, q, k, v, mask, lengths, o, log-sum-exp; out: gradients of q, k, v
 void attention_masked_grad(const Call& c) { RILLE_FLOATS(c.in[1].dtype, backward<T>(c)); }

@@ -72,7 +72,7 @@ void fold(const Call& c) {
     case DType::f64: return fold_rows<double, double>(c);
     case DType::i32: return fold_rows<int32_t, int32_t>(c);
     case DType::i64: return fold_rows<int64_t, int64_t>(c);
-    default: return c.fail("%s are not folded", name_of(c.out[0].dtype));
+    default: return c.fail("a fold over the type %s is not supported", name_of(c.out[0].dtype));
   }
 }
 

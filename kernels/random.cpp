@@ -148,7 +148,8 @@ void multinomial(const Call& c) {
         total += double(w[j]);
       }
       if (!(total > 0) || total > 1e300)
-        return c.fail("multinomial: the weights of row %lld sum to %g", (long long)r, total);
+        return c.fail("multinomial: the weights of row %lld sum to %g; expected a finite sum above 0", (long long)r,
+                      total);
       const double mark = double(unit(philox(c.random, uint64_t(r)).w[0])) * total;
       double sum = 0;
       int64_t pick = -1;

@@ -15,7 +15,7 @@ bool fits(const Call& c, const View& q, const View& k) {
   const std::int64_t most = (std::int64_t(1) << 31) - 64, longest = std::max(q.shape[2], k.shape[2]);
   const bool small = q.shape[0] < most && q.shape[1] < most && longest < most &&
                      (longest == 0 || q.shape[0] * q.shape[1] < most / blocks_for(longest, 4));
-  if (!small) c.fail("attention: more than 2^33 rows are too many for a CUDA device");
+  if (!small) c.fail("attention: the tensor has more than 2^33 rows, too many for a CUDA device");
   return small;
 }
 

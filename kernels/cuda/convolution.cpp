@@ -45,7 +45,7 @@ Convolution geometry(const Call& c, const View& x, const View& w, const View& y)
 bool fits(const Call& c, const View& x, const View& w, const View& y) {
   const auto pixels = [](const View& v) { return v.shape[0] * v.shape[2] * v.shape[3]; };
   if (pixels(x) >= units_max || pixels(y) >= units_max) {
-    c.fail("convolution: more than 2^30 pixels in a batch");
+    c.fail("convolution: a batch has more than 2^30 pixels, too many for a CUDA device: use a smaller batch");
     return false;
   }
   const std::int64_t places = std::max(w.shape[0], w.shape[1]) * w.shape[2] * w.shape[3];

@@ -105,9 +105,10 @@ void add_rows(const Call& c, Launcher& l, const View& src, const View& ids, cons
   const std::int64_t m = ids.count();
   if (m == 0 || to.inner == 0) return;
   if (m >= keys_end || to.n >= keys_end)           // one key value marks an index out of range
-    return c.fail("%lld numbers of %lld rows: at most 2^32 - 2 of each", (long long)m, (long long)to.n);
+    return c.fail("an index of %lld numbers into %lld rows: a CUDA device takes at most 2^32 - 2 of each",
+                  (long long)m, (long long)to.n);
   Sorter s(l, m, false);
-  if (!s.ok) return c.fail("no memory to sort %lld numbers of rows", (long long)m);
+  if (!s.ok) return c.fail("no memory to sort %lld row numbers", (long long)m);
   launch(l, "sort_ids", grid_for(l, m), {threads}, 0, ids.data, unsigned(ids.dtype), Long(m), Long(to.n), s.keys[0],
          s.places[0], unsigned(code), l.fault());
   s.by_keys(bits_of(std::uint64_t(to.n)));
@@ -263,7 +264,8 @@ void sort(const Call& c, Launcher& l, const Names&) {
   const View& x = c.in[0];
   const std::int64_t n = x.shape[x.shape.n - 1], k = c.out[0].shape[x.shape.n - 1], count = x.count();
   if (count == 0 || k == 0) return;
-  if (count >= (std::int64_t(1) << 32)) return c.fail("sort: %lld elements; at most 2^32 - 1", (long long)count);
+  if (count >= (std::int64_t(1) << 32))
+    return c.fail("sort: %lld elements; a CUDA device sorts at most 2^32 - 1", (long long)count);
   const bool wide = size_bytes(x.dtype) == 8;
   Sorter s(l, count, wide);
   if (!s.ok) return c.fail("sort: no memory for %lld places", (long long)count);

@@ -35,7 +35,8 @@ void multinomial(const Call& c, Launcher& l, const Names& names) {
   const View& w = c.in[0];
   const std::int64_t rows = c.out[0].count();
   if (rows == 0) return;
-  if (rows >= std::int64_t(1) << 31) return c.fail("multinomial: %lld rows; at most 2^31 - 1", (long long)rows);
+  if (rows >= std::int64_t(1) << 31)
+    return c.fail("multinomial: %lld rows; a CUDA device takes at most 2^31 - 1", (long long)rows);
   launch(l, name_in(names, w.dtype), {unsigned(rows)}, {threads}, 0, l.step_key(), c.random.index, w.data,
          c.out[0].data, (long long)(w.shape[1]), l.fault());
 }

@@ -74,7 +74,7 @@ void reduced_by(const Call& c, Launcher& l, const Names& names, const Names& fol
   if (out.count() == 0) return;
   Cut cut = cut_of(x, int(c.attrs->i[0]));
   if (blocks_for(cut.r.outputs, std::int64_t(1) << cut.r.outputs_log2) >= std::int64_t(1) << 31)
-    return c.fail("reduction: %lld results are more than one launch has blocks for", (long long)cut.r.outputs);
+    return c.fail("reduction: %lld results are too many for one launch on a CUDA device", (long long)cut.r.outputs);
   cut.r.out = out.data;
   cut.r.factor = c.attrs->f[0];
   if (cut.parts > 1) {

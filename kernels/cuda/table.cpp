@@ -56,10 +56,11 @@ void describe(const Fault& f, char* text, std::size_t bytes) {
                     f.limit);
       return;
     case multinomial_sum:
-      std::snprintf(text, bytes, "multinomial: the weights of row %lld sum to %g", f.place, real);
+      std::snprintf(text, bytes, "multinomial: the weights of row %lld sum to %g; expected a finite sum above 0",
+                    f.place, real);
       return;
   }
-  std::snprintf(text, bytes, "a kernel on the GPU reports fault %u", f.code);
+  std::snprintf(text, bytes, "a kernel on the GPU reports the unknown fault %u, a bug in Rille", f.code);
 }
 
 }  // namespace rille::kernels::cuda

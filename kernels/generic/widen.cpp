@@ -69,7 +69,8 @@ void widened(const Call& c, Kernel kernel) {
   for (int i = 0; i < c.n_out; ++i)
     if (half(c.out[i])) bytes += padded(std::size_t(c.out[i].count()) * 4);
   if (bytes == 0) return kernel(c);
-  if (c.n_in + c.n_out > most_operands) return c.fail("%d operands, some of them f16 or bf16", c.n_in + c.n_out);
+  if (c.n_in + c.n_out > most_operands)
+    return c.fail("an operation with f16 or bf16 has %d operands, more than its kernel can take", c.n_in + c.n_out);
   char* memory = static_cast<char*>(c.lane->staging(bytes));
   if (!memory) return c.fail("no memory for %zu bytes of f32 copies", bytes);
   View views[most_operands];

@@ -167,7 +167,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
     home.env.pop("SLACK_URL")
     home.journal("UPDATE alerts SET next_us=0, created_us=0 WHERE told_us IS NULL")
     home.rille("gc")
-    check("where it is not set, the trail says so", any("SLACK_URL says, and it is not set here" in
+    check("where it is not set, the trail says so", any("environment variable SLACK_URL, which is not set" in
           w.get("message", "") for w in home.trail()), home.trail())
     home = Home()
     code, out = home.run(spend(secret))
@@ -268,7 +268,7 @@ local three = rille.rent("three", { gpu = "cpu", provider = "remote", ttl = "10m
 
     # --- mistakes
     for url, says in (("ann@example.org", "alerts cannot be sent to"), ("mailto:ann", "'ann' is not an e-mail address"),
-                      ("ftp://example.org/x", "alerts cannot be sent to"), ("env:", "a variable's name"),
+                      ("ftp://example.org/x", "alerts cannot be sent to"), ("env:", "the name of an environment"),
                       ("mailto:a@b.org\\r\\nX: y", "is not an e-mail address")):
         code, out = Home().run(spend(url))
         check(f"alert_url = {url!r} is refused before anything is rented", code == 1 and says in out and

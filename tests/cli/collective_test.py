@@ -134,7 +134,7 @@ for transport in ("any", "tcp"):
 mark = f"{root}/early-"
 ranks = start("early", "print('met')", 3, ranks=[0, 1], timeout="3s", first=mark)
 results = ended(ranks, 60)
-check("who does not come is named by all", all(code == 124 and "rank 2 of 3 did not come to 127.0.0.1:" in errors
+check("who does not come is named by all", all(code == 124 and "rank 2 of 3 did not connect to 127.0.0.1:" in errors
                                                for code, _, errors in results), results)
 results = ended(start("world", "print('met')", 2, only={1: {"world": 3}}), 60)
 differs = "rank 1 was made with world = 3, rank 0 with world = 2"
@@ -154,8 +154,9 @@ print(pcall(comm.send, comm, dev:zeros { 2 }, 0))
 print(pcall(rille.communicator, { rank = 0, world = 2, adress = "127.0.0.1:1" }))
 """, 1), 60)
 said = results[0][1]
-check("mistakes are told at once", results[0][0] == 0 and "a gradient goes through it" in said
-      and "is not a reduction" in said and "that is this rank itself" in said and "adress" in said, results)
+check("mistakes are told at once", results[0][0] == 0 and "gradients flow through it" in said
+      and "is not the name of a reduction" in said and "a rank cannot exchange data with itself" in said
+      and "adress" in said, results)
 
 # Ctrl-C while a rank waits for another that is slow: it ends soon, and the other is told.
 mark = f"{root}/interrupted-"

@@ -107,8 +107,9 @@ check("NVRTC newer than the driver: both versions, and the way out", code == 0 a
 code, out, said = script('''local dev = rille.device "cuda:0"
 local ok, why = pcall(dev.kernel, dev, [[__global__ void unseen(float* x) { x[0] = 6; }]])
 print(ok, why, (dev:ones{2} + 1):totable()[1])''', RILLE_STANDIN_OLD_NVRTC="1")
-check("NVRTC older than the GPU: which one, and the way out", code == 0 and "device: kernel unseen: NVRTC of CUDA 13.0 "
-      "compiles nothing for sm_90" in out and "RILLE_CUDA_PATH" in out and out.rstrip().endswith("\t2"), out + said)
+check("NVRTC older than the GPU: which one, and the way out", code == 0 and "device: kernel unseen: the NVRTC of "
+      "CUDA 13.0 cannot compile for sm_90" in out
+      and "RILLE_CUDA_PATH" in out and out.rstrip().endswith("\t2"), out + said)
 
 # -- a build whose images do not fit this GPU
 def kept_kernels():
@@ -212,9 +213,10 @@ for word, (name, file, wheel, lost) in parts.items():
           (("NVRTC" in out) == (word == "nvrtc")) and (("joined" in out) == (word != "nvrtc")), out)
     if word == "nvrtc" and hidden:
         check("a user's kernel names the library, where it was sought, and how it is got",
-              f"no NVRTC here: {file}" in out and str(without) in out and f"pip install {wheel}" in out, out)
+              f"NVRTC cannot be used here: {file}" in out and str(without) in out
+              and f"pip install {wheel}" in out, out)
     if word == "cupti" and hidden:
-        check("a profile says where CUPTI was sought", f"no CUPTI here: {file}" in out, out)
+        check("a profile says where CUPTI was sought", f"CUPTI cannot be used here: {file}" in out, out)
 
 broken = Path(root, "broken/lib64")
 broken.mkdir(parents=True)

@@ -42,7 +42,7 @@ check("the doctor says why there is no driver", rows["CUDA driver"]["state"] == 
       rows["CUDA driver"])
 rows = doctor(RILLE_CUDA_PLUGIN=driver)
 check("the doctor says that a library is not the CUDA part", rows["CUDA part"]["state"] == "missing" and
-      "is of another build of Rille" in rows["CUDA part"]["costs"], rows["CUDA part"])
+      "belongs to another build of Rille" in rows["CUDA part"]["costs"], rows["CUDA part"])
 check("and that rented GPUs are not served either", "of rented ones" in rows["CUDA part"]["costs"] and
       "rented GPUs are not affected" not in rows["CUDA driver"]["costs"], rows)
 rows = doctor(RILLE_CUDA_DRIVER=root + "/none.so")

@@ -147,7 +147,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
 
     expect("a pipe is refused", script(BOX + f'box:stage("{root}/pipe", "x")'), 1, "invalid", "neither a file nor")
     expect("a dimension is counted from 1", script('rille.step("s", function() rille.device():randn{2,3}:sum(5) end)'),
-           1, "dimension 5 of a tensor with 2")
+           1, "no dimension 5 in a tensor with 2")
     expect("an element of a tensor", script('rille.step("s", function() return rille.device():randn{2,3}[3] end)'), 1,
            r"position 3 in dimension 1 of \[2, 3\]", "positions count from 1")
     expect("a call without its name", script(BOX + "box:call(function() end)"), 1, r"box:call: expected its name",

@@ -94,7 +94,7 @@ try:
     code, told, asked = run("run", cloud + 'gpu = "H100", cuda = false', **bare)
     check("cuda = false rents it all the same", code == 0 and "rented\tH100" in told and "create" in asked, told)
     code, told, asked = run("run", cloud + 'gpu = "H100", cuda = "no"', **bare)
-    check("which is true or false", code == 1 and "true or false is wanted" in told and asked == [], told)
+    check("which is true or false", code == 1 and "expected true or false" in told and asked == [], told)
     code, told, asked = run("run", cloud + 'gpu = "any"', **bare)
     check("any GPU is refused when it is chosen", code == 1 and "error (config)" in told and "./bootstrap cuda" in told
           and "create" not in asked, told + str(asked))

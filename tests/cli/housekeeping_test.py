@@ -132,12 +132,12 @@ print(box:call("there", function() return "there" end))
           code == 0 and "found\ttrue\nthere" in out, out)
 
     for option, said in [("idle_below = 2", "a number from 0 to 1"), ('idle_after = "soon"', "idle_after"),
-                         ('max_age = "1h"', "ttl is the age"), ('ttl = "0s"', "must be positive"),
-                         ("ttl = math.huge", "end one day"), ("hold_ttl = 1e13", "end one day"),
-                         ("ttl = 0.0004", "must be positive"),
+                         ('max_age = "1h"', "the age at which"), ('ttl = "0s"', "must be positive"),
+                         ("ttl = math.huge", "positive, finite"), ("hold_ttl = 1e13", "positive, finite"),
+                         ("ttl = 0.0004", "positive, finite"),
                          ('ttl = "30s", min_ttl = "10m"', "longer than ttl = 30"),
                          ("ttl = 6", 'write ttl = "6h" or ttl = "6m"; if seconds are meant, ttl = "6s"'),
-                         ("hold_ttl = 12", "a plain number is seconds"),
+                         ("hold_ttl = 12", "a number without a unit means seconds"),
                          ('idle_aftr = "1h"', "did you mean idle_after")]:
         code, out = run("run", script("wrong", f'rille.rent("b", {{ gpu = "cpu", {option} }})'))
         check(f"rent refuses {option}", code == 1 and said in out, out)

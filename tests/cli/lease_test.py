@@ -182,7 +182,7 @@ rille.signal("go")""")
         check(f"rent refuses {option}", code == 1 and said in out, out)
     for option, said in [('gpu = "A100"', "local has no way to make a machine another type"),
                          ('type = "big"', "local has no way"), ('tpye = "big"', "did you mean type?"),
-                         ("max_price = 1", "what the machine shall be"), ('gpu = "cpu"', "it is as it was: live")]:
+                         ("max_price = 1", "the new size of the machine"), ('gpu = "cpu"', "it is as it was: live")]:
         code, out = run("run", script("resize", 'local box = rille.rent("b", { gpu = "cpu" })\n' +
                                       f'box:resize {{ {option} }}\nprint("it is as it was: " .. box.state)'))
         check(f"box:resize {{ {option} }}", code == ("live" not in said) and said in out, out)

@@ -132,7 +132,7 @@ try:
                           (("--gpu-vendor", "amd"), "fits but for --gpu-vendor amd"),
                           (("--disk-kind", "nvme"), "fits but for --disk-kind nvme"),
                           (("--gpu", "foo"), "no provider here has a GPU called 'foo': `rille offers` lists"),
-                          (("--gpu", "B200"), "none of those who were asked has --gpu B200: `rille offers` lists"),
+                          (("--gpu", "B200"), "no provider that was asked has --gpu B200: `rille offers` lists"),
                           (("--region", "hre"), "did you mean --region here?"),
                           (("--region", "far,away"), "there is some in: here. A cloud is asked only in the `regions`"),
                           (("--gpu", "A100", "--count", "8", "--max-price", "3"),
@@ -146,7 +146,7 @@ try:
                           (("--vcpus", "1000"), "the most that fits the rest is 96: lower --vcpus"),
                           (("--memory", "9TB", "--gpu", "T4"), "the most that fits the rest is 1.1 TB: lower --memory"),
                           (("--gpu", "H100", "--compliance", "gdpr"), "h100x8 in here fits but for --compliance gdpr"),
-                          (("--gpu", "T4:2", "--vcpus", "1000"), "count, vcpus are not to be had together; without "
+                          (("--gpu", "T4:2", "--vcpus", "1000"), "no offer has count, vcpus together; without "
                            "them there is t4")):
         check("nothing, and what to change: " + " ".join(words), wanted in (hint(*words) or ""),
               run("offers", "--provider", "remote", *words))

@@ -60,7 +60,7 @@ rille.step("poison", { crashes_max = 1 }, function() mark("poison") die() end)""
 run("run", poison)
 run("resume", "last")
 code, out = run("resume", "last")
-check("a step that kills the process twice is given up", code == 1 and "process down 2 times" in out, out)
+check("a step that kills the process twice is given up", code == 1 and "crashed the process 2 times" in out, out)
 check("it has run twice", lines("poison") == ["x", "x"], lines("poison"))
 
 script("upload", mark + """
@@ -72,7 +72,7 @@ end)""")
 parent = script("parent", 'return rille.run("upload.lua")')
 for name, path, tries in (("a step", f"{root}/upload.lua", 2), ("a step of a child", parent, 6)):
     code, out = run("run", path)
-    check(f"{name} pauses the run", code == 1 and "is paused: step 'upload' has used up its attempts" in out, out)
+    check(f"{name} pauses the run", code == 1 and "is paused: step 'upload' has used all its attempts" in out, out)
     check("which is suspended", json.loads(run("show", "last", "--json")[1])["state"] == "suspended")
     check("after all its attempts", len(lines("tries")) == tries, lines("tries"))
     open(root + "/key", "w").close()

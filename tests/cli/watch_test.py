@@ -58,12 +58,12 @@ local args = rille.args { name = "ticks" }
 rille.step("mark", { effect = "once" }, function() mark(args.name, rille.run_id) end)""")
 
 for words, code, text in (
-        (["schedule", "add", "n", "never", tick], 2, "does not say when"),
+        (["schedule", "add", "n", "never", tick], 2, "is not a time plan"),
         (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is no hour"),
         (["schedule", "add", "n", "every 1h", "nothing.lua"], 2, "there is no script"),
         (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
         (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is no option of the script"),
-        (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "does not go with overlap"),
+        (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "cannot be combined with overlap"),
         (["schedule", "remove", "n"], 1, "there is no schedule"),
         (["schedule", "add", "nightly", "0 3 * * *", tick, "--name", "night"], 0, "T03:00:00Z"),
         (["schedule", "add", "nightly", "0 4 * * *", tick], 1, "there is a schedule"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A machine that was rented with a GPU and shows none: its first call is an error, and the machine is released, unless
+"""A machine that was rented with a GPU but shows none: its first call is an error, and the machine is released, unless
 the rent says that it does not mind; a setup comes before the look. The machine is a folder here (stubs/ssh), with a
 real agent in it. usage: gpu_check_test.py RILLE PROVIDER"""
 import json, os, sys
@@ -30,7 +30,7 @@ try:
     code, told = run(RENT % "" + "print('set up', " + (ADD % ", setup = true").strip() + ")\n" + "return " + ADD % "")
     check("a setup runs first", "set up\t42" in told or "set up 42" in told, told)
     check("then it is an error that names the machine and what it shows",
-          code != 0 and "was rented as " in told and "A100 and shows none; it is released" in told, told)
+          code != 0 and "was rented as " in told and "A100 but shows none; it is released" in told, told)
     check("with the way out", "gpu_check = false" in told and '"image"' in told, told)
     code, told = run(RENT % "" + """
 local ok, err = pcall(function()
@@ -42,9 +42,9 @@ print("it is " .. box.state)
     check("the machine has ended before the script goes on", code == 0 and "it is released" in told, told)
     code, told = run(RENT % ", gpu_check = false" + "print('sum', " + (ADD % "").strip() + ")\n")
     check("gpu_check = false takes it", code == 0 and "42" in told, told)
-    check("with a warning", "and shows none" in told, told)
+    check("with a warning", "but shows none" in told, told)
     code, told = run(RENT % ', gpu_check = "no"')
-    check("it is true or false", code != 0 and "gpu_check" in told and "true or false is wanted" in told, told)
+    check("it is true or false", code != 0 and "gpu_check" in told and "expected true or false" in told, told)
     state = user.ask("state")
     check("three were rented, and nothing is left", len(state["machines"]) == 3 and not state["alive"],
           state["machines"])

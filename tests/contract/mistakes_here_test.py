@@ -75,7 +75,7 @@ def of_ssh(place):
     mistake("a key that the host does not take", rent(at(identity=root + "/other"), "cpu"), "auth", "refuses your key",
             good["address"], "without a password")
     mistake("a user that there is not", rent(at(address="nosuchuser@127.0.0.1"), "cpu"), "auth",
-            "nosuchuser@127.0.0.1", "is the user right")
+            "nosuchuser@127.0.0.1", "check the user name")
     mistake("a key that is not there", offers(at(identity=root + "/none")), "config", root + "/none", "`identity`")
     shutil.copy(good["identity"], root + "/open")
     os.chmod(root + "/open", 0o644)
@@ -90,7 +90,8 @@ def of_ssh(place):
     mistake("a GPU that does not exist", rent(at(), "H1O0"), "capacity", "H1O0", 'did you mean gpu = "H100"')
     check("none of it has rented anything", place.alive() == [], place.alive())
     wrong_settings(at(), ({"hosts": []}, "no hosts"), ({"hosts": [{"adress": "x"}]}, "adress"),
-                   ({"hostz": []}, "hostz", "did you mean 'hosts'"), ({"hosts": ["-oProxyCommand=x"]}, "is no address"),
+                   ({"hostz": []}, "hostz", "did you mean 'hosts'"),
+                   ({"hosts": ["-oProxyCommand=x"]}, "is not an address"),
                    ({"hosts": ["a", "a"]}, "two hosts"), ({"hosts": [{"address": "a", "slots": 0}]}, "slots = 0"),
                    ({"hosts": [{"address": "a", "port": "22"}]}, 'port = "22"', "without quotes"),
                    ({"hosts": [{"address": "a", "directory": "x"}]}, "'x' is not absolute"),

@@ -68,8 +68,9 @@ gives("any of nothing", {}, 0, function(x) return x:any() end, zeros(0, 3))
 gives("all of nothing", {}, 1, function(x) return x:all() end, zeros(0, 3))
 gives("max of no rows", { 0 }, 0, function(x) return x:max(2) end, zeros(0, 3))
 gives("argmax of no rows", { 0 }, 0, function(x) return x:argmax(2) end, zeros(0, 3))
-refuses("max over nothing", "max: [0, 3] has nothing to choose from", function() return zeros(0, 3):max(1) end)
-refuses("argmin over nothing", "argmin: [3, 0] has nothing to choose from", function() return zeros(3, 0):argmin(2) end)
+refuses("max over nothing", "max: [0, 3] has no elements to choose from", function() return zeros(0, 3):max(1) end)
+refuses("argmin over nothing", "argmin: [3, 0] has no elements to choose from",
+  function() return zeros(3, 0):argmin(2) end)
 refuses("var over nothing", "var: 0 elements of [0, 3]", function() return zeros(0, 3):var() end)
 
 for _, name in ipairs { "softmax", "log_softmax", "cumsum" } do

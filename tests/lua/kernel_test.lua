@@ -99,9 +99,9 @@ tap.test("what is no error of a line is told in the source's words", function()
   tap.ok(e.hint:find("dev:rand{n}", 1, true) and e.hint:find("nothing", 1, true))
   tap.ok(not e.hint:find("nowhere", 1, true))
   refused("several functions have that name", "__global__ void k(float* x) {}\n__global__ void k(double* x) {}")
-  refused("kernel source:2: kernel k: a { of it is not closed",
+  refused("kernel source:2: kernel k: a { in the kernel is not closed",
     "__device__ int n;\n" .. "__global__ void k(float* x) {\n" .. "  if (x[0] > 0) {\n    x[0] = 1;\n  }\n")
-  refused("f(float) is declared, and defined nowhere",
+  refused("f(float) is declared, but defined nowhere",
     "__device__ float f(float);\n__global__ void k(float* x) { x[0] = f(1); }")
   local source = "namespace a { namespace { template <class T> __global__ void k(T* x, int n) { x[0] = n; } } }"
   for _, name in ipairs { "k<float>", "a::k<float>" } do
@@ -260,7 +260,7 @@ tap.test("a kernel that would end the process is an error, and the script goes o
   tap.ok(err.hint:find("checked = true", 1, true), err.hint)
   tap.equal(err.code, "kernel_check")
   k:launch(shape, 10, x, nil)
-  tap.raises("device", "where no memory is", function() return x:totable() end)
+  tap.raises("device", "an address without memory", function() return x:totable() end)
   k:launch(shape, 5, x, nil)
   tap.equal(x:totable(), { 20, 20, 20, 20, 20, 20, 20, 20 })
   local checked = dev:kernel("__global__ void k(int* x, int n) { x[threadIdx.x] %= n; }", { checked = true })
@@ -455,7 +455,7 @@ tap.test("tiles of tiles, a sum of doubles as old sources define it, and vectors
   local x, out = dev:arange { 32, dtype = "f32" }, dev:zeros { 16 }
   copy:launch({ grid = 1, block = 4 }, x:narrow(1, 5, 16), out)
   tap.equal(out[1]:item(), 4)
-  tap.raises("invalid", "its address is no multiple of 16", function()
+  tap.raises("invalid", "the tensor's address must be a multiple of 16 bytes", function()
     copy:launch({ grid = 1, block = 4 }, x:narrow(1, 2, 16), out)
     return out[1]:item()
   end)

@@ -92,7 +92,7 @@ tap.test("shapes, sizes and dimensions", function()
   refused("invalid", "cat: [2, 3] and [2, 4]: sizes other than dimension 1 differ", "",
     function() return a:cat({ dev:ones { 2, 4 } }, 1) end)
   refused("invalid", "mean: dimension 1 of [2, 3] is named twice", "", function() return a:mean { 1, -2 } end)
-  refused("invalid", "sum: dimension 3 of a tensor with 2 dimensions", "", function() return a:sum(3) end)
+  refused("invalid", "sum: there is no dimension 3 in a tensor with 2 dimensions", "", function() return a:sum(3) end)
   refused("invalid", "var: 'correction' among the dimensions (", "a table of their own",
     function() return a:var { 1, correction = 0 } end)
   refused("invalid", "std: 'correction' among the dimensions (", "a table of their own",
@@ -124,21 +124,21 @@ tap.test("types that do not go together", function()
   refused("invalid", "matmul: f32[2, 3] and f64[3, 2]: types differ", "cast",
     function() return a:matmul(dev:ones { 3, 2, dtype = "f64" }) end)
   local whole = dev:ones { 3, 2, dtype = "i32" }
-  refused("invalid", "matmul: f32[2, 3] and i32[3, 2]: want floating types", 't:to("f32")',
+  refused("invalid", "matmul: f32[2, 3] and i32[3, 2]: expected floating types", 't:to("f32")',
     function() return a:matmul(whole) end)
-  refused("invalid", "linear: i32[3, 2] and f32[4, 2]: want floating types", "",
+  refused("invalid", "linear: i32[3, 2] and f32[4, 2]: expected floating types", "",
     function() return whole:linear(dev:ones { 4, 2 }) end)
-  refused("invalid", "einsum: f32[2, 3] and i32[3, 2]: want floating types", "",
+  refused("invalid", "einsum: f32[2, 3] and i32[3, 2]: expected floating types", "",
     function() return a:einsum("ij,jk->ik", whole) end)
   refused("invalid", "einsum: f32[2, 3] and f64[3, 2]: types differ", "",
     function() return a:einsum("ij,jk->ik", whole:to("f64")) end)
-  refused("invalid", "conv2d: f32[1, 1, 4, 4] and i32[1, 1, 3, 2]: want floating types", "",
+  refused("invalid", "conv2d: f32[1, 1, 4, 4] and i32[1, 1, 3, 2]: expected floating types", "",
     function() return dev:ones { 1, 1, 4, 4 }:conv2d(whole:reshape(1, 1, 3, 2)) end)
-  refused("invalid", "cross_entropy: i32[3, 2] with i64[3]: want a floating type, the first", "",
+  refused("invalid", "cross_entropy: i32[3, 2] with i64[3]: expected a floating type for the first", "",
     function() return whole:cross_entropy(dev:zeros { 3, dtype = "i64" }) end)
-  refused("invalid", "softmax: i64[2, 3]: want a floating type", 't:to("f32")',
+  refused("invalid", "softmax: i64[2, 3]: expected a floating type", 't:to("f32")',
     function() return a:to("i64"):softmax() end)
-  refused("invalid", "where: a condition of f32[2, 3]", "x:gt(0)", function() return a:where(a, a) end)
+  refused("invalid", "where: the condition is f32[2, 3]: expected bool", "x:gt(0)", function() return a:where(a, a) end)
   refused("state", "i64 tensors have no gradient", "f32",
     function() return dev:ones { 2, dtype = "i64" }:requires_grad_() end)
   refused("invalid", "add_: 0.5 to i64", "cast it", function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
@@ -153,7 +153,7 @@ tap.test("empty tensors: sums are 0, and nothing is chosen from nothing", functi
   local mean = none:mean():item()
   tap.ok(mean ~= mean)
   for _, name in ipairs { "max", "min" } do
-    refused("invalid", name .. ": [0, 3] has nothing to choose from", "", function() return none[name](none) end)
+    refused("invalid", name .. ": [0, 3] has no elements to choose from", "", function() return none[name](none) end)
   end
   refused("invalid", "argmax: [0, 3] has nothing", "", function() return none:argmax(1) end)
   refused("invalid", "var: 0 elements of [0, 3]", "correction", function() return none:var() end)
@@ -162,7 +162,7 @@ end)
 
 tap.test("labels and ids", function()
   local function labels(list, dtype) return dev:tensor(list, { dtype = dtype or "i64" }) end
-  refused("invalid", "cross_entropy: labels of f32[2]: want whole numbers", "",
+  refused("invalid", "cross_entropy: labels of f32[2]: expected whole numbers", "",
     function() return a:cross_entropy(labels({ 0, 1 }, "f32")) end)
   refused("invalid", "cross_entropy: logits [2, 3] with labels [3]", "",
     function() return a:cross_entropy(labels { 0, 1, 2 }) end)
@@ -175,7 +175,7 @@ tap.test("labels and ids", function()
   refused("invalid", "number 7 at position 0", "count from 0", function()
     return a:gather(1, dev:full { 1, 3, value = 7, dtype = "i64" }):totable()
   end)
-  refused("invalid", "mse_loss: [2, 3] with targets of [2]: want the same shape", "",
+  refused("invalid", "mse_loss: [2, 3] with targets of [2]: expected the same shape", "",
     function() return a:mse_loss(dev:ones { 2 }) end)
 end)
 
@@ -199,14 +199,15 @@ tap.test("backward", function()
   local loss = (w * w):sum()
   loss:backward()
   refused("state", "backward through sum a second time", "once", function() loss:backward() end)
-  refused("invalid", "backward: a loss of [2, 3]: want one element", "sum()", function() (w * w):backward() end)
+  refused("invalid", "backward: the loss has the shape [2, 3]: expected one element", "sum()",
+    function() (w * w):backward() end)
   refused("state", "backward: the f32[] loss depends on nothing that requires grad", "requires_grad_()",
     function() (a * a):sum():backward() end)
   local f = rille.compile(function(x) return (x * w):sum() end)
   refused("state", "depends on nothing", "call backward inside", function() f(a):backward() end)
   refused("state", "mul_: a leaf that requires grad, [2, 3]", "no_grad", function() w:mul_(2) end)
   refused("state", "add_: a leaf that requires grad", "no_grad", function() w:add_(1) end)
-  refused("state", "needs was written in place since", "", function()
+  refused("state", "needs has been overwritten in place", "", function()
     local y = w * 2
     local z = y * y
     rille.no_grad(function() y:detach():add_(1) end)
@@ -216,7 +217,7 @@ end)
 
 tap.test("writing in place where elements share their memory", function()
   local wide = dev:ones { 1 }:expand(5)
-  refused("invalid", "add_: f32[5] with strides [0]: several of its elements are the same place in memory", "clone()",
+  refused("invalid", "add_: f32[5] with strides [0]: several of its elements share one place in memory", "clone()",
     function() wide:add_(1) end)
   refused("invalid", "mul_: f32[4, 3] with strides [0, 1]", "clone()",
     function() dev:ones { 1, 3 }:expand(4, 3):mul_(2) end)
@@ -242,9 +243,9 @@ tap.test("optimisers", function()
   refused("invalid", "weight_decay = -1", "",
     function() return rille.optim.adamw({ leaf(2) }, { weight_decay = -1 }) end)
   refused("invalid", "optimiser: lr = nan", "", function() opt:set_lr(math.abs(0 / 0)) end)
-  refused("invalid", "parameter 1, f32[2, 3]: not a leaf that requires grad", "w:requires_grad_()",
+  refused("invalid", "parameter 1, f32[2, 3], is not a leaf that requires grad", "w:requires_grad_()",
     function() return rille.optim.adamw { a } end)
-  refused("invalid", "parameter 1, f32[2]: not a leaf", "computed from",
+  refused("invalid", "parameter 1, f32[2], is not a leaf", "computed from",
     function() return rille.optim.adamw { leaf(2) * 2 } end)
   local err = tap.raises("invalid", "unknown option 'learning_rate'", rille.optim.adamw, { leaf(2) },
     { learning_rate = 1 })
@@ -255,7 +256,7 @@ end)
 tap.test("fractions into whole numbers", function()
   local whole, parts = dev:ones({ 2 }, { dtype = "u8" }), dev:tensor { 1.7, -3 }
   for _, verb in ipairs { "add_", "sub_", "mul_" } do
-    refused("invalid", verb .. ": f32 into u8[2]: fractions would be cut off", 'u:to("u8")',
+    refused("invalid", verb .. ": f32 is written into u8[2]: fractions would be cut off", 'u:to("u8")',
       function() whole[verb](whole, parts) end)
   end
   refused("invalid", "div_: u8[2]: fractions would be cut off", "floor_divide", function() whole:div_(2) end)
@@ -296,7 +297,7 @@ tap.test("functions, models and their ids", function()
     function() return model(dev:zeros { 4, dtype = "i64" }) end)
   refused("invalid", "the model sees 8 tokens at a time, got 9", "larger context",
     function() return model(dev:zeros { 1, 9, dtype = "i64" }) end)
-  refused("invalid", "embedding: ids of f32[1, 4]: want whole numbers", 't:to("i64")',
+  refused("invalid", "embedding: ids of f32[1, 4]: expected whole numbers", 't:to("i64")',
     function() return model(dev:zeros { 1, 4 }) end)
   model(dev:zeros { 1, 4, dtype = "i64" }):sum():backward()
   tap.ok(rille.optim.clip_grad_norm(model, 1):item() > 0)

@@ -337,7 +337,7 @@ tap.test("Fourier transforms", function()
   tap.ok((z:fft2():ifft2() - z):abs():max():item() < 1e-6)
   local image = dev:randn { 4, 5 }
   tap.ok((image:rfft2():irfft2(5) - image):abs():max():item() < 1e-6)
-  tap.raises("invalid", "fft: [4]: want complex numbers", function() return x:fft() end)
+  tap.raises("invalid", "fft: [4]: expected complex numbers", function() return x:fft() end)
 end)
 
 tap.test("comparison is identity; < and .. say what to do instead", function()

@@ -21,7 +21,7 @@ tap.test("pooling of sequences, by the last window too, and to so many", functio
   local x = dev:randn { 1, 2, 7, requires_grad = true }
   x:max_pool1d(3, { stride = 2, ceil_mode = true }):sum():backward()
   tap.equal(x.grad:sum():item(), 6)
-  tap.raises("invalid", "max_pool1d: [2, 3]: want [n, c, l]", function() return dev:ones { 2, 3 }:max_pool1d(2) end)
+  tap.raises("invalid", "max_pool1d: [2, 3]: expected [n, c, l]", function() return dev:ones { 2, 3 }:max_pool1d(2) end)
 end)
 
 tap.test("a random order, and rows put and added by a list of numbers", function()
@@ -44,7 +44,7 @@ tap.test("a random order, and rows put and added by a list of numbers", function
   tap.equal(x:index_copy(1, at, rows):totable(), { { 3, 4 }, { 1, 1 }, { 5, 6 } })
   tap.equal(x:index_add(2, dev:tensor({ 1 }, { dtype = "i64" }), dev:ones { 3, 1 }):totable(),
     { { 1, 2 }, { 1, 2 }, { 1, 2 } })
-  tap.raises("invalid", "index_add: [2, 2] in [3, 2] at numbers of [3]: want [3, 2] and a list", function()
+  tap.raises("invalid", "index_add: [2, 2] in [3, 2] at numbers of [3]: expected [3, 2] and a list", function()
     return x:index_add(1, at, dev:ones { 2, 2 })
   end)
 end)
@@ -70,7 +70,7 @@ tap.test("cross entropy by class weights and ways to reduce, as PyTorch has it",
   loss:backward()
   tap.equal(half.grad:shape(), { 4, 3 })
   tap.raises("invalid", "'average'", function() return x:cross_entropy(y, { reduction = "average" }) end)
-  tap.raises("invalid", "weights f32[2] of 3 classes", function()
+  tap.raises("invalid", "weights f32[2] for 3 classes", function()
     return x:cross_entropy(y, { weight = dev:tensor { 1, 2 } })
   end)
   tap.raises("invalid", "smoothing of 2", function()

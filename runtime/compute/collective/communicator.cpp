@@ -267,8 +267,8 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     RILLE_TRY(in.address, parse_address(o.address));
     if (o.token.empty() && !is_loopback(in.address)) {
       return make_error(ErrorKind::invalid,
-                        fmt::format("{}: others can reach this address, but there is no token", o.address),
-                        "token = .., a secret that all ranks know");
+                        fmt::format("{}: other machines can reach this address, so a token is needed", o.address),
+                        "pass token = .., a secret text that is equal at all ranks");
     }
     in.token = o.token;
     in.timeout_ms = o.timeout_ms;

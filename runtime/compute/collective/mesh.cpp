@@ -250,8 +250,9 @@ Error Mesh::late() const {
     if (++absent <= 8) names += fmt::format("{}{}", absent > 1 ? ", " : "", r);
   }
   if (hurry_ns_.load()) {
-    return make_error(ErrorKind::cancelled, fmt::format("rank {} ended in {}, which waited for rank{} {}", rank_, what_,
-                                                        absent > 1 ? "s" : "", names));
+    return make_error(ErrorKind::cancelled,
+                      fmt::format("rank {} was cancelled during {}, while it waited for rank{} {}", rank_, what_,
+                                  absent > 1 ? "s" : "", names));
   }
   return make_error(ErrorKind::timeout,
                     fmt::format("{} of rank {} waited {} for rank{} {}", what_, rank_, format_duration_ms(timeout_ms_),

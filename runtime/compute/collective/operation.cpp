@@ -27,7 +27,8 @@ Result<Reduce> parse_reduce(std::string_view name) {
   for (std::size_t i = 0; i < std::size(reduces); ++i)
     if (name == reduces[i]) return Reduce(i);
   if (name == "avg") return Reduce::mean;
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a reduction", name), "sum, mean, max, min, prod");
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not the name of a reduction", name),
+                    "the reductions are sum, mean, max, min and prod");
 }
 
 std::string describe(const Operation& op) {
@@ -51,14 +52,14 @@ Result<> check(const Operation& op, int rank, int world) {
                       fmt::format("ranks are 0 to {}", world - 1));
   }
   if (to_one && op.peer == rank) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: that is this rank itself", describe(op)));
+    return make_error(ErrorKind::invalid, fmt::format("{}: a rank cannot exchange data with itself", describe(op)));
   }
   if (folds(op) && !kernels::folds(op.dtype, op.reduce)) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("{}: {} cannot be reduced this way", describe(op), rille::name_of(op.dtype)),
-                      is_integer(op.dtype) || op.dtype == DType::boolean
-                          ? "f16, bf16, f32, f64, i32 and i64 are; whole numbers have no mean: cast them"
-                          : "");
+    return make_error(
+        ErrorKind::invalid, fmt::format("{}: {} cannot be reduced this way", describe(op), rille::name_of(op.dtype)),
+        is_integer(op.dtype) || op.dtype == DType::boolean
+            ? "f16, bf16, f32, f64, i32 and i64 can be reduced, i32 and i64 without mean: cast the tensor first"
+            : "");
   }
   return success();
 }

@@ -39,7 +39,8 @@ class Reception {
         case Acceptor::What::connected: greet(client); break;
         case Acceptor::What::closed:
           if (client.rank >= 0)
-            return make_error(ErrorKind::network, fmt::format("rank {} has left while the others came", client.rank));
+            return make_error(ErrorKind::network,
+                              fmt::format("rank {} disconnected while the other ranks connected", client.rank));
           acceptor_.drop(&client);
           break;
         case Acceptor::What::message:
@@ -95,24 +96,25 @@ class Reception {
       return make_error(ErrorKind::invalid,
                         fmt::format("rank {} was made with world = {}, rank 0 with world = {}", rank,
                                     hello.integer("world"), in_.world),
-                        "world is the number of ranks: the same at all of them");
+                        "world is the number of ranks: give all ranks the same number");
     }
     if (rank < 1 || rank >= in_.world || present_[std::size_t(rank)]) {
       const bool twice = rank >= 0 && rank < in_.world;
       return make_error(
           ErrorKind::invalid,
           fmt::format("rank {} of {} {}", rank, in_.world, twice ? "occurs twice" : "connected: there is no such rank"),
-          "each process has a rank of its own, from 0 to world - 1");
+          "give each process a different rank, from 0 to world - 1");
     }
     if (hello.text("build") != in_.build) {
-      return make_error(ErrorKind::config,
-                        fmt::format("rank {} is of build {}, rank 0 of build {}", rank, hello.text("build"), in_.build),
-                        "start the same rille everywhere");
+      return make_error(
+          ErrorKind::config,
+          fmt::format("rank {} runs build {} of Rille, rank 0 runs build {}", rank, hello.text("build"), in_.build),
+          "use one build of rille at all ranks");
     }
     if (hello.text("terms") != in_.terms) {
       return make_error(ErrorKind::invalid,
                         fmt::format("rank {} was made for {}, rank 0 for {}", rank, hello.text("terms"), in_.terms),
-                        "device and transport are the same at all ranks");
+                        "give all ranks the same device and transport");
     }
     present_[std::size_t(rank)] = &client;
     return success();
@@ -127,10 +129,10 @@ class Reception {
       if (absent == 9) names += ", ..";
     }
     return make_error(ErrorKind::timeout,
-                      fmt::format("rank{} {} of {} did not come to {} within {}", absent > 1 ? "s" : "", names,
+                      fmt::format("rank{} {} of {} did not connect to {} within {}", absent > 1 ? "s" : "", names,
                                   in_.world, to_string(in_.address), format_duration_ms(in_.timeout_ms)),
-                      strangers_ ? fmt::format("{} came with another token", strangers_)
-                                 : "is it started, with this address, and can it reach it?");
+                      strangers_ ? fmt::format("{} processes came with another token", strangers_)
+                                 : "is that rank started with this address, and can its machine reach the address?");
   }
 
   void refuse(Client& client, const Error& why) {
@@ -157,7 +159,7 @@ class Reception {
       Value said = words;
       said.set("proof", proof_of(in_.token, "welcome", g.hello.text("nonce"), words));
       if (!send_message(g.fd.get(), said, limit_))
-        return make_error(ErrorKind::network, fmt::format("rank {} has left when all were there", r));
+        return make_error(ErrorKind::network, fmt::format("rank {} disconnected when all ranks were connected", r));
     }
     return roster;
   }

@@ -99,10 +99,10 @@ Result<Roster> join(const Invitation& in, const Stop& stop, Fd& listener) {
   send_message(fd, hello, limit).ok();  // rank 0 may already have refused and closed
   RILLE_TRY(auto welcome, answer_of(in, fd, parser, limit, stop));
   if (!proves(in.token, "welcome", nonce, welcome)) {
-    return make_error(
-        ErrorKind::auth,
-        fmt::format("what listens at {} does not know the token of rank {}", to_string(in.address), in.rank),
-        "give all ranks the same token");
+    return make_error(ErrorKind::auth,
+                      fmt::format("the process that listens at {} does not have the token of rank {}",
+                                  to_string(in.address), in.rank),
+                      "give all ranks the same token");
   }
   return roster_from(welcome, in.world);
 }

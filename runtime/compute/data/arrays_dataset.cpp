@@ -33,7 +33,7 @@ void add_to(store::Hasher& hasher, const Array& a) {
 Result<void> check_images(const Array& a, ArraysOptions& o) {
   if (a.shape.size() != 4)
     return bad(fmt::format("{} is not images: flip, crop and padding need [n, channels, height, width]", describe(a)));
-  if (o.padding < 0 || o.crop_height < 0 || o.crop_width < 0) return bad("a negative crop or padding");
+  if (o.padding < 0 || o.crop_height < 0 || o.crop_width < 0) return bad("crop and padding must not be negative");
   const std::int64_t height = a.shape[2] + 2 * o.padding, width = a.shape[3] + 2 * o.padding;
   if (!o.crop_height) o.crop_height = a.shape[2];
   if (!o.crop_width) o.crop_width = a.shape[3];
@@ -49,9 +49,9 @@ Result<void> check_images(const Array& a, ArraysOptions& o) {
 Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const ArraysOptions& options) {
   ArraysDataset set;
   set.options_ = options;
-  if (arrays.empty()) return bad("none is given");
+  if (arrays.empty()) return bad("no array is given");
   if (!(options.validation >= 0 && options.validation < 1))
-    return bad(fmt::format("split must be from 0 to below 1, not {}", options.validation));
+    return bad(fmt::format("split = {}: expected a number from 0 to below 1", options.validation));
   store::Hasher hasher;
   for (const Array& a : arrays) {
     if (a.shape.empty() || a.shape[0] < 1) return bad(describe(a) + " has no rows");

@@ -41,7 +41,7 @@ Result<std::string> read_directory(const std::string& path) {
       return make_error(
           ErrorKind::invalid,
           fmt::format("the files of '{}' exceed the limit of {}", path, format_size_bytes(directory_bytes_max)),
-          "join them into one file, which is mapped and not read into memory");
+          "join the files into one, which is mapped instead of read into memory");
     out += map.view();
   }
   return out;
@@ -97,10 +97,10 @@ T element(const char* at, int width) {
 
 Result<> check_options(const BytesOptions& options) {
   if (options.context < 1)
-    return make_error(ErrorKind::invalid, fmt::format("context must be at least 1, not {}", options.context));
+    return make_error(ErrorKind::invalid, fmt::format("context = {}: expected at least 1", options.context));
   if (!(options.validation >= 0 && options.validation < 1))
     return make_error(ErrorKind::invalid,
-                      fmt::format("validation must be from 0 to below 1, not {}", options.validation));
+                      fmt::format("validation = {}: expected a number from 0 to below 1", options.validation));
   return success();
 }
 
@@ -270,9 +270,11 @@ Result<> BytesDataset::restore(const Value& state) {
 
 Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add) {
   if (training.size() < 2 || validation.size() < 2)
-    return make_error(ErrorKind::invalid, fmt::format("a bigram needs two bytes on both sides, not {} and {}",
-                                                      training.size(), validation.size()));
-  if (!(add > 0)) return make_error(ErrorKind::invalid, fmt::format("the smoothing must be above 0, not {}", add));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("a bigram model needs at least two bytes for training and for validation, got {} and {}",
+                    training.size(), validation.size()));
+  if (!(add > 0)) return make_error(ErrorKind::invalid, fmt::format("smoothing = {}: expected a number above 0", add));
   constexpr std::size_t symbols = 256;
   std::vector<double> pairs(symbols * symbols, add), totals(symbols, add * symbols);
   auto byte = [](std::string_view s, std::size_t i) {

@@ -24,7 +24,8 @@ Result<std::uint64_t> cursor_of(const Value& identity, const Value& state) {
   std::uint64_t cursor = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), cursor);
   if (failed != std::errc() || end != text.data() + text.size())
-    return make_error(ErrorKind::state, fmt::format("a data set's cursor cannot be {}", state["cursor"].to_json()));
+    return make_error(ErrorKind::state, fmt::format("the saved position of a data set (cursor) is not valid: {}",
+                                                    state["cursor"].to_json()));
   return cursor;
 }
 

@@ -58,14 +58,14 @@ Result<Manifest> Manifest::from_json(std::string_view text, std::string_view sho
   auto parsed = Value::from_json(text);
   if (!parsed) return unsound(shown, parsed.error().message);
   Value v = std::move(*parsed);
-  if (v.text("format") != format_name) return unsound(shown, "it is not Rille's");
+  if (v.text("format") != format_name) return unsound(shown, "its format is not Rille's");
   if (v.integer("version") != format_version)
     return unsound(shown,
                    fmt::format("its version is {} and this build reads {}", v.integer("version"), format_version));
   std::string digest = v.text("digest");
   v.as_object()->erase("digest");
   if (digest != store::fingerprint(v.to_json()).xxh3)
-    return unsound(shown, "its digest does not match: torn or edited");
+    return unsound(shown, "its digest does not match: the file was cut off or edited");
   Manifest m;
   m.step = v.integer("step", -1);
   m.generation = v.integer("generation");

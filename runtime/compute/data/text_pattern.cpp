@@ -42,9 +42,10 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
                                   match_.get(), nullptr);
     if (found == PCRE2_ERROR_NOMATCH) return false;
     if (found < 0)
-      return make_error(ErrorKind::invalid,
-                        fmt::format("the tokenizer's pattern gives up after {} bytes (code {})", from, found),
-                        "give it shorter texts, or a simpler pattern");
+      return make_error(
+          ErrorKind::invalid,
+          fmt::format("the match of the tokenizer's pattern failed after {} bytes (code {})", from, found),
+          "encode shorter texts, or use a simpler pattern");
     const PCRE2_SIZE* place = pcre2_get_ovector_pointer(match_.get());
     begin = std::max<std::size_t>(place[0], at);
     end = std::max<std::size_t>(place[1], begin);

@@ -49,7 +49,7 @@ Result<CudaCard> choose_card(std::string_view name) {
 
 Result<std::shared_ptr<CudaDevice>> CudaDevice::open(std::string_view name) {
   if (name != "cuda" && !name.starts_with("cuda:")) {
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no CUDA device's name", name), "\"cuda:0\"");
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not the name of a CUDA device", name), "\"cuda:0\"");
   }
   auto chosen = choose_card(name);
   if (!chosen) {
@@ -86,7 +86,7 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   std::int64_t free_bytes = 0, total_bytes = 0;
   if (!table_->memory(handle_, &free_bytes, &total_bytes)) {
     RILLE_CHECK(usable());
-    return make_error(ErrorKind::device, name() + " does not tell how much memory is free");
+    return make_error(ErrorKind::device, name() + " does not report how much memory is free");
   }
   return std::pair{free_bytes, total_bytes};
 }
@@ -139,8 +139,8 @@ Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
   if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;  // invalid_image and similar
   const int known = driver->version;
   e.hint = fmt::format(
-      "NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or "
-      "have an NVRTC of CUDA {} found: RILLE_CUDA_PATH",
+      "NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or let "
+      "RILLE_CUDA_PATH name a folder with the NVRTC of CUDA {}",
       made / 1000, made % 1000 / 10, arch, known / 1000, known % 1000 / 10, known / 1000);
   return e;
 }

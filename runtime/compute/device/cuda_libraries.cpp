@@ -242,7 +242,7 @@ std::string how_to_get(CudaPart part) {
   const int cuda = driver_version ? std::min(driver_version / 1000, 13) : 13;
   const std::string suffix = cuda >= 13 && info.cuda[0] ? "" : "-cu" + std::to_string(cuda);
   return std::string("pip install ") + info.package + suffix +
-         ", or install the CUDA toolkit; RILLE_CUDA_PATH names a folder in which it lies";
+         ", or install the CUDA toolkit; RILLE_CUDA_PATH can name the library's folder";
 }
 
 const CudaPartLoaded& load_part(CudaPart part) {

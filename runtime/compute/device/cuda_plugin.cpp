@@ -40,19 +40,20 @@ std::vector<std::string> plugin_places() {
 Result<const cuda::Table*> load_plugin() {
   const auto places = plugin_places();
   if (places.empty()) {
-    return make_error(ErrorKind::device, "Rille's CUDA part, librille_cuda.so, is not here",
-                      "it lies beside the command or in ../lib of it; RILLE_CUDA_PLUGIN names another place");
+    return make_error(
+        ErrorKind::device, "Rille's CUDA part, librille_cuda.so, is not found",
+        "it belongs beside the rille command or in ../lib from there; RILLE_CUDA_PLUGIN names another place");
   }
   void* const library = ::dlopen(places[0].c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (!library) {
     const char* said = ::dlerror();
     return make_error(ErrorKind::device, fmt::format("{} does not load: {}", places[0], said ? said : "?"),
-                      "install the command and its libraries together; RILLE_DEVICE=cpu goes on without it");
+                      "install the command and its libraries together; RILLE_DEVICE=cpu works without it");
   }
   const auto entry = reinterpret_cast<cuda::Entry>(::dlsym(library, "rille_cuda_plugin"));
   const auto* table = entry ? entry(sizeof(cuda::Table), RILLE_CUDA_BUILD_ID) : nullptr;
   if (!table) {
-    return make_error(ErrorKind::device, fmt::format("{} is of another build of Rille", places[0]),
+    return make_error(ErrorKind::device, fmt::format("{} belongs to another build of Rille", places[0]),
                       "install the command and its libraries together");
   }
   return table;

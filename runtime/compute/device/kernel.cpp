@@ -93,9 +93,9 @@ Result<> Kernel::load(const std::string& path, bool keep) {
     char* text = symbol.starts_with("_Z") ? abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status) : nullptr;
     if (text) symbol = text;
     std::free(text);
-    Error e =
-        make_error(ErrorKind::invalid, fmt::format("kernel {}: {} is declared, and defined nowhere", name_, symbol),
-                   "a kernel is linked with nothing: define it in the source, or include what defines it");
+    Error e = make_error(
+        ErrorKind::invalid, fmt::format("kernel {}: {} is declared, but defined nowhere", name_, symbol),
+        "no library is linked to a kernel: define the name in the source, or include a file that defines it");
     e.code = "kernel_compile";
     return e;
   }
@@ -108,7 +108,10 @@ Result<> Kernel::load(const std::string& path, bool keep) {
   kernel_ = static_cast<const rille_abi::Kernel*>(::dlsym(library_, "rille_kernel"));
   if (!kernel_ || kernel_->version != rille_abi::version) {
     ::dlclose(std::exchange(library_, nullptr));
-    return make_error(ErrorKind::integrity, fmt::format("kernel {}: {} is not what was compiled", name_, path));
+    return make_error(
+        ErrorKind::integrity,
+        fmt::format("kernel {}: the compiled file {} has been changed or damaged: delete it and compile again", name_,
+                    path));
   }
   if (kernel_->parameters > rille_abi::parameters_max) {
     return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched", name_,
@@ -210,11 +213,11 @@ Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& give
     return make_error(ErrorKind::invalid,
                       fmt::format("{}: kernel {}: constant {}: {}", place(), name_, given.name, what));
   };
-  if (size == 0) return fail("only variables of plain numbers can be set");
+  if (size == 0) return fail("only __constant__ variables of plain numbers can be set");
   std::vector<std::byte> bytes(given.values.size() * size);
   for (std::size_t n = 0; n < given.values.size(); ++n) {
     if (!put_number(element, bytes.data() + n * size, given.values[n])) {
-      return fail(fmt::format("{} is no value of type {}", given.values[n],
+      return fail(fmt::format("{} is not a value of type {}", given.values[n],
                               describe(rille_abi::Parameter{0, element, 1, 0, size})));
     }
   }
@@ -235,8 +238,11 @@ Result<> Kernel::set_constants() {
 
 Result<> Kernel::build_for_gpu(const KernelSource& source) {
   if (options_.checked) {
-    return make_error(ErrorKind::invalid, fmt::format("{}: kernel {}: checked mode is the CPU's", place(), name_),
-                      "make it with rille.device(\"cpu\"):kernel(..), or leave checked out");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("{}: kernel {}: the option checked, which finds wrong memory accesses, works on the CPU only",
+                    place(), name_),
+        "make it with rille.device(\"cpu\"):kernel(..), or leave checked out");
   }
   RILLE_TRY(built_, build_for_cuda(source_, source, name_, options_, options_.arch));
   parameters_ = built_.parameters;
@@ -297,7 +303,7 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   if (s.block[0] > 1024 || s.block[1] > 1024 || count(s.block) > rille_abi::threads_max) {
     return fail(block + "; at most 1024", "more blocks of fewer threads: grid = , block = 256");
   }
-  if (s.block[2] > 64) return fail(block + "; at most 64 in z", "CUDA's limit: put them into x or y");
+  if (s.block[2] > 64) return fail(block + "; at most 64 in z", "this is CUDA's limit: put the threads into x or y");
   const std::string grid = fmt::format("a grid of {} x {} x {} blocks", s.grid[0], s.grid[1], s.grid[2]);
   if (s.grid[1] > grid_yz_max || s.grid[2] > grid_yz_max) {
     return fail(fmt::format("{}; at most {} in y and z", grid, grid_yz_max),

@@ -93,9 +93,9 @@ std::string thread_text(unsigned t, const LaunchShape& s) {
 
 std::string words_of_fault(const Violation& v) {
   if (v.number == SIGFPE) return "divides a whole number by zero, or the smallest one by -1";
-  if (v.number == SIGILL) return "comes to where the compiler is sure that it never comes";
-  if (v.offset_bytes == 0) return "reads or writes where no memory is";
-  return fmt::format("reads or writes at {:#x}, where no memory is", std::uint64_t(v.offset_bytes));
+  if (v.number == SIGILL) return "reaches code that the compiler takes to be unreachable";
+  if (v.offset_bytes == 0) return "reads or writes at an address without memory";
+  return fmt::format("reads or writes at {:#x}, an address without memory", std::uint64_t(v.offset_bytes));
 }
 
 const char* verb_of(unsigned access) {
@@ -137,7 +137,8 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
       copies.want(arguments[i].pointer, arguments[i].bytes, !parameters_[i].constant);
   }
   if (!copies.copy_in()) {
-    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the copies of checked mode", name_));
+    return make_error(ErrorKind::memory,
+                      fmt::format("kernel {}: no memory to copy the arguments, which the option checked does", name_));
   }
   std::vector<void*> pointers(arguments.size());
   std::vector<void*> values(arguments.size() + 1);
@@ -235,12 +236,12 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
     case Kind::writes_constant: argument(", which is const"); break;
     case Kind::wild:
       what = fmt::format("{} {} memory that belongs to none of its arguments", who, verb_of(v.access));
-      hint = "a pointer that was nil, or that was computed wrong";
+      hint = "the pointer was nil, or was computed wrongly";
       break;
     case Kind::shared_outside:
       what = fmt::format("{} {} byte {} of the dynamic shared memory, which has {}", who, verb_of(v.access),
                          v.offset_bytes, s.shared_bytes);
-      hint = "shared = says how many bytes a block has";
+      hint = "the launch's option shared sets how many bytes a block has";
       break;
     case Kind::race:
       what = fmt::format("{} {} shared memory that thread {}{} {} since the last barrier", who, verb_of(v.access),
@@ -251,29 +252,35 @@ Error Kernel::error_of(const Violation& v, const LaunchShape& s, const std::vect
     case Kind::index: what = fmt::format("{}: index {} of {}", who, std::int64_t(v.number), v.text); break;
     case Kind::failed: what = fmt::format("{}: {}", who, v.text); break;
     case Kind::deadlock:
-      what = v.number ? fmt::format("{} waits for lanes {:#010x} of its warp, of which some never come", who, v.number)
-                      : fmt::format("{} waits for others that never come", who);
-      hint = v.bytes ? fmt::format("{} threads wait at a barrier meanwhile", v.bytes)
-                     : "each lane that the mask names has to call the same operation";
+      what = v.number ? fmt::format("{} waits for lanes {:#010x} of its warp, but some of these lanes never arrive",
+                                    who, v.number)
+                      : fmt::format("{} waits for other threads that never arrive", who);
+      hint = v.bytes ? fmt::format("{} other threads wait at a barrier: all threads must come to the same operation",
+                                   v.bytes)
+                     : "each lane that the mask names must call the same warp operation";
       break;
     case Kind::barriers:
       what = fmt::format("{} waits at another __syncthreads() than thread {}{}", who, thread_text(v.other_thread, s),
                          line_of(v.other_site));
-      hint = "all threads of a block have to take the same way to a barrier";
+      hint = "all threads of a block must reach the same __syncthreads()";
       break;
     case Kind::grid:
-      what = fmt::format("{} waits for the grid", who);
+      what = fmt::format("{} waits for the other blocks of the grid, in a launch that is not cooperative", who);
       hint = "grid.sync() needs a launch with cooperative = true";
       break;
     case Kind::fault:
       what = words_of_fault(v);
-      if (!options_.checked) hint = "checked = true names the thread, and for memory the argument and the index";
+      if (!options_.checked)
+        hint = "make the kernel with checked = true: it names the thread, the argument and the index";
       break;
     case Kind::stack:
       what = fmt::format("a thread needs more than the {} kB of its stack", FiberStacks::stack_bytes >> 10);
-      hint = "recursion, or large arrays in functions: shared and global memory hold more";
+      hint = "avoid recursion and large local arrays: put them into shared or global memory";
       break;
-    case Kind::lane: what = fmt::format("{} is not among the lanes {:#010x} that it names", who, v.number); break;
+    case Kind::lane:
+      what = fmt::format("{} passes the mask {:#010x} to a warp operation, but the mask lacks the thread's own lane",
+                         who, v.number);
+      break;
   }
   std::string line = v.file ? fmt::format(" ({}:{})", v.file, v.line) : line_of(v.site);
   Error e = make_error(ErrorKind::device, fmt::format("kernel {}: {}{}", name_, what, line), std::move(hint));

@@ -75,13 +75,13 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
   for (const auto& k : source.kernels) known += (known.empty() ? "" : ", ") + k.name;
   if (!options.name.empty()) {
     if (!plain_expression(options.name)) {
-      return make_error(ErrorKind::invalid, fmt::format("\"{}\" is no kernel's name", options.name),
-                        "a name, or a template with its arguments: \"scale<float, 4>\"");
+      return make_error(ErrorKind::invalid, fmt::format("\"{}\" cannot be the name of a kernel", options.name),
+                        "pass a name, or a template with its arguments: \"scale<float, 4>\"");
     }
     const auto* k = source.find(options.name.substr(0, options.name.find('<')));
     if (k && k->is_template && options.name.find('<') == options.name.npos) {
       return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", k->name),
-                        fmt::format("say for which types: name = \"{}<float>\"", k->name));
+                        fmt::format("name its types: name = \"{}<float>\"", k->name));
     }
     if (k) {
       RILLE_CHECK(check_declaration(*k, options));
@@ -97,12 +97,12 @@ Result<std::string> choose_kernel(const KernelSource& source, const KernelOption
   }
   if (source.kernels.size() > 1) {
     return make_error(ErrorKind::invalid, fmt::format("the source has {} kernels: {}", source.kernels.size(), known),
-                      fmt::format("say which: name = \"{}\"", source.kernels[0].name));
+                      fmt::format("choose one: name = \"{}\"", source.kernels[0].name));
   }
   const auto& only = source.kernels[0];
   if (only.is_template) {
     return make_error(ErrorKind::invalid, fmt::format("kernel {} is a template", only.name),
-                      fmt::format("say for which types: name = \"{}<float>\"", only.name));
+                      fmt::format("name its types: name = \"{}<float>\"", only.name));
   }
   RILLE_CHECK(check_declaration(only, options));
   return only.name;
@@ -201,9 +201,9 @@ std::optional<Remark> mistake_at_generated_line(const Remark& first, const Kerne
     if (const auto meant = first.text.find("; did you mean "); meant != first.text.npos)
       mistake.text += first.text.substr(meant);
   } else if (said("deduce 'auto'") || said("overloaded")) {
-    mistake.text = "several functions have that name: a kernel needs one of its own";
+    mistake.text = "several functions have that name: give the kernel a name that no other function has";
   } else if (said("expected") || said("not allowed here")) {
-    mistake.text = "a { of it is not closed";
+    mistake.text = "a { in the kernel is not closed";
     mistake.place = opened_at(log).value_or(mistake.place);
   }
   return mistake;

@@ -53,9 +53,9 @@ Result<std::vector<rille_abi::Parameter>> parameters_by_text(std::string_view te
     out.push_back(parameter_of(p.type));
     if (out.back().pointer && out.back().element == rille_abi::other && !points_to_own_type(text, p.type)) {
       return make_error(ErrorKind::invalid,
-                        fmt::format("{}:{}: kernel {}: nothing tells what {} is in {} {}", options.file,
-                                    options.line + declared.line - 1, name, p.type, p.type, p.name),
-                        "write the type itself there, or leave out extern \"C\"");
+                        fmt::format("{}:{}: kernel {}: the meaning of the type {} is not known in the parameter {} {}",
+                                    options.file, options.line + declared.line - 1, name, p.type, p.type, p.name),
+                        "write the full type in the parameter, or leave out extern \"C\"");
     }
   }
   return out;
@@ -80,11 +80,11 @@ Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelS
   } else if (declared) {  // extern "C": the name does not contain the types
     RILLE_TRY(out.parameters, parameters_by_text(text, name, *declared, options));
   } else if (source.makes_kernels) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("kernel {}: extern \"C\" and made by a macro: nothing tells what "
-                                  "its parameters are",
-                                  name),
-                      "leave out extern \"C\"");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("kernel {}: a macro makes this extern \"C\" kernel, so the types of its parameters are not known",
+                    name),
+        "leave out extern \"C\"");
   }
   for (std::size_t i = 0; i < options.constants.size(); ++i) {
     const auto& given = options.constants[i].name;
@@ -164,9 +164,9 @@ Result<Cubin> compile_now(std::string_view text, const std::string& name, const 
     if (status == nvrtc_error_option && log.find("gpu-architecture") != log.npos) {
       const int made = nvrtc_version();
       return make_error(ErrorKind::device,
-                        fmt::format("kernel {}: NVRTC of CUDA {}.{} compiles nothing for {}", name, made / 1000,
+                        fmt::format("kernel {}: the NVRTC of CUDA {}.{} cannot compile for {}", name, made / 1000,
                                     made % 1000 / 10, flags[0].substr(arch_flag.size())),
-                        "it is older than this GPU, or no longer knows it: " + how_to_get(CudaPart::nvrtc));
+                        "that NVRTC is older than this GPU, or no longer supports it: " + how_to_get(CudaPart::nvrtc));
     }
     if (status != nvrtc_error_compilation && log.empty()) return nvrtc_error(name, "nvrtcCompileProgram", status);
     refused.types = refused.types || log.find("rille_types") != log.npos;
@@ -196,7 +196,7 @@ Error no_constant(std::string_view text, const std::string& name, const KernelOp
   Error e = make_error(
       ErrorKind::invalid,
       fmt::format("{}:{}: kernel {}: the source has no __constant__ {}", options.file, options.line, name, constant),
-      elsewhere ? fmt::format("one in a namespace is seen after: using its_namespace::{};", constant) : "");
+      elsewhere ? fmt::format("if the constant is in a namespace, add: using its_namespace::{};", constant) : "");
   e.code = "kernel_compile";
   return e;
 }
@@ -270,8 +270,8 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
     return out;
   }
   if (const auto& why = nvrtc().why; !why.empty()) {
-    return make_error(ErrorKind::device, fmt::format("kernel {}: no NVRTC here: {}", name, why),
-                      "it compiles kernels for GPUs (dev:kernel, k:cubin); all else goes on without it: " +
+    return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC cannot be used here: {}", name, why),
+                      "NVRTC compiles kernels for GPUs (dev:kernel, k:cubin); everything else works without it: " +
                           how_to_get(CudaPart::nvrtc));
   }
   const bool users = !source.kernels.empty() || source.makes_kernels;  // otherwise Rille's own, with known types

@@ -116,8 +116,9 @@ class KernelFinder {
       }
       const auto end = close_of(n + 1, "(", ")");
       if (!end) {
-        return make_error(ErrorKind::invalid,
-                          fmt::format("line {}: the parameters of {} do not end", t_[n].line, t_[n].text));
+        return make_error(
+            ErrorKind::invalid,
+            fmt::format("line {}: the parameter list of {} has no closing parenthesis", t_[n].line, t_[n].text));
       }
       if (one_of(t_[n], {"__launch_bounds__", "__attribute__", "alignas", "__align__", "decltype", "__maxnreg__",
                          "__cluster_dims__", "declspec"})) {
@@ -325,11 +326,11 @@ const KernelDeclaration* KernelSource::find(std::string_view name) const {
 
 Result<KernelSource> read_kernel_source(std::string_view text) {
   if (text.size() > kernel_source_bytes_max) {
-    return make_error(ErrorKind::invalid, fmt::format("a kernel source of {} bytes; at most {} are read", text.size(),
-                                                      kernel_source_bytes_max));
+    return make_error(ErrorKind::invalid, fmt::format("the kernel source has {} bytes; at most {} are allowed",
+                                                      text.size(), kernel_source_bytes_max));
   }
   if (const auto zero = text.find('\0'); zero != text.npos) {
-    return make_error(ErrorKind::invalid, fmt::format("a zero byte in the kernel source at offset {}", zero));
+    return make_error(ErrorKind::invalid, fmt::format("the kernel source has a zero byte at offset {}", zero));
   }
   RILLE_TRY(const auto tokens, tokens_of(text));
   return KernelFinder(text, tokens).run();

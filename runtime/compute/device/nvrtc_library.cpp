@@ -16,7 +16,7 @@ Nvrtc load_nvrtc() {
   Nvrtc n{};
   const auto& loaded = load_part(CudaPart::nvrtc);
   void* const library = loaded.handle;
-  n.why = left_out(CudaPart::nvrtc) ? "RILLE_CUDA_WITHOUT leaves it out" : loaded.why;
+  n.why = left_out(CudaPart::nvrtc) ? "the variable RILLE_CUDA_WITHOUT excludes it" : loaded.why;
   if (!library || !n.why.empty()) return n;
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));

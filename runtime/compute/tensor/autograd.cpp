@@ -75,18 +75,20 @@ struct Walk {
 
 Result<void> check_kept(const GradFn& fn) {
   if (fn.released) {
-    return make_error(ErrorKind::state,
-                      fmt::format("backward through {} a second time: what it kept was let go", fn.op->name),
-                      "call backward once, on the sum of the losses");
+    return make_error(
+        ErrorKind::state,
+        fmt::format("backward through {} a second time: the values that it needs were freed after the first time",
+                    fn.op->name),
+        "call backward once, on the sum of the losses");
   }
   std::size_t i = 0;
   for (const auto* list : {&fn.in, &fn.out}) {
     for (const auto& t : *list) {
       if (t && t.version() != fn.versions[i]) {
         return make_error(ErrorKind::state,
-                          fmt::format("backward: a {} tensor that {} needs was written in place since",
+                          fmt::format("backward: a {} tensor that {} needs has been overwritten in place",
                                       to_string(t.shape()), fn.op->name),
-                          "write to a clone() of it");
+                          "write to t:clone() instead");
       }
       ++i;
     }
@@ -157,13 +159,14 @@ Result<void> backward(const Tensor& loss, const Tensor& given) {
   }
   if (!given && loss.count() != 1) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("backward: a loss of {}: want one element", to_string(loss.shape())),
+                      fmt::format("backward: the loss has the shape {}: expected one element", to_string(loss.shape())),
                       "take its mean() or sum(), or give the gradient of the loss");
   }
   if (given && (!(given.shape() == loss.shape()) || given.dtype() != loss.dtype())) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("backward: a gradient of {}{} for a loss of {}{}", name_of(given.dtype()),
-                                  to_string(given.shape()), name_of(loss.dtype()), to_string(loss.shape())));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("backward: the gradient is {}{} and the loss {}{}: they must have one type and shape",
+                    name_of(given.dtype()), to_string(given.shape()), name_of(loss.dtype()), to_string(loss.shape())));
   }
   Graph& g = loss.graph();
   NoGrad guard(g);
@@ -201,8 +204,8 @@ Result<std::vector<Tensor>> gradients_of(const char* op, const std::vector<Tenso
     if (!t) continue;
     if (!is_floating(t.dtype()) || (!grads.empty() && t.dtype() != grads[0].dtype()))
       return make_error(ErrorKind::invalid,
-                        fmt::format("{}: gradients of {} and {}", op, name_of((grads.empty() ? t : grads[0]).dtype()),
-                                    name_of(t.dtype())));
+                        fmt::format("{}: gradients of the types {} and {}: all must have one floating type", op,
+                                    name_of((grads.empty() ? t : grads[0]).dtype()), name_of(t.dtype())));
     grads.push_back(std::move(t));
   }
   return grads;
@@ -213,7 +216,7 @@ Result<> need_limit(const char* op, const std::vector<Tensor>& parameters, const
     if (!p) return make_error(ErrorKind::invalid, fmt::format("{}: an empty tensor handle", op));
   if (parameters.empty()) return make_error(ErrorKind::invalid, fmt::format("{}: no parameters", op));
   if (limit > 0) return success();
-  return make_error(ErrorKind::invalid, fmt::format("{}: a {} of {}: want a positive one", op, what, limit));
+  return make_error(ErrorKind::invalid, fmt::format("{}: a {} of {}: expected a positive one", op, what, limit));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ inline Result<void> need(std::string_view op, const Tensor& t) {
 inline Result<void> need_float(std::string_view op, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   if (is_floating(t.dtype())) return success();
-  return bad(fmt::format("{}: {}{}: want a floating type", op, name_of(t.dtype()), to_string(t.shape())),
+  return bad(fmt::format("{}: {}{}: expected a floating type", op, name_of(t.dtype()), to_string(t.shape())),
              "cast it: t:to(\"f32\")");
 }
 
@@ -31,14 +31,14 @@ inline Result<void> need_float_beside(std::string_view op, const Tensor& t, cons
   RILLE_CHECK(need(op, t));
   RILLE_CHECK(need(op, other));
   if (is_floating(t.dtype())) return success();
-  return bad(fmt::format("{}: {}{} with {}{}: want a floating type, the first", op, name_of(t.dtype()),
+  return bad(fmt::format("{}: {}{} with {}{}: expected a floating type for the first", op, name_of(t.dtype()),
                          to_string(t.shape()), name_of(other.dtype()), to_string(other.shape())),
              "cast it: t:to(\"f32\")");
 }
 
 inline Result<void> need_label_smoothing(double share) {
   if (share >= 0 && share <= 1) return success();
-  return bad(fmt::format("cross_entropy: a label smoothing of {}: from 0 to 1", share));
+  return bad(fmt::format("cross_entropy: a label smoothing of {}: expected 0 to 1", share));
 }
 
 // Checks that both operands are floating; the message names both.
@@ -46,9 +46,9 @@ inline Result<void> need_floats(std::string_view op, const Tensor& a, const Tens
   RILLE_CHECK(need(op, a));
   RILLE_CHECK(need(op, b));
   if (is_floating(a.dtype()) && is_floating(b.dtype())) return success();
-  return bad(fmt::format("{}: {}{} and {}{}: want floating types", op, name_of(a.dtype()), to_string(a.shape()),
+  return bad(fmt::format("{}: {}{} and {}{}: expected floating types", op, name_of(a.dtype()), to_string(a.shape()),
                          name_of(b.dtype()), to_string(b.shape())),
-             "cast what is not: t:to(\"f32\")");
+             "cast the other one: t:to(\"f32\")");
 }
 
 inline Result<void> need_same_dtype(std::string_view op, const Tensor& a, const Tensor& b) {
@@ -67,7 +67,7 @@ inline Result<Tensor> as_float(std::string_view op, const Tensor& t) {
 inline Result<void> need_ids(const char* op, const char* what, const Tensor& t) {
   RILLE_CHECK(need(op, t));
   if (is_integer(t.dtype())) return success();
-  return bad(fmt::format("{}: {} of {}{}: want whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())),
+  return bad(fmt::format("{}: {} of {}{}: expected whole numbers", op, what, name_of(t.dtype()), to_string(t.shape())),
              "cast them: t:to(\"i64\")");
 }
 

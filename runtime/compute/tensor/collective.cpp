@@ -69,7 +69,8 @@ Result<void> check_operand(const Ranks& ranks, Kind kind, const Tensor& t) {
   if (!ranks->takes(*t.device())) {
     return make_error(
         ErrorKind::invalid,
-        fmt::format("{}: a tensor on {}, and the communicator is one of {}", verb, t.device()->name(), ranks->place()),
+        fmt::format("{}: the tensor is on {}, but the communicator was made for {}", verb, t.device()->name(),
+                    ranks->place()),
         fmt::format("t:to(\"{}\") moves it; device = .. chooses when the communicator is made", ranks->place()));
   }
   return success();
@@ -80,9 +81,9 @@ Result<Tensor> target(const Ranks& ranks, Kind kind, const Tensor& t) {
   RILLE_CHECK(check_operand(ranks, kind, t));
   if (t.graph().grad_enabled() && t.requires_grad() && !t.is_leaf()) {
     return make_error(ErrorKind::state,
-                      fmt::format("{}: {}{} is written, and a gradient goes through it", collective::name_of(kind),
-                                  rille::name_of(t.dtype()), to_string(t.shape())),
-                      "give its detach()");
+                      fmt::format("{}: {}{} would be overwritten, but gradients flow through it",
+                                  collective::name_of(kind), rille::name_of(t.dtype()), to_string(t.shape())),
+                      "pass t:detach()");
   }
   return t.detach();
 }
@@ -150,8 +151,10 @@ Result<Tensor> resized(const Tensor& t, std::int64_t first) {
 Result<void> check_first(const Ranks& ranks, Kind kind, const Tensor& t) {
   RILLE_CHECK(check_operand(ranks, kind, t));
   if (t.rank() > 0) return success();
-  return make_error(ErrorKind::invalid, fmt::format("{}: a tensor without dimensions", collective::name_of(kind)),
-                    "t:reshape(1) gives it one");
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("{}: expected a tensor with at least one dimension, got a scalar", collective::name_of(kind)),
+      "t:reshape(1) makes a tensor of one dimension");
 }
 
 }  // namespace

@@ -285,18 +285,19 @@ Result<Compiled::Next> Compiled::begin(const std::vector<Tensor>& inputs, const 
   auto& impl = s.graph->impl();
   if (impl.notebook)
     return make_error(ErrorKind::state, "a compiled function was called inside a compiled function",
-                      "call its plain form there");
+                      "call the plain function there, the one that was given to rille.compile");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i])
       return make_error(ErrorKind::invalid, fmt::format("compile: argument {} is an empty tensor handle", i + 1));
     if (inputs[i].requires_grad()) {
       return make_error(ErrorKind::invalid,
                         fmt::format("compile: argument {}, {}, requires grad", i + 1, to_string(inputs[i].shape())),
-                        "pass its detach(); parameters are reached as upvalues");
+                        "pass t:detach(); a compiled function reaches parameters as upvalues, not as arguments");
     }
     if (inputs[i].impl()->storage->trace)
-      return make_error(ErrorKind::state,
-                        fmt::format("compile: argument {} was made inside a compiled function", i + 1));
+      return make_error(
+          ErrorKind::state,
+          fmt::format("compile: argument {} was made inside a compiled function, where it has no value yet", i + 1));
   }
   s.random_before = s.graph->random_state();
   s.graph->set_random_state({s.random_before.seed, s.random_before.step + 1, 0});
@@ -409,7 +410,7 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     v.plan.reset();
     abandon();
     return make_error(ErrorKind::state,
-                      "the compiled function did something else than in its call before: " + difference,
+                      "the compiled function ran other operations than in the call before: " + difference,
                       "what changes between calls has to be an argument, or part of the key");
   }
   if (!v.plan) {

@@ -32,9 +32,9 @@ void walk_back(Backward& b) {
     } else {
       b(Result<Tensor>(make_error(
           ErrorKind::invalid,
-          fmt::format("custom_grad: backward gave {}{} as the gradient of {}{}, input {}", name_of(made[i].dtype()),
+          fmt::format("custom_grad: backward returned {}{} as the gradient of {}{}, input {}", name_of(made[i].dtype()),
                       to_string(made[i].shape()), name_of(wanted.dtype), to_string(wanted.shape), i + 1),
-          "a gradient has its input's shape and type")));
+          "a gradient must have the shape and type of that input")));
     }
   }
 }
@@ -52,8 +52,9 @@ Result<std::vector<Tensor>> with_gradient(const std::vector<Tensor>& inputs, con
   for (const auto& t : outputs) {
     if (!is_floating(t.dtype())) {
       return make_error(ErrorKind::invalid,
-                        fmt::format("custom_grad: forward gave {}{}", name_of(t.dtype()), to_string(t.shape())),
-                        "what has a gradient is a float; keep whole numbers in the first argument");
+                        fmt::format("custom_grad: forward returned {}{}: expected a floating type", name_of(t.dtype()),
+                                    to_string(t.shape())),
+                        "only floating tensors have gradients; store whole numbers for backward in the first argument");
     }
     result.push_back(t.detach());
   }

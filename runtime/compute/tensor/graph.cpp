@@ -68,7 +68,7 @@ Graph::~Graph() {
 }
 
 Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
-  if (!device) return make_error(ErrorKind::invalid, "tensors on no device");
+  if (!device) return make_error(ErrorKind::invalid, "tensors need a device, and none is given");
   return std::shared_ptr<Graph>(new Graph(std::move(device)));
 }
 

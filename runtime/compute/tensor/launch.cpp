@@ -30,10 +30,10 @@ std::optional<Error> misplaced(const Launching& what, std::size_t i, const kerne
   const std::size_t wanted = std::min<std::size_t>(16, p.lanes * size_bytes(v.dtype));
   if (reinterpret_cast<std::uintptr_t>(v.data) % wanted == 0) return {};
   Error e = make_error(ErrorKind::invalid,
-                       fmt::format("kernel {}: {} is {}: its address is no multiple of {}: the tensor begins inside "
-                                   "of another's vector",
+                       fmt::format("kernel {}: {} is {}: the tensor's address must be a multiple of {} bytes, but this "
+                                   "tensor is a view that begins between two vectors",
                                    what.kernel->name(), what.kernel->parameter_name(i), device::describe(p), wanted),
-                       "pass its clone()");
+                       "pass t:clone(), a copy whose address fits");
   if (!what.where.empty()) e.message += "; launched at " + what.where;
   return e;
 }
@@ -110,7 +110,7 @@ Result<void> check_device(Graph& g, const device::Kernel& kernel) {
   return make_error(ErrorKind::invalid,
                     fmt::format("kernel {} was made for {}, and is launched on {}", kernel.name(),
                                 kernel.arch().empty() ? "the cpu" : kernel.arch(), g.device()->name()),
-                    "a kernel is launched on the device that made it: dev:kernel(..)");
+                    "launch a kernel on the device that compiled it; dev:kernel(..) compiles it for another");
 }
 
 Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const Tensor& t) {
@@ -125,16 +125,16 @@ Result<void> check_pointer(Graph& g, const Launching& what, std::size_t i, const
   }
   if (!t.is_contiguous()) {
     return wrong(what, i, "a contiguous tensor", given + " with gaps between its elements",
-                 p.constant ? "pass its contiguous()" : "copy it, launch on the copy, and copy_ the result back");
+                 p.constant ? "pass t:contiguous()" : "copy it, launch on the copy, and copy_ the result back");
   }
   if (p.lanes > 1 && t.count() % p.lanes != 0) {
     return wrong(what, i, fmt::format("a multiple of {} elements", p.lanes), given);
   }
   if (!p.constant && g.grad_enabled() && t.requires_grad()) {
     return make_error(ErrorKind::state,
-                      fmt::format("kernel {}: {} is {}: it is written, and {} requires grad", what.kernel->name(),
-                                  what.kernel->parameter_name(i), device::describe(p), given),
-                      "launch inside no_grad, on its detach(), or make the parameter const");
+                      fmt::format("kernel {}: {} is {}: the kernel would write to it, but {} requires grad",
+                                  what.kernel->name(), what.kernel->parameter_name(i), device::describe(p), given),
+                      "launch inside no_grad, pass t:detach(), or make the parameter const");
   }
   return success();
 }

@@ -23,9 +23,10 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType fir
   if (!p) return refuse("an empty tensor handle");
   if (!p.is_leaf() || !p.requires_grad()) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("optimiser: parameter {}, {}{}: not a leaf that requires grad", name,
+                      fmt::format("optimiser: parameter {}, {}{}, is not a leaf that requires grad", name,
                                   name_of(p.dtype()), to_string(p.shape())),
-                      p.is_leaf() ? "say so: w:requires_grad_()" : "it is computed: give what it is computed from");
+                      p.is_leaf() ? "call w:requires_grad_() first"
+                                  : "an operation made this tensor: pass the tensors that it was computed from");
   }
   if (master_dtype(p.dtype()) != master_dtype(first))
     return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(first)));
@@ -36,8 +37,8 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType fir
 
 Result<void> check_rate(double lr) {
   if (lr >= 0 && !std::isinf(lr)) return success();
-  return make_error(ErrorKind::invalid, fmt::format("optimiser: lr = {}: want 0 or more", lr),
-                    "a rate goes against the gradient by itself: lr = 1e-3");
+  return make_error(ErrorKind::invalid, fmt::format("optimiser: lr = {}: expected 0 or more", lr),
+                    "the optimizer already steps against the gradient, so the rate is positive: lr = 1e-3");
 }
 
 // Fails if no parameter has a gradient, because step() would change nothing and report no error.
@@ -47,13 +48,13 @@ Result<void> need_gradients(const std::vector<Tensor>& parameters) {
   return make_error(ErrorKind::state,
                     fmt::format("opt:step: none of the {} parameters has a gradient", parameters.size()),
                     "loss:backward() comes first, after zero_grad(); an optimiser that was made before model:to(..) "
-                    "holds the parameters of before: make it after that");
+                    "still holds the old parameters: make the optimiser after model:to(..)");
 }
 
 Result<void> check_scale(const LossScaleOptions& o) {
   if (o.initial > 0 && o.growth >= 1 && o.backoff > 0 && o.backoff < 1 && o.interval >= 1) return success();
   return make_error(ErrorKind::invalid,
-                    fmt::format("loss scale: initial {}, growth {}, backoff {}, interval {}: want a positive "
+                    fmt::format("loss scale: initial {}, growth {}, backoff {}, interval {}: expected a positive "
                                 "start, growth from 1, backoff between 0 and 1, interval from 1",
                                 o.initial, o.growth, o.backoff, o.interval));
 }
@@ -67,7 +68,7 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     RILLE_CHECK(check_rate(group.lr));
     if (!(group.weight_decay >= 0) || std::isinf(group.weight_decay))
       return make_error(ErrorKind::invalid,
-                        fmt::format("optimiser: weight_decay = {}: want 0 or more", group.weight_decay));
+                        fmt::format("optimiser: weight_decay = {}: expected 0 or more", group.weight_decay));
     if (!group.parameters.empty() && !first) first = &group.parameters[0].second;
   }
   if (!first || !*first) return make_error(ErrorKind::invalid, "optimiser: no parameters");
@@ -135,8 +136,8 @@ Result<Optimizer::Slot> Optimizer::add_slot(const std::string& name, const Tenso
   const auto* muon = std::get_if<Muon>(&update);
   if (muon && p.rank() < 2) {
     return make_error(ErrorKind::invalid,
-                      fmt::format("muon: parameter {} is {}, no matrix", name, to_string(p.shape())),
-                      "give it to a group of another rule");
+                      fmt::format("muon: parameter {} is {}: expected a matrix", name, to_string(p.shape())),
+                      "give this parameter to a group with another rule, such as adamw");
   }
   const auto* sgd = std::get_if<Sgd>(&update);
   if (muon || (sgd && sgd->momentum != 0)) RILLE_CHECK(add("momentum.", slot.m));
@@ -277,7 +278,8 @@ Result<void> Optimizer::set_lr(double lr) {
 
 Result<void> Optimizer::set_lr(std::size_t group, double lr) {
   if (group >= groups_.size())
-    return make_error(ErrorKind::invalid, fmt::format("optimiser: group {} of {}", group, groups_.size()));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("optimiser: there is no group {}, only groups 0 to below {}", group, groups_.size()));
   RILLE_CHECK(check_rate(lr));
   return fill_(groups_[group].lr, lr);
 }

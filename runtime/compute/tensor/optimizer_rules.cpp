@@ -117,7 +117,7 @@ Result<void> Optimizer::apply(const Group& group, const Ready& r, const Muon& ho
 Result<Tensor> orthogonal(const Tensor& matrix, int steps, DType precision) {
   constexpr double a = 3.4445, b = -4.7750, c = 2.0315;
   if (matrix.rank() != 2)
-    return make_error(ErrorKind::invalid, fmt::format("orthogonal: {} is no matrix", to_string(matrix.shape())));
+    return make_error(ErrorKind::invalid, fmt::format("orthogonal: {} is not a matrix", to_string(matrix.shape())));
   NoGrad guard(matrix.graph());
   const bool tall = matrix.size(0) > matrix.size(1);  // transposing keeps the product x x' small
   Tensor x = matrix;
@@ -147,13 +147,14 @@ Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Ten
                       const Tensor& steps) {
   const auto refuse = [](std::string why) { return make_error(ErrorKind::invalid, "average: " + std::move(why)); };
   if (averages.empty() || averages.size() != values.size())
-    return refuse(fmt::format("{} averages of {} values", averages.size(), values.size()));
+    return refuse(
+        fmt::format("{} averages for {} values: expected one average per value", averages.size(), values.size()));
   if (!(decay >= 0 && decay < 1)) return refuse(fmt::format("a decay of {}: it lies in [0, 1)", decay));
   Graph& g = averages[0].graph();
   if (!g.modes().last_part()) return success();
   NoGrad guard(g);
   const DType dtype = averages[0].dtype();
-  if (dtype != DType::f32 && dtype != DType::f64) return refuse(fmt::format("{}: want f32 or f64", name_of(dtype)));
+  if (dtype != DType::f32 && dtype != DType::f64) return refuse(fmt::format("{}: expected f32 or f64", name_of(dtype)));
   std::vector<Tensor> in{steps};
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Tensor &mine = averages[i], &value = values[i];

@@ -98,8 +98,9 @@ class Planner {
         const auto kind = notebook_.place_of(id).kind;
         if (kind == Place::Kind::constant) {
           return make_error(ErrorKind::invalid,
-                            fmt::format("{} writes host data given inside a compiled function", nodes_[i]->op->name),
-                            "write to a clone() of it");
+                            fmt::format("{} writes to a tensor that was made from host data inside a compiled function",
+                                        nodes_[i]->op->name),
+                            "write to t:clone() instead");
         }
         if (kind == Place::Kind::outside && written.insert(id).second) plan_->written.push_back(notebook_.storage(id));
         matters = matters || kind != Place::Kind::born || wanted.contains(id);

@@ -39,8 +39,9 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
   const auto& impl = *t.impl();
   if (impl.graph.get() != &g) {
     const std::string here = g.device()->name(), there = t.device()->name(), name = op_of(op).name;
-    if (here == there) return make_error(ErrorKind::invalid, name + ": operands of two runtimes");
-    return make_error(ErrorKind::invalid, fmt::format("{}: operands on {} and {}", name, here, there),
+    if (here == there) return make_error(ErrorKind::invalid, name + ": the operands belong to two different runtimes");
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}: the operands are on different devices, {} and {}", name, here, there),
                       fmt::format("t:to(\"{}\") moves one", here));
   }
   if (impl.storage->trace != 0 && impl.storage->trace != g.impl().trace) {
@@ -55,9 +56,10 @@ Result<void> check_operand(Graph& g, OpId op, const Tensor& t) {
 Result<void> check_known(Graph& g, OpId op) {
   const auto* executor = g.device()->executor();
   if (!executor || executor->knows(op)) return success();
-  return make_error(ErrorKind::device,
-                    fmt::format("{} cannot run on {}: it has no kernel there", op_of(op).name, g.device()->name()),
-                    "run this part on the CPU: rille.device(\"cpu\")");
+  return make_error(
+      ErrorKind::device,
+      fmt::format("{} cannot run on {}: this build has no kernel for it there", op_of(op).name, g.device()->name()),
+      "run this part on the CPU: rille.device(\"cpu\")");
 }
 
 std::shared_ptr<Node> make_node(OpId op, const kernels::Attrs& attrs, const std::vector<Tensor>& in,

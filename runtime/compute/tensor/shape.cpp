@@ -14,13 +14,13 @@ std::string to_string(const Dims& dims) {
 
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes) {
   if (sizes.size() > std::size_t(kernels::max_rank)) {
-    return make_error(ErrorKind::invalid,
-                      fmt::format("a tensor of {} dimensions: at most {}", sizes.size(), kernels::max_rank));
+    return make_error(ErrorKind::invalid, fmt::format("a tensor of {} dimensions: at most {} are possible",
+                                                      sizes.size(), kernels::max_rank));
   }
   Dims dims;
   double elements = 1;
   for (const auto s : sizes) {
-    if (s < 0) return make_error(ErrorKind::invalid, fmt::format("a dimension of size {}: sizes are not negative", s));
+    if (s < 0) return make_error(ErrorKind::invalid, fmt::format("a dimension of size {}: expected 0 or more", s));
     elements *= double(s);
     dims.push(s);
   }
@@ -53,7 +53,7 @@ Result<int> normal_dim(std::string_view op, int dim, int rank) {
   if (dim < -rank || dim >= rank) {
     return make_error(
         ErrorKind::invalid,  // the message counts dimensions from 1, as scripts do
-        fmt::format("{}: dimension {} of a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1, rank));
+        fmt::format("{}: there is no dimension {} in a tensor with {} dimensions", op, dim < 0 ? dim : dim + 1, rank));
   }
   return dim < 0 ? dim + rank : dim;
 }

@@ -27,9 +27,12 @@ std::string Tensor::describe() const {
 
 Result<void> Tensor::set_requires_grad(bool on) {
   if (!is_leaf()) {
-    return make_error(ErrorKind::state,
-                      fmt::format("requires_grad of the result of {}: only of leaves", impl_->grad_fn->op->name),
-                      "detach() gives a leaf");
+    return make_error(
+        ErrorKind::state,
+        fmt::format(
+            "requires_grad cannot be changed on the result of {}, only on leaves (tensors that no operation made)",
+            impl_->grad_fn->op->name),
+        "t:detach() gives a leaf");
   }
   if (on && !is_floating(dtype())) {
     return make_error(ErrorKind::state, fmt::format("{} tensors have no gradient", name_of(dtype())), "cast it to f32");
@@ -50,8 +53,10 @@ Tensor Tensor::grad() const { return leaf_grad(impl_); }
 
 Result<void> Tensor::set_grad(const Tensor& grad) {
   if (grad && (!(grad.shape() == shape()) || grad.dtype() != dtype())) {
-    return make_error(ErrorKind::invalid, fmt::format("a gradient of {}{} for a tensor of {}{}", name_of(grad.dtype()),
-                                                      to_string(grad.shape()), name_of(dtype()), to_string(shape())));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("the gradient is {}{} and the tensor {}{}: they must have one type and shape",
+                    name_of(grad.dtype()), to_string(grad.shape()), name_of(dtype()), to_string(shape())));
   }
   Tensor own = grad;
   if (grad) {

@@ -31,7 +31,8 @@ Result<std::vector<std::string>> words(const Value& list, const char* field) {
   for (std::size_t i = 0; array && i < array->size(); ++i)
     if (const std::string* word = (*array)[i].as_string()) out.push_back(*word);
   if (!array || array->empty() || out.size() != array->size())
-    return make_error(ErrorKind::invalid, fmt::format("exec: {} = {} is not a list of words", field, list.to_json()));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("exec: {} = {}: expected a list of strings", field, list.to_json()));
   return out;
 }
 }  // namespace
@@ -83,7 +84,8 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
     if (const Value::Object* env = record_.spec["env"].as_object())
       for (const auto& [name, value] : *env) {
         if (!value.as_string() || name.find('=') != std::string::npos)
-          return make_error(ErrorKind::invalid, fmt::format("exec: env {} = {} is not a word", name, value.to_json()));
+          return make_error(ErrorKind::invalid,
+                            fmt::format("exec: env {} = {}: expected a string", name, value.to_json()));
         out.env.emplace_back(name, *value.as_string());
       }
     if (std::string sub = record_.spec.text("directory"); !sub.empty()) {
@@ -245,7 +247,7 @@ Error Call::timed_out(std::int64_t limit_ms) const {
   return make_error(ErrorKind::timeout,
                     fmt::format("{} '{}' took longer than its timeout of {}", is_exec() ? "program" : "call",
                                 record_.spec.text("name", record_.key), format_duration_ms(limit_ms)),
-                    "raise timeout, or let it do less");
+                    "raise the option timeout, or give the program less to do");
 }
 
 void Call::kill_rest(pid_t root) {
@@ -294,8 +296,9 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   co_await *self->output_done_;
   if (self->line_) {
     // The worker's last frames are in the socket. A child that keeps the descriptor open must not delay the call.
-    Timer limit(self->site_.loop, 1000,
-                [&] { self->line_->close(make_error(ErrorKind::timeout, "the worker's line stays open")); });
+    Timer limit(self->site_.loop, 1000, [&] {
+      self->line_->close(make_error(ErrorKind::timeout, "the worker process did not close its connection"));
+    });
     co_await *self->line_done_;
     self->line_.reset();
   }
@@ -340,8 +343,8 @@ Value Call::outcome_of(const ExitStatus& exit) {
   }
   bool oom = exit.signal == SIGKILL && oom_kills() > oom_kills_;
   Error e = make_error(oom ? ErrorKind::memory : ErrorKind::internal,
-                       fmt::format("the worker of '{}' ended with {} and no result{}", record_.key, exit.text(),
-                                   oom ? ": the machine was out of memory" : ""));
+                       fmt::format("the worker process of call '{}' ended with {}, without a result{}", record_.key,
+                                   exit.text(), oom ? ": the machine was out of memory" : ""));
   std::string last = files_.last_lines();
   e.hint = (oom ? "use less memory or a larger instance; its last lines:" : "its last lines:") +
            (last.empty() ? " none" : last);

@@ -39,8 +39,9 @@ Result<> CallTable::load() {
 Result<> CallTable::pass_fence(const CallRecord& record) {
   auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
     return make_error(ErrorKind::state,
-                      fmt::format("'{}' comes from {} {}, but the instance has seen {}", record.key, what, given, seen),
-                      "another runner has taken over this run; this one must stop");
+                      fmt::format("call '{}' was sent by an outdated runner, of {} {}: the instance already serves {}",
+                                  record.key, what, given, seen),
+                      "another process has taken over this run: stop this process");
   };
   if (record.epoch < epoch_) return refuse("epoch", record.epoch, epoch_);
   if (record.generation < generation_) return refuse("generation", record.generation, generation_);
@@ -55,18 +56,21 @@ Result<> CallTable::pass_fence(const CallRecord& record) {
 
 Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_attempt, const Value& secrets) {
   if (record.key.empty() || record.key.size() > 4096)
-    return make_error(ErrorKind::invalid, "a call needs a key of 1 to 4096 bytes");
+    return make_error(ErrorKind::invalid, "the key of a call must have 1 to 4096 bytes");
   RILLE_CHECK(pass_fence(record));
   std::shared_ptr<Call> call = find(record.key);
   bool again = call && call->state() == CallState::done && after_attempt > 0 && call->record().attempt == after_attempt;
   if (call && call->state() != CallState::absent && !again) return call;
   if (running() >= running_max)
-    return make_error(ErrorKind::state, fmt::format("{} calls run here already (running_max)", running_max))
+    return make_error(ErrorKind::state,
+                      fmt::format("{} calls run on this instance already, the limit running_max", running_max))
         .with_retry();
   if (!call) {
     if (calls_.size() >= calls_max)
-      return make_error(ErrorKind::state, fmt::format("the instance keeps {} calls already (calls_max)", calls_max),
-                        "acknowledge those that are done");
+      return make_error(
+          ErrorKind::state,
+          fmt::format("the instance keeps the records of {} calls already, the limit calls_max", calls_max),
+          "acknowledge the calls that are done, which removes their records");
     CallFiles files(site_.options.directory + "/calls/" + call_id(record.key));
     CallRecord empty;
     call = std::make_shared<Call>(site_, std::move(empty), std::move(files));

@@ -49,8 +49,8 @@ Result<FileInfo> file_info_from(const Value& value) {
   const bool digest = out.sha256.size() == 64 && out.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (out.size_bytes < 0 || out.size_bytes > file_bytes_max || (!out.sha256.empty() && !digest))
     return make_error(ErrorKind::integrity,
-                      "the machine says of a file what no file has: " + value.to_json().substr(0, 300),
-                      "its agent is damaged or hostile: release the machine");
+                      "the machine sent an impossible description of a file: " + value.to_json().substr(0, 300),
+                      "the agent program there is damaged or hostile: release the machine");
   return out;
 }
 
@@ -226,8 +226,10 @@ Result<Value> values_of_secrets(const Value& spec) {
     const std::string* text = name.as_string();
     const char* value = text ? std::getenv(text->c_str()) : nullptr;
     if (!value)
-      return make_error(ErrorKind::config, fmt::format("secrets: {} is not set here", text ? *text : name.to_json()),
-                        fmt::format("export {}=..., and `rille resume`", text ? *text : "NAME"));
+      return make_error(
+          ErrorKind::config,
+          fmt::format("secrets: the environment variable {} is not set on this machine", text ? *text : name.to_json()),
+          fmt::format("export {}=..., and `rille resume`", text ? *text : "NAME"));
     out.set(*text, std::string(value));
   }
   return out;

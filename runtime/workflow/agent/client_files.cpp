@@ -99,8 +99,8 @@ Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& rem
   const std::int64_t have = st && st->st_size <= remote.size_bytes ? st->st_size : 0;
   if (remote.size_bytes - have > file.free_bytes())
     return make_error(ErrorKind::io,
-                      fmt::format("cannot get '{}': {} bytes are to come and the disk of '{}' has {} left", remote.path,
-                                  remote.size_bytes - have, file.shown(), file.free_bytes()));
+                      fmt::format("cannot get '{}': {} bytes are missing, but the disk of '{}' has only {} bytes free",
+                                  remote.path, remote.size_bytes - have, file.shown(), file.free_bytes()));
   return have;
 }
 
@@ -187,7 +187,7 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
 Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
                                      TransferProgress progress, CancelToken token) {
   if (remote.sha256.empty())
-    co_return make_error(ErrorKind::integrity, "the machine gives no digest of '" + remote.path + "'");
+    co_return make_error(ErrorKind::integrity, "the machine sent no SHA-256 of '" + remote.path + "'");
   RILLE_CO_TRY(auto opened, store::FileBeneath::at(root, path));
   const auto file = std::make_shared<store::FileBeneath>(std::move(opened));
   const std::string part = part_suffix(remote);

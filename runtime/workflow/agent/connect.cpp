@@ -112,7 +112,8 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   if (!directory.valid()) {
     Error missing = errno_error("open instance directory", options.directory, errno);
     if (errno == ENOENT)
-      missing.kind = ErrorKind::state, missing.hint = "the instance has been released, or has reached its end";
+      missing.kind = ErrorKind::state,
+      missing.hint = "the instance has been released, or its ttl has passed: rent another one";
     co_return missing;
   }
   std::string socket = "/proc/self/fd/" + std::to_string(directory.get()) + "/agent.sock";

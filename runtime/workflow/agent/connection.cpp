@@ -111,8 +111,8 @@ Task<void> Connection::beat(std::shared_ptr<Connection> self, Heartbeat heartbea
     std::int64_t silent_ms = (self->loop_.clock().monotonic_ns() - self->heard_ns_) / 1'000'000;
     if (silent_ms >= heartbeat.silence_ms) {
       self->close(make_error(ErrorKind::network,
-                             fmt::format("the agent's channel has been silent for {}", format_duration_ms(silent_ms)),
-                             "the call goes on there; connect again")
+                             fmt::format("the instance has sent nothing for {}", format_duration_ms(silent_ms)),
+                             "the call continues on the instance; connect again")
                       .with_retry());
       break;
     }

@@ -123,7 +123,7 @@ Result<> end_containers(const std::string& instance, int limit_ms) {
   std::optional<Error> first;
   const auto failed = [&first](const NotedContainer& one) {
     if (!first)
-      first = make_error(ErrorKind::state, fmt::format("the container '{}' does not end", one.name),
+      first = make_error(ErrorKind::state, fmt::format("the container '{}' does not stop", one.name),
                          fmt::format("{} rm -f {}", one.program, one.name));
   };
   for (NotedContainer& one : noted_containers(instance)) {

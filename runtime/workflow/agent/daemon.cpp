@@ -134,8 +134,8 @@ class Daemon {
       }
       auto session = std::make_shared<Session>(*self.host_, std::move(*stream));
       if (self.sessions_.size() >= sessions_max) {
-        session->close(make_error(ErrorKind::state,
-                                  "the agent has " + std::to_string(sessions_max) + " channels already (sessions_max)")
+        session->close(make_error(ErrorKind::state, "the agent has " + std::to_string(sessions_max) +
+                                                        " connections already, the limit sessions_max")
                            .with_retry());
         continue;
       }
@@ -185,14 +185,14 @@ class Daemon {
       Error e = make_error(
           ErrorKind::state,
           "the instance was idle for " + format_duration_ms(machine_.idle_after_ms) + " and has removed itself",
-          "idle_after of rille.rent says how long");
+          "the option idle_after of rille.rent sets that time");
       e.code = "idle";
       return e;
     }
     if (how == End::expired)
-      return make_error(ErrorKind::state, "the instance has reached its end and removed itself",
+      return make_error(ErrorKind::state, "the instance's ttl has passed, and the instance removed itself",
                         "rent with a longer ttl");
-    return make_error(ErrorKind::network, "the agent was asked to end").with_retry();
+    return make_error(ErrorKind::network, "the agent on the instance was told to stop").with_retry();
   }
 
   static void note(const Result<>& done) {  // into D/agent.log

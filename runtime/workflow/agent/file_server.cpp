@@ -106,14 +106,15 @@ Result<Reply> FileServer::put(const Value& header, const std::string& body) cons
   RILLE_TRY(Target t, target_of(root_, header));
   std::int64_t offset = header.integer("offset", -1), end = offset + static_cast<std::int64_t>(body.size());
   if (offset < 0 || end > t.size || (body.empty() && t.size > 0))
-    return make_error(ErrorKind::invalid, fmt::format("put '{}': bytes {} to {} of {}", t.shown, offset, end, t.size));
+    return make_error(ErrorKind::invalid, fmt::format("put '{}': bytes {} to {} are not inside the file's size of {}",
+                                                      t.shown, offset, end, t.size));
   RILLE_CHECK(store::make_directories(store::parent_path(t.path)));
   store::Fd fd(open(t.part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (offset == 0 ? O_TRUNC : 0), 0600));
   if (!fd.valid()) return errno_error("put", t.shown, errno);
   off_t have = lseek(fd.get(), 0, SEEK_END);
   if (have != offset)
     return make_error(ErrorKind::state,
-                      fmt::format("put '{}': the part there has {} bytes, not {}", t.shown, have, offset),
+                      fmt::format("put '{}': the instance has received {} bytes so far, not {}", t.shown, have, offset),
                       "query the offset again")
         .with_retry();
   RILLE_CHECK(store::write_all(fd.get(), body, t.shown));
@@ -126,8 +127,11 @@ Result<Reply> FileServer::get(const Value& header) const {
   RILLE_TRY(std::string path, inside(root_, shown));
   std::int64_t offset = header.integer("offset", -1), length = header.integer("length", -1);
   if (offset < 0 || length < 0 || length > static_cast<std::int64_t>(chunk_bytes))
-    return make_error(ErrorKind::invalid, fmt::format("get '{}': {} bytes at {} (at most {}, chunk_bytes)", shown,
-                                                      length, offset, chunk_bytes));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format(
+            "get '{}': {} bytes at offset {}: expected an offset of 0 or more and at most {} bytes (chunk_bytes)",
+            shown, length, offset, chunk_bytes));
   store::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("get", shown, errno);
   Reply reply;
@@ -179,7 +183,7 @@ Result<Reply> FileServer::list(const Value& header) const {
     if (entries.size() > list_entries_max)
       return make_error(ErrorKind::invalid,
                         fmt::format("'{}' has more than {} entries (list_entries_max)", shown, list_entries_max),
-                        "pack it into an archive on the instance, or name a part of it");
+                        "pack the folder into an archive on the instance, or get one of its subfolders");
   }
   if (error) return errno_error("list", shown, error.value());
   std::sort(entries.begin(), entries.end(),

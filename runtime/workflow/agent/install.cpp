@@ -127,10 +127,11 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
     RILLE_CO_TRY(archive, co_await pack(loop, bundle, options.cache, build, token));
   }
   if (archive.empty())
-    co_return make_error(ErrorKind::config,
-                         "the instance has no Rille of this build, and there is no bundle to install",
-                         "run the bundle's rille, or name its archive in RILLE_BUNDLE; `cmake --build build/release "
-                         "--target bundle` makes it");
+    co_return make_error(
+        ErrorKind::config,
+        "the instance lacks this build of Rille, and this program has no bundle (its installable archive) to send",
+        "run the bundle's rille, or name its archive in RILLE_BUNDLE; `cmake --build build/release "
+        "--target bundle` makes it");
   std::error_code error;
   const auto total = static_cast<std::int64_t>(fs::file_size(archive, error));
   if (error) co_return errno_error("read", archive, error.value());
@@ -143,8 +144,8 @@ Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, Install
   if (there.ok()) co_return std::vector<std::string>{first_line_of(there.out), "agent"};
   if (there.status.code == wrong_build)
     co_return make_error(ErrorKind::config,
-                         fmt::format("the bundle '{}' is of another build than this program, or "
-                                     "does not run on the instance",
+                         fmt::format("the bundle '{}' (the archive that was installed) has another build than this "
+                                     "program, or cannot run on the instance",
                                      archive),
                          there.last_words().empty() ? "build it again: cmake --build build/release --target bundle"
                                                     : "it said: " + there.last_words());

@@ -126,10 +126,13 @@ Result<Reply> Session::start(const Value& header) {
 void Session::attach(std::int64_t id, const Value& header) {
   auto reply = [&](Result<Reply> r) { host_.loop.spawn(respond_later(shared_from_this(), id, std::move(r))); };
   if (attaches_.size() >= attaches_max || attaches_.count(id))
-    return reply(
-        make_error(ErrorKind::state, fmt::format("{} attaches on one channel (attaches_max)", attaches_.size())));
+    return reply(make_error(
+        ErrorKind::state,
+        fmt::format("{} calls are followed on this connection already, the limit attaches_max", attaches_.size())));
   std::int64_t offset = header.integer("offset");
-  if (offset < 0) return reply(make_error(ErrorKind::invalid, fmt::format("attach at log offset {}", offset)));
+  if (offset < 0)
+    return reply(
+        make_error(ErrorKind::invalid, fmt::format("the log offset {} is not valid: expected 0 or more", offset)));
   auto call = host_.calls.find(header.text("call"));
   if (!call) {
     Reply absent;

@@ -73,8 +73,8 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::stri
                                                            int fd) {
   struct stat st {};
   if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
-    return make_error(ErrorKind::state, fmt::format("there is no agent at descriptor {}", fd),
-                      "workers are started by `rille agent`");
+    return make_error(ErrorKind::state, fmt::format("no agent is connected to file descriptor {}", fd),
+                      "do not start a worker by hand: `rille agent` starts workers");
   fcntl(fd, F_SETFD, FD_CLOEXEC);  // not inherited by the call's children
   RILLE_TRY(auto state, load(loop, std::move(directory), std::move(call_key)));
   RILLE_TRY(auto stream, Stream::adopt(loop, fd));
@@ -111,7 +111,9 @@ Result<std::shared_ptr<WorkerChannel::State>> WorkerChannel::load(Loop& loop, st
   return state;
 }
 
-WorkerChannel::~WorkerChannel() { state_->line->close(make_error(ErrorKind::state, "the worker has closed its line")); }
+WorkerChannel::~WorkerChannel() {
+  state_->line->close(make_error(ErrorKind::state, "the worker process has closed its connection"));
+}
 
 const Value& WorkerChannel::spec() const { return state_->record.spec; }
 const std::string& WorkerChannel::call_key() const { return state_->record.key; }
@@ -139,7 +141,7 @@ Async<> WorkerChannel::finish(Result<Value> result) {
           ErrorKind::invalid,
           fmt::format("the result is {}, over the limit of {} (result_bytes_max)",
                       format_size_bytes(static_cast<std::int64_t>(size)), format_size_bytes(result_bytes_max)),
-          "write it to a file and fetch that with box:get"));
+          "write the result to a file and fetch the file with box:get"));
     Frame frame;
     frame.type = FrameType::event;
     frame.header.set("event", "result").set("outcome", std::move(value));

@@ -58,11 +58,13 @@ Result<std::string> address(const std::string& url) {
   const char* value = std::getenv(name.c_str());
   const std::string found = value ? value : "";
   if (found.empty())
-    return make_error(ErrorKind::config, fmt::format("alerts go to what {} says, and it is not set here", name),
+    return make_error(ErrorKind::config,
+                      fmt::format("alerts go to the address in the environment variable {}, which is not set", name),
                       fmt::format("set {} where runs, and rille watch, are started", name));
   if (found.starts_with(by_name) || !Alerts::check(found))
-    return make_error(ErrorKind::config, fmt::format("alerts cannot be sent to what {} says", name),
-                      "https://example.org/hook, or mailto:me@example.org");
+    return make_error(ErrorKind::config,
+                      fmt::format("alerts cannot be sent to the address in the environment variable {}", name),
+                      "use a URL such as https://example.org/hook, or mailto:me@example.org");
   return found;
 }
 
@@ -91,8 +93,10 @@ Result<> Alerts::check(const std::string& url) {
   if (url.starts_with(by_name)) {
     constexpr const char* letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
     if (url.size() > 4 && url.find_first_not_of(letters, 4) == std::string::npos) return {};
-    return make_error(ErrorKind::invalid, "alerts cannot be sent to 'env:..': a variable's name is wanted there",
-                      "env:SLACK_URL, where SLACK_URL is https://.. or mailto:me@example.org");
+    return make_error(
+        ErrorKind::invalid,
+        "alerts cannot be sent to 'env:..': expected the name of an environment variable after env:",
+        "use env:SLACK_URL, for example, where the variable SLACK_URL has https://.. or mailto:me@example.org");
   }
   if (!by_mail(url))
     return make_error(ErrorKind::invalid, fmt::format("alerts cannot be sent to '{}'", shown(url)),

@@ -58,14 +58,14 @@ Result<> RunImpl::take_over(StepState& step) {
   if (crashes > step.options.crashes_max)
     return with_code(
         make_error(ErrorKind::state,
-                   fmt::format("step '{}' has taken the process down {} times", slot.operation.name, crashes),
-                   "look at what its body does there; `crashes_max` says how often it may"),
+                   fmt::format("step '{}' has crashed the process {} times", slot.operation.name, crashes),
+                   "find out why the step's body crashes; the step's option crashes_max sets how often it may"),
         "step_poisoned");
   if (!once && step.options.retry.counts_crashes && attempts_used(step) > step.options.retry.attempts_max)
     return with_code(make_error(ErrorKind::state,
-                                fmt::format("step '{}' has used up its {} attempts; the process died in the last one",
+                                fmt::format("step '{}' has used all its {} attempts; the process died in the last one",
                                             slot.operation.name, step.options.retry.attempts_max),
-                                "look at what its body does there"),
+                                "find out why the step's body ends the process"),
                      attempts_used_up);
   return {};
 }
@@ -73,7 +73,7 @@ Result<> RunImpl::take_over(StepState& step) {
 Result<> RunImpl::not_too_late(const StepState& step) const {
   std::int64_t total_ms = step.options.total_timeout_ms;
   if (total_ms <= 0 || now_us() < step.since_us + total_ms * 1000) return {};
-  return too_long(step, "took longer, in all its attempts, than", total_ms);
+  return too_long(step, "took longer, in all attempts together, than", total_ms);
 }
 
 // Records that the attempt begins; where the options require it, before the body runs.
@@ -123,7 +123,7 @@ std::int64_t RunImpl::look_at(StepState& step) {
   if (step.total_due_ms) {
     left = std::min(left, step.total_due_ms - now);
     if (step.total_due_ms <= now)
-      step.late = too_long(step, "took longer, in all its attempts, than", step.options.total_timeout_ms);
+      step.late = too_long(step, "took longer, in all attempts together, than", step.options.total_timeout_ms);
   }
   if (!step.late) return left;
   scope(step.scope)->source->cancel(*step.late);
@@ -183,9 +183,9 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   // The number of the next attempt; after a crash it was incremented already.
   if (failure.code != attempts_used_up) slot.attempt += 1;
   Error why = make_error(ErrorKind::state,
-                         fmt::format("run {} is paused: step '{}' has used up its attempts: {}", config_.id,
+                         fmt::format("run {} is paused: step '{}' has used all its attempts: {}", config_.id,
                                      slot.operation.name, failure.message),
-                         fmt::format("mend the cause, then: rille resume {}", config_.id));
+                         fmt::format("remove the cause, then: rille resume {}", config_.id));
   why.code = "run_paused";
   why.resource = config_.id;
   why.cause = std::make_shared<const Error>(failure);
@@ -251,8 +251,8 @@ void RunImpl::watch_deadline() {
   if (!config_.deadline_us || cancel_reason_ || planned_cancel_) return;
   if (!deadline_) deadline_.emplace(loop_.clock(), config_.deadline_us);
   if (deadline_->over()) {
-    Error why =
-        make_error(ErrorKind::timeout, fmt::format("the run's deadline, {}, is over", format_utc(config_.deadline_us)));
+    Error why = make_error(ErrorKind::timeout,
+                           fmt::format("the run's deadline, {}, has passed", format_utc(config_.deadline_us)));
     return cancel(with_code(std::move(why), "run_deadline"));
   }
   std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);

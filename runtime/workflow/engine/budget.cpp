@@ -16,7 +16,7 @@ Result<std::optional<Micros>> dollars(const Value& options, const char* key) {
   const Value& v = options[key];
   if (v.is_null()) return std::optional<Micros>();
   if (!v.as_number() || !(*v.as_number() >= 0))
-    return make_error(ErrorKind::invalid, fmt::format("a budget needs {} = dollars, not negative", key),
+    return make_error(ErrorKind::invalid, fmt::format("a budget needs {} = a number of dollars, 0 or more", key),
                       fmt::format("rille.budget {{ {} = 5.00 }}", key));
   RILLE_TRY(Micros micros, micros_from_dollars(*v.as_number()));
   return std::optional<Micros>(micros);
@@ -30,14 +30,14 @@ Result<> check_words(const Value& options) {
   if (const std::string* url = options["alert_url"].as_string()) RILLE_CHECK(Alerts::check(*url));
   for (const char* key : {"tag", "alert_url"})
     if (!options[key].is_null() && (!options[key].as_string() || options.text(key).empty()))
-      return make_error(ErrorKind::invalid, fmt::format("{} = {}: a text is wanted", key, options[key].to_json()));
+      return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected a string", key, options[key].to_json()));
   const double* alert = options["alert"].as_number();
   if (!options["alert"].is_null() && (!alert || !(*alert > 0 && *alert <= 1)))
     return make_error(ErrorKind::invalid,
-                      fmt::format("alert = {}: a share of the limit is wanted, up to 1", options["alert"].to_json()),
+                      fmt::format("alert = {}: expected a share of the limit, from 0 to 1", options["alert"].to_json()),
                       "alert = 0.8 warns when 80 % are spent or reserved");
   if (options["limit"].is_null() && options["month"].is_null() && options["tag"].is_null())
-    return make_error(ErrorKind::invalid, "a budget needs limit = dollars, not negative",
+    return make_error(ErrorKind::invalid, "a budget needs limit = a number of dollars, 0 or more",
                       "rille.budget { limit = 5.00 }");
   return {};
 }
@@ -46,7 +46,8 @@ Result<> check_words(const Value& options) {
 
 Result<> RunImpl::set_budget(FiberId, const Value& options) {
   if (!leases_)
-    return make_error(ErrorKind::state, "code on an agent has no budget of its own", "set it in the workflow");
+    return make_error(ErrorKind::state, "rille.budget cannot be called inside box:call",
+                      "set the budget in the workflow");
   RILLE_CHECK(check_words(options));
   RILLE_TRY(std::optional<Micros> limit, dollars(options, "limit"));
   RILLE_TRY(std::optional<Micros> month, dollars(options, "month"));

@@ -269,10 +269,12 @@ Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
 // Waits before the next attempt, longer after each one without a new checkpoint; fails after too many of them.
 Async<> Calls::wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed,
                                 CancelToken token) {
-  Error why = ended.state == agent::CallState::done
-                  ? ended.result->error()
-                  : make_error(ErrorKind::internal, "its agent died",
-                               "look for what ends processes on the instance: memory, or its system's log");
+  Error why =
+      ended.state == agent::CallState::done
+          ? ended.result->error()
+          : make_error(
+                ErrorKind::internal, "the agent on its machine died",
+                "find out what ends processes on the instance: lack of memory, or see the instance's system log");
   if (ended.idle_attempts >= run_.config_.restarts.attempts_max)
     co_return gave_up(work.spec.name, ended.idle_attempts, std::move(why));
   const std::int64_t now_us = run_.loop().clock().wall_us();

@@ -21,7 +21,9 @@ class ByChannel final : public Connector {
   Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
                                                      CancelToken token) override {
     if (machine.channel == ChannelSpec())  // without a channel, the agent would run on this machine
-      co_return make_error(ErrorKind::network, fmt::format("there is no way to {} yet", machine.id)).with_retry();
+      co_return make_error(ErrorKind::network,
+                           fmt::format("the machine {} has no address to connect to yet", machine.id))
+          .with_retry();
     agent::ClientOptions options;
     options.agent_argv = {options_.self_exe, "agent"};
     options.withheld = provider::secret_variables();

@@ -26,14 +26,14 @@ Result<> RunImpl::check_entry(const Entry& e, const Slot& slot) const {
   if (e.kind == op.kind && e.name == op.name && e.args_sha256 == slot.args_sha256) return {};
   bool same_call = e.kind == op.kind && e.name == op.name;
   std::string message =
-      same_call ? fmt::format("{}: {} '{}' at {} has other arguments than when it was recorded (at {})",
-                              slot.fiber->path, op.kind, op.name, op.source, e.source)
-                : fmt::format("{}: the script asks for {} '{}' at {}, but the record has {} '{}' at {} in this place",
-                              slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
-  return make_error(
-      ErrorKind::divergence, message,
-      "nothing was started; a script must do the same durable calls in the same order when it is resumed. "
-      "Resume with the pinned script, or start a new run");
+      same_call
+          ? fmt::format("{}: {} '{}' at {} has different arguments than in the recorded run (there at {})",
+                        slot.fiber->path, op.kind, op.name, op.source, e.source)
+          : fmt::format("{}: the script reaches {} '{}' at {}, but the recorded run has {} '{}' at {} at this point",
+                        slot.fiber->path, op.kind, op.name, op.source, e.kind, e.name, e.source);
+  return make_error(ErrorKind::divergence, message,
+                    "nothing was started; a resumed script must make its durable calls in the recorded order. Resume "
+                    "with the original script, or start a new run");
 }
 
 void RunImpl::diverge(Error error) {
@@ -140,10 +140,11 @@ void RunImpl::on_quiet() {
     scheduler_.poke();
     return open_gates(success());
   }
-  diverge(make_error(ErrorKind::divergence,
-                     fmt::format("{}: the record has {} '{}' at {} next, but the script waits elsewhere", missed.fiber,
-                                 missed.kind, missed.name, missed.source),
-                     "nothing was started. Resume with the pinned script, or start a new run"));
+  diverge(
+      make_error(ErrorKind::divergence,
+                 fmt::format("{}: the recorded run has {} '{}' at {} next, but the script now waits for something else",
+                             missed.fiber, missed.kind, missed.name, missed.source),
+                 "nothing was started. Resume with the original script, or start a new run"));
 }
 
 std::string RunImpl::next_key(FiberRecord& f, const std::string& name) const {
@@ -255,7 +256,7 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
     outcome = make_error(ErrorKind::invalid,
                          fmt::format("the result of {} '{}' is {} MB; at most 64 MB are kept", slot.operation.kind,
                                      slot.operation.name, row.value.size() >> 20),
-                         "write it to a file and return the file's name");
+                         "write the result to a file and return the file's name");
   else if (row.value.size() > store::inline_bytes_max) row.blobs = config_.blobs;
   if (!outcome) row.error = error_to_value(outcome.error()).to_json();
   row.attempt = slot.attempt;
@@ -329,8 +330,9 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
   if (slot.recorded) co_return std::move(*slot.recorded);
   if (!journal_)
-    co_return make_error(ErrorKind::state, "signals reach only durable runs and sessions",
-                         "receive it in the workflow and pass it to the call");
+    co_return make_error(ErrorKind::state,
+                         "a signal cannot be received here: only the workflow itself receives signals",
+                         "receive the signal in the workflow and pass its value to the call");
   if (!slot.next_us && timeout_ms > 0) slot.next_us = now_us() + timeout_ms * 1000;
   record_start(slot);
   std::optional<Deadline> due;

@@ -183,7 +183,7 @@ bool Engine::alive(const std::string& id) const { return locks_ ? locks_->contai
 Result<> Engine::refuse_ended(const RunRow& row) {
   if (!run_has_ended(row.state)) return {};
   if (row.state == "removed")
-    return make_error(ErrorKind::state, fmt::format("run {} has been removed: only what it cost is kept", row.id),
+    return make_error(ErrorKind::state, fmt::format("run {} has been removed: only its costs are kept", row.id),
                       fmt::format("see `rille cost {}`", row.id));
   return make_error(
       ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state),
@@ -313,9 +313,10 @@ Result<RunRow> Engine::run(const std::string& id) const {
       {id, id + "~"}, add));
   if (found.size() == 1 && !id.empty()) return std::move(found.front());
   if (found.size() > 1 && !id.empty())
-    return make_error(ErrorKind::invalid,
-                      fmt::format("'{}' begins several runs, e.g. {} and {}", id, found[0].id, found[1].id),
-                      "write more of the id");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("'{}' is the beginning of several run ids, e.g. {} and {}", id, found[0].id, found[1].id),
+        "write more characters of the id");
   RILLE_TRY(std::vector<RunRow> known, runs(200));
   std::vector<std::string> ids;
   for (const RunRow& r : known) ids.push_back(r.id);

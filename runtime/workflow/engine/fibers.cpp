@@ -94,7 +94,8 @@ Result<FiberId> RunImpl::spawn(FiberId parent, std::string name, FunctionRef fun
   FiberRecord& p = fiber(parent);
   if (const Error* why = cancelled(parent)) return *why;
   if (fibers_.size() >= 100'000)
-    return make_error(ErrorKind::state, "a run has at most 100000 fibers at a time", "use rille.map with a limit");
+    return make_error(ErrorKind::state, "a run can have at most 100000 fibers (concurrent tasks) at a time",
+                      "use rille.map with a limit");
   std::int64_t n = ++p.child_names[name_hash(name)];
   FiberRecord& child = new_fiber(make_key(p.path, name, n), &owner(p));
   owner(p).children.insert(child.id);
@@ -225,9 +226,9 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   if (f.result && !cancelled(id) && config_.mode == Mode::durable)
     if (const Entry* missed = replay_.beyond(f.path, f.next_pos)) {
       Error e = make_error(ErrorKind::divergence,
-                           fmt::format("{} ended, but its record goes on with {} '{}' ({})", f.path, missed->kind,
-                                       missed->name, missed->source),
-                           "resume with the pinned script, or start a new run");
+                           fmt::format("{} ended, but the recorded run continued with {} '{}' ({})", f.path,
+                                       missed->kind, missed->name, missed->source),
+                           "resume with the original script, or start a new run");
       diverge(e);
     }
   scheduler_.ready([this, id] { finish_fiber(id); });

@@ -20,10 +20,10 @@ std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
   if (offer.gpu_count <= 0 || seen.count >= (counts ? offer.gpu_count : 1)) return std::nullopt;
   Error e = make_error(
       ErrorKind::device,
-      fmt::format("the machine of '{}' ({}) was rented as {} of {} with {} {} and shows {}", lease.name,
+      fmt::format("the machine of '{}' ({}) was rented as {} of {} with {} {} but shows {} of them", lease.name,
                   lease.machine_id, offer.id, lease.provider, offer.gpu_count, offer.gpu,
                   seen.count ? fmt::format("{}", seen.count) : "none"),
-      seen.count ? "a card or its driver has failed: rent another; gpu_check = false only warns"
+      seen.count ? "a GPU or its driver has failed: rent another machine; with gpu_check = false this is only a warning"
                  : fmt::format("its image has no driver for them: name one that has, as \"image\" in the settings of "
                                "{}; or install one in a call with setup = true, which comes before this look; "
                                "gpu_check = false only warns",

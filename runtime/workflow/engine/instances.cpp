@@ -15,8 +15,8 @@ namespace {
 using Live = std::function<Async<Value>(CancelToken)>;
 
 Error no_leases() {
-  return make_error(ErrorKind::state, "code on an agent cannot rent or call other machines",
-                    "do it in the workflow, outside box:call");
+  return make_error(ErrorKind::state, "code inside box:call cannot rent or call other machines",
+                    "rent and call machines in the workflow, outside box:call");
 }
 
 // The lease that this fiber holds under that name. A name is in use until its lease ends.
@@ -35,8 +35,9 @@ Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held)
   (void)journal.query("SELECT source FROM entries WHERE id>=? AND id<? AND kind='rent' AND instr(value,?)>0",
                       {entry_id(run, 0), entry_id(run + 1, 0), held.id},
                       [&](const store::Row& row) { where = ", at " + row.text(0); });
-  Error e = make_error(ErrorKind::state, fmt::format("'{}' is rented already{}", held.name, where),
-                       "give this one another name, or end that first: box:release(); rille.cluster rents several");
+  Error e =
+      make_error(ErrorKind::state, fmt::format("'{}' is rented already{}", held.name, where),
+                 "choose another name, or release that instance first with box:release(); rille.cluster rents several");
   e.code = "name_taken";
   return e;
 }

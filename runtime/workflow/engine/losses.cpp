@@ -29,8 +29,9 @@ bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "age
 Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& l) const {
   if (l && run_.now_us() >= l->expires_us) return lease::ttl_over(*l);
   if (l && l->state == "resizing")
-    return make_error(ErrorKind::state, fmt::format("the machine of lease '{}' becomes another type", l->name),
-                      "it can be used once box:resize is over");
+    return make_error(ErrorKind::state,
+                      fmt::format("the machine of lease '{}' is being changed to another type", l->name),
+                      "wait until box:resize has returned");
   if (l && l->request.idle_after_ms > 0)
     return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l->name, l->state),
                       fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
@@ -291,7 +292,8 @@ Async<> Calls::set_up_call(std::string lease_id, std::int64_t n, std::int64_t ge
   }
   if (result) co_return success();
   Error e = result.error();
-  e.message = fmt::format("generation {} could not be set up as the one before: {}", generation, e.message);
+  e.message = fmt::format("machine number {} of this lease could not be set up like the machine before: {}", generation,
+                          e.message);
   co_return e;
 }
 

@@ -107,8 +107,8 @@ void Pools::release(const std::string& pool, const std::string& key, const store
 // again when the fiber goes live inside the pool.
 Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string source) {
   if (!config_.engine)
-    co_return make_error(ErrorKind::state, "rille.pool: code on an agent has no pools",
-                         "take the permit in the workflow, around box:call");
+    co_return make_error(ErrorKind::state, "rille.pool cannot be called inside box:call",
+                         "take the pool's permit in the workflow, around box:call");
   Operation op{"pool", pool.name, pool.to_value(), std::move(source)};
   RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
   std::string key = slot.key;

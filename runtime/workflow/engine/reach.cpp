@@ -42,7 +42,7 @@ std::string words_of(const provider::Machine& machine) {
 
 Error is_gone(const lease::Lease& l) {
   Error lost = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l.name, l.machine_id),
-                          "it was ended outside this run; what it held is lost")
+                          "it was ended outside this run, and its data are lost; rent another one")
                    .with_resource(l.id);
   lost.code = "machine_lost";
   return lost;
@@ -67,7 +67,7 @@ struct Calls::Reaching {
                          fmt::format("the machine of '{}' ({}) {}: {} says {}{}{}", lease.name, lease.machine_id,
                                      hopeless() ? "will not start" : "has not started in " + whole_seconds(waited_ms),
                                      lease.provider, to_string(machine.state), words.empty() ? "" : ": ", words),
-                         hopeless() ? "mend that, and rent again"
+                         hopeless() ? "remove that cause, and rent again"
                                     : "see the provider's console, or rent another type or region; the machine costs "
                                       "until its lease is released");
     e.code = "agent_unreachable";

@@ -40,8 +40,8 @@ Result<> may_go(store::Db& db, const std::string& run) {
                          name = row.text(1);
                        }));
   if (lease.empty()) return {};
-  return make_error(ErrorKind::state, fmt::format("run {} still has something rented: {} ({})", run, name, lease),
-                    fmt::format("end that first: rille release {}", lease));
+  return make_error(ErrorKind::state, fmt::format("run {} still has a rented machine: {} ({})", run, name, lease),
+                    fmt::format("release it first: rille release {}", lease));
 }
 
 Result<> forget(store::Db& db, const std::string& run) {
@@ -76,9 +76,10 @@ Async<> remove_run(Engine& engine, std::string id) {
     co_return make_error(ErrorKind::state, fmt::format("run {} has been removed already", row.id),
                          fmt::format("what it cost is kept: rille cost {}", row.id));
   if (!row.parent.empty())
-    co_return make_error(ErrorKind::state,
-                         fmt::format("run {} was started by {}, which goes with it", row.id, row.parent),
-                         fmt::format("name that one: rille rm {}", row.parent));
+    co_return make_error(
+        ErrorKind::state,
+        fmt::format("run {} was started by run {} and is removed together with that run", row.id, row.parent),
+        fmt::format("remove that run: rille rm {}", row.parent));
   auto gone = std::make_shared<std::vector<std::string>>();
   store::Journal::Write write = [gone, run = row.id](store::Db& db) -> Result<> {
     RILLE_TRY(*gone, with_children(db, run));

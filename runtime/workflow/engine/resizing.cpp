@@ -26,8 +26,8 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   wanted.may = [this, alive, lease_id, name = before->name]() -> Result<> {
     if (!*alive) return make_error(ErrorKind::cancelled, "the run has ended");
     if (users(lease_id) <= 0) return {};
-    return make_error(ErrorKind::state, fmt::format("something runs on '{}', and a resize would end it", name),
-                      "wait for it first, or cancel it");
+    return make_error(ErrorKind::state, fmt::format("a call runs on '{}', and box:resize would end it", name),
+                      "wait for the call first, or cancel it");
   };
   if (before->state == "live") RILLE_CO_CHECK(wanted.may());
   wanted.id = lease_id;

@@ -127,8 +127,9 @@ struct Engine::Place {
 // released before the last kept completion, or before the first dropped entry began.
 Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
-    return make_error(ErrorKind::state, fmt::format("run {} is a session, which has no record", row.id),
-                      "only runs of scripts can be gone back in");
+    return make_error(ErrorKind::state,
+                      fmt::format("run {} is an interactive session, of which no steps are recorded", row.id),
+                      "fork and invalidate work only on runs of scripts");
   store::Db& db = journal_->reader();
   Place place;
   RILLE_TRY(place.number, run_number(db, row.id));
@@ -263,7 +264,8 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
   if (!row.error || row.state == "diverged" || row.error->kind == ErrorKind::cancelled)
     return make_error(
         ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
-        fmt::format("resume it with `rille resume {0}`, or go back with `rille invalidate {0} KEY`", row.id));
+        fmt::format("resume it with `rille resume {0}`, or drop its steps from KEY on with `rille invalidate {0} KEY`",
+                    row.id));
   // A program with a non-zero exit code has a result; the run's error was made from it.
   const bool by_exit = row.error->code.starts_with("exit ");
   std::string key;
@@ -275,8 +277,8 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
   return make_error(
       ErrorKind::state,
       fmt::format("run {} failed in the script itself, not in a step or call: {}", row.id, row.error->message),
-      fmt::format("go back to before it with `rille invalidate {0} KEY`, then "
-                  "`rille resume {0} --with NEW.lua`; the keys: `rille show {0}`",
+      fmt::format("drop the steps from KEY on with `rille invalidate {0} KEY`, then `rille resume {0} --with NEW.lua`; "
+                  "the keys: `rille show {0}`",
                   row.id));
 }
 

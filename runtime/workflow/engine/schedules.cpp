@@ -32,8 +32,8 @@ Result<> check(const Schedule& s) {
     return make_error(ErrorKind::invalid,
                       fmt::format("overlap = '{}': expected skip, queue, cancel or allow", s.overlap));
   if (s.missed == "all" && (s.overlap == "skip" || s.overlap == "cancel"))
-    return make_error(ErrorKind::invalid, fmt::format("missed = all does not go with overlap = {}", s.overlap),
-                      "take overlap = queue (one after the other) or allow (all at a time), too");
+    return make_error(ErrorKind::invalid, fmt::format("missed = all cannot be combined with overlap = {}", s.overlap),
+                      "use missed = all with overlap = queue (one after the other) or allow (all at a time)");
   Result<Timing> when = Timing::parse(s.when);
   if (!when) return when.error();
   return {};

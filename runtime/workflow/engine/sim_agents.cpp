@@ -26,8 +26,8 @@ Result<std::int64_t> duration_us(const Value& value, const char* what) {
     RILLE_TRY(ms, parse_duration_ms(*text));
   } else
     return make_error(ErrorKind::invalid,
-                      fmt::format("sim.{} = {}: a duration is wanted, such as \"3h\"", what, value.to_json()));
-  if (ms < 0) return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: it must not be negative", what, ms));
+                      fmt::format("sim.{} = {}: expected a duration such as \"3h\"", what, value.to_json()));
+  if (ms < 0) return make_error(ErrorKind::invalid, fmt::format("sim.{} = {}: expected 0 or more", what, ms));
   return ms * 1000;
 }
 
@@ -53,8 +53,9 @@ class SimAgent final : public agent::AgentClient {
     if (broken()) co_return unreachable(machine_);
     SimAgents::Call& known = all_.calls_[request.call_key];
     if (request.generation < known.generation || request.epoch < known.epoch)
-      co_return make_error(ErrorKind::state, fmt::format("the call belongs to generation {} and epoch {} by now",
-                                                         known.generation, known.epoch));
+      co_return make_error(ErrorKind::state,
+                           fmt::format("the call is now served by a newer runner, of generation {} and epoch {}",
+                                       known.generation, known.epoch));
     known.epoch = request.epoch;
     const bool again = (known.left_us && request.after_attempt) || all_.stopped(known);
     if (known.machine != machine_ || again) {
@@ -87,7 +88,7 @@ class SimAgent final : public agent::AgentClient {
       SimAgents::Call& call = it->second;
       tell_checkpoint(call, handlers);
       if (call.left_us) {
-        Error left = make_error(ErrorKind::state, "the call leaves its machine, which will be taken away");
+        Error left = make_error(ErrorKind::state, "the call stops, because the provider will take its machine away");
         left.code = "preempted";
         status.state = agent::CallState::done;
         status.attempt = 1;

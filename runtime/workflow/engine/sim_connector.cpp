@@ -50,7 +50,7 @@ class SimConnector final : public Connector {
     for (const char* other : {"gpu", "vcpus", "memory"})
       if (!options[other].is_null()) return options;
     Error e = make_error(ErrorKind::config, fmt::format("the simulated cloud has no type '{}'", type),
-                         "say beside it what it is, as in type = \"p4d.24xlarge\", gpu = \"A100:8\"");
+                         "also say which GPUs that type has, as in type = \"p4d.24xlarge\", gpu = \"A100:8\"");
     e.code = "no_simulation";
     return e;
   }

@@ -28,11 +28,11 @@ std::string step_token(const std::string& run, const std::string& key) { return 
 
 Error RunImpl::uncertain(const Slot& slot) const {
   std::string token = step_token(config_.id, slot.key);
-  Error e = make_error(ErrorKind::state,
-                       fmt::format("step '{}' began at {} and was cut off: whether it took effect is not known (its "
-                                   "token is {})",
-                                   slot.operation.name, format_utc(slot.started_us), token),
-                       "look whether it did; a step can do that itself, with the option `probe`");
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format("step '{}' began at {} and was interrupted: whether it took effect is not known (its token is {})",
+                  slot.operation.name, format_utc(slot.started_us), token),
+      "find out by hand whether it took effect; the option `probe` lets a step find out itself");
   e.code = "step_uncertain";
   e.resource = token;
   return e;
@@ -92,7 +92,7 @@ Async<StepOutcome> RunImpl::step_probed(FiberId id, StepTicket ticket, Result<Pr
   }
   if (answer) co_return co_await complete_step(ticket.entry, std::move(*answer->done));
   Error why = uncertain(step.slot);
-  why.hint = "its probe failed, too: look by hand";
+  why.hint = "the step's probe failed, too: find out by hand whether the step took effect";
   why.cause = std::make_shared<const Error>(late ? *late : answer.error());
   co_return co_await complete_step(ticket.entry, std::move(why));
 }
@@ -140,13 +140,13 @@ Result<> RunImpl::step_heartbeat(FiberId id, const StepTicket& ticket, Value pro
   auto it = steps_.find(ticket.entry);
   if (it == steps_.end())
     return make_error(ErrorKind::state, fmt::format("the step '{}' has ended", ticket.key),
-                      "a heartbeat belongs into the body of its step");
+                      "call ctx:heartbeat only inside the body of the step");
   if (const Error* why = cancelled(id)) return *why;
   if (std::size_t size = progress.to_json().size(); size > heartbeat_bytes_max)
     return make_error(ErrorKind::invalid,
                       fmt::format("the heartbeat of step '{}' has {} bytes; at most {} are kept", ticket.key, size,
                                   heartbeat_bytes_max),
-                      "write what is large to a file, and let the heartbeat name it");
+                      "write large data to a file, and put the file's name into the heartbeat");
   StepState& step = it->second;
   step.slot.progress.set("last", std::move(progress));
   if (step.silent_ms) step.silent_ms = monotonic_ms() + step.options.heartbeat_timeout_ms;

@@ -54,7 +54,7 @@ Result<> read_field(const Field& field, std::string_view text, std::bitset<N>& o
       std::string_view by = item.substr(slash + 1);
       auto [end, ec] = std::from_chars(by.data(), by.data() + by.size(), step);
       if (ec != std::errc() || end != by.data() + by.size() || step < 1)
-        return make_error(ErrorKind::invalid, fmt::format("'{}' is no step of the {}", by, field.name));
+        return make_error(ErrorKind::invalid, fmt::format("'{}' is not a valid step for the {}", by, field.name));
       item = item.substr(0, slash);
     }
     if (item != "*") {
@@ -100,7 +100,7 @@ Result<Timing> Timing::parse(std::string_view text) {
     return t;
   }
   if (words.size() != fields().size())
-    return make_error(ErrorKind::invalid, fmt::format("'{}' does not say when", text),
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not a time plan", text),
                       "write `every 6h`, or five fields: minute hour day month weekday, as in `0 3 * * 1-5` (UTC)");
   RILLE_CHECK(read_field(fields()[0], words[0], t.minutes_));
   RILLE_CHECK(read_field(fields()[1], words[1], t.hours_));

@@ -83,11 +83,12 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   }
   RILLE_CO_TRY(std::optional<Value> kept, co_await get_kept(lease_id, from, to));
   if (kept) co_return std::move(*kept);
-  Error e = make_error(ErrorKind::state,
-                       fmt::format("'{}' is not on machine {} of this lease: what calls wrote on those before is lost "
-                                   "with them",
-                                   from, generation),
-                       "get it before the machine can be lost, or write it in a call with setup = true");
+  Error e = make_error(
+      ErrorKind::state,
+      fmt::format(
+          "'{}' is not on machine {} of this lease: files that calls wrote on earlier machines were lost with them",
+          from, generation),
+      "fetch such files with box:get before a machine is lost, or write them in a call with setup = true");
   co_return std::move(e).with_cause(moved.error());
 }
 
@@ -101,8 +102,8 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
   else if (name.find('/', scheme + 3) == std::string::npos) name.clear();
   name = name.substr(name.rfind('/') + 1);
   if (!name.empty()) return to + name;
-  return make_error(ErrorKind::invalid, fmt::format("'{}' does not say what the file in '{}' is called", from, to),
-                    fmt::format("name it: box:stage(address, \"{}NAME\")", to));
+  return make_error(ErrorKind::invalid, fmt::format("'{}' gives no name for the file in '{}'", from, to),
+                    fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
 // The local path to stage: a path as it is, a URL via the shared cache.
@@ -111,7 +112,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
     co_return make_error(ErrorKind::invalid,
                          fmt::format("cannot stage '{}': {}:// is not supported", from, from.substr(0, scheme)),
-                         "give an http(s):// address, file://, or a path");
+                         "use an http(s):// address, file://, or a path");
   std::string sha256 = options.text("sha256");
   if (!web && sha256.empty()) {
     std::error_code ec;

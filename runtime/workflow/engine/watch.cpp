@@ -84,7 +84,7 @@ Async<> hand_over(store::Journal& journal, std::string run, std::int64_t now_us)
   RILLE_CO_CHECK(co_await journal.commit(std::move(write)));
   if (*taken) co_return success();
   co_return make_error(ErrorKind::invalid, fmt::format("run {} is not suspended", run),
-                       "the watch resumes by itself what was killed; rille ps says what each run does");
+                       "rille watch resumes killed runs without being asked; rille ps shows the state of each run");
 }
 
 Watch::Watch(Loop& loop, store::Journal& journal, WatchOptions options, WatchWorld world)

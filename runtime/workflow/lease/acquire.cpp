@@ -201,8 +201,9 @@ Async<Machine> Manager::send_create(Lease& lease, provider::Provider* provider, 
 }
 
 Error Manager::never_in_time(const Lease& lease, Error why) {
-  why.message = fmt::format("'{}' is not rented: {} times its create call was ready too late: {}", lease.name,
-                            create_attempts_max, why.message);
+  why.message =
+      fmt::format("'{}' is not rented: {} times this machine was too slow to send the create request in time: {}",
+                  lease.name, create_attempts_max, why.message);
   return why;
 }
 
@@ -235,7 +236,7 @@ Async<> Manager::create(Renting& renting) {
       }
       if (*found) co_return co_await adopt(renting);
       if (!resendable)
-        refusal = make_error(ErrorKind::capacity, "the create call of '" + lease.name + "' came to nothing");
+        refusal = make_error(ErrorKind::capacity, "the create request of '" + lease.name + "' created no machine");
     }
     if (token.cancelled()) {
       if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nothing was sent

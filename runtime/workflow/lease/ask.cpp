@@ -18,8 +18,8 @@ constexpr std::int64_t whole_ms = 30'000, straggler_ms = 10'000, straggler_times
 
 Error late(std::int64_t ms) {
   return make_error(ErrorKind::timeout, "no answer within " + format_duration_ms(ms),
-                    "others had offers meanwhile. It is waited for longer where it is named as the provider, or with "
-                    "timeout = \"30s\" (rille offers --timeout 30s)");
+                    "other providers had answered by then. Name this provider, or pass timeout = \"30s\" (rille offers "
+                    "--timeout 30s), to wait longer");
 }
 
 // One query to several providers. Owned by the caller and by its timer.

@@ -69,15 +69,14 @@ std::int64_t affordable_ms(const Lease& l, Micros beside, Micros left, std::int6
 }
 
 Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked, Micros beside) {
-  Error e = make_error(
-      ErrorKind::budget,
-      fmt::format("renting '{}' would exceed {} of {}: {} are spent, {} reserved by {}; asked were {} ({} at {} per "
-                  "hour, at least {}), and {} are left",
-                  l.name, m.name, format_dollars(m.limit), format_dollars(m.spent), format_dollars(m.reserved),
-                  counted_leases(m.held), format_dollars(asked), format_duration_ms(terms.ttl_ms),
-                  format_dollars(l.cap_micros_per_hour + beside), format_duration_ms(terms.min_ttl_ms),
-                  format_dollars(left_of(m))),
-      "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
+  Error e = make_error(ErrorKind::budget,
+                       fmt::format("renting '{}' would exceed {} of {}: {} are spent, {} reserved by {}; it needs {} "
+                                   "({} at {} per hour, at least {}), but {} are left",
+                                   l.name, m.name, format_dollars(m.limit), format_dollars(m.spent),
+                                   format_dollars(m.reserved), counted_leases(m.held), format_dollars(asked),
+                                   format_duration_ms(terms.ttl_ms), format_dollars(l.cap_micros_per_hour + beside),
+                                   format_duration_ms(terms.min_ttl_ms), format_dollars(left_of(m))),
+                       "raise the budget, choose a cheaper offer, or shorten ttl and min_ttl");
   e.code = m.scope;
   return e;
 }
@@ -102,9 +101,10 @@ Error no_price(const Lease& l, const Money& m) {
                                 said ? "is not known" : fmt::format("is in {}, which is not converted", o.currency));
   const std::string rate = say_rate(o);
   std::string hint = "say " + rate;
-  if (machine) hint = "say what it costs: price = dollars per hour" + (o.currency == "USD" ? "" : ", or " + rate);
+  if (machine) hint = "set its price: price = dollars per hour" + (o.currency == "USD" ? "" : ", or " + rate);
   const auto setting = [&o](const char* what, const char* name, const char* price) {
-    return fmt::format("say in the providers' settings what {}: \"{}\": {{\"{}\": {}}}", what, name, o.provider, price);
+    return fmt::format("write into the providers' settings what {}: \"{}\": {{\"{}\": {}}}", what, name, o.provider,
+                       price);
   };
   if (disk && o.disk_micros_per_gb_hour == 0) hint = setting("a gigabyte costs per month", "disk_price", "0.08");
   if (address) hint = setting("one costs per hour", "address_price", "0.005");
@@ -220,11 +220,11 @@ Result<> reserve_change(store::Db& db, Lease& lease, std::int64_t teardown_ms, s
     if (m.limit >= 0 && (!tightest || left_of(m) < left_of(*tightest))) tightest = &m;
   }
   if (tightest && to.cap_micros_per_hour < 0)
-    return make_error(ErrorKind::budget,
-                      fmt::format("'{}' cannot become {} under {}: its price is not known in dollars", lease.name,
-                                  to.offer.id, tightest->name),
-                      "say what it costs: price = dollars per hour" +
-                          (to.offer.currency == "USD" ? "" : ", or " + say_rate(to.offer)));
+    return make_error(
+        ErrorKind::budget,
+        fmt::format("'{}' cannot become {} under {}: its price is not known in dollars", lease.name, to.offer.id,
+                    tightest->name),
+        "set its price: price = dollars per hour" + (to.offer.currency == "USD" ? "" : ", or " + say_rate(to.offer)));
   if (tightest && asked > lease.reserved_micros && asked > left_of(*tightest)) {
     Error e = make_error(
         ErrorKind::budget,

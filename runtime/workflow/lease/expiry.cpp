@@ -13,14 +13,14 @@ namespace rille::lease {
 constexpr std::int64_t shortened_us = 1'000'000;  // smaller differences are not a shortening
 
 Error ttl_over(const Lease& l) {
-  Error e =
-      make_error(ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
-                 "a ttl is of the lease, whatever its machines; rent again with a longer one");
+  Error e = make_error(
+      ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
+      "the ttl counts for the whole lease, also after its machine was replaced; rent again with a longer ttl");
   const Result<Terms> terms = read_terms(l.options);
   // Only a first generation shows how long the lease was meant to be; replacements do not extend it.
   const std::int64_t short_us = terms ? l.created_us + terms->ttl_ms * 1000 - l.expires_us : 0;
   const auto was_ready = [](const Tenure& t) { return t.ready_us != 0; };
-  if (l.detached) e.hint = "box:detach said how long it shall live on";
+  if (l.detached) e.hint = "box:detach set that end: detach it for longer next time";
   else if (terms && l.generation == 1 && short_us > shortened_us)
     e.hint = fmt::format("a budget had money for {} of the {} that were asked for: raise it, or rent what costs less",
                          format_duration_ms((l.expires_us - l.created_us) / 1000), format_duration_ms(terms->ttl_ms));
@@ -30,7 +30,7 @@ Error ttl_over(const Lease& l) {
         "rent it with a ttl like \"1h\"",
         format_duration_ms((l.expires_us - l.created_us) / 1000));
   else if (terms)
-    e.hint = fmt::format("it was rented for {}: say how long it is needed, as in ttl = \"{}\"",
+    e.hint = fmt::format("it was rented for {}: rent it for as long as it is needed, as in ttl = \"{}\"",
                          format_duration_ms(terms->ttl_ms), format_duration_ms(terms->ttl_ms * 2));
   e.code = "ttl_over";
   e.resource = l.id;

@@ -39,10 +39,10 @@ Result<History> read_history_query(const Value& v) {
   else if (const std::string* text = v["since"].as_string()) {
     RILLE_TRY(out.since_ms, parse_duration_ms(*text));
   } else if (!v["since"].is_null())
-    return make_error(ErrorKind::invalid, "since = " + v["since"].to_json() + ": a duration is wanted",
+    return make_error(ErrorKind::invalid, "since = " + v["since"].to_json() + ": expected a duration",
                       "since = \"7d\"");
   if (out.since_ms <= 0 || out.since_ms > since_ms_max)
-    return make_error(ErrorKind::invalid, "since: a duration up to 366 days is wanted", "since = \"7d\"");
+    return make_error(ErrorKind::invalid, "since: expected a duration up to 366 days", "since = \"7d\"");
   RILLE_TRY(out.query, provider::OfferQuery::from_value(query));
   out.query.spot = true;
   return out;

@@ -16,18 +16,19 @@ Error not_ours(const Lease& l, const std::string& rented_as, const std::string& 
   const std::string what =
       l.machine_id.empty() ? fmt::format("'{}'", l.name) : fmt::format("'{}' ({})", l.name, l.machine_id);
   const bool by_key = provider::is_key_mark(rented_as);
-  const std::string message =
-      by_key
-          ? fmt::format("{} was rented with another key of {} than the one in use, which does not show it", what,
-                        l.provider)
-          : fmt::format("{} was rented as {} of {}, and the keys in use are of {}", what, rented_as, l.provider, now);
+  const std::string message = by_key ? fmt::format(
+                                           "{} was rented with another key of {} than the key in use, and the key in "
+                                           "use does not show the machine",
+                                           what, l.provider)
+                                     : fmt::format("{} was rented by {} at {}, but the keys in use belong to {}", what,
+                                                   rented_as, l.provider, now);
   const std::string hint =
-      by_key
-          ? fmt::format(
-                "use that key: {} does not say whose a key is, so that another one's \"not found\" proves "
-                "nothing. Then `rille release {}`",
-                l.provider, l.id)
-          : fmt::format("use keys of {}, then `rille release {}`; until then it may cost money there", rented_as, l.id);
+      by_key ? fmt::format(
+                   "set the key that rented it: {} does not tell the account of a key, so \"not found\" proves nothing "
+                   "for other keys. Then `rille release {}`",
+                   l.provider, l.id)
+             : fmt::format("set the keys of {}, then `rille release {}`; until then the machine may cost money",
+                           rented_as, l.id);
   Error e = make_error(ErrorKind::auth, message, hint);
   e.code = other_account;
   e.provider = l.provider;

@@ -175,8 +175,9 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
     else if (++failures >= end_attempts_max) co_return *r.trouble;
     if (r.ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
     if (r.ending && now_us() >= shutdown_until_us)
-      co_return make_error(ErrorKind::timeout, fmt::format("the provider has been ending it for longer than {}",
-                                                           format_duration_ms(shutdown_ms)));
+      co_return make_error(
+          ErrorKind::timeout,
+          fmt::format("the provider has been ending the machine for longer than {}", format_duration_ms(shutdown_ms)));
     std::int64_t ms = r.trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : r.fresh ? 0 : 2'000;
     if (ms) RILLE_CO_CHECK(co_await pause(ms));
   }
@@ -302,7 +303,7 @@ Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, cons
 Error not_recorded(const Lease& lease, Error e) {
   e.message =
       fmt::format("the machine of lease '{}' has ended, but that could not be recorded: {}", lease.name, e.message);
-  e.hint = "free the disk, then `rille gc`: it asks the provider again and corrects the record";
+  e.hint = "free some disk space, then run `rille gc`, which asks the provider again and corrects the record";
   e.resource = lease.id;
   return e;
 }

@@ -45,8 +45,8 @@ Result<> worth_another(const Lease& l) {
   else if (n >= brief_max)
     why = fmt::format("{} machines in a row were lost at once or could not be used; the last: {}", n, l.replacing);
   if (why.empty()) return {};
-  return make_error(ErrorKind::state, fmt::format("'{}' is given up: {}", l.name, why),
-                    never_used ? "see that this machine may connect to the provider's machines (a firewall, port 22), "
+  return make_error(ErrorKind::state, fmt::format("'{}' gets no other machine: {}", l.name, why),
+                    never_used ? "check that this machine can connect to the provider's machines (firewall, port 22) "
                                  "and that their image starts an SSH server; then rent under another name"
                                : "see why with `rille logs`; rent under another name to try again");
 }

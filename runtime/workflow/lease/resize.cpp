@@ -45,12 +45,13 @@ Result<> check_options(const Value& asked) {
             near.empty() ? fmt::format("options: {}", fmt::join(all, " ")) : fmt::format("did you mean {}?", near));
       }
       if (key == "type" && (!value.as_string() || value.as_string()->empty()))
-        return make_error(ErrorKind::invalid, fmt::format("type = {}: a name is wanted", value.to_json()),
-                          "the provider's own, as in type = \"p4d.24xlarge\"");
+        return make_error(ErrorKind::invalid,
+                          fmt::format("type = {}: expected the name of a machine type", value.to_json()),
+                          "use the provider's name of the type, as in type = \"p4d.24xlarge\"");
       any = any || (key != "max_price" && key != "price");
     }
   if (any) return {};
-  return make_error(ErrorKind::invalid, "a resize must say what the machine shall be",
+  return make_error(ErrorKind::invalid, "box:resize needs the new size of the machine",
                     "gpu = \"A100:8\", or type = \"p4d.24xlarge\"");
 }
 
@@ -104,7 +105,7 @@ Error no_such_type(const Lease& l, const provider::OfferQuery& query, const std:
         "too";
   const std::string gpu = query.count > 0 ? fmt::format("{}:{}", query.gpu, query.count) : query.gpu;
   return make_error(ErrorKind::capacity,
-                    fmt::format("{} has nothing for {} = \"{}\" in {}{} that '{}' could become", l.provider,
+                    fmt::format("{} has no type for {} = \"{}\" in {}{} to which '{}' could be changed", l.provider,
                                 type.empty() ? "gpu" : "type", type.empty() ? query.shown_gpu() : type,
                                 l.request.offer.region.empty() ? "its region" : l.request.offer.region, cap, l.name),
                     hint);
@@ -281,14 +282,15 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
     if (!back && back.error().http_status == 404)
       co_return co_await vanished(std::move(lease), lost, unanswered, std::move(fence), std::move(event));
   }
-  lease.error = fmt::format("it was to become {}, and what it is now is not known: {}", becomes, why.message);
+  lease.error =
+      fmt::format("the change to {} failed, and the machine's present type is not known: {}", becomes, why.message);
   Ledger as_it_is = [](store::Db&, Lease&) -> Result<> { return {}; };
   RILLE_CO_CHECK(co_await save_with(lease, std::move(fence), std::move(as_it_is)));
-  Error e = make_error(ErrorKind::state,
-                       fmt::format("the machine of '{}' ({}): {}", lease.name, lease.machine_id, lease.error),
-                       fmt::format("it may stand still and costs money; the next use of it tries again, and `rille "
-                                   "release {}` ends it",
-                                   lease.id));
+  Error e = make_error(
+      ErrorKind::state, fmt::format("the machine of '{}' ({}): {}", lease.name, lease.machine_id, lease.error),
+      fmt::format(
+          "the machine may be stopped but costs money; its next use tries again, and `rille release {}` ends it",
+          lease.id));
   e.resource = lease.id;
   e.provider = lease.provider;
   co_return std::move(e).with_cause(trouble ? std::move(*trouble) : std::move(why));

@@ -113,9 +113,9 @@ Result<> check_seen(store::Db& db, const Lease& l) {
                            : fmt::format("{} (generation {}, runner {})", s.state, s.generation, s.epoch);
   };
   Error e = make_error(ErrorKind::state,
-                       fmt::format("lease '{}' ({}) was moved by another process: it is {}, and was {}", l.name, l.id,
-                                   shown(now), shown(l.seen)),
-                       "nothing was written; see where it stands with `rille leases --all`");
+                       fmt::format("another process has changed lease '{}' ({}): it is {} now, and was {}", l.name,
+                                   l.id, shown(now), shown(l.seen)),
+                       "nothing was written; see its state with `rille leases --all`");
   e.code = "lease_moved";
   e.resource = l.id;
   return e;

@@ -23,8 +23,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   if (const double* seconds = v.as_number()) {
     constexpr double most = 1e12;  // seconds
     if (!(*seconds > 0 && *seconds < most) || std::llround(*seconds * 1000) == 0)
-      return make_error(ErrorKind::invalid,
-                        fmt::format("{} = {}: a duration must be positive, and end one day", key, *seconds),
+      return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected a positive, finite duration", key, *seconds),
                         "write it as \"6h\" or in seconds");
     out = std::llround(*seconds * 1000);
     return {};
@@ -48,9 +47,8 @@ Result<> check_plain(const Value& options, const char* key) {
   if (!n || *n >= least) return {};
   return make_error(
       ErrorKind::invalid,
-      fmt::format("{} = {}: a plain number is seconds, and a machine takes longer "
-                  "to start",
-                  key, *n),
+      fmt::format("{} = {}: a number without a unit means seconds, and a machine takes longer than that to start", key,
+                  *n),
       fmt::format("write {0} = \"{1}h\" or {0} = \"{1}m\"; if seconds are meant, {0} = \"{1}s\"", key, *n));
 }
 
@@ -68,7 +66,7 @@ const std::vector<std::string>& own() {
 
 Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   auto wrong = [&](const char* wanted, const char* hint) {
-    return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", key, value.to_json(), wanted), hint);
+    return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected {}", key, value.to_json(), wanted), hint);
   };
   if (key == "price") {
     if (!value.as_number() || !(*value.as_number() >= 0)) return wrong("dollars per hour", "price = 1.20");
@@ -80,13 +78,13 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
     terms.idle_below = *value.as_number();
   } else if (key == "gpu_check") {  // read from the options when a call starts
-    if (!value.as_bool()) return wrong("true or false", "false takes a machine that does not show its GPUs");
+    if (!value.as_bool()) return wrong("true or false", "false accepts a machine that does not show its GPUs");
   } else if (key == "cuda") {
-    if (!value.as_bool()) return wrong("true or false", "false rents a GPU for box:exec alone");
+    if (!value.as_bool()) return wrong("true or false", "false rents a GPU for box:exec only");
     terms.cuda = *value.as_bool();
   } else if (key == "cluster") {
     if (!value.as_string() || value.as_string()->empty())
-      return wrong("a name", "rille.cluster(\"gang\", ..) says it of its members");
+      return wrong("a name", "rille.cluster(\"gang\", ..) sets this option for its members");
     terms.cluster = *value.as_string();
   } else if (key == "unguarded") {
     if (!value.as_bool()) return wrong("true or false", "");
@@ -103,12 +101,12 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
 // Option names of other tools, or planned ones: the error says so instead of suggesting a similar name.
 Error unknown_option(const char* asker, const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
-      {"budget", "a budget is of the whole run: rille.budget { limit = 5.00 }"},
-      {"container", "say it where it runs: box:exec(\"train\", { container = \"image\", argv = { .. } })"},
+      {"budget", "a budget counts for the whole run: rille.budget { limit = 5.00 }"},
+      {"container", "name the container in the call: box:exec(\"train\", { container = \"image\", argv = { .. } })"},
       {"ports", "no provider here opens ports"},
-      {"max_age", "ttl is the age at which it ends, whatever it does: ttl = \"6h\""},
-      {"detach", "say it of the box: box:detach(\"24h\")"},
-      {"setup", "say it where it is run: box:exec(\"setup\", { argv = { .. }, setup = true })"}};
+      {"max_age", "use ttl, the age at which the instance ends: ttl = \"6h\""},
+      {"detach", "call it on the rented instance: box:detach(\"24h\")"},
+      {"setup", "use setup = true in the call: box:exec(\"setup\", { argv = { .. }, setup = true })"}};
   if (auto it = ahead.find(key); it != ahead.end())
     return make_error(ErrorKind::invalid, fmt::format("{} has no option '{}' yet", asker, key), it->second);
   std::string near = did_you_mean(key, all);
@@ -159,12 +157,12 @@ Result<Terms> read_terms(const Value& options, const char* asker) {
     return make_error(ErrorKind::invalid,
                       fmt::format("min_ttl = {} is longer than ttl = {}", format_duration_ms(terms.min_ttl_ms),
                                   format_duration_ms(terms.ttl_ms)),
-                      "min_ttl is what must be left of the time; ttl is all of it");
+                      "min_ttl is the shortest acceptable time, ttl the requested time: min_ttl cannot be longer");
   terms.min_ttl_ms = std::min(terms.min_ttl_ms, terms.ttl_ms);
   RILLE_TRY(terms.query, provider::OfferQuery::from_value(query));
   if (!from.empty() && !terms.query.accepts_provider(from))
     return make_error(ErrorKind::invalid, fmt::format("provider = \"{}\" is not among providers", from),
-                      "say one of the two");
+                      "pass only one of provider and providers");
   if (!from.empty()) terms.query.providers = {from};
   terms.asks = query.set("provider", from).to_json();
   RILLE_TRY(terms.extra, provider::read_rent_options(options, terms.query));

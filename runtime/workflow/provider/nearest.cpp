@@ -54,8 +54,8 @@ std::string price_advice(const OfferQuery& query, const Offers& without, Asker a
         cheapest.id);
   if (unknown) return fmt::format("{} would fit, but its price is not known: leave {} out", cheapest.id, cap);
   const auto& currency = cheapest.currency;
-  return fmt::format("{} would fit, but {} is in dollars, and its price in {}: {} says what that is", cheapest.id, cap,
-                     currency,
+  return fmt::format("{} would fit, but {} is in dollars and its price in {}: {} gives the exchange rate", cheapest.id,
+                     cap, currency,
                      asker == Asker::command ? fmt::format("--rate {}=DOLLARS", currency)
                                              : fmt::format("rates = {{ {} = DOLLARS }}", currency));
 }
@@ -222,11 +222,10 @@ std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& othe
     if (!without.empty()) return wish.advice(query, without, asker);
   }
   if (others.empty() && asker != Asker::rent && query.shown_gpu() != "any" && query.gpu != "cpu")
-    return fmt::format("none of those who were asked has {}: `rille offers` lists what there is",
+    return fmt::format("no provider that was asked has {}: `rille offers` lists the available machines",
                        option("gpu", query.shown_gpu(), asker));
   if (others.empty() || asked.size() < 2) return "";
-  return fmt::format("{} are not to be had together; without them there is {}", fmt::join(asked, ", "),
-                     others.front().id);
+  return fmt::format("no offer has {} together; without them there is {}", fmt::join(asked, ", "), others.front().id);
 }
 
 }  // namespace rille::provider

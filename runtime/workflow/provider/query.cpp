@@ -22,7 +22,7 @@ namespace {
 constexpr std::array<std::string_view, 4> ranks = {"price", "price_per_tflop", "price_per_gpu_gb", "tokens_per_dollar"};
 
 Error wrong(std::string_view field, const Value& value, std::string_view wanted) {
-  return make_error(ErrorKind::invalid, fmt::format("{} = {}: {} is wanted", field, value.to_json(), wanted));
+  return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected {}", field, value.to_json(), wanted));
 }
 
 Error unknown_word(std::string_view field, const std::string& word, const std::vector<std::string>& known) {
@@ -191,7 +191,7 @@ Result<Rates> read_rates(const Value& value) {
   for (const auto& [currency, rate] : rates) {
     const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
     if (currency.size() != 3 || !std::all_of(currency.begin(), currency.end(), is_capital) || currency == "USD")
-      return make_error(ErrorKind::invalid, fmt::format("rates: '{}' is not a currency", currency),
+      return make_error(ErrorKind::invalid, fmt::format("rates: '{}' is not a currency code", currency),
                         "use currency codes, as in rates = { CNY = 0.14, EUR = 1.08 }");
   }
   return rates;

@@ -15,7 +15,7 @@ Result<std::int64_t> read_size(const char* name, const Value& said) {
   const bool bare = text && !text->empty() && text->find_first_not_of("0123456789. ") == std::string::npos;
   if (!text || bare) {
     const std::string number = text ? *text : said.to_json();
-    return make_error(ErrorKind::invalid, fmt::format("{} = {}: a size with its unit is wanted", name, said.to_json()),
+    return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected a size with a unit", name, said.to_json()),
                       fmt::format("{} = \"{}GB\"", name, said.as_number() || bare ? number : "200"));
   }
   Result<std::int64_t> bytes = parse_size_bytes(*text);
@@ -54,9 +54,9 @@ Result<> check(const RentOption& option, const Value& said, const OfferQuery& qu
     return make_error(ErrorKind::invalid, fmt::format("{} = {}: {}", option.name, said.to_json(), what),
                       std::move(hint));
   };
-  if (!said.as_string() || said.as_string()->empty()) return wrong("a name is wanted", option.example);
+  if (!said.as_string() || said.as_string()->empty()) return wrong("expected a name", option.example);
   if (query.providers.size() != 1)
-    return wrong("it belongs to one provider: name it",
+    return wrong("this option belongs to one provider, which must be named too",
                  fmt::format("provider = \"..\", one of: {}", who_understands(option.name)));
   if (!understands(query.providers.front(), option.name)) {
     Error e = lacks(query.providers.front(), option.things);

@@ -173,7 +173,7 @@ Result<> prepare_place(const std::string& destination) {
   std::error_code failed;
   if (fs::is_directory(destination, failed))
     return make_error(ErrorKind::invalid, fmt::format("cannot stage to '{}': it is a directory", destination),
-                      "name the file to create");
+                      "name the file to create, not only its directory");
   return store::make_directories(store::parent_path(destination));
 }
 

@@ -190,8 +190,8 @@ Result<> Download::expect(std::int64_t total) {
 
 Result<> Download::check_size(std::int64_t bytes) const {
   if (options_.size_bytes_max <= 0 || bytes <= options_.size_bytes_max) return success();
-  return make_error(ErrorKind::network, fmt::format("'{}' passes the limit size_bytes_max of {}", net::redact_url(url_),
-                                                    format_size_bytes(options_.size_bytes_max)));
+  return make_error(ErrorKind::network, fmt::format("'{}' is larger than the limit size_bytes_max of {}",
+                                                    net::redact_url(url_), format_size_bytes(options_.size_bytes_max)));
 }
 
 Result<> Download::piece(std::string_view bytes) {

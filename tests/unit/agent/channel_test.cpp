@@ -40,7 +40,7 @@ TEST_CASE("a silent peer is given up by the loop's clock") {
   REQUIRE_FALSE(received.ok());
   CHECK(received.error().kind == ErrorKind::network);
   CHECK(received.error().retryable);
-  CHECK(received.error().message.find("silent for 31s") != std::string::npos);
+  CHECK(received.error().message.find("has sent nothing for 31s") != std::string::npos);
   close(pair[1]);
 }
 
@@ -255,7 +255,7 @@ TEST_CASE_METHOD(TimedFixture, "an agent whose time is up removes its instance a
   REQUIRE(wait(client->start(request("k", hold()))).ok());
   turn(5'000'000);
   auto end = wait(client->wait_broken());
-  CHECK(end.error().message.find("reached its end") != std::string::npos);
+  CHECK(end.error().message.find("ttl has passed") != std::string::npos);
   CHECK(eventually([&] { return !alive(pid); }));
   CHECK(processes().empty());
   CHECK_FALSE(std::filesystem::exists(directory));

@@ -163,7 +163,7 @@ TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
   }
   SECTION("another build") {
     o[1].build = "another";
-    none_met(o, ErrorKind::config, "rank 1 is of build another");
+    none_met(o, ErrorKind::config, "rank 1 runs build another");
   }
   SECTION("another transport") {
     o[1].shared_memory = false;
@@ -172,7 +172,7 @@ TEST_CASE("ranks that cannot meet are told why, all of them", "[collective]") {
   SECTION("one does not come") {
     o.pop_back();
     for (auto& each : o) each.timeout_ms = 2000;
-    none_met(o, ErrorKind::timeout, "rank 2 of 3 did not come to " + address + " within 2.0s");
+    none_met(o, ErrorKind::timeout, "rank 2 of 3 did not connect to " + address + " within 2.0s");
   }
 }
 

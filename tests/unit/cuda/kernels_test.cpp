@@ -168,7 +168,7 @@ __global__ void count(int* blocks, int* seen) {
   CHECK(refused.error().kind == ErrorKind::device);
   CHECK(refused.error().message.find("kernel count: cuda:0: launching a kernel: the CUDA driver says "
                                      "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE (720)") == 0);
-  CHECK(refused.error().hint.find("all blocks of a cooperative launch run at once: fewer blocks") == 0);
+  CHECK(refused.error().hint.find("all blocks of a cooperative launch must run at once: use fewer blocks") == 0);
   CHECK(get(counted(2)).number(0) == 2);  // the card is not lost
 }
 
@@ -200,8 +200,8 @@ __global__ void last(int floats, float* y) {
   CHECK(told(16, 40) == "3");
   CHECK(told(48, 1) == "3");
   CHECK(told(27, 200) == "3");
-  CHECK(told(28, 200).find("kernel last: cuda:0: 204800 bytes of dynamic shared memory and the kernel's own 28672: a "
-                           "block has at most 232448") == 0);
+  CHECK(told(28, 200).find("kernel last: cuda:0: 204800 bytes of dynamic shared memory and 28672 static bytes of the "
+                           "kernel: a block has at most 232448") == 0);
 }
 
 TEST_CASE("a block has as many threads as the kernel's registers allow, and a good number is suggested") {
@@ -220,7 +220,7 @@ TEST_CASE("a block has as many threads as the kernel's registers allow, and a go
   ::unsetenv("RILLE_STANDIN_THREADS");
   REQUIRE_FALSE(read.ok());
   CHECK(read.error().kind == ErrorKind::invalid);
-  CHECK(read.error().message.find("128 threads in a block: it takes at most 64") != std::string::npos);
+  CHECK(read.error().message.find("a block of 128 threads: this kernel takes at most 64") != std::string::npos);
   CHECK(read.error().hint.find("suggest_block") != std::string::npos);
 }
 

@@ -99,12 +99,12 @@ TEST_CASE("what kernels count in 32 bits is refused where it is more", "[unit][c
         std::string::npos);
   const View flat = view_of(DType::u8, {2 * G, 512}, {0, 0}), most = view_of(DType::u8, {2 * G}, {1});
   CHECK(refused(OpId::amax, {flat}, {most}, one) ==
-        "reduction: 2147483648 results are more than one launch has blocks for");
+        "reduction: 2147483648 results are too many for one launch on a CUDA device");
   const View heads = view_of(f, {4 * G, 2, 1, 1}, {2, 1, 1, 1}), sums = view_of(f, {4 * G, 2, 1}, {2, 1, 1});
   CHECK(refused(OpId::attention, {heads, heads, heads}, {heads, sums}).find("more than 2^33 rows") !=
         std::string::npos);
   CHECK(refused(OpId::multinomial, {view_of(f, {2 * G, 2}, {2, 1})}, {view_of(DType::i64, {2 * G}, {1})}) ==
-        "multinomial: 2147483648 rows; at most 2^31 - 1");
+        "multinomial: 2147483648 rows; a CUDA device takes at most 2^31 - 1");
 }
 
 }  // namespace rille::kernels::cuda

@@ -123,7 +123,7 @@ TEST_CASE("arrays that do not fit together") {
   CHECK(wrong(two, {}) == "arrays: 'images' [3, 1, 3, 4] and 'labels' [4] have different numbers of rows");
   CHECK(wrong({images(3)[1]}, {.flip = true}).find("is not images") != std::string::npos);
   CHECK(wrong(images(3), {.crop_height = 5}).find("cannot be cropped to 5 x 4") != std::string::npos);
-  CHECK(wrong({}, {}) == "arrays: none is given");
+  CHECK(wrong({}, {}) == "arrays: no array is given");
 }
 
 }  // namespace rille::data

@@ -142,8 +142,9 @@ TEST_CASE("steps that are not known are refused by name", "[unit][data]") {
         "t.json: a normalizer of type Lowercase; Sequence, Prepend, Replace and NFC are known");
   CHECK(error({.pre = json(R"({"type":"Whitespace"})")}).find("a pre_tokenizer of type Whitespace") == 8);
   CHECK(error({.decoder = json(R"({"type":"WordPiece"})")}).find("a decoder of type WordPiece") == 8);
-  CHECK(error({.pre = metaspace("sometimes")}).find("not a whole step") == 8);
-  CHECK(error({.normalizer = json(R"({"type":"Replace","pattern":{"String":""}})")}).find("not a whole step") == 8);
+  CHECK(error({.pre = metaspace("sometimes")}).find("a step of the tokenizer is incomplete") == 8);
+  CHECK(error({.normalizer = json(R"({"type":"Replace","pattern":{"String":""}})")})
+            .find("a step of the tokenizer is incomplete") == 8);
   auto pattern = Tokenizer::from_tokenizer_json(file({}), "t.json", "gpt2");
   REQUIRE_FALSE(pattern.ok());
   CHECK(pattern.error().message == "t.json: it has its own pattern, but `pattern` was given");

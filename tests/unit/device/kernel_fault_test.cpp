@@ -115,7 +115,7 @@ TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
   const auto reads = made(
       "__global__ void f(const int* p, int* x) {\n"
       "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  x[i] = p[i + 2];\n}");
-  CHECK(has(failure(*reads, shape(64, 256), {nil, array(x)}).message, "where no memory is (fault.lua:12)"));
+  CHECK(has(failure(*reads, shape(64, 256), {nil, array(x)}).message, "an address without memory (fault.lua:12)"));
   still_right();
   // From the middle of a block whose threads wait: their stacks are given up as they stand.
   const auto waits = made(
@@ -123,13 +123,14 @@ TEST_CASE("a pointer to nowhere is an error of the launch", "[.fault]") {
       "  __syncthreads();\n  if (threadIdx.x == 77) p[1] = s[3];\n  __syncthreads();\n"
       "  x[threadIdx.x] = __shfl_sync(~0u, 1, 0);\n}");
   for (int again = 0; again < 20; ++again) {
-    CHECK(has(failure(*waits, shape(64, 256), {nil, array(x)}).message, "at 0x4, where no memory is (fault.lua:14)"));
+    CHECK(has(failure(*waits, shape(64, 256), {nil, array(x)}).message,
+              "at 0x4, an address without memory (fault.lua:14)"));
     still_right();
   }
   const auto far = made("__global__ void f(int* x) { x[0] = *(int*)0x123456789abcdef0ull; }");  // no address at all
-  CHECK(has(failure(*far, shape(1, 1), {array(x)}).message, "reads or writes where no memory is"));
+  CHECK(has(failure(*far, shape(1, 1), {array(x)}).message, "reads or writes at an address without memory"));
   const auto inside = made("__global__ void f(int* p, int n) { memset(p, 0, n); }");
-  CHECK(has(failure(*inside, shape(1, 1), {nil, number(100)}).message, "where no memory is"));
+  CHECK(has(failure(*inside, shape(1, 1), {nil, number(100)}).message, "an address without memory"));
 }
 
 TEST_CASE("a stack that is used up is an error of the launch", "[.fault]") {
@@ -214,14 +215,14 @@ TEST_CASE("a fault that is not a kernel's goes to the handler that was there bef
   std::vector<int> x(1);
   LaunchArgument nil;
   const auto bad = made("__global__ void f(int* x) { x[0] = 1; }");
-  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "where no memory is"));
+  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "an address without memory"));
   CHECK(came == 0);
   if (sigsetjmp(back, 1) == 0) *reinterpret_cast<volatile int*>(8) = 1;
   CHECK(came == SIGSEGV);
   came = 0;
   if (sigsetjmp(back, 1) == 0) ::raise(SIGSEGV);  // sent, while no kernel runs
   CHECK(came == SIGSEGV);
-  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "where no memory is"));
+  CHECK(has(failure(*bad, shape(1, 1), {nil}).message, "an address without memory"));
 }
 
 TEST_CASE("where nobody had a handler, a fault that is not a kernel's ends the process", "[.fault]") {

@@ -123,7 +123,7 @@ TEST_CASE("what NVRTC says is told with the script's line", "[unit][kernel]") {
         "train.lua:21: kernel k: it returns int; a kernel returns nothing");
   const auto unknown = compile("__global__ void k() {}", "", "sm_9000").error();
   CHECK(unknown.kind == ErrorKind::device);  // as of a GPU that is newer than NVRTC
-  CHECK(unknown.message.find("compiles nothing for sm_9000") != std::string::npos);
+  CHECK(unknown.message.find("cannot compile for sm_9000") != std::string::npos);
 }
 
 TEST_CASE("NVRTC tells what the types of extern C kernels are", "[unit][kernel]") {
@@ -169,7 +169,8 @@ TEST_CASE("NVRTC tells what the types of extern C kernels are", "[unit][kernel]"
   };
   CHECK(types(*with("P")) == "float*, a type of its own*");
   CHECK(types(*with("void")) == "float*, void*");
-  CHECK(with("real").error().message == "kernel:1: kernel f: nothing tells what real* is in real* y");
+  CHECK(with("real").error().message ==
+        "kernel:1: kernel f: the meaning of the type real* is not known in the parameter real* y");
 }
 
 TEST_CASE("structures by value have the compiler's size", "[unit][kernel]") {
@@ -224,7 +225,7 @@ TEST_CASE("NVRTC tells what constants are, and comments do not", "[unit][kernel]
   const auto none = compile("namespace q { __constant__ float c[4]; }\n__global__ void f() {}", "", "sm_80", options);
   REQUIRE_FALSE(none.ok());
   CHECK(none.error().message == "train.lua:20: kernel f: the source has no __constant__ c");
-  CHECK(none.error().hint == "one in a namespace is seen after: using its_namespace::c;");
+  CHECK(none.error().hint == "if the constant is in a namespace, add: using its_namespace::c;");
   CHECK(none.error().code == "kernel_compile");
   const auto wrong = compile("__global__ void f(floot* x) {}\n__constant__ float c[4];", "", "sm_80", options).error();
   CHECK(wrong.message.find("train.lua:20: kernel f: ") == 0);

@@ -338,9 +338,10 @@ TEST_CASE("what does not compile is told with the script's line", "[unit][kernel
   CHECK(has(compile("__global__ void a() {}\n__global__ void b() {}").error().message, "2 kernels: a, b"));
   CHECK(has(compile("__global__ void a() {}", "b").error().message, "has no kernel b"));
   CHECK(has(compile("template <class T> __global__ void a() {}").error().message, "is a template"));
-  CHECK(has(compile("__global__ void a() {}", "a; int x").error().message, "no kernel's name"));
+  CHECK(has(compile("__global__ void a() {}", "a; int x").error().message, "cannot be the name of a kernel"));
   CHECK(has(compile("int f() { return 1; }").error().message, "no kernel"));
-  CHECK(has(compile("\n__global__ void k(int").error().message, "test.lua:11: the parameters of k do not end"));
+  CHECK(has(compile("\n__global__ void k(int").error().message,
+            "test.lua:11: the parameter list of k has no closing parenthesis"));
 }
 
 TEST_CASE("a kernel that a macro makes is launched by its name", "[unit][kernel]") {

@@ -120,7 +120,8 @@ TEST_CASE("dynamic shared memory becomes a pointer", "[unit][kernel]") {
 TEST_CASE("what does not end is told with its line", "[unit][kernel]") {
   CHECK(read_kernel_source("\n/* a").error().message == "line 2: a comment that does not end");
   CHECK(read_kernel_source("x = \"a").error().message == "line 1: a string that does not end");
-  CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message == "line 3: the parameters of k do not end");
+  CHECK(read_kernel_source("\n\n__global__ void k(int a").error().message ==
+        "line 3: the parameter list of k has no closing parenthesis");
   CHECK(read_kernel_source(std::string_view("a\0b", 3)).error().kind == ErrorKind::invalid);
   CHECK(read_kernel_source(std::string(2 << 20, ' ')).error().kind == ErrorKind::invalid);
   CHECK(read_kernel_source(std::string(100'000, '{')).ok());

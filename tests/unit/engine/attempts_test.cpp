@@ -93,7 +93,7 @@ TEST_CASE("a step that takes the process down each time ends the run") {
     REQUIRE_FALSE(r.ok());
     CHECK(r.error().kind == ErrorKind::state);
     CHECK(r.error().code == "step_poisoned");
-    CHECK(r.error().message == "step 'poison' has taken the process down 3 times");
+    CHECK(r.error().message == "step 'poison' has crashed the process 3 times");
     CHECK(world.begun["main/poison#1"] == 3);
     CHECK(world.processes == 4);
   }
@@ -131,7 +131,7 @@ TEST_CASE("a paused run stops once its bodies have ended, and its resumption gra
   REQUIRE(first);
   REQUIRE_FALSE(first->ok());
   CHECK(first->error().code == "run_paused");
-  CHECK_THAT(first->error().message, Catch::Contains("step 'upload' has used up its attempts: the key has expired"));
+  CHECK_THAT(first->error().message, Catch::Contains("step 'upload' has used all its attempts:  the key has expired"));
   CHECK_THAT(first->error().hint, Catch::Contains("rille resume r"));
   CHECK(run_state(world) == "suspended");
   CHECK(world.effects["main/upload#1"] == 2);
@@ -232,7 +232,7 @@ TEST_CASE("the total time of a step goes on over crashes and the time between pr
   StepWorld calm;
   Result<Value> r = run_to_end(calm, waits(call, 60'000));
   REQUIRE_FALSE(r.ok());
-  CHECK(r.error().message == "step 'slow' took longer, in all its attempts, than 10s");
+  CHECK(r.error().message == "step 'slow' took longer, in all attempts together, than 10s");
   CHECK(calm.begun["main/slow#1"] == 1);
   for (int at = 1; at <= calm.places; ++at) {
     StepWorld world;

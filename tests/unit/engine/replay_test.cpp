@@ -436,7 +436,7 @@ TEST_CASE("a budget warns once its share is reserved, and says what it refuses")
   auto script = [](Run& run, CppGuest&, World&) -> CppGuest::Body {
     return [&](FiberId f) -> Async<Value> {
       Value budget = Value().set("limit", 2.0).set("alert", 1.5);
-      CHECK(run.set_budget(f, budget).error().message == "alert = 1.5: a share of the limit is wanted, up to 1");
+      CHECK(run.set_budget(f, budget).error().message == "alert = 1.5: expected a share of the limit, from 0 to 1");
       budget.set("alert", 0.8);
       RILLE_CO_CHECK(run.set_budget(f, budget));
       Value hour = Value().set("ttl", "1h").set("min_ttl", "1h");

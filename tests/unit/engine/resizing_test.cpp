@@ -197,7 +197,7 @@ TEST_CASE("a call that begins while a resize asks for offers keeps its machine; 
   });
   REQUIRE_FALSE(*r.resized);
   CHECK(r.resized->error().kind == ErrorKind::state);
-  CHECK_THAT(r.resized->error().message, Catch::Contains("something runs on 'box'"));
+  CHECK_THAT(r.resized->error().message, Catch::Contains("a call runs on 'box'"));
   if (!*r.called) FAIL(r.called->error().summary());
   CHECK(r.called->value() == Value(7));
   CHECK(r.resizes == 0);

@@ -360,7 +360,7 @@ TEST_CASE("the tightest of the run's, the tag's and the month's budget shortens 
   CHECK(e.kind == ErrorKind::budget);
   CHECK(e.code == "tag:eval");
   for (const char* part : {"the budget of tag 'eval' of $3.00", "$0.00 are spent, $3.00 reserved by 1 lease",
-                           "asked were $10.00", "$0.00 are left"})
+                           "it needs $10.00", "$0.00 are left"})
     CHECK_THAT(e.message, Catch::Contains(part));
 
   limit("tag:eval", -1);

@@ -139,7 +139,7 @@ TEST_CASE("parallel rents reserve their money and their number in the transactio
     else if (by_money) {
       CHECK(r.error().kind == ErrorKind::budget);
       std::string m = r.error().message;
-      for (const char* part : {"budget of $3.00", "$3.00 reserved by 3 leases", "asked were $1.00", "$0.00 are left"})
+      for (const char* part : {"budget of $3.00", "$3.00 reserved by 3 leases", "it needs $1.00", "$0.00 are left"})
         CHECK_THAT(m, Catch::Contains(part));
     } else {
       CHECK(r.error().kind == ErrorKind::quota);
@@ -254,7 +254,7 @@ TEST_CASE("a create call that is held up until its time is over is not sent") {
     REQUIRE_FALSE(*r);
     CHECK(to_string((*r).error().kind) == to_string(ErrorKind::timeout));
     CHECK(is_late((*r).error()));
-    CHECK((*r).error().message.find("'box' is not rented: 5 times its create call was ready too late") == 0);
+    CHECK((*r).error().message.find("'box' is not rented: 5 times this machine was too slow to send") == 0);
     CHECK_FALSE((*r).error().hint.empty());
     const std::string id = Manager::lease_id("r", "main/box#1");
     REQUIRE(w.release(id)->ok());

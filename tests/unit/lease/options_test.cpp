@@ -180,14 +180,15 @@ TEST_CASE("what one provider alone understands is refused before anything is sen
     const char *message, *hint;
   };
   const Wrong all[] = {
-      {Value().set("reservation", "cr-1"), "it belongs to one provider: name it", "one of: slurm, aws, alibaba, gcp"},
-      {Value().set("reservation", "cr-1").set("providers", Value::Array{"aws", "cloud"}), "it belongs to one provider",
-       "provider ="},
+      {Value().set("reservation", "cr-1"), "this option belongs to one provider, which must be named too",
+       "one of: slurm, aws, alibaba, gcp"},
+      {Value().set("reservation", "cr-1").set("providers", Value::Array{"aws", "cloud"}),
+       "this option belongs to one provider", "provider ="},
       {of_aws().set("provider", "cloud"), "cloud has no reservations", "supported by: slurm, aws, alibaba, gcp, azure"},
       {Value().set("provider", "aws").set("qos", "high"), "aws has no qos", "supported by: slurm"},
       {Value().set("provider", "aws").set("priority_class", "high"), "aws has no priority classes", "kubernetes"},
-      {of_aws().set("reservation", 7), "reservation = 7: a name is wanted", "cr-"},
-      {of_aws().set("reservation", ""), "a name is wanted", "cr-"},
+      {of_aws().set("reservation", 7), "reservation = 7: expected a name", "cr-"},
+      {of_aws().set("reservation", ""), "expected a name", "cr-"},
       {of_aws().set("spot", true), "not possible for spot machines", "spot = true"}};
   for (const Wrong& wrong : all) {
     INFO(wrong.options.to_json());

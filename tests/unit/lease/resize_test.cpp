@@ -148,7 +148,7 @@ TEST_CASE("a type that is not there is named with the number of its GPUs") {
     auto r = w.resize(before.id, asked);
     REQUIRE(r);
     REQUIRE_FALSE(*r);
-    CHECK_THAT((*r).error().message, Catch::Contains("has nothing for gpu = \"H100:8\" in"));
+    CHECK_THAT((*r).error().message, Catch::Contains("has no type for gpu = \"H100:8\" in"));
   }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("what cannot be settled stays in the row, says so, and is settled by t
   CHECK((*r).error().kind == ErrorKind::state);
   Lease row = w.row(before.id);
   CHECK(row.state == "resizing");
-  CHECK(row.error.find("what it is now is not known") != std::string::npos);
+  CHECK(row.error.find("the machine's present type is not known") != std::string::npos);
   CHECK(row.to_value(w.clock.us).text("becomes") == "large");
   CHECK(row.spent_micros(w.clock.us) >= w.cloud.bill(row.machine_id, w.clock.us));
   w.cloud.strand_resizes = 0;

@@ -61,7 +61,7 @@ struct Gcloud {
 TEST_CASE("gcp: the project of gcloud's active configuration") {
   Gcloud gcloud;
   CHECK(net::gcp::gcloud_project().value().empty());
-  CHECK(gcloud.owner() == "gcp: which project?");
+  CHECK(gcloud.owner() == "gcp: no project is set");
   gcloud.write("configurations/config_default", "[core]\naccount = me@example.com\nproject = usual\n");
   gcloud.write("configurations/config_other", "[compute]\nzone = z\n[core]\nproject = other\n");
   CHECK(gcloud.owner() == "project usual");

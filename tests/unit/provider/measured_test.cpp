@@ -168,9 +168,9 @@ TEST_CASE("a workload that cannot be meant is refused") {
   REQUIRE(keep(home.path, measured("A100", 80, 4100)).ok());
   refused(R"({"workload":"gpd"})", "did you mean 'gpt'?");
   refused(R"({"workload":"something else"})", "measured are gpt");
-  refused(R"({"workload":""})", "a name is wanted");
-  refused(R"({"workload":7})", "a name is wanted");
-  refused(R"({"estimated":true})", "a name is wanted");
+  refused(R"({"workload":""})", "expected a name");
+  refused(R"({"workload":7})", "expected a name");
+  refused(R"({"estimated":true})", "expected a name");
   refused(R"({"workload":"gpt","estimated":1})", "true or false");
   refused(R"({"workload":"gpt","rank":"price"})", "does not apply to rank");
   refused(R"({"workload":"gpt","tokens_per_second":"fast"})", "tokens_per_second");

@@ -67,12 +67,13 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(add(a, b)).find("add: [2, 3] and [4, 5]") == 0);
   CHECK(message(view(get(transpose(a, 0, 1)), dims({6}))).find("without a copy") != std::string::npos);
   CHECK(message(reshape(a, dims({4}))).find("[2, 3] to [4]") != std::string::npos);
-  CHECK(message(narrow(a, 1, 2, 2)).find("narrow: 2 places from 2") == 0);
+  CHECK(message(narrow(a, 1, 2, 2)).find("narrow: 2 elements from position 2") == 0);
   CHECK(message(embedding(a, a)).find("embedding: ids of f32[2, 3]") == 0);
   CHECK(message(cross_entropy(a, get(zeros(*graph, dims({3}), DType::i64)))).find("logits [2, 3] with labels [3]") !=
         std::string::npos);
   CHECK(message(softmax(a, 2)).find("dimension 3") != std::string::npos);
-  CHECK(message(matmul(get(cast(a, DType::i64)), b)).find("matmul: i64[2, 3] and f32[4, 5]: want floating types") == 0);
+  CHECK(message(matmul(get(cast(a, DType::i64)), b)).find("matmul: i64[2, 3] and f32[4, 5]: expected floating types") ==
+        0);
   CHECK(message(matmul(get(cast(a, DType::bf16)), b)).find("bf16[2, 3] and f32[4, 5]: types differ") !=
         std::string::npos);
   CHECK(message(bitwise_and(a, b)).find("bitwise_and: f32[2, 3] and f32[4, 5]") == 0);
@@ -81,19 +82,19 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(clamp(a, 2, 1)).find("clamp: from 2 to 1") == 0);
   CHECK(message(var(get(zeros(*graph, dims({1}))))).find("var: 1 elements of [1]") == 0);
   const auto i = get(zeros(*graph, dims({2, 2}), DType::i64));
-  CHECK(message(gather(a, 1, a)) == "gather: f32[2, 3] with numbers of f32[2, 3]: want whole numbers");
+  CHECK(message(gather(a, 1, a)) == "gather: f32[2, 3] with numbers of f32[2, 3]: expected whole numbers");
   CHECK(message(gather(a, 0, get(zeros(*graph, dims({2, 4}), DType::i64)))).find("gather: [2, 3] along dimension 1") ==
         0);
   CHECK(message(scatter(a, 1, i, b)).find("scatter: values of [4, 5] at numbers of [2, 2]") == 0);
   CHECK(message(scatter(a, 1, i, i, true)).find("scatter_add: f32[2, 3] and i64[2, 2]") == 0);
   CHECK(message(index_select(a, 0, i)).find("index_select: [2, 3] by numbers of [2, 2]") == 0);
   CHECK(message(split(a, {1, 1}, 1)).find("split: [2, 3] into {1, 1} along dimension 2: the sizes make 2, not 3") == 0);
-  CHECK(message(stack({a, b}, 0)) == "stack: [2, 3] and [4, 5]: want the same shape");
+  CHECK(message(stack({a, b}, 0)) == "stack: [2, 3] and [4, 5]: expected the same shape");
   CHECK(message(topk(a, 4, 1)).find("topk: 4 of [2, 3]") == 0);
   CHECK(message(tile(a, dims({2}))).find("tile: [2, 3] by [2]") == 0);
   CHECK(message(pad(a, {1, 1, 1})).find("pad: [2, 3] with 3 edges") == 0);
-  CHECK(message(tril(get(zeros(*graph, dims({3}))))).find("tril: [3]: want matrices") == 0);
-  CHECK(message(flip(a, {0, -2})).find("dimension 1 of [2, 3] twice") != std::string::npos);
+  CHECK(message(tril(get(zeros(*graph, dims({3}))))).find("tril: [3]: expected matrices") == 0);
+  CHECK(message(flip(a, {0, -2})).find("dimension 1 of [2, 3] is named twice") != std::string::npos);
   const auto x = get(zeros(*graph, dims({1, 3, 4, 4}))), w = get(zeros(*graph, dims({2, 2, 3, 3})));
   CHECK(message(conv2d(x, w)).find("conv2d: [1, 3, 4, 4] with a weight of [2, 2, 3, 3] in 1 groups") == 0);
   CHECK(message(conv2d(x, get(zeros(*graph, dims({2, 3, 5, 1}))))).find("the window does not fit") !=
@@ -118,7 +119,7 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(einsum("ii", {a})).find("'i' twice in one operand") != std::string::npos);
   CHECK(message(einsum("ijk", {a})).find("'ijk' names 3 dimensions of [2, 3]") != std::string::npos);
   CHECK(message(einsum("ij->k", {a})).find("'k' of the result is in no operand") != std::string::npos);
-  CHECK(message(fft(a)).find("fft: [2, 3]: want complex numbers") == 0);
+  CHECK(message(fft(a)).find("fft: [2, 3]: expected complex numbers") == 0);
   CHECK(message(irfft(get(zeros(*graph, dims({4, 2}))), 9)).find("irfft: [4, 2] to 9 numbers: they come from 5 bins") ==
         0);
   CHECK(message(prod(a, {2})).find("dimension 3") != std::string::npos);

@@ -127,7 +127,7 @@ TEST_CASE("muon on one row is its direction, as long as the polynomial says", "[
   for (int i = 0; i < 2; ++i) CHECK(numbers(p)[i] == Approx(want[i]).epsilon(1e-10));
   auto vector = leaf(*g, dims({2}), {1, 2});
   CHECK(Optimizer::create({{{{"v", vector}}, 0.1, 0, Muon{}}}).error().message ==
-        "muon: parameter v is [2], no matrix");
+        "muon: parameter v is [2]: expected a matrix");
 }
 
 TEST_CASE("groups have rules of their own, and keep the proportion of their rates", "[unit][tensor]") {

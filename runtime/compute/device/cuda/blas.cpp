@@ -220,7 +220,7 @@ bool Blas::ready() {
   }
   tried_ = true;
   if (left_out(CudaPart::cublaslt)) {
-    why_not_ = "RILLE_CUDA_WITHOUT leaves it out";
+    why_not_ = "the variable RILLE_CUDA_WITHOUT excludes it";
   } else if (!library().whole) {
     const auto& loaded = load_part(CudaPart::cublaslt);
     why_not_ = loaded.handle ? "it lacks a function" : loaded.why;

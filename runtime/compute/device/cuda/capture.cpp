@@ -20,7 +20,7 @@ bool Card::begin_capture(Failure& f) {
 
 Sequence* Card::end_capture(Failure& f) {
   if (!capturing) {
-    refuse(f, int(ErrorKind::internal), "", "a capture ends that has not begun");
+    refuse(f, int(ErrorKind::internal), "", "the capture of a CUDA graph was ended without having begun");
     return nullptr;
   }
   capturing = false;

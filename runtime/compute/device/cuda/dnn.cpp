@@ -156,7 +156,7 @@ bool dnn_shape(const Convolved& c, DnnShape& s) {
 }
 
 bool Dnn::ready(bool may_make) {
-  why_ = "RILLE_CUDA_WITHOUT leaves it out";
+  why_ = "the variable RILLE_CUDA_WITHOUT excludes it";
   if (left_out(CudaPart::cudnn)) return false;
   if (!tried_ && may_make) {
     tried_ = true;

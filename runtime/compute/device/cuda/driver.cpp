@@ -60,13 +60,14 @@ constexpr int device_kind = int(ErrorKind::device);
   "need be: RILLE_DEVICE=cpu"
 constexpr const char* restart = RILLE_LOST "; dmesg says more in its lines of NVRM: Xid";
 constexpr const char* culprit = RILLE_LOST
-    ". A kernel of your own did it? dev:kernel(.., { checked = true }) on the CPU finds the place; "
-    "CUDA_LAUNCH_BLOCKING=1 names the launch; dmesg says more in its lines of NVRM: Xid";
+    ". If your own kernel caused it, dev:kernel(.., { checked = true }) on the CPU finds the place; "
+    "CUDA_LAUNCH_BLOCKING=1 names the launch; dmesg has details (NVRM: Xid)";
 constexpr Advice advice[] = {
     {cu::out_of_memory,
      "use a smaller batch, or free tensors; other processes may hold memory of this device: nvidia-smi"},
-    {cu::stub_library, "this libcuda is the toolkit's stub, for linking only: the driver's own has to be found first"},
-    {cu::device_unavailable, "another process holds it in exclusive mode: nvidia-smi -q -d COMPUTE"},
+    {cu::stub_library,
+     "this libcuda is the CUDA toolkit's stub, for linking only: let LD_LIBRARY_PATH name the driver's libcuda first"},
+    {cu::device_unavailable, "another process holds the GPU in exclusive mode: nvidia-smi -q -d COMPUTE"},
     {cu::no_device, "no GPU is visible: look at nvidia-smi and at CUDA_VISIBLE_DEVICES"},
     {cu::invalid_image, "the kernels were made by a newer CUDA than this driver knows: update the driver"},
     {cu::no_binary_for_gpu,
@@ -81,7 +82,8 @@ constexpr Advice advice[] = {
     {cu::assert, culprit},
     {cu::launch_failed, culprit},
     {cu::cooperative_too_large,
-     "all blocks of a cooperative launch run at once: fewer blocks, fewer threads in each, or less shared memory"},
+     "all blocks of a cooperative launch must run at once: use fewer blocks, fewer threads in each, or less shared "
+     "memory"},
     {cu::ecc_uncorrectable,
      "the GPU's memory is faulty (nvidia-smi -q -d ECC): take another machine, and resume from "
      "the last checkpoint"},

@@ -34,7 +34,7 @@ Fft::~Fft() {
 }
 
 const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_make) {
-  why_ = "RILLE_CUDA_WITHOUT leaves it out";
+  why_ = "the variable RILLE_CUDA_WITHOUT excludes it";
   if (left_out(CudaPart::cufft)) return nullptr;
   why_ = "the numbers lie too scattered";
   if (f.inner > 1 && f.outer > runs_max) return nullptr;

@@ -87,15 +87,16 @@ class CardLauncher final : public kernels::cuda::Launcher {
     const auto* plan = card_.fft->plan(f, !card_.capturing);
     if (!plan) return refused("cuFFT", card_.fft->why());
     void* const memory = plan->scratch_bytes ? scratch(plan->scratch_bytes) : nullptr;
-    good_ = good_ && (card_.fft->run(*plan, f, memory, card_.stream()) ||
-                      refuse(f_, int(ErrorKind::device), "RILLE_CUDA_WITHOUT=cufft leaves the library out",
-                             "cuFFT does not transform %lld numbers", static_cast<long long>(f.n)));
+    good_ =
+        good_ && (card_.fft->run(*plan, f, memory, card_.stream()) ||
+                  refuse(f_, int(ErrorKind::device), "RILLE_CUDA_WITHOUT=cufft makes Rille use its own kernels instead",
+                         "cuFFT failed to transform %lld numbers", static_cast<long long>(f.n)));
     return true;
   }
   bool convolve(const Convolved& c) override {
     DnnShape shape;
     if (!good_) return false;
-    if (!dnn_shape(c, shape)) return refused("cuDNN", "it does not read these types, or tensors that lie so");
+    if (!dnn_shape(c, shape)) return refused("cuDNN", "it does not support these element types or this memory layout");
     auto* plan = card_.dnn->plan(shape, !card_.capturing);
     if (!plan) return refused("cuDNN", card_.dnn->why());
     void* memory = nullptr;
@@ -118,8 +119,9 @@ class CardLauncher final : public kernels::cuda::Launcher {
     auto& block = card_.scratch;
     if (good_ && (!block || used_ + bytes > block->bytes)) {
       if (card_.capturing) {
-        good_ = refuse(f_, int(ErrorKind::internal), "run it uncompiled, and report this",
-                       "an operation wants %zu bytes of working memory that it did not want before", bytes);
+        good_ = refuse(
+            f_, int(ErrorKind::internal), "call the function without rille.compile, and report this bug",
+            "a compiled operation needs %zu bytes of working memory that it did not need when it was recorded", bytes);
         return nullptr;
       }
       Failure ample, bare;  // ample: with room for later requests; bare: this one only
@@ -168,11 +170,10 @@ bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
     if (bytes <= kernel.shared_allowed) return true;
   }
   if (kernel.shared_static + bytes > unsigned(shared_max)) {
-    return refuse(f, int(ErrorKind::invalid),
-                  "ask for less with the launch's option shared, or make __shared__ arrays "
-                  "smaller",
-                  "cuda:%d: %u bytes of dynamic shared memory and the kernel's own %u: a block has at most %d", ordinal,
-                  bytes, kernel.shared_static, shared_max);
+    return refuse(
+        f, int(ErrorKind::invalid), "lower the launch's option shared, or make the kernel's __shared__ arrays smaller",
+        "cuda:%d: %u bytes of dynamic shared memory and %u static bytes of the kernel: a block has at most %d", ordinal,
+        bytes, kernel.shared_static, shared_max);
   }
   const auto result = driver.cuFuncSetAttribute(kernel.function, cu::dynamic_shared_max, int(bytes));
   if (!ok(result, "shared memory", f)) return false;

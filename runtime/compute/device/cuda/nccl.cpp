@@ -40,13 +40,14 @@ const Library& library() {
 
 bool found(Failure& f) {
   if (left_out(CudaPart::nccl)) {
-    return refuse(f, int(ErrorKind::device), "RILLE_CUDA_WITHOUT leaves it out: device = \"cpu\"",
+    return refuse(f, int(ErrorKind::device),
+                  "RILLE_CUDA_WITHOUT excludes NCCL: change that variable, or use device = \"cpu\"",
                   "communicators on GPUs need NCCL");
   }
   return library().whole || refuse(f, int(ErrorKind::device),
-                                   "pip install nvidia-nccl-cu13, or device = \"cpu\"; "
-                                   "rille doctor shows where libraries are sought",
-                                   "communicators on GPUs need NCCL (libnccl.so.2), which is not found");
+                                   "pip install nvidia-nccl-cu13, or use device = \"cpu\"; rille doctor shows where "
+                                   "Rille searches for libraries",
+                                   "communicators on GPUs need the library NCCL (libnccl.so.2), which is not found");
 }
 
 bool good(int result, const char* doing, Failure& f) {

@@ -261,7 +261,9 @@ bool set_constant(Card* card, Function* function, const char* name, const void* 
   std::size_t room = 0;
   const Current current(*card);
   if (!card->ok(card->driver.cuModuleGetGlobal(&at, &room, function->module, name), name, *f)) return false;
-  if (count != room) return refuse(*f, int(ErrorKind::invalid), "", "%s holds %zu bytes, not %zu", name, room, count);
+  if (count != room)
+    return refuse(*f, int(ErrorKind::invalid), "", "the constant %s has %zu bytes, but %zu are given", name, room,
+                  count);
   return card->upload(reinterpret_cast<void*>(at), bytes, count, 0, *f) &&
          card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }
@@ -274,10 +276,10 @@ bool allow_block(Card* card, Function* function, const unsigned* block, Failure*
     return false;
   const unsigned asked = block[0] * block[1] * block[2];
   if (asked <= unsigned(function->threads_most)) return true;
-  return refuse(*f, int(ErrorKind::invalid),
-                "fewer threads: kernel:suggest_block() says how many are good; its "
-                "registers and __launch_bounds__ set the limit",
-                "cuda:%d: %u threads in a block: it takes at most %d", card->ordinal, asked, function->threads_most);
+  return refuse(
+      *f, int(ErrorKind::invalid),
+      "use fewer threads: kernel:suggest_block() names a good number; registers and __launch_bounds__ set the limit",
+      "cuda:%d: a block of %u threads: this kernel takes at most %d", card->ordinal, asked, function->threads_most);
 }
 
 bool suggest_block(Card* card, Function* function, int* threads, Failure* f) {

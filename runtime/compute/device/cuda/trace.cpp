@@ -109,13 +109,15 @@ void disable() {
 
 bool start_trace(Card& card, Failure& f) {
   Library& l = library();
-  if (left_out(CudaPart::cupti)) return refuse(f, int(ErrorKind::device), "", "CUPTI is left out");
+  if (left_out(CudaPart::cupti)) return refuse(f, int(ErrorKind::device), "", "RILLE_CUDA_WITHOUT excludes CUPTI");
   if (!l.whole)
-    return refuse(f, int(ErrorKind::device), "", "no CUPTI here: %s", load_part(CudaPart::cupti).why.c_str());
+    return refuse(f, int(ErrorKind::device), "", "CUPTI cannot be used here: %s",
+                  load_part(CudaPart::cupti).why.c_str());
   Records& r = records();
   {
     const std::lock_guard lock(r.mutex);
-    if (r.card) return refuse(f, int(ErrorKind::device), "", "another device is being profiled");
+    if (r.card)
+      return refuse(f, int(ErrorKind::device), "", "another device is being profiled: only one can be at a time");
     r.card = &card;
     r.seen.clear();
     r.call_of.clear();

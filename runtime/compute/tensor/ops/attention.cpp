@@ -20,7 +20,7 @@ Result<void> need_attention_shapes(const Tensor& q, const Tensor& k, const Tenso
                     k.size(2) == v.size(2) && q.size(3) == k.size(3);
   if (fits && q.count() > 0 && v.count() > 0 && !(how.causal && q.size(2) > k.size(2))) return success();
   return bad(
-      fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, g, s, d], [b, g, s, e], g a divisor of h, not "
+      fmt::format("{}: q {}, k {}, v {}: expected [b, h, t, d], [b, g, s, d], [b, g, s, e], g a divisor of h, not "
                   "empty{}",
                   attention_name, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
                   how.causal ? ", t <= s when causal" : ""));
@@ -31,7 +31,7 @@ Result<Tensor> fitted_mask(const Tensor& q, const Tensor& k, const Tensor& mask)
   const Dims wanted = dims_of({q.size(0), q.size(1), q.size(2), k.size(2)});
   const auto shape = broadcast(attention_name, mask.shape(), wanted);
   if ((mask.dtype() != DType::boolean && mask.dtype() != q.dtype()) || !shape || !(*shape == wanted)) {
-    return bad(fmt::format("{}: a mask of {}{} for scores of {}{}: want bool or the same type, not larger",
+    return bad(fmt::format("{}: a mask of {}{} for scores of {}{}: expected bool or the same type, not larger",
                            attention_name, name_of(mask.dtype()), to_string(mask.shape()), name_of(q.dtype()),
                            to_string(wanted)));
   }
@@ -40,7 +40,7 @@ Result<Tensor> fitted_mask(const Tensor& q, const Tensor& k, const Tensor& mask)
 
 Result<Tensor> fitted_lengths(const Tensor& q, const Tensor& lengths) {
   if (!is_integer(lengths.dtype()) || lengths.rank() != 1 || lengths.size(0) != q.size(0)) {
-    return bad(fmt::format("{}: lengths of {}{} for q {}: want whole numbers [{}]", attention_name,
+    return bad(fmt::format("{}: lengths of {}{} for q {}: expected whole numbers [{}]", attention_name,
                            name_of(lengths.dtype()), to_string(lengths.shape()), to_string(q.shape()), q.size(0)));
   }
   RILLE_TRY(const auto wide, cast(lengths, DType::i64));
@@ -87,7 +87,7 @@ Result<Tensor> scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
                     q.size(0) == v.size(0) && q.size(1) == k.size(1) && q.size(1) == v.size(1) &&
                     k.size(2) == v.size(2) && q.size(3) == k.size(3);
   if (!fits || q.count() == 0 || v.count() == 0 || (causal && q.size(2) > k.size(2))) {
-    return bad(fmt::format("{}: q {}, k {}, v {}: want [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}",
+    return bad(fmt::format("{}: q {}, k {}, v {}: expected [b, h, t, d], [b, h, s, d], [b, h, s, e], not empty{}",
                            attention_name, to_string(q.shape()), to_string(k.shape()), to_string(v.shape()),
                            causal ? ", t <= s when causal" : ""));
   }

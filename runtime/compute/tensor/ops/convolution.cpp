@@ -36,11 +36,12 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
   const bool fits = x.rank() == 4 && weight.rank() == 4 && groups >= 1 && x.size(1) == weight.size(1) * groups &&
                     weight.size(0) % groups == 0 && weight.count() > 0;
   if (!fits) {
-    return bad(fmt::format("conv2d: {} with a weight of {} in {} groups: want [n, c, h, w] with [o, c/groups, kh, kw]",
-                           to_string(x.shape()), to_string(weight.shape()), groups));
+    return bad(
+        fmt::format("conv2d: {} with a weight of {} in {} groups: expected [n, c, h, w] with [o, c/groups, kh, kw]",
+                    to_string(x.shape()), to_string(weight.shape()), groups));
   }
   if (bias && (bias.rank() != 1 || bias.size(0) != weight.size(0))) {
-    return bad(fmt::format("conv2d: a weight of {} with a bias of {}: want [{}]", to_string(weight.shape()),
+    return bad(fmt::format("conv2d: a weight of {} with a bias of {}: expected [{}]", to_string(weight.shape()),
                            to_string(bias.shape()), weight.size(0)));
   }
   Dims shape = dims_of({x.size(0), weight.size(0), 0, 0});
@@ -70,8 +71,8 @@ Result<Tensor> conv2d(const Tensor& given, const Tensor& given_weight, const Ten
 Result<Tensor> conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Convolution& how) {
   RILLE_CHECK(need_operands("conv1d", x, weight, bias));
   if (x.rank() != 3 || weight.rank() != 3) {
-    return bad(fmt::format("conv1d: {} with a weight of {}: want [n, c, l] with [o, c/groups, k]", to_string(x.shape()),
-                           to_string(weight.shape())));
+    return bad(fmt::format("conv1d: {} with a weight of {}: expected [n, c, l] with [o, c/groups, k]",
+                           to_string(x.shape()), to_string(weight.shape())));
   }
   RILLE_TRY(const auto flat, unsqueeze(x, 2));
   RILLE_TRY(const auto row, unsqueeze(weight, 2));
@@ -92,13 +93,13 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
                     weight.size(0) % groups == 0 && weight.count() > 0;
   if (!fits) {
     return bad(
-        fmt::format("conv_transpose2d: {} with a weight of {} in {} groups: want [n, c, h, w] with "
+        fmt::format("conv_transpose2d: {} with a weight of {} in {} groups: expected [n, c, h, w] with "
                     "[c, o/groups, kh, kw]",
                     to_string(x.shape()), to_string(weight.shape()), groups));
   }
   const std::int64_t channels = weight.size(1) * groups;
   if (bias && (bias.rank() != 1 || bias.size(0) != channels)) {
-    return bad(fmt::format("conv_transpose2d: a weight of {} in {} groups with a bias of {}: want [{}]",
+    return bad(fmt::format("conv_transpose2d: a weight of {} in {} groups with a bias of {}: expected [{}]",
                            to_string(weight.shape()), groups, to_string(bias.shape()), channels));
   }
   Dims shape = dims_of({x.size(0), channels, 0, 0});

@@ -70,7 +70,8 @@ Result<Tensor> flip(const Tensor& a, const std::vector<int>& dims) {
   std::int64_t start = 0;
   for (const int dim : dims) {
     RILLE_TRY(const int d, normal_dim("flip", dim, a.rank()));
-    if (attrs.i[0] >> d & 1) return bad(fmt::format("flip: dimension {} of {} twice", d + 1, to_string(a.shape())));
+    if (attrs.i[0] >> d & 1)
+      return bad(fmt::format("flip: dimension {} of {} is named twice", d + 1, to_string(a.shape())));
     attrs.i[0] |= std::int64_t(1) << d;
     strides[d] = -strides[d];
     start += (a.shape()[d] - 1) * a.strides()[d];
@@ -100,7 +101,7 @@ Result<Tensor> stack(const std::vector<Tensor>& parts, int dim) {
     RILLE_CHECK(need("stack", p));
     if (!(p.shape() == parts[0].shape())) {
       return bad(
-          fmt::format("stack: {} and {}: want the same shape", to_string(parts[0].shape()), to_string(p.shape())));
+          fmt::format("stack: {} and {}: expected the same shape", to_string(parts[0].shape()), to_string(p.shape())));
     }
     RILLE_TRY(auto one, unsqueeze(p, dim));
     wide.push_back(std::move(one));
@@ -136,8 +137,8 @@ Result<Tensor> tile(const Tensor& a, const Dims& times) {
     shape.push(times[i] * size);
   }
   if (!fits) {
-    return bad(fmt::format("tile: {} by {}: want a number for each dimension, {} in all at most", to_string(a.shape()),
-                           to_string(times), kernels::max_rank - a.rank()));
+    return bad(fmt::format("tile: {} by {}: expected a number for each dimension, {} in all at most",
+                           to_string(a.shape()), to_string(times), kernels::max_rank - a.rank()));
   }
   RILLE_TRY(const auto seen, view(a, apart));
   RILLE_TRY(const auto wide, expand(seen, grown));
@@ -147,7 +148,9 @@ Result<Tensor> tile(const Tensor& a, const Dims& times) {
 Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
   RILLE_CHECK(need("repeat_interleave", a));
   RILLE_TRY(const int d, normal_dim("repeat_interleave", dim, a.rank()));
-  if (times < 0) return bad(fmt::format("repeat_interleave: {}, {} times", to_string(a.shape()), times));
+  if (times < 0)
+    return bad(fmt::format("repeat_interleave: {} cannot be repeated {} times: expected 0 or more",
+                           to_string(a.shape()), times));
   RILLE_TRY(const auto apart, unsqueeze(a, d + 1));
   Dims grown = apart.shape(), shape = a.shape();
   grown[d + 1] = times;
@@ -159,8 +162,8 @@ Result<Tensor> repeat_interleave(const Tensor& a, std::int64_t times, int dim) {
 Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, double value) {
   RILLE_CHECK(need("pad", a));
   if (edges.size() % 2 || int(edges.size()) > 2 * a.rank()) {
-    return bad(fmt::format("pad: {} with {} edges: want two for each dimension, from the last", to_string(a.shape()),
-                           edges.size()));
+    return bad(fmt::format("pad: {} with {} edges: expected two for each dimension, from the last",
+                           to_string(a.shape()), edges.size()));
   }
   Tensor t = a;
   RILLE_TRY(const auto constant, full(a.graph(), {}, value, a.dtype()));
@@ -168,7 +171,9 @@ Result<Tensor> pad(const Tensor& a, const std::vector<std::int64_t>& edges, doub
     const int d = a.rank() - 1 - int(i / 2);
     std::vector<Tensor> parts{t};
     for (const std::size_t side : {i, i + 1}) {
-      if (edges[side] < 0) return bad(fmt::format("pad: an edge of {}", edges[side]), "narrow takes away");
+      if (edges[side] < 0)
+        return bad(fmt::format("pad: an edge of {}: expected 0 or more", edges[side]),
+                   "x:narrow(dimension, start, length) cuts elements off");
       if (edges[side] == 0) continue;
       Dims shape = t.shape();
       shape[d] = edges[side];

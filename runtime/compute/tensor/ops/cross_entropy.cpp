@@ -11,8 +11,8 @@ Result<Tensor> cross_entropy(const Tensor& logits, const Tensor& labels, std::in
   Dims rows = logits.shape();
   rows.n = std::max(0, rows.n - 1);
   if (logits.rank() == 0 || !(rows == labels.shape()) || logits.size(-1) == 0) {
-    return bad(fmt::format("cross_entropy: logits {} with labels {}: want [.., c] with [..]", to_string(logits.shape()),
-                           to_string(labels.shape())));
+    return bad(fmt::format("cross_entropy: logits {} with labels {}: expected [.., c] with [..]",
+                           to_string(logits.shape()), to_string(labels.shape())));
   }
   RILLE_TRY(const auto x, contiguous(logits));
   RILLE_TRY(const auto y, contiguous(labels));
@@ -39,13 +39,13 @@ Result<Tensor> of_labels(const char* op, const Tensor& logs, const Tensor& label
   Dims rows = logs.shape();
   rows.n = std::max(0, rows.n - 1);
   if (logs.rank() == 0 || !(rows == labels.shape()) || !is_integer(labels.dtype())) {
-    return bad(fmt::format("{}: {} with labels {}{}: want [.., c] with whole numbers [..]", op, to_string(logs.shape()),
-                           name_of(labels.dtype()), to_string(labels.shape())));
+    return bad(fmt::format("{}: {} with labels {}{}: expected [.., c] with whole numbers [..]", op,
+                           to_string(logs.shape()), name_of(labels.dtype()), to_string(labels.shape())));
   }
   const std::int64_t classes = logs.size(-1);
   if (how.weight && !(how.weight.shape() == dims_of({classes}) && is_floating(how.weight.dtype()))) {
-    return bad(fmt::format("{}: weights {}{} of {} classes", op, name_of(how.weight.dtype()),
-                           to_string(how.weight.shape()), classes),
+    return bad(fmt::format("{}: weights {}{} for {} classes: expected one weight per class", op,
+                           name_of(how.weight.dtype()), to_string(how.weight.shape()), classes),
                "a number for each class: tensor(LIST)");
   }
   RILLE_TRY(const auto ids, cast(labels, DType::i64));

@@ -63,7 +63,7 @@ Result<Tensor> bits(OpId id, const Tensor& a, const Tensor& b) {
   for (const Tensor* t : {&a, &b}) {
     RILLE_CHECK(need(op, *t));
     if (!is_floating(t->dtype())) continue;
-    return bad(fmt::format("{}: {}{} and {}{}: want whole numbers or bool", op, name_of(a.dtype()),
+    return bad(fmt::format("{}: {}{} and {}{}: expected whole numbers or bool", op, name_of(a.dtype()),
                            to_string(a.shape()), name_of(b.dtype()), to_string(b.shape())),
                "cast them: t:to(\"i64\")");
   }
@@ -164,7 +164,7 @@ Result<Tensor> elu(const Tensor& a, double alpha) { return unary(OpId::elu, a, a
 Result<Tensor> hardswish(const Tensor& a) { return unary(OpId::hardswish, a); }
 Result<Tensor> hardsigmoid(const Tensor& a) { return unary(OpId::hardsigmoid, a); }
 Result<Tensor> softplus(const Tensor& a, double beta) {
-  if (!(beta > 0)) return bad(fmt::format("softplus: beta = {}: want a positive number", beta));
+  if (!(beta > 0)) return bad(fmt::format("softplus: beta = {}: expected a positive number", beta));
   return unary(OpId::softplus, a, beta);
 }
 Result<Tensor> exp2(const Tensor& a) { return rpow(a, 2); }
@@ -185,7 +185,7 @@ Result<Tensor> square(const Tensor& a) { return mul(a, a); }
 
 Result<Tensor> clamp(const Tensor& a, std::optional<double> low, std::optional<double> high) {
   RILLE_CHECK(need("clamp", a));
-  if (!low && !high) return bad("clamp: neither a lower nor an upper bound");
+  if (!low && !high) return bad("clamp: neither a lower nor an upper bound is given");
   const double l = low.value_or(-HUGE_VAL), h = high.value_or(HUGE_VAL);
   if (!(l <= h)) return bad(fmt::format("clamp: from {} to {}: the lower bound is above the upper one", l, h));
   if (!is_floating(a.dtype())) {  // integers have no infinite bounds, so each bound is applied separately
@@ -202,8 +202,9 @@ Result<Tensor> bitwise_xor(const Tensor& a, const Tensor& b) { return bits(OpId:
 Result<Tensor> bitwise_not(const Tensor& a) {
   RILLE_CHECK(need("bitwise_not", a));
   if (is_floating(a.dtype())) {
-    return bad(fmt::format("bitwise_not: {}{}: want whole numbers or bool", name_of(a.dtype()), to_string(a.shape())),
-               "cast it: t:to(\"i64\")");
+    return bad(
+        fmt::format("bitwise_not: {}{}: expected whole numbers or bool", name_of(a.dtype()), to_string(a.shape())),
+        "cast it: t:to(\"i64\")");
   }
   return apply_one(OpId::bitwise_not, {}, {a}, {a.dtype(), a.shape()});
 }
@@ -247,8 +248,9 @@ Result<Tensor> where(const Tensor& condition, const Tensor& a, const Tensor& b) 
   RILLE_CHECK(need("where", a));
   RILLE_CHECK(need("where", b));
   if (condition.dtype() != DType::boolean) {
-    return bad(fmt::format("where: a condition of {}{}", name_of(condition.dtype()), to_string(condition.shape())),
-               "compare first: x:gt(0)");
+    return bad(fmt::format("where: the condition is {}{}: expected bool", name_of(condition.dtype()),
+                           to_string(condition.shape())),
+               "make a condition by a comparison: x:gt(0)");
   }
   RILLE_TRY(const auto ab, broadcast("where", a.shape(), b.shape()));
   RILLE_TRY(const auto shape, broadcast("where", condition.shape(), ab));
@@ -265,7 +267,7 @@ Result<Tensor> masked_fill(const Tensor& a, const Tensor& mask, double value) {
   RILLE_TRY(const auto constant, full(a.graph(), {}, value, a.dtype()));
   RILLE_TRY(const auto shape, broadcast("masked_fill", a.shape(), mask.shape()));
   if (mask.dtype() != DType::boolean || !(shape == a.shape())) {
-    return bad(fmt::format("masked_fill: {}{} with a mask of {}{}: want bool, not larger", name_of(a.dtype()),
+    return bad(fmt::format("masked_fill: {}{} with a mask of {}{}: expected bool, not larger", name_of(a.dtype()),
                            to_string(a.shape()), name_of(mask.dtype()), to_string(mask.shape())));
   }
   return where(mask, constant, a);

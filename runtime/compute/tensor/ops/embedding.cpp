@@ -8,7 +8,7 @@ Result<Tensor> embedding(const Tensor& weight, const Tensor& ids) {
   RILLE_CHECK(need_float_beside("embedding", weight, ids));
   RILLE_CHECK(need_ids("embedding", "ids", ids));
   if (weight.rank() != 2 || ids.rank() + 1 > kernels::max_rank) {
-    return bad(fmt::format("embedding: a table of {} with ids of {}: want [n, c]", to_string(weight.shape()),
+    return bad(fmt::format("embedding: a table of {} with ids of {}: expected [n, c]", to_string(weight.shape()),
                            to_string(ids.shape())));
   }
   RILLE_TRY(const auto table, contiguous(weight));

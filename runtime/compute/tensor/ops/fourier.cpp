@@ -30,14 +30,15 @@ kernels::Attrs describe(Kind kind, int sign, int dimensions, std::int64_t rows, 
 
 Result<void> need_sizes(const char* op, const Tensor& a, std::int64_t rows, std::int64_t n) {
   if (rows >= 1 && n >= 1 && rows * n <= std::int64_t(1) << 30) return success();
-  return bad(fmt::format("{}: {}: a transform of {} x {} numbers", op, to_string(a.shape()), rows, n));
+  return bad(fmt::format("{}: {}: a transform of {} x {} numbers: expected 1 to 2^30 numbers", op, to_string(a.shape()),
+                         rows, n));
 }
 
 // Requires a last dimension of 2 after at least `dimensions` other dimensions.
 Result<void> need_complex(const char* op, const Tensor& a, int dimensions) {
   RILLE_CHECK(need_float(op, a));
   if (a.rank() > dimensions && a.size(-1) == 2) return success();
-  return bad(fmt::format("{}: {}: want complex numbers, a last dimension of 2 after {}", op, to_string(a.shape()),
+  return bad(fmt::format("{}: {}: expected complex numbers, a last dimension of 2 after {}", op, to_string(a.shape()),
                          dimensions == 1 ? "[.., n]" : "[.., m, n]"),
              "x:rfft() takes real numbers");
 }
@@ -54,7 +55,8 @@ Result<Tensor> between_complex(const char* op, const Tensor& a, int dimensions, 
 Result<Tensor> from_real(const char* op, const Tensor& a, int dimensions, Norm norm) {
   RILLE_TRY(const auto floats, as_float(op, a));
   if (a.rank() < dimensions || a.rank() + 1 > kernels::max_rank)
-    return bad(fmt::format("{}: {}: want {}", op, to_string(a.shape()), dimensions == 1 ? "[.., n]" : "[.., m, n]"));
+    return bad(
+        fmt::format("{}: {}: expected {}", op, to_string(a.shape()), dimensions == 1 ? "[.., n]" : "[.., m, n]"));
   const auto n = a.size(-1), rows = dimensions == 2 ? a.size(-2) : 1;
   RILLE_CHECK(need_sizes(op, a, rows, n));
   RILLE_TRY(const auto x, contiguous(floats));

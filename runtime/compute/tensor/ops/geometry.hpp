@@ -24,7 +24,7 @@ inline Result<void> need_geometry(const char* op, const Pair2& stride, const Pai
     if (stride[k] >= 1 && padding[k] >= 0 && dilation[k] >= 1 &&
         std::max({stride[k], padding[k], dilation[k]}) < geometry_end)
       continue;
-    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: want at least 1, 0, 1, and less than 2^30", op,
+    return bad(fmt::format("{}: stride {}, padding {}, dilation {}: expected at least 1, 0, 1, and less than 2^30", op,
                            text_of(stride), text_of(padding), text_of(dilation)));
   }
   return success();

@@ -10,7 +10,7 @@ Result<Tensor> numbers_of(const char* op, const Tensor& a, const Tensor& index) 
   RILLE_CHECK(need(op, a));
   RILLE_CHECK(need(op, index));
   if (!is_integer(index.dtype())) {
-    return bad(fmt::format("{}: {}{} with numbers of {}{}: want whole numbers", op, name_of(a.dtype()),
+    return bad(fmt::format("{}: {}{} with numbers of {}{}: expected whole numbers", op, name_of(a.dtype()),
                            to_string(a.shape()), name_of(index.dtype()), to_string(index.shape())));
   }
   return contiguous(index);
@@ -21,8 +21,8 @@ Result<void> need_index_within(const char* op, const Tensor& a, int d, const Ten
   bool fits = a.rank() == index.rank() && a.rank() > 0;
   for (int i = 0; fits && i < a.rank(); ++i) fits = i == d || index.shape()[i] <= a.shape()[i];
   if (fits) return success();
-  return bad(fmt::format("{}: {} along dimension {} by numbers of {}: want as many dimensions, and no larger sizes", op,
-                         to_string(a.shape()), d + 1, to_string(index.shape())));
+  return bad(fmt::format("{}: {} along dimension {} by numbers of {}: expected as many dimensions, and no larger sizes",
+                         op, to_string(a.shape()), d + 1, to_string(index.shape())));
 }
 
 kernels::Attrs along(int d) {
@@ -48,7 +48,7 @@ Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tens
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
   RILLE_CHECK(need_index_within(op, a, d, index));
   if (!(src.shape() == index.shape())) {
-    return bad(fmt::format("{}: values of {} at numbers of {}: want the same shape", op, to_string(src.shape()),
+    return bad(fmt::format("{}: values of {} at numbers of {}: expected the same shape", op, to_string(src.shape()),
                            to_string(index.shape())));
   }
   auto attrs = along(d);
@@ -60,8 +60,8 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index) {
   RILLE_TRY(const auto numbers, numbers_of("index_select", a, index));
   RILLE_TRY(const int d, normal_dim("index_select", dim, a.rank()));
   if (index.rank() != 1) {
-    return bad(
-        fmt::format("index_select: {} by numbers of {}: want a list", to_string(a.shape()), to_string(index.shape())));
+    return bad(fmt::format("index_select: {} by numbers of {}: expected a list", to_string(a.shape()),
+                           to_string(index.shape())));
   }
   RILLE_TRY(const auto whole, contiguous(a));
   Dims shape = a.shape();
@@ -79,7 +79,7 @@ Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Te
   Dims want = a.shape();
   if (index.rank() == 1 && a.rank() > 0) want[d] = index.size(0);
   if (index.rank() != 1 || !(src.shape() == want)) {
-    return bad(fmt::format("{}: {} in {} at numbers of {}: want {} and a list", op, to_string(src.shape()),
+    return bad(fmt::format("{}: {} in {} at numbers of {}: expected {} and a list", op, to_string(src.shape()),
                            to_string(a.shape()), to_string(index.shape()), to_string(want)));
   }
   RILLE_CHECK(numbers_of(op, a, index));
@@ -94,7 +94,8 @@ Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Te
 
 Result<Tensor> one_hot(const Tensor& ids, std::int64_t classes) {
   RILLE_TRY(const auto numbers, numbers_of("one_hot", ids, ids));
-  if (classes < 1) return bad(fmt::format("one_hot: {} with {} classes", to_string(ids.shape()), classes));
+  if (classes < 1)
+    return bad(fmt::format("one_hot: {} with {} classes: expected at least 1 class", to_string(ids.shape()), classes));
   RILLE_TRY(const auto each, unsqueeze(numbers, -1));
   RILLE_TRY(const auto all, arange(ids.graph(), 0, double(classes), 1));
   RILLE_TRY(const auto same, eq(each, all));
@@ -107,7 +108,8 @@ Result<Sorted> sorted(const char* op, const Tensor& a, int dim, bool descending,
   RILLE_CHECK(need(op, a));
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
   if (k < 0) k = a.shape()[d];
-  if (k > a.shape()[d]) return bad(fmt::format("{}: {} of {} along dimension {}", op, k, to_string(a.shape()), d + 1));
+  if (k > a.shape()[d])
+    return bad(fmt::format("{}: k = {} for {}: dimension {} has fewer elements", op, k, to_string(a.shape()), d + 1));
   const bool last = d == a.rank() - 1;
   RILLE_TRY(const auto moved, transpose(a, d, -1));
   RILLE_TRY(const auto rows, contiguous(last ? a : moved));
@@ -135,7 +137,7 @@ namespace {
 
 Result<Tensor> triangle(const char* op, const Tensor& a, std::int64_t diagonal, bool upper) {
   RILLE_CHECK(need(op, a));
-  if (a.rank() < 2) return bad(fmt::format("{}: {}: want matrices", op, to_string(a.shape())));
+  if (a.rank() < 2) return bad(fmt::format("{}: {}: expected matrices", op, to_string(a.shape())));
   RILLE_TRY(const auto whole, contiguous(a));
   kernels::Attrs attrs;
   attrs.i[0] = diagonal;

@@ -8,8 +8,8 @@ namespace {
 Result<void> need_pair(const char* op, const Tensor& a, const Tensor& b) {
   RILLE_CHECK(need_float_beside(op, a, b));
   if (a.shape() == b.shape()) return success();
-  return bad(
-      fmt::format("{}: {} with targets of {}: want the same shape", op, to_string(a.shape()), to_string(b.shape())));
+  return bad(fmt::format("{}: {} with targets of {}: expected the same shape", op, to_string(a.shape()),
+                         to_string(b.shape())));
 }
 
 Result<Tensor> reduced(const Tensor& losses, Reduce how) {

@@ -22,7 +22,7 @@ Result<Tensor> make(Graph& g, OpId op, const kernels::Attrs& attrs, const Dims& 
 
 Result<void> need_float_type(const char* op, DType dtype) {
   if (is_floating(dtype)) return success();
-  return bad(fmt::format("{}: {}: only floating types", op, name_of(dtype)));
+  return bad(fmt::format("{}: the type {} is not possible here: expected a floating type", op, name_of(dtype)));
 }
 
 kernels::Attrs fill_attrs(double value) {
@@ -42,9 +42,11 @@ Result<Tensor> ones(Graph& g, const Dims& shape, DType dtype) { return full(g, s
 
 Result<Tensor> arange(Graph& g, double start, double end, double step, DType dtype) {
   if (step == 0 || !std::isfinite(start) || !std::isfinite(end) || !std::isfinite(step)) {
-    return bad(fmt::format("arange: from {} to {} by {}", start, end, step));
+    return bad(
+        fmt::format("arange: from {} to {} by {}: expected finite numbers, and a step other than 0", start, end, step));
   }
-  if (dtype == DType::boolean) return bad(fmt::format("arange: {}: not a type for it", name_of(dtype)));
+  if (dtype == DType::boolean)
+    return bad(fmt::format("arange: the type {} is not possible here: choose a number type", name_of(dtype)));
   const double n = std::ceil((end - start) / step);
   kernels::Attrs attrs;
   attrs.f[0] = start;
@@ -54,7 +56,8 @@ Result<Tensor> arange(Graph& g, double start, double end, double step, DType dty
 
 Result<Tensor> linspace(Graph& g, double start, double end, std::int64_t count, DType dtype) {
   if (count < 0 || !std::isfinite(start) || !std::isfinite(end))
-    return bad(fmt::format("linspace: {} numbers from {} to {}", count, start, end));
+    return bad(fmt::format("linspace: {} numbers from {} to {}: expected a count of 0 or more and finite bounds", count,
+                           start, end));
   RILLE_CHECK(need_float_type("linspace", dtype));
   kernels::Attrs attrs;
   attrs.f[0] = start;
@@ -75,8 +78,8 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   RILLE_TRY(const auto checked, make_dims(sizes));
   Tensor t = make_tensor(g, dtype, checked);
   if (t.size_bytes() != bytes) {
-    return bad(
-        fmt::format("{} bytes for {}{}, which has {}", bytes, name_of(dtype), to_string(checked), t.size_bytes()));
+    return bad(fmt::format("{} bytes are given for a tensor {}{}, which has {}", bytes, name_of(dtype),
+                           to_string(checked), t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
   const device::OwnedBy owner(storage.owner ? storage.owner.load() : "data from the host");

@@ -14,7 +14,7 @@ Result<Tensor> layer_norm(const Tensor& x, const Tensor& weight, const Tensor& b
     if (!*t) continue;
     if (t->dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype("layer_norm", x, *t));
     if (t->rank() != 1 || t->size(0) != x.size(-1)) {
-      return bad(fmt::format("layer_norm: {} with a weight or bias of {}: want [{}]", to_string(x.shape()),
+      return bad(fmt::format("layer_norm: {} with a weight or bias of {}: expected [{}]", to_string(x.shape()),
                              to_string(t->shape()), x.size(-1)));
     }
   }
@@ -49,7 +49,7 @@ Result<Tensor> rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   if (weight) {
     if (weight.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype("rms_norm", x, weight));
     if (weight.rank() != 1 || weight.size(0) != x.size(-1)) {
-      return bad(fmt::format("rms_norm: {} with a weight of {}: want [{}]", to_string(x.shape()),
+      return bad(fmt::format("rms_norm: {} with a weight of {}: expected [{}]", to_string(x.shape()),
                              to_string(weight.shape()), x.size(-1)));
     }
   }
@@ -81,8 +81,8 @@ Result<void> need_channels(const char* op, const Tensor& x, const char* what, co
   if (!t) return success();
   if (t.dtype() != stats_type(x.dtype())) RILLE_CHECK(need_same_dtype(op, x, t));
   if (t.rank() == 1 && t.size(0) == x.size(1)) return success();
-  return bad(
-      fmt::format("{}: {} with {} of {}: want [{}]", op, to_string(x.shape()), what, to_string(t.shape()), x.size(1)));
+  return bad(fmt::format("{}: {} with {} of {}: expected [{}]", op, to_string(x.shape()), what, to_string(t.shape()),
+                         x.size(1)));
 }
 
 // Views [c] as [1, c, 1, ..], so that it broadcasts against x.
@@ -148,7 +148,7 @@ Result<void> update_running(const BatchNorm& b, const Tensor& mean, const Tensor
 
 Result<Tensor> batch_norm(const Tensor& x, const BatchNorm& b) {
   RILLE_CHECK(need_float("batch_norm", x));
-  if (x.rank() < 2) return bad(fmt::format("batch_norm: {}: want [n, c, ..]", to_string(x.shape())));
+  if (x.rank() < 2) return bad(fmt::format("batch_norm: {}: expected [n, c, ..]", to_string(x.shape())));
   RILLE_CHECK(need_channels("batch_norm", x, "a weight", b.weight));
   RILLE_CHECK(need_channels("batch_norm", x, "a bias", b.bias));
   RILLE_CHECK(need_channels("batch_norm", x, "a running mean", b.running_mean));
@@ -179,7 +179,7 @@ Result<Tensor> batch_norm(const Tensor& x, const BatchNorm& b) {
 Result<Tensor> group_norm(const Tensor& x, std::int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
   RILLE_CHECK(need_float("group_norm", x));
   if (x.rank() < 2 || groups < 1 || x.size(1) % groups || x.count() == 0) {
-    return bad(fmt::format("group_norm: {} in {} groups: want [n, c, ..], c a multiple, not empty",
+    return bad(fmt::format("group_norm: {} in {} groups: expected [n, c, ..], c a multiple, not empty",
                            to_string(x.shape()), groups));
   }
   RILLE_CHECK(need_channels("group_norm", x, "a weight", weight));

@@ -34,7 +34,7 @@ Result<Dims> pooled_shape(const char* op, const Tensor& x, const Pooling& how) {
   }
   if (fits) return shape;
   return bad(
-      fmt::format("{}: {} with a window of {}, padding {}, dilation {}: want [n, c, h, w], padding up to half "
+      fmt::format("{}: {} with a window of {}, padding {}, dilation {}: expected [n, c, h, w], padding up to half "
                   "the window, and with padding a dilation up to the image",
                   op, to_string(x.shape()), text_of(how.window), text_of(how.padding), text_of(how.dilation)));
 }
@@ -52,7 +52,7 @@ kernels::Attrs pool_attrs(const Pooling& how) {
 
 Result<Tensor> max_pool(const char* op, const Tensor& x, const kernels::Attrs& attrs, const Dims& shape) {
   if (x.size(2) * x.size(3) > std::numeric_limits<std::int32_t>::max())  // the kernel stores pixel indices as i32
-    return bad(fmt::format("{}: {}: want planes of less than 2^31 pixels", op, to_string(x.shape())));
+    return bad(fmt::format("{}: {}: expected planes of less than 2^31 pixels", op, to_string(x.shape())));
   RILLE_TRY(const auto whole, contiguous(x));
   RILLE_TRY(auto out, apply(OpId::max_pool, attrs, {whole}, {{x.dtype(), shape}, {DType::i32, shape}}));
   return std::move(out[0]);
@@ -62,7 +62,7 @@ Result<Tensor> max_pool(const char* op, const Tensor& x, const kernels::Attrs& a
 Result<Tensor> row_of(const char* op, const Tensor& x) {
   RILLE_CHECK(need_float(op, x));
   if (x.rank() == 3) return unsqueeze(x, 2);
-  return bad(fmt::format("{}: {}: want [n, c, l]", op, to_string(x.shape())),
+  return bad(fmt::format("{}: {}: expected [n, c, l]", op, to_string(x.shape())),
              x.rank() == 2   ? "one sequence: t:unsqueeze(1)"
              : x.rank() == 4 ? "images: the operation in 2d"
                              : "");
@@ -78,7 +78,7 @@ Result<Tensor> adaptive_pool(const char* op, const Tensor& x, std::int64_t heigh
   RILLE_CHECK(need_float(op, x));
   if (x.rank() != 4 || height < 1 || width < 1 || x.count() == 0) {
     return bad(
-        fmt::format("{}: {} to {{{}, {}}}: want [n, c, h, w], not empty", op, to_string(x.shape()), height, width));
+        fmt::format("{}: {} to {{{}, {}}}: expected [n, c, h, w], not empty", op, to_string(x.shape()), height, width));
   }
   kernels::Attrs attrs;
   attrs.f[1] = 1;

@@ -21,9 +21,11 @@ Result<Tensor> randn(Graph& g, const Dims& shape, DType dtype) {
 }
 
 Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims& shape, DType dtype) {
-  if (low >= high) return bad(fmt::format("randint: nothing lies in [{}, {})", low, high));
+  if (low >= high)
+    return bad(fmt::format("randint: no whole number lies in [{}, {}): the lower bound must be below the upper one",
+                           low, high));
   if (is_half(dtype) || dtype == DType::boolean)
-    return bad(fmt::format("randint: {}: not a type for it", name_of(dtype)));
+    return bad(fmt::format("randint: the type {} is not possible here: choose a number type", name_of(dtype)));
   kernels::Attrs attrs;
   attrs.i[0] = low;
   attrs.i[1] = high;
@@ -40,7 +42,7 @@ Result<Tensor> randperm(Graph& g, std::int64_t n) {
 
 Result<Tensor> dropout(const Tensor& a, double p, bool training) {
   RILLE_CHECK(need_float("dropout", a));
-  if (!(p >= 0 && p < 1)) return bad(fmt::format("dropout: p = {}: at least 0 and below 1", p));
+  if (!(p >= 0 && p < 1)) return bad(fmt::format("dropout: p = {}: expected a number from 0 to below 1", p));
   if (!training || p == 0) return a;
   RILLE_TRY(const auto x, contiguous(a));
   kernels::Attrs attrs;
@@ -60,7 +62,7 @@ void gradient::dropout(Backward& b) {
 Result<Tensor> multinomial(const Tensor& probabilities) {
   RILLE_CHECK(need_float("multinomial", probabilities));
   if (probabilities.rank() == 0 || probabilities.size(-1) == 0) {
-    return bad(fmt::format("multinomial: {}: want [.., c]", to_string(probabilities.shape())));
+    return bad(fmt::format("multinomial: {}: expected [.., c]", to_string(probabilities.shape())));
   }
   const auto n = probabilities.size(-1);
   RILLE_TRY(const auto rows, reshape(probabilities.detach(), dims_of({probabilities.count() / n, n})));
@@ -75,7 +77,7 @@ Result<Tensor> multinomial(const Tensor& probabilities) {
 Result<Tensor> multinomial(const Tensor& probabilities, std::int64_t draws) {
   RILLE_CHECK(need_float("multinomial", probabilities));
   if (draws < 1 || probabilities.rank() == 0 || probabilities.rank() == kernels::max_rank)
-    return bad(fmt::format("multinomial: {} draws from {}: want one or more from [.., c]", draws,
+    return bad(fmt::format("multinomial: {} draws from {}: expected one or more from [.., c]", draws,
                            to_string(probabilities.shape())));
   RILLE_TRY(const auto rows, unsqueeze(probabilities.detach(), -2));
   Dims shape = rows.shape();

@@ -52,7 +52,7 @@ Result<Tensor> finish(Result<Tensor> result, const Reduction& r, bool keepdim) {
 
 Result<Tensor> extreme(OpId id, const char* op, const Tensor& a, const std::vector<int>& dims, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction(op, a, dims));
-  if (r.reduced == 0) return bad(fmt::format("{}: {} has nothing to choose from", op, to_string(a.shape())));
+  if (r.reduced == 0) return bad(fmt::format("{}: {} has no elements to choose from", op, to_string(a.shape())));
   return finish(apply_one(id, r.attrs, {r.moved}, {a.dtype(), r.outer}), r, keepdim);
 }
 
@@ -120,7 +120,7 @@ namespace {
 Result<Tensor> place_of_extreme(OpId id, const Tensor& a, int dim, bool keepdim) {
   RILLE_TRY(auto r, plan_reduction(op_of(id).name, a, {dim}));
   if (r.reduced == 0)
-    return bad(fmt::format("{}: {} has nothing to choose from", op_of(id).name, to_string(a.shape())));
+    return bad(fmt::format("{}: {} has no elements to choose from", op_of(id).name, to_string(a.shape())));
   return finish(apply_one(id, r.attrs, {r.moved.detach()}, {DType::i64, r.outer}), r, keepdim);
 }
 
@@ -168,9 +168,11 @@ Result<Tensor> variance(const Tensor& a, const std::vector<int>& dims, double co
   RILLE_TRY(const auto m, mean(x, dims, true));
   const double n = double(reduced_count(x, dims)) - correction;
   if (!(n > 0)) {
-    return bad(fmt::format("var: {} elements of {} with a correction of {}", reduced_count(x, dims),
-                           to_string(a.shape()), correction),
-               "x:var(dims, { correction = 0 }) divides by the count");
+    return bad(
+        fmt::format(
+            "var: {} elements of {} with a correction of {}: the divisor, elements minus correction, must be above 0",
+            reduced_count(x, dims), to_string(a.shape()), correction),
+        "x:var(dims, { correction = 0 }) divides by the count");
   }
   RILLE_TRY(const auto away, sub(x, m));
   RILLE_TRY(const auto squares, square(away));
@@ -197,7 +199,7 @@ Result<Tensor> norm(const Tensor& a, double p, const std::vector<int>& dims, boo
     RILLE_TRY(const auto sizes, abs(x));
     return p == 1 ? sum(sizes, dims, keepdim) : max(sizes, dims, keepdim);
   }
-  if (!(p > 0)) return bad(fmt::format("norm: p = {}: want a positive number or infinity", p));
+  if (!(p > 0)) return bad(fmt::format("norm: p = {}: expected a positive number or infinity", p));
   RILLE_TRY(const auto x, cast(a, wide_type(a.dtype())));
   Tensor powers;
   if (p == 2) {

@@ -59,7 +59,7 @@ Result<Tensor> resized_along(const Tensor& x, int dim, const Taps& taps, bool li
 Result<Tensor> interpolate(const Tensor& given, const Interpolation& how) {
   RILLE_CHECK(need_float("interpolate", given));
   if (given.rank() != 4 || given.size(2) < 1 || given.size(3) < 1 || how.size[0] < 1 || how.size[1] < 1) {
-    return bad(fmt::format("interpolate: {} to {{{}, {}}}: want [n, c, h, w] with pixels, and a size of at least 1",
+    return bad(fmt::format("interpolate: {} to {{{}, {}}}: expected [n, c, h, w] with pixels, and a size of at least 1",
                            to_string(given.shape()), how.size[0], how.size[1]));
   }
   // A half type may not represent interpolated values, so they are computed in f32.

@@ -14,7 +14,7 @@ Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool 
     if (x.rank() >= 2 && x.size(-1) % 2 == 0 && t->rank() == 2 && t->size(0) == x.size(-2) &&
         t->size(1) * 2 == x.size(-1))
       continue;
-    return bad(fmt::format("rope: {} with angles of {}: want [.., t, d] with [t, d/2]", to_string(x.shape()),
+    return bad(fmt::format("rope: {} with angles of {}: expected [.., t, d] with [t, d/2]", to_string(x.shape()),
                            to_string(t->shape())));
   }
   RILLE_TRY(const auto rows, contiguous(x));
@@ -27,8 +27,8 @@ Result<Tensor> rope(const Tensor& x, const Tensor& cos, const Tensor& sin, bool 
 
 Result<Angles> rope_angles(Graph& g, std::int64_t positions, std::int64_t width, double base, DType dtype) {
   if (positions < 1 || width < 2 || width % 2 || !(base > 0))
-    return bad(
-        fmt::format("rope_angles: {} positions of width {} with base {}: want an even width", positions, width, base));
+    return bad(fmt::format("rope_angles: {} positions of width {} with base {}: expected an even width", positions,
+                           width, base));
   RILLE_TRY(const auto place, arange(g, 0, double(positions), 1, DType::f64));
   RILLE_TRY(const auto column, unsqueeze(place, 1));
   RILLE_TRY(const auto pair, arange(g, 0, double(width / 2), 1, DType::f64));

@@ -88,8 +88,8 @@ Result<Tensor> narrow(const Tensor& a, int dim, std::int64_t start, std::int64_t
   RILLE_TRY(const int d, normal_dim("narrow", dim, a.rank()));
   const std::int64_t size = a.shape()[d], from = start < 0 ? start + size : start;
   if (from < 0 || length < 0 || from + length > size) {
-    return bad(
-        fmt::format("narrow: {} places from {} of dimension {} of {}", length, start, dim, to_string(a.shape())));
+    return bad(fmt::format("narrow: {} elements from position {} are outside of dimension {} of {}", length, start, dim,
+                           to_string(a.shape())));
   }
   if (length == size) return a;
   Dims shape = a.shape();
@@ -104,8 +104,10 @@ Result<Tensor> slice(const Tensor& a, int dim, std::int64_t start, std::int64_t 
   RILLE_CHECK(need("slice", a));
   RILLE_TRY(const int d, normal_dim("slice", dim, a.rank()));
   if (start < 0 || end < start || end > a.shape()[d] || step < 1) {
-    return bad(fmt::format("slice: places {} to {} of dimension {} of {}, in steps of {}", start, end, dim,
-                           to_string(a.shape()), step));
+    return bad(
+        fmt::format("slice: positions {} to {} of dimension {} of {}, in steps of {}: not within the tensor, or the "
+                    "step is below 1",
+                    start, end, dim, to_string(a.shape()), step));
   }
   if (step == 1 || end - start <= 1) return narrow(a, d, start, end - start);
   Dims shape = a.shape(), strides = a.strides();
@@ -123,7 +125,7 @@ Result<Tensor> select(const Tensor& a, int dim, std::int64_t index) {
   RILLE_TRY(const int d, normal_dim("select", dim, a.rank()));
   const std::int64_t size = a.shape()[d], at = index < 0 ? index + size : index;
   if (at < 0 || at >= size) {
-    return bad(fmt::format("select: place {} of dimension {} of {}", index, dim, to_string(a.shape())));
+    return bad(fmt::format("select: position {} is outside of dimension {} of {}", index, dim, to_string(a.shape())));
   }
   RILLE_TRY(const auto one, narrow(a, d, at, 1));
   return squeeze(one, d);
@@ -140,7 +142,9 @@ Result<Tensor> expand(const Tensor& a, const Dims& wanted) {
     fits = shape[i] >= 0 && (have == shape[i] || have == 1);
     strides[i] = i >= extra && have == shape[i] ? a.strides()[i - extra] : 0;
   }
-  if (!fits) return bad(fmt::format("expand: {} to {}: only sizes of 1 grow", to_string(a.shape()), to_string(wanted)));
+  if (!fits)
+    return bad(
+        fmt::format("expand: {} to {}: only dimensions of size 1 can grow", to_string(a.shape()), to_string(wanted)));
   if (shape == a.shape()) return a;
   return attach_view(OpId::expand, {}, a, make_window(a, 0, shape, strides));
 }
@@ -159,7 +163,8 @@ Result<Tensor> unsqueeze(const Tensor& a, int dim) {
   RILLE_CHECK(need("unsqueeze", a));
   RILLE_TRY(const int d, normal_dim("unsqueeze", dim, a.rank() + 1));
   if (a.rank() == kernels::max_rank)
-    return bad(fmt::format("unsqueeze: {} has {} dimensions already", to_string(a.shape()), a.rank()));
+    return bad(
+        fmt::format("unsqueeze: {} has {} dimensions already, which is the limit", to_string(a.shape()), a.rank()));
   Dims shape;
   for (int i = 0; i <= a.rank(); ++i) {
     if (i == d) shape.push(1);
@@ -173,7 +178,9 @@ Result<Tensor> flatten(const Tensor& a, int first, int last) {
   if (a.rank() == 0) return view(a, dims_of({1}));
   RILLE_TRY(const int from, normal_dim("flatten", first, a.rank()));
   RILLE_TRY(const int to, normal_dim("flatten", last, a.rank()));
-  if (to < from) return bad(fmt::format("flatten: dimensions {} to {} of {}", from + 1, to + 1, to_string(a.shape())));
+  if (to < from)
+    return bad(fmt::format("flatten: dimensions {} to {} of {}: the first must not come after the last", from + 1,
+                           to + 1, to_string(a.shape())));
   Dims shape;
   for (int i = 0; i < a.rank(); ++i) {
     if (i <= from || i > to) shape.push(a.shape()[i]);
@@ -205,7 +212,7 @@ std::vector<Tensor> pieces_of(const Tensor& a, const std::vector<std::int64_t>& 
 Result<std::vector<Tensor>> chunk(const Tensor& a, int pieces, int dim) {
   RILLE_CHECK(need("chunk", a));
   RILLE_TRY(const int d, normal_dim("chunk", dim, a.rank()));
-  if (pieces < 1) return bad(fmt::format("chunk: into {} pieces", pieces));
+  if (pieces < 1) return bad(fmt::format("chunk: into {} pieces: expected at least 1", pieces));
   const std::int64_t size = a.shape()[d], each = std::max<std::int64_t>(1, (size + pieces - 1) / pieces);
   std::vector<std::int64_t> sizes;
   for (std::int64_t at = 0; at < size || sizes.empty(); at += each) sizes.push_back(std::min(each, size - at));

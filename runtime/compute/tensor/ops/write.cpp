@@ -40,7 +40,7 @@ Result<void> may_write(const char* op, const Tensor& a) {
   if (!a.graph().grad_enabled() || !a.requires_grad()) return success();
   return make_error(
       ErrorKind::state,
-      fmt::format("{}: {} {} is written while gradients are recorded", op,
+      fmt::format("{}: {} {} is overwritten while gradients are recorded", op,
                   a.is_leaf() ? "a leaf that requires grad," : "a result with history,", to_string(a.shape())),
       "write inside no_grad, or use the form that makes a new tensor");
 }
@@ -50,16 +50,18 @@ Result<void> may_write(const char* op, const Tensor& a) {
 Result<void> may_update(const char* op, const Tensor& a) {
   RILLE_CHECK(may_write(op, a));
   if (!repeats(a.impl()->window)) return success();
-  return bad(fmt::format("{}: {}{} with strides {}: several of its elements are the same place in memory", op,
-                         name_of(a.dtype()), to_string(a.shape()), to_string(a.strides())),
-             "write to its clone(), or before it is expanded");
+  return bad(
+      fmt::format(
+          "{}: {}{} with strides {}: several of its elements share one place in memory, so it cannot be written to", op,
+          name_of(a.dtype()), to_string(a.shape()), to_string(a.strides())),
+      "write to t:clone(), or write before the tensor is expanded");
 }
 
 // Refuses to add or multiply fractions into integers: the result would be truncated without a message.
 Result<void> may_join(const char* op, const Tensor& a, DType with) {
   if (is_floating(a.dtype()) || !is_floating(with)) return success();
-  return bad(fmt::format("{}: {} into {}{}: fractions would be cut off", op, name_of(with), name_of(a.dtype()),
-                         to_string(a.shape())),
+  return bad(fmt::format("{}: {} is written into {}{}: fractions would be cut off", op, name_of(with),
+                         name_of(a.dtype()), to_string(a.shape())),
              fmt::format("cast one: u:to(\"{}\"), or the form that makes a new tensor", name_of(a.dtype())));
 }
 
@@ -72,11 +74,12 @@ Result<Tensor> fitted(const char* op, const Tensor& a, const Tensor& b) {
                       fmt::format("{}: a value that requires grad, {}, is written into {}, which keeps no history", op,
                                   to_string(b.shape()), to_string(a.shape())),
                       "its gradient would be lost: use the form that makes a new tensor (a + b, rille.cat, t:scatter); "
-                      "or, if none is wanted, write value:detach(), or inside no_grad");
+                      "or, if no gradient is needed, write value:detach(), or write inside no_grad");
   }
   RILLE_TRY(const auto shape, broadcast(op, a.shape(), b.shape()));
   if (!(shape == a.shape())) {
-    return bad(fmt::format("{}: {} into {}: it would have to grow", op, to_string(b.shape()), to_string(a.shape())));
+    return bad(
+        fmt::format("{}: {} is written into {}: a target cannot grow", op, to_string(b.shape()), to_string(a.shape())));
   }
   RILLE_TRY(const auto wide, expand(b.detach(), shape));
   return unharmed(a, wide);
@@ -119,7 +122,7 @@ Result<void> mul_(Tensor& a, const Tensor& b) {
 Result<void> mul_(Tensor& a, double b) {
   RILLE_CHECK(may_update("mul_", a));
   if (!is_floating(a.dtype()) && b != std::trunc(b)) {
-    return bad(fmt::format("mul_: {} by {}: the result is not a whole number", name_of(a.dtype()), b));
+    return bad(fmt::format("mul_: {} by {}: the result would not be a whole number", name_of(a.dtype()), b));
   }
   kernels::Attrs attrs;
   attrs.f[0] = b;

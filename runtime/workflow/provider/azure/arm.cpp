@@ -52,9 +52,10 @@ constexpr net::Meaning meanings[] = {
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},
-    {reserved_code, Trouble::conflict, "Azure lets go of it after three minutes"},
-    {"PublicIPAddressCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
-    {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict, "the interface that has it goes first"},
+    {reserved_code, Trouble::conflict, "Azure frees it after three minutes"},
+    {"PublicIPAddressCannotBeDeleted", Trouble::conflict, "the network interface that uses it must be deleted first"},
+    {"InUseNetworkSecurityGroupCannotBeDeleted", Trouble::conflict,
+     "the network interface that uses it must be deleted first"},
 };
 
 net::Answer read_answer(const net::HttpResponse& response) {

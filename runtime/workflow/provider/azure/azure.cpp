@@ -525,7 +525,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.endpoints = read.object("endpoints");
   RILLE_CHECK(read.done({"regions", "traits"}));
   if (s.subscription.empty())
-    return make_error(ErrorKind::config, "azure: which subscription?",
+    return make_error(ErrorKind::config, "azure: no subscription is set",
                       "set AZURE_SUBSCRIPTION_ID, or \"subscription\" in the provider's settings; "
                       "az account show prints the current one");
   return s;

@@ -85,7 +85,7 @@ Result<std::vector<Measurement>> measurements(const std::string& home) {
   RILLE_TRY(const std::string text, store::read_file(path, file_bytes_max));
   const auto foreign = [&path](const std::string& why) {
     return make_error(ErrorKind::integrity, fmt::format("{}: {}", path, why),
-                      "move it away: measurements then start again");
+                      "move the file away: measurements then start again");
   };
   const Result<Value> file = Value::from_json(text);
   if (!file) return foreign(file.error().message);

@@ -86,10 +86,10 @@ Result<Workload> Workload::resolve(const std::string& home, Value& options) {
   const Value named = options["workload"], guess = options["estimated"];
   if (named.is_null() && guess.is_null()) return out;
   if (!named.as_string() || named.as_string()->empty())
-    return make_error(ErrorKind::invalid, fmt::format("workload = {}: a name is wanted", named.to_json()),
+    return make_error(ErrorKind::invalid, fmt::format("workload = {}: expected a name", named.to_json()),
                       "as in rille.train { workload = \"my-gpt\" }; `rille offers --measured` lists them");
   if (!guess.is_null() && !guess.as_bool())
-    return make_error(ErrorKind::invalid, fmt::format("estimated = {}: true or false is wanted", guess.to_json()));
+    return make_error(ErrorKind::invalid, fmt::format("estimated = {}: expected true or false", guess.to_json()));
   if (!options["rank"].is_null() && options.text("rank") != rank_name)
     return make_error(ErrorKind::invalid, "workload does not apply to rank = " + options["rank"].to_json(),
                       "use rank = \"tokens_per_dollar\"");

@@ -22,7 +22,7 @@ void SettingsReader::refuse(const char* field, const char* wanted) {
                               : what.starts_with("an object") ? "{..}"
                                                               : "[\"..\", \"..\"]";
   wrong_ = make_error(
-      ErrorKind::config, fmt::format("{}: {} = {}: {} is wanted", provider_, field, settings_[field].to_json(), wanted),
+      ErrorKind::config, fmt::format("{}: {} = {}: expected {}", provider_, field, settings_[field].to_json(), wanted),
       what.starts_with("a size") ? "with its unit, in quotes" : fmt::format("as in \"{}\": {}", field, example));
 }
 

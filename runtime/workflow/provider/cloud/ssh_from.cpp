@@ -36,9 +36,8 @@ Result<std::vector<std::string>> read_ssh_from(const std::string& provider, cons
   if (const Value::Array* list = setting.as_array())
     for (const Value& one : *list) out.push_back(one.as_string() ? *one.as_string() : one.to_json());
   for (const std::string& range : out)
-    if (!is_range(range)) return wrong(fmt::format("'{}' is no range of IPv4 addresses", range));
-  if (out.empty() || out.size() > ranges_max)
-    return wrong(fmt::format("one range or several are wanted, {} at most", ranges_max));
+    if (!is_range(range)) return wrong(fmt::format("'{}' is not a range of IPv4 addresses", range));
+  if (out.empty() || out.size() > ranges_max) return wrong(fmt::format("expected 1 to {} address ranges", ranges_max));
   return out;
 }
 

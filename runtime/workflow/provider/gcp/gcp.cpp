@@ -444,7 +444,7 @@ Result<std::string> project_of(const std::string& named, const std::string& key)
   RILLE_TRY(std::string active, net::gcp::gcloud_project());
   if (!active.empty()) return active;
   if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // billed for API calls
-  return make_error(ErrorKind::config, "gcp: which project?",
+  return make_error(ErrorKind::config, "gcp: no project is set",
                     "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings, or: gcloud config set "
                     "project NAME");
 }
@@ -466,7 +466,8 @@ Result<Settings> read_settings(const Value& of_region, const std::string& key) {
   if (const Value from = read.any("ssh_from"); !from.is_null()) {
     RILLE_TRY(s.ssh_from, cloud::read_ssh_from("gcp", from));
     if (!s.subnet.empty() && of_region["vpc"].is_null() && of_region["network"].is_null())
-      return make_error(ErrorKind::config, "gcp: ssh_from needs the network, and only its subnet is named",
+      return make_error(ErrorKind::config,
+                        "gcp: ssh_from needs the name of the network (vpc), and only its subnet is set",
                         "name the network of the subnet too: \"vpc\": \"global/networks/NAME\"");
   }
   s.disk_kind = read.text("disk_kind");

@@ -102,7 +102,8 @@ Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::stri
     const std::string usual = net::environment("HOME") + "/.kube/config";
     if (!store::read_file(usual, 4 << 20)) {
       if (!context.empty())
-        co_return wrong(fmt::format("context = '{}', and there is no kubeconfig", context), "set KUBECONFIG");
+        co_return wrong(fmt::format("context = '{}' is set, but there is no kubeconfig file", context),
+                        "set KUBECONFIG");
       co_return from_account();
     }
     kubeconfig = usual;
@@ -191,7 +192,7 @@ Async<std::optional<KubeKeys>> ask_plug_in(Loop& loop, Value plug_in, Value clus
   if (out.found.keys.token.empty() && out.client_key.empty()) co_return gives("gives no token");
   if (const std::string until = status.text("expirationTimestamp"); !until.empty()) {
     const Result<std::int64_t> us = parse_utc(until);
-    if (!us) co_return gives(fmt::format("says when its keys expire as no time is written: '{}'", until));
+    if (!us) co_return gives(fmt::format("prints an expiry of its keys that is not a time: '{}'", until));
     out.found.expires_wall_us = *us;
   }
   co_return std::optional<KubeKeys>(std::move(out));

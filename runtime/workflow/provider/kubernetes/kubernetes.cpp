@@ -391,11 +391,12 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   if (!s.kube.tolerations.is_null() && !s.kube.tolerations.as_array())
     return refused("tolerations = " + s.kube.tolerations.to_json(), "a list, as in a pod's spec");
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);
-  if (!wait_ms) return refused(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
+  if (!wait_ms) return refused(fmt::format("wait = '{}' is not a duration", wait), "as in \"5m\"; \"0s\": never");
   s.kube.wait_ms = *wait_ms;
   const Result<std::int64_t> grace_ms = parse_duration_ms(grace);
   if (!grace_ms || *grace_ms < 1'000 || *grace_ms > grace_ms_max)
-    return refused(fmt::format("grace = '{}'", grace), "as in \"30s\": 1 s to 1 h, what an evicted pod has left");
+    return refused(fmt::format("grace = '{}' is not a duration of 1 s to 1 h", grace),
+                   "as in \"30s\": the time that an evicted pod has left");
   s.kube.grace_s = *grace_ms / 1'000;
   if (!price.is_null()) {
     const Result<Micros> micros =

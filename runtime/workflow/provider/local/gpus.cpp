@@ -90,10 +90,10 @@ Result<std::vector<std::string>> claim_gpus(const std::vector<LocalGpu>& all, co
   }
   if (int(mine.size()) == offer.gpu_count) return mine;
   for (const std::string& uuid : mine) claims.drop(uuid, owner);
-  return make_error(
-      ErrorKind::capacity,
-      fmt::format("of this machine's {} GPUs {} are free, {} are needed", offer.gpu, mine.size(), offer.gpu_count),
-      "other runs use them: `rille leases` shows those of this home");
+  return make_error(ErrorKind::capacity,
+                    fmt::format("of the {} GPUs of this machine, {} are free, but {} are needed", offer.gpu,
+                                mine.size(), offer.gpu_count),
+                    "other runs use them: `rille leases` shows those of this home");
 }
 
 }  // namespace rille::provider

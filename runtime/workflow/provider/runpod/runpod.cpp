@@ -72,7 +72,8 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     const std::size_t mark = type.rfind(" x");
     if (mark == std::string::npos)
-      co_return make_error(ErrorKind::invalid, "'" + type + "' is not an offer of runpod", "use one from rille.offers");
+      co_return make_error(ErrorKind::invalid, "'" + type + "' is not an offer of runpod",
+                           "use the id of an offer from rille.offers");
     RILLE_CO_TRY(const std::string script, access_.script(request, true, script_bytes_max));
     Order order;
     order.name = request.tag;

@@ -122,13 +122,14 @@ Result<SlurmSettings> SlurmSettings::read(const Value& settings) {
   reader.any("traits");
   RILLE_CHECK(reader.done());
   for (const auto& [type, model] : *gpus.as_object()) {
-    if (!model.as_string()) return wrong(fmt::format("gpus.{} is no text", type), "as in {\"a100\": \"A100 80GB\"}");
+    if (!model.as_string())
+      return wrong(fmt::format("gpus.{} is not a string", type), "as in {\"a100\": \"A100 80GB\"}");
     out.gpus[type] = *model.as_string();
   }
   if (out.directory.empty() || out.directory[0] != '/')
     return wrong(fmt::format("directory '{}' is not absolute", out.directory), "begin it with '/'");
   const Result<std::int64_t> wait_ms = parse_duration_ms(wait);
-  if (!wait_ms) return wrong(fmt::format("wait = '{}' is no time", wait), "as in \"5m\"; \"0s\": never");
+  if (!wait_ms) return wrong(fmt::format("wait = '{}' is not a duration", wait), "as in \"5m\"; \"0s\": never");
   out.wait_ms = *wait_ms;
   if (!price.is_null()) {
     const double* dollars = price.as_number();

@@ -46,17 +46,17 @@ Result<SshHost> read_host(const Value& v) {
       const bool number = is_one_of(key, numbers);
       if (number ? !value.as_number() : !value.as_string())
         return wrong(host.name, fmt::format("{} = {}", key, value.to_json()),
-                     number ? "a number is wanted, without quotes" : "a text is wanted");
+                     number ? "expected a number, without quotes" : "expected a string");
     }
     if (const double* price = v["price"].as_number()) {
       if (!(*price >= 0)) return wrong(host.name, fmt::format("a price of {} dollars per hour", *price));
       host.price_micros_per_hour = std::llround(*price * 1e6);
     }
   }
-  if (host.address.empty()) return wrong(host.name, "it has no address");
+  if (host.address.empty()) return wrong(host.name, "the address is missing");
   // ssh would parse it as an option.
   if (host.address[0] == '-' || host.address.find_first_of(" \t\n'\"") != std::string::npos)
-    return wrong(host.name, fmt::format("'{}' is no address", host.address), "as in me@gpu1.example.org");
+    return wrong(host.name, fmt::format("'{}' is not an address", host.address), "as in me@gpu1.example.org");
   if (host.name.find('/') != std::string::npos) return wrong(host.name, "a name has no '/'", "give it another `name`");
   if (host.slots < 1)
     return wrong(host.name, fmt::format("slots = {}", host.slots), "how many instances at once: 1 or more");
@@ -96,7 +96,7 @@ Result<std::vector<SshHost>> read_ssh_hosts(const Value& settings) {
     RILLE_TRY(SshHost host, read_host(v));
     const auto same = [&](const SshHost& h) { return h.name == host.name; };
     if (std::any_of(out.begin(), out.end(), same))
-      return wrong(host.name, "two hosts have this name", "give one of them a `name` of its own");
+      return wrong(host.name, "two hosts have this name", "give one of them a different `name`");
     host.options = options;
     out.push_back(std::move(host));
   }

@@ -34,13 +34,13 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
   const std::string said = result.last_words(), key = host.identity.empty() ? "~/.ssh/id_*" : host.identity;
   const auto has = [&](const char* part) { return result.err.find(part) != std::string::npos; };
   if (has("IDENTIFICATION HAS CHANGED"))
-    return make_error(ErrorKind::config,
-                      fmt::format("the host key of '{}' has changed: it is another machine, or was "
-                                  "reinstalled",
-                                  host.address),
-                      fmt::format("if you know why: ssh-keygen -R {}, then connect once by hand and compare its "
-                                  "fingerprint",
-                                  known_as(host)));
+    return make_error(
+        ErrorKind::config,
+        fmt::format(
+            "the SSH host key of '{}' has changed: another machine has that address, or the host was reinstalled",
+            host.address),
+        fmt::format("if this was expected: ssh-keygen -R {}, then connect once by hand and compare the fingerprint",
+                    known_as(host)));
   if (has("Host key verification failed"))
     return make_error(ErrorKind::config, fmt::format("ssh does not know the key of host '{}'", host.address),
                       fmt::format("connect once by hand, and compare its fingerprint: ssh {}", host.address));
@@ -53,8 +53,8 @@ Error unreachable(const SshHost& host, const CommandResult& result) {
                       "`identity` in the host's settings names a private key's file");
   if (has("Permission denied"))
     return make_error(ErrorKind::auth, fmt::format("host '{}' refuses your key: {}", host.address, said),
-                      fmt::format("this has to work without a password: ssh -o BatchMode=yes {} true; is the user "
-                                  "right, and a key with a passphrase in ssh-agent (ssh-add)?",
+                      fmt::format("this must work without a password: ssh -o BatchMode=yes {} true; check the user "
+                                  "name, and add a key with a passphrase to ssh-agent (ssh-add)",
                                   host.address));
   if (has("Could not resolve hostname") && !has("Temporary failure"))
     return make_error(ErrorKind::config, fmt::format("there is no host '{}': {}", host.address, said),

@@ -270,10 +270,10 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
   const std::string currency = currency_of(regions.front().second);
   for (const auto& [name, settings] : regions)
     if (currency_of(settings) != currency)
-      return make_error(
-          ErrorKind::config,
-          fmt::format("tencent: region {} has the currency {}, another one {}", name, currency_of(settings), currency),
-          "an account has one currency: set it once, next to \"regions\"");
+      return make_error(ErrorKind::config,
+                        fmt::format("tencent: region {} has the currency {}, another region {}", name,
+                                    currency_of(settings), currency),
+                        "an account has one currency: set it once, next to \"regions\"");
   Traits traits;
   traits.token_lifetime_ms = 0;  // not confirmed: uncertain creates are searched by tag
   traits.visibility_lag_ms = 60'000;
