@@ -39,11 +39,13 @@ Result<int> invoke(lua_State* L) {
   auto* runtime = static_cast<rille_runtime*>(lua_touserdata(L, lua_upvalueindex(2)));
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();
-  if (!fiber || !host.has_run()) return make_error(ErrorKind::state, fmt::format("{} works inside a run", f.full_name));
+  if (!fiber || !host.has_run())
+    return make_error(ErrorKind::state, fmt::format("{} can be called only while a run is executed", f.full_name));
   if (f.effect == RILLE_VOLATILE && !host.effects_allowed())
-    return make_error(ErrorKind::state,
-                      fmt::format("{} is never recorded, so workflow code calls it only inside a step", f.full_name),
-                      fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
+    return make_error(
+        ErrorKind::state,
+        fmt::format("the results of {} are not recorded, so a workflow may call it only inside a step", f.full_name),
+        fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
   RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, host));
   call->gate = runtime->gate;
   if (f.effect != RILLE_STEP || !fiber->step.empty()) return await(L, perform(call, CancelToken()), push_decoded);
@@ -154,7 +156,7 @@ rille_error* rille_register_module(rille_runtime* rt, const char* name, const ri
     // A host program built with an older header has smaller structs, so use its struct size as the stride.
     std::size_t stride = functions->struct_size;
     if (stride < offsetof(rille_function_spec, payload))
-      return make_error(ErrorKind::invalid, fmt::format("{}: struct_size is not set", name));
+      return make_error(ErrorKind::invalid, fmt::format("{}: the field struct_size of its structure is not set", name));
     std::map<std::string, HostFunction> made;
     for (std::size_t i = 0; i < count; ++i) {
       const auto* at = reinterpret_cast<const char*>(functions) + i * stride;

@@ -89,7 +89,8 @@ rille_error* rille_release(rille_runtime* rt, const char* id, rille_done_functio
       if (meant && l.billable()) ids.push_back(l.id);
     }
     if (!known)
-      return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}', and no run of that id has one", id),
+      return make_error(ErrorKind::invalid,
+                        fmt::format("there is no lease with the id '{}', nor a run with that id that has leases", id),
                         "list them with rille_leases");
     spawn(rt, release(rt, std::move(ids)), done, payload);
     return {};

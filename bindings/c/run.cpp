@@ -110,7 +110,7 @@ Result<> pin(rille_run& r) {
     if (!r.resumed) return r.source;
     return make_error(ErrorKind::state,
                       fmt::format("the journal does not hold the script '{}' of run {}", r.name, r.id),
-                      "it stopped before it had begun: start a new run");
+                      "the run stopped before its first step: start a new run");
   };
   RILLE_TRY(r.source, r.run->pinned(r.name, fresh));
   return r.resumed ? compile(r) : success();
@@ -266,8 +266,10 @@ rille_error* rille_run_resume(rille_runtime* rt, const char* id, const rille_run
     RILLE_TRY(auto r, new_run(rt, options));
     RILLE_TRY(engine::RunRow row, rt->engine->run(id));
     if (row.mode != "durable")
-      return make_error(ErrorKind::state, fmt::format("run {} followed open rules: it was not journaled", row.id),
-                        "start a new run");
+      return make_error(
+          ErrorKind::state,
+          fmt::format("run {} was started with RILLE_RULES_OPEN, so it was not recorded and cannot be resumed", row.id),
+          "start a new run");
     if (run_has_ended(row.state))
       return make_error(ErrorKind::state, fmt::format("run {} has ended: {}", row.id, row.state), "start a new run");
     r->resumed = true;
@@ -293,7 +295,7 @@ rille_error* rille_run_start(rille_run* run) {
       return make_error(ErrorKind::state, fmt::format("run {} has been started already", run->id), "prepare another");
     if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
     if (rt->running() >= rt->runs_max)
-      return make_error(ErrorKind::state, fmt::format("{} runs are active, the limit runs_max", rt->runs_max),
+      return make_error(ErrorKind::state, fmt::format("{} runs are active, which is the limit runs_max", rt->runs_max),
                         "wait for one, or raise runs_max");
     run->state = RILLE_RUN_RUNNING;
     run->started = true;

@@ -21,7 +21,8 @@ Result<> check_call(const rille_runtime* rt, Call kind) {
     return make_error(ErrorKind::state, "this runtime belongs to another thread",
                       "use rille_post, or rille_adopt to move it here");
   if (kind == Call::turns && rt->turning)
-    return make_error(ErrorKind::state, "the loop is turning already: this was called from a callback",
+    return make_error(ErrorKind::state,
+                      "the runtime's event loop runs already: this function was called from a callback",
                       "return from the callback first");
   return {};
 }
@@ -61,8 +62,8 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   engine.gpu_use = host::why_no_use_of_gpu;
   engine.install_identity = host::install_identity;
   if (engine.home.empty())
-    return make_error(ErrorKind::config, "there is no home for Rille's journal",
-                      "set the option home, $RILLE_HOME or $HOME");
+    return make_error(ErrorKind::config, "there is no folder for Rille's journal",
+                      "set the option home, or the environment variable RILLE_HOME or HOME");
   RILLE_TRY(rt->engine, engine::Engine::open(*rt->loop, std::move(engine)));
   return rt;
 }
@@ -165,11 +166,13 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
     if (rt->running() == 0 && rt->pending == 0) return rt->engine->journal().flush();
     rt->abandon();
     if (left.empty())
-      return make_error(ErrorKind::timeout, "releases were still active at the deadline",
-                        "see `rille leases`, or run `rille gc`");
+      return make_error(ErrorKind::timeout,
+                        "some machines were still being released when the time for the shutdown was over",
+                        "see with `rille leases` what is still rented; `rille gc` releases it");
     return make_error(ErrorKind::timeout,
-                      fmt::format("not finished within {}, and suspended: {}", format_duration_ms(deadline_ms), left),
-                      "continue with rille_run_resume, or release what they hold with `rille gc`");
+                      fmt::format("these runs did not finish within {} and were suspended: {}",
+                                  format_duration_ms(deadline_ms), left),
+                      "continue them with rille_run_resume, or release their machines with `rille gc`");
   });
 }
 
@@ -223,7 +226,7 @@ rille_error* rille_run_wait(rille_run* run, int64_t timeout_ms) {
     turn_until(*keep->runtime, timeout_ms, over);
     if (over()) return {};
     return make_error(ErrorKind::timeout,
-                      fmt::format("run {} is not over after {}", keep->id, format_duration_ms(timeout_ms)),
+                      fmt::format("run {} has not ended within {}", keep->id, format_duration_ms(timeout_ms)),
                       "wait again, or cancel it")
         .with_resource(keep->id);
   });

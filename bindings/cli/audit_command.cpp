@@ -28,7 +28,7 @@ std::optional<Error> verdict(const store::Trail& trail, const std::string& kept)
                  "that row, or one before it, was altered, removed or put in; compare with a copy of the journal");
   if (!kept.empty() && !trail.met)
     return wrong(fmt::format("no row of the audit trail has the hash {}", kept),
-                 "rows were cut off at its end, or this is an older copy of the journal, or another one");
+                 "rows were removed at the trail's end, or this is an older or a different journal");
   return std::nullopt;
 }
 
@@ -49,8 +49,8 @@ Exit AuditCommand::run(App& app) {
     id = row->id;
   }
   if (!kept.empty() && kept.size() < 8)
-    return fail(app, make_error(ErrorKind::invalid, fmt::format("'{}' is too short for a kept hash", kept),
-                                "write at least its first 8 digits"));
+    return fail(app, make_error(ErrorKind::invalid, fmt::format("--kept {}: the hash is too short", kept),
+                                "write at least the first 8 digits of the hash"));
   Result<store::Trail> trail = store::check_trail(app.engine->journal().reader(), kept);
   if (!trail) return fail(app, trail.error());
   Result<std::vector<Value>> events = app.engine->events(id);

@@ -177,7 +177,7 @@ Result<Micros> read_limit(const std::string& text) {
   char* end = nullptr;
   double dollars = std::strtod(digits.c_str(), &end);
   if (digits.empty() || *end || !(dollars >= 0))
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is no limit", text), "dollars, as in 200, or none");
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not a limit", text), "dollars, as in 200, or none");
   return micros_from_dollars(dollars);
 }
 
@@ -217,8 +217,7 @@ Exit BudgetSetCommand::run(App& app) {
     for (const std::string& word : tags) {
       std::size_t equals = word.find('=');
       if (equals == std::string::npos || equals == 0)
-        return make_error(ErrorKind::invalid, fmt::format("--tag {}: a name and a limit are wanted", word),
-                          "--tag eval=50");
+        return make_error(ErrorKind::invalid, fmt::format("--tag {}: expected NAME=LIMIT", word), "--tag eval=50");
       RILLE_CHECK(add("tag:" + word.substr(0, equals), word.substr(equals + 1)));
     }
     if (limits.empty())

@@ -16,10 +16,11 @@ Result<Value> history_query(const OffersArguments& a) {
         std::pair("--compliance", !a.compliance.empty()), std::pair("--rank", !a.rank.empty()),
         std::pair("--refresh", a.refresh)})
     if (given)
-      return make_error(ErrorKind::invalid, fmt::format("{} says nothing of what machines have cost", option),
-                        "--history goes with --gpu --count --vcpus --memory --provider --region --since");
+      return make_error(ErrorKind::invalid, fmt::format("{} cannot be combined with --history", option),
+                        "with --history use --gpu --count --vcpus --memory --provider --region --since");
   if (a.regions.size() > 1)
-    return make_error(ErrorKind::invalid, "--history takes one --region", "leave it out for all that are set up");
+    return make_error(ErrorKind::invalid, "--history takes only one --region",
+                      "leave --region out to see all regions that are set up");
   Value v = Value::Object{};
   if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
   if (a.count > 0) v.set("count", a.count);

@@ -38,7 +38,7 @@ Result<Value> read_pairs(const char* option, const std::vector<std::string>& wor
     char* end = nullptr;
     const double number = equals == std::string::npos ? 0 : std::strtod(word.c_str() + equals + 1, &end);
     if (!end || end == word.c_str() + equals + 1 || *end || equals == 0)
-      return make_error(ErrorKind::invalid, fmt::format("{} {}: NAME=NUMBER is wanted", option, word));
+      return make_error(ErrorKind::invalid, fmt::format("{} {}: expected NAME=NUMBER", option, word));
     out.set(word.substr(0, equals), number);
   }
   return out;

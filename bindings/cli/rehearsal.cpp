@@ -84,9 +84,9 @@ Result<> set_up(Stage& s, const Rehearsal& what, const provider::sim::Options& w
 }
 
 Error endless(const Rehearsal& what) {
-  return make_error(ErrorKind::timeout,
-                    "the run is not over after " + std::to_string(what.days_max) + " days of simulated time",
-                    "it waits for what never comes here, such as a signal without a timeout");
+  return make_error(
+      ErrorKind::timeout, "the run is not over after " + std::to_string(what.days_max) + " days of simulated time",
+      "the script waits for something that never happens in a simulation, such as a signal without a timeout");
 }
 
 }  // namespace

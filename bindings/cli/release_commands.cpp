@@ -40,15 +40,15 @@ Result<std::vector<std::string>> leases_named(const App& app, const std::string&
       all += fmt::format("{}{} of run {}", all.empty() ? "" : ", ", l.id, l.run);
     }
   if (ids.size() > 1)
-    return make_error(ErrorKind::invalid, fmt::format("{} leases are called '{}': {}", ids.size(), what, all),
-                      "name the lease by its id, or the run");
+    return make_error(ErrorKind::invalid, fmt::format("{} leases have the name '{}': {}", ids.size(), what, all),
+                      "name the lease by its id, or name the run");
   if (ids.empty())
     if (auto run = app.engine->run(what))
       for (const auto& l : leases)
         if (l.run == run->id) ids.push_back(l.id);
   if (!ids.empty()) return ids;
   std::string near = did_you_mean(what, known);
-  return make_error(ErrorKind::invalid, fmt::format("nothing live is called '{}'", what),
+  return make_error(ErrorKind::invalid, fmt::format("no active lease or run is called '{}'", what),
                     near.empty() ? "list the leases with `rille leases`" : fmt::format("did you mean {}?", near));
 }
 

@@ -145,7 +145,7 @@ Result<std::string> script_at(const RunArguments& arguments) {
 
 Result<std::int64_t> read_deadline(const std::string& text) {
   Result<std::int64_t> ms = parse_duration_ms(text);
-  if (ms && *ms <= 0) ms = make_error(ErrorKind::invalid, fmt::format("'{}' is over at once", text));
+  if (ms && *ms <= 0) ms = make_error(ErrorKind::invalid, fmt::format("the deadline '{}' is not above zero", text));
   if (ms) return ms;
   Error e = std::move(ms).error();
   e.message = "--deadline: " + e.message;
@@ -274,7 +274,7 @@ Result<Value> parse_script_arguments(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& w = words[i];
     if (!w.starts_with("--") || w.size() < 3)
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is no option of the script", w),
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is not an option for the script", w),
                         "write --name value, or --name=value");
     std::size_t equals = w.find('=');
     std::string name = w.substr(2, equals == std::string::npos ? equals : equals - 2);

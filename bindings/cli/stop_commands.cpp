@@ -32,14 +32,17 @@ bool is_command(std::int64_t pid) {
 
 Result<> send(const App& app, const engine::RunRow& row, int signal) {
   if (!row.parent.empty())
-    return make_error(ErrorKind::state, fmt::format("run {} is run by {}, which waits for it", row.id, row.parent),
-                      fmt::format("name that one: rille cancel {}", row.parent));
-  if (row.pid <= 0 || !is_command(row.pid))
     return make_error(ErrorKind::state,
-                      fmt::format("run {} is run by process {}, which is no `rille` command", row.id, row.pid),
-                      "end it in that program: Run:cancel, or as it wants to be ended");
+                      fmt::format("run {} was started by run {}, which waits for it", row.id, row.parent),
+                      fmt::format("cancel that run: rille cancel {}", row.parent));
+  if (row.pid <= 0 || !is_command(row.pid))
+    return make_error(
+        ErrorKind::state,
+        fmt::format("run {} is run by process {}, which is a program with Rille inside and not the `rille` command",
+                    row.id, row.pid),
+        "cancel the run in that program, for example with Run:cancel");
   if (!app.engine->alive(row.id) || kill(static_cast<pid_t>(row.pid), signal) != 0)
-    return make_error(ErrorKind::state, fmt::format("run {} has just come to its end", row.id),
+    return make_error(ErrorKind::state, fmt::format("run {} has just ended", row.id),
                       fmt::format("see it with `rille show {}`", row.id));
   return {};
 }

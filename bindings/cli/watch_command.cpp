@@ -137,8 +137,9 @@ Result<engine::RunLock> take_watch(const App& app) {
   Result<engine::RunLock> lock = engine::RunLock::take(folder, "watch");
   if (lock || lock.error().kind != ErrorKind::state) return lock;
   std::ifstream(folder + "/lock") >> pid;
-  return make_error(ErrorKind::state, fmt::format("process {} watches {} already", pid, app.engine->home()),
-                    "one is enough: it sees what all others do");
+  return make_error(ErrorKind::state,
+                    fmt::format("process {} already runs rille watch for {}", pid, app.engine->home()),
+                    "one rille watch is enough: it serves all runs of that folder");
 }
 
 struct WatchArguments {
@@ -153,7 +154,8 @@ Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
   RILLE_TRY(o.gc_ms, parse_duration_ms(arguments.gc));
   RILLE_TRY(o.resume_within_ms, parse_duration_ms(arguments.resume_within));
   if (o.gc_ms < 1000)
-    return make_error(ErrorKind::invalid, fmt::format("--gc {}: expected a second or more", arguments.gc));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("--gc {}: expected a duration of one second or more", arguments.gc));
   o.tries_max = arguments.tries;
   o.resumes = !arguments.no_resume;
   return o;

@@ -38,7 +38,7 @@ class Encoder {
         break;
       default: break;
     }
-    return refuse(fmt::format("is {}, which is not data", describe(L_, index)),
+    return refuse(fmt::format("is {}, which cannot be stored", describe(L_, index)),
                   "pass numbers, strings, booleans and tables of them");
   }
 
@@ -58,7 +58,7 @@ class Encoder {
   Result<Value> table(int t) {
     const void* id = lua_topointer(L_, t);
     if (std::find(open_.begin(), open_.end(), id) != open_.end())
-      return refuse("refers back to a table that contains it", "data must be a tree");
+      return refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) return refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
     luaL_checkstack(L_, 6, "value");
     open_.push_back(id);

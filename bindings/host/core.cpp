@@ -98,7 +98,7 @@ int core_print(lua_State* L) {
 
 Random& generator(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
-  if (!f) raise(L, make_error(ErrorKind::state, "math.random works inside a run"));
+  if (!f) raise(L, make_error(ErrorKind::state, "math.random can be called only while a run is executed"));
   return f->random;
 }
 
@@ -115,7 +115,11 @@ int core_random(lua_State* L) {
     low = check_integer(L, 1, "math.random's lower bound");
     high = check_integer(L, 2, "math.random's upper bound");
   }
-  if (low > high) raise_invalid(L, fmt::format("math.random: the interval from {} to {} is empty", low, high));
+  if (low > high)
+    raise_invalid(
+        L,
+        fmt::format("math.random: the interval from {} to {} is empty: the lower bound must not be above the upper one",
+                    low, high));
   lua_pushnumber(L, static_cast<double>(
                         low + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(high - low) + 1))));
   return 1;
@@ -172,7 +176,7 @@ int core_trace(lua_State* L) {
 
 int core_fiber_data(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
-  if (!f) raise(L, make_error(ErrorKind::state, "this works inside a run"));
+  if (!f) raise(L, make_error(ErrorKind::state, "this function can be called only while a run is executed"));
   push_fiber_data(L, f->id);
   return 1;
 }

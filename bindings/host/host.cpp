@@ -225,7 +225,8 @@ void LuaHost::end_fiber(Fiber& f, int status) {
       lua_xmove(co, L, 1);
       result = to_value(L, 1, "the result");
       if (values > 1)
-        result = make_error(ErrorKind::invalid, fmt::format("{} values are returned, but one is the result", values),
+        result = make_error(ErrorKind::invalid,
+                            fmt::format("the script returns {} values, but the result of a run is one value", values),
                             "return one table: return { a, b }; or raise an error: rille.error { .. }");
     }
     lua_settop(L, 0);

@@ -45,7 +45,7 @@ int index_object(lua_State* L) {
   auto* info = static_cast<ClassInfo*>(lua_touserdata(L, lua_upvalueindex(2)));
   if (lua_type(L, 2) != LUA_TSTRING) {
     if (info->element) return info->element(L);
-    raise_invalid(L, fmt::format("{} has no element [{}]: it is not a table", info->name, describe(L, 2)));
+    raise_invalid(L, fmt::format("{} is not a table, so it has no element [{}]", info->name, describe(L, 2)));
   }
   std::string_view key = check_text(L, 2, info->name);
   if (info->field && info->field(L, key)) return 1;

@@ -17,7 +17,7 @@ class LuaProgram final : public engine::Program {
   FunctionRef main() override { return main_; }
   Result<> load(const std::string& script) {
     if (!interrupter_.add(host_.get()))
-      return make_error(ErrorKind::quota, "too many runs are active in this process",
+      return make_error(ErrorKind::quota, "too many child runs are active in this process",
                         "start fewer at a time: rille.map(name, list, { limit = 8 }, fn)");
     RILLE_TRY(main_, host_->load_file(script));
     return {};

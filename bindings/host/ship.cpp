@@ -150,8 +150,8 @@ class Shipper {
     if (auto known = function_numbers_.find(lua_topointer(L_, index)); known != function_numbers_.end())
       return known->second;
     if (lua_iscfunction(L_, index))
-      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot be sent on its own",
-                        "write function(...) return f(...) end");
+      return make_error(ErrorKind::invalid, what_ + ": a builtin function cannot be sent to an instance directly",
+                        "wrap the builtin in a Lua function: function(...) return f(...) end");
     std::string code = dump_function(L_, index);
     RILLE_TRY(std::vector<Prototype> protos, read_prototypes(code));
     std::vector<bool> assigned = protos.back().assigned;
@@ -164,7 +164,7 @@ class Shipper {
       if (static_cast<std::size_t>(i) <= assigned.size() && assigned[static_cast<std::size_t>(i - 1)]) {
         std::string problem = fmt::format("assigns '{}', which is declared outside of it", name);
         lua_pop(L_, 1);
-        return refuse(problem, "the assignment would stay on the instance: return the value instead", index);
+        return refuse(problem, "the variable would change only on the instance: return the value instead", index);
       }
       Result<std::size_t> c = cell(index, i, name);
       lua_pop(L_, 1);
@@ -198,16 +198,16 @@ class Shipper {
     }
     if (lua_isfunction(L_, value)) {
       if (lua_iscfunction(L_, value))
-        return refuse(fmt::format("uses '{}', a builtin function that has no name there", name),
-                      "get it inside the function", function_index);
+        return refuse(fmt::format("uses '{}', a builtin function that cannot be found by name on the instance", name),
+                      "look the builtin up inside the function", function_index);
       RILLE_TRY(std::size_t number, function(value));
       out.set("k", "f").set("i", static_cast<std::int64_t>(number));
       return out;
     }
     Result<Value> data = to_value(L_, value, "'" + std::string(name) + "'");
     if (!data)
-      return refuse(fmt::format("uses '{}', which cannot travel: {}", name, data.error().message),
-                    "pass data by args, and make objects inside the function", function_index);
+      return refuse(fmt::format("uses '{}', which cannot be sent to an instance: {}", name, data.error().message),
+                    "pass data in args, and create objects inside the function", function_index);
     out.set("k", "v").set("v", std::move(*data));
     return out;
   }
@@ -321,7 +321,8 @@ Result<> unship(lua_State* L, const Value& payload) {
   LuaHost& host = LuaHost::of(L);
   if (payload.text("build") != build)
     return make_error(ErrorKind::config,
-                      fmt::format("the call was made by another build ('{}', here '{}')", payload.text("build"), build),
+                      fmt::format("the call was made by another build of Rille ('{}', but the instance runs '{}')",
+                                  payload.text("build"), build),
                       "let the runner install its own bundle on the instance");
   if (const Value::Object* bundle = payload["bundle"].as_object())
     for (const auto& [name, source] : *bundle)
@@ -335,7 +336,7 @@ Result<> unship(lua_State* L, const Value& payload) {
   }
   const Value::Array* functions = payload["functions"].as_array();
   const Value::Array* cells = payload["cells"].as_array();
-  Error torn = make_error(ErrorKind::integrity, "the call's function arrived incomplete");
+  Error torn = make_error(ErrorKind::integrity, "the function of the call arrived incomplete on the instance");
   if (!functions || !cells) return torn;
   lua_newtable(L);
   int list = lua_gettop(L);

@@ -36,7 +36,7 @@ struct LuaHost::Watchdog {
     return make_error(
         ErrorKind::timeout,
         "the script ran longer than its time slice of " + format_duration_ms(slice_ms_) + " without waiting",
-        "split the work, put it into a call on an instance, or raise the limit slice_ms");
+        "split the work, move it to an instance with box:call, or raise the limit slice_ms");
   }
 
  private:

@@ -27,7 +27,8 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   const Value& spec = channel.spec();
   const Value& payload = spec["payload"];
   if (spec.text("kind") != "lua")
-    co_return make_error(ErrorKind::invalid, "a worker runs calls of kind 'lua', not '" + spec.text("kind") + "'");
+    co_return make_error(ErrorKind::invalid,
+                         "a worker process runs calls of kind 'lua', not '" + spec.text("kind") + "'");
   std::unique_ptr<engine::Run> run =
       engine::make_ephemeral_run(loop, channel.call_key(), ".", payload["args"], hooks_of(channel));
   host::HostOptions host_options;

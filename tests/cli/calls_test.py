@@ -96,7 +96,7 @@ box:exec("kept", { argv = { "sh", "-c", "cp -r $RILLE_INSTANCE " .. rille.args {
 """.replace('rille.args { to = "copy" }.to', f'"{root}/copy"'))
 check("secrets are there", code == 0 and "program 13" in out and "call\t13" in out, out)
 check("one that is not set is told", "secrets: the environment variable NOT_SET is not set on this machine" in out, out)
-check("values are refused", "no list of names" in out, out)
+check("values are refused", "must be a list of names" in out, out)
 found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy"], capture_output=True,
                        text=True).stdout
 check("no file has one", os.path.isdir(root + "/copy") and not found, found)

@@ -128,7 +128,7 @@ top()"""), 1, r"(?s)bad 3.*:6: in function 'inner'\n.*:7: in the function at lin
                              ("schedule ad", "'ad'", "did you mean `rille schedule add`"),
                              ("fork last", "--from is required", "usage: rille fork RUN --from TEXT"),
                              ("-v", "'-v'", "did you mean --version"), ("version", "did you mean .* `rille --version`"),
-                             ("-e print() x.lua", "'x.lua' is one more")):
+                             ("-e print() x.lua", "the script file 'x.lua' cannot be run too")):
         expect(f"usage: rille {words}", run(*words.split()), 2, *patterns)
     code, out = run("--json", "show")
     check("a usage error in JSON", code == 2 and json.loads(out)["error"]["kind"] == "invalid", out)

@@ -47,7 +47,8 @@ try:
     code, out = run("schedule", "--json", "add", "a", "every 6h", "takes.lua", "--seed", "1")
     check("a flag may stand before a nested command", code == 0 and '"name": "a"' in out, out)
     code, out = run("-e", "return 1", "ps")
-    check("-e and a command", code == 2 and "-e is the whole script: 'ps' is one more" in out, out)
+    check("-e and a command", code == 2 and
+          "-e CODE is the whole script, so the script file 'ps' cannot be run too" in out, out)
 
     manual = (sources / "docs/manual/running.md").read_text()
     unnamed = [n for n in texts if f"`rille {n}" not in manual]

@@ -107,7 +107,8 @@ print(pcall(rille.pool, "p", { slots = 0 }, function() end))
 print(pcall(rille.pool, "p", { per = "1s" }, function() end))
 print(pcall(rille.pool, "p", { slot = 1 }, function() end))
 print(pcall(rille.pool, "p", { slots = 1 }))"""))
-    named = ("neither slots nor rate", "slots = 0", "per without rate", "unknown option 'slot'", "expected a function")
+    named = ("neither slots nor rate", "slots = 0", "per needs the option rate", "unknown option 'slot'",
+             "expected a function")
     check("mistakes are named", code == 0 and all(w in out for w in named), out)
 finally:
     shutil.rmtree(root, ignore_errors=True)

@@ -125,7 +125,7 @@ rille.rent("box", { gpu = "T4" })
 print("v", v)""" % root)
 refused = run("simulate", bare, "--runs", "1")
 check("an effect of its own kind must be declared", refused[0] != 0 and
-      "step 'deploy' has effect = 'once', which a simulation must not do" in refused[1] + refused[2] and
+      "step 'deploy' has effect = 'once', so a simulation must not execute it" in refused[1] + refused[2] and
       "sim = {" in refused[1] + refused[2], refused)
 planned = run("plan", bare)
 check("a plan does without", planned[0] == 0 and "box" in planned[1] and not os.path.exists(root + "/deployed"),

@@ -62,7 +62,7 @@ for words, code, text in (
         (["schedule", "add", "n", "0 25 * * *", tick], 2, "'25' is no hour"),
         (["schedule", "add", "n", "every 1h", "nothing.lua"], 2, "there is no script"),
         (["schedule", "add", "a b", "every 1h", tick], 2, "cannot be the name"),
-        (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is no option of the script"),
+        (["schedule", "add", "n", "every 1h", tick, "x"], 2, "is not an option for the script"),
         (["schedule", "add", "--missed", "all", "n", "every 1h", tick], 2, "cannot be combined with overlap"),
         (["schedule", "remove", "n"], 1, "there is no schedule"),
         (["schedule", "add", "nightly", "0 3 * * *", tick, "--name", "night"], 0, "T03:00:00Z"),
@@ -70,7 +70,7 @@ for words, code, text in (
         (["schedule", "remove", "nihgtly"], 1, "did you mean nightly"),
         (["schedule"], 0, "nightly"),
         (["watch", "--gc", "soon"], 2, "soon"),
-        (["watch", "--gc", "1ms"], 2, "a second or more")):
+        (["watch", "--gc", "1ms"], 2, "one second or more")):
     got, out = run(*words)
     check(" ".join(words[:4]), got == code and text in out, (got, out))
 listed = json.loads(run("schedule", "--json")[1])
@@ -87,7 +87,7 @@ check("a run that is under way", until("waiting", lambda: runs(script=waits, sta
 by_then = len(lines("ticks"))
 check("and others go on", until("two more ticks", lambda: len(lines("ticks")) >= by_then + 2), lines("ticks"))
 code, out = run("watch", "--once")
-check("one watch per home", code == 1 and f"process {w.pid} watches" in out, out)
+check("one watch per home", code == 1 and f"process {w.pid} already runs rille watch" in out, out)
 os.killpg(w.pid, signal.SIGINT)
 out = w.communicate(timeout=30)[0]
 check("Ctrl-C ends it well", w.returncode == 0 and "runs that it has started go on" in out, (w.returncode, out))

@@ -96,7 +96,7 @@ def does_not_start(docker):
     done = script('box:exec("w", { container = "x", argv = { "true" } })', dict(env, PATH=root + "/bin"))
     check("so is an instance without docker", done[0] == 1 and "no docker and no podman" in done[1], done)
     done = script('box:exec("w", { container = "--privileged", argv = { "true" } })', with_engine(docker))
-    check("an option is no image", done[0] == 1 and "is no image" in done[1], done)
+    check("an option is not the name of an image", done[0] == 1 and "is not the name of an image" in done[1], done)
 
 
 def times_out(docker):

@@ -81,8 +81,8 @@ print(select(2, pcall(rille.quotas, { provder = "aws" })).hint)
     code, rows, err = history("--provider", "local")
     check("one without a history says so where it is named", code != 0 and "has no price history" in rows[0]["error"],
           (code, rows))
-    for words, hint in ((("--since", "soon"), ""), (("--rank", "price"), "--history goes with"),
-                        (("--region", "a,b"), "leave it out"), (("--provider", "awz"), "aws")):
+    for words, hint in ((("--since", "soon"), ""), (("--rank", "price"), "with --history use"),
+                        (("--region", "a,b"), "leave --region out"), (("--provider", "awz"), "aws")):
         code, error, err = history(*words)
         check("offers --history " + " ".join(words), code == 1 and error["error"]["kind"] == "invalid" and
               hint in error["error"].get("hint", ""), (code, error))

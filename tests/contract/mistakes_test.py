@@ -160,7 +160,7 @@ def the_network():
     for name, says, kind, *words in (
         ("a proxy that wants a password", (407, b""), "auth", "HTTP status 407", "credentials of the proxy"),
         ("a proxy with a login page", (200, b"<html><body>Please log in</body></html>"), "network",
-         "the response is not a valid", "does a proxy or a network's login page", "http_proxy")):
+         "the response is not a valid", "perhaps a proxy or a network's login page", "http_proxy")):
         proxy = Proxy(says)
         url = with_password % proxy.server.server_port
         mistake(name, offers(env=user.env(http_proxy=url)), kind, *words)

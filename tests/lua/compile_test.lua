@@ -441,7 +441,7 @@ tap.test("random numbers are not seeded in what is replayed", function()
     return x + dev:rand { 1 }
   end)
   f(dev:zeros { 1 })
-  tap.raises("state", "seed inside a compiled function", function() f(dev:zeros { 1 }) end)
+  tap.raises("state", "dev:seed was called inside a compiled function", function() f(dev:zeros { 1 }) end)
 end)
 
 tap.done()

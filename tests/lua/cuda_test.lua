@@ -212,11 +212,12 @@ end)
 tap.test("a stream or an event of another device is refused", function()
   local k = dev:kernel "__global__ void k(float* y) { y[0] = 1; }"
   local mine, theirs = dev:stream(), cpu:stream()
-  tap.raises("invalid", "a stream of cpu for a kernel of cuda:0", k.bind, k, { grid = 1, block = 1, stream = theirs })
-  tap.raises("invalid", "an event of cpu, and not of cuda:0", mine.wait, mine, theirs:record())
-  tap.raises("invalid", "an event of cpu, and not of cuda:0", dev.wait, dev, cpu:record())
+  tap.raises("invalid", "the stream belongs to cpu, but the kernel to cuda:0",
+    k.bind, k, { grid = 1, block = 1, stream = theirs })
+  tap.raises("invalid", "the event belongs to cpu, not to cuda:0", mine.wait, mine, theirs:record())
+  tap.raises("invalid", "the event belongs to cpu, not to cuda:0", dev.wait, dev, cpu:record())
   local e = dev:record()
-  tap.raises("invalid", "an event of cpu, and not of cuda:0", function() return e:elapsed(cpu:record()) end)
+  tap.raises("invalid", "the event belongs to cpu, not to cuda:0", function() return e:elapsed(cpu:record()) end)
 end)
 
 tap.test("a training finds its first NaN on any device, whichever is the default one", function()

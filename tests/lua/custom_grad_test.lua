@@ -152,7 +152,7 @@ tap.test("mistakes are told", function()
   tap.raises("invalid", "returned f32[1] as the gradient of f32[2], input 1", function()
     of(same, function() return dev:zeros { 1 } end):sum():backward()
   end)
-  tap.raises("invalid", "gave a string as gradient 1", function()
+  tap.raises("invalid", "returned a string as gradient 1", function()
     of(same, function() return "x" end):sum():backward()
   end)
   local function raises() rille.error { kind = "state", message = "no way back" } end

@@ -58,7 +58,7 @@ tap.test("a step's body gets its attempt and its ticket", function()
   tap.raises("invalid", "is a function", rille.step, "y", function(_, ctx) ctx:heartbeat(print) end)
   tap.raises("invalid", "expected 'idempotent', 'pure', 'once' or 'tx'", rille.step, "x", { effect = "twice" }, print)
   tap.raises("invalid", "is never tried again", rille.step, "x", { effect = "once", retry = 2 }, print)
-  tap.raises("invalid", "only effect = 'once' asks", rille.step, "x", { probe = print }, print)
+  tap.raises("invalid", "is used only with effect = 'once'", rille.step, "x", { probe = print }, print)
   tap.raises("network", "not now", rille.step, "once", { effect = "once" },
     function(attempt) rille.error { kind = "network", message = "not now " .. attempt, retryable = true } end)
 end)
@@ -84,8 +84,8 @@ tap.test("a step's body has limits of time", function()
   tap.raises("invalid", "expected 'error' or 'pause'", rille.step, "x", { retry = { on_exhausted = "stop" } }, print)
   tap.raises("invalid", "expected 0 to 1000", rille.step, "x", { crashes_max = -1 }, print)
   local both = { crashes_max = 1, effect = "pure" }
-  tap.raises("invalid", "writes nothing before its result", rille.step, "x", both, print)
-  tap.raises("invalid", "more than nothing", rille.step, "x", { timeout = 0 }, print)
+  tap.raises("invalid", "its crashes are not recorded", rille.step, "x", both, print)
+  tap.raises("invalid", "a duration above zero", rille.step, "x", { timeout = 0 }, print)
 end)
 
 tap.test("a step whose effect is a transaction", function()
@@ -140,7 +140,7 @@ tap.test("a step whose effect is a transaction", function()
   tap.raises("state", "is over", function() rawget(_G, "kept_db"):exec "SELECT 1" end)
   tap.raises("invalid", "has no database", rille.step, "x", { args = 1 }, function(_, ctx) return ctx.db end)
   tap.raises("invalid", "but no database", rille.step, "x", { effect = "tx" }, print)
-  tap.raises("invalid", "goes with effect = 'tx'", rille.step, "x", { db = file }, print)
+  tap.raises("invalid", "only with effect = 'tx'", rille.step, "x", { db = file }, print)
   tap.raises("io", "unable to open", rille.step, "x", { effect = "tx", db = "/nowhere/at/all.db" }, print)
   tap.raises("integrity", "not a database", rille.step, "x", { effect = "tx", db = "/etc/passwd" }, print)
   tap.raises("invalid", "at most 65536 are kept", step, "x", function() return ("x"):rep(70000) end)
@@ -208,9 +208,9 @@ end)
 
 tap.test("inside a step effects work, and durable verbs do not", function()
   tap.equal(rille.step("io", function() return io.open("/dev/null") ~= nil and type(os.time()) end), "number")
-  tap.raises("state", "rille.step inside the body of step 'outer'", rille.step, "outer",
+  tap.raises("state", "rille.step was called inside the body of step 'outer'", rille.step, "outer",
     function() rille.step("inner", function() end) end)
-  tap.raises("state", "rille.spawn inside the body", rille.step, "outer2",
+  tap.raises("state", "rille.spawn was called inside the body", rille.step, "outer2",
     function() rille.spawn("c", function() end) end)
   tap.equal(rille.step("sleeps", function() rille.sleep("1ms") return rille.now() > 1e9 end), true)
   tap.raises("state", "io.open works only inside rille.step", function() return io.open("/dev/null") end)
@@ -267,9 +267,10 @@ end)
 tap.test("what cannot be called remotely is refused with its name", function()
   local box = rille.rent("caller")
   local count, co, other = 0, coroutine.create(function() end), box
-  tap.raises("invalid", "uses 'other', which cannot travel",
+  tap.raises("invalid", "uses 'other', which cannot be sent to an instance",
     function() box:call("c", function() return other.name end) end)
-  tap.raises("invalid", "uses 'co', which cannot travel", function() box:call("c", function() return co end) end)
+  tap.raises("invalid", "uses 'co', which cannot be sent to an instance",
+    function() box:call("c", function() return co end) end)
   local err = tap.raises("invalid", "assigns 'count'", function() box:call("c", function() count = count + 1 end) end)
   tap.ok(err.message:find("durable_test.lua:%d+"))
   tap.raises("invalid", "assigns 'count'", function()
@@ -280,8 +281,10 @@ tap.test("what cannot be called remotely is refused with its name", function()
   tap.raises("invalid", "there is no module 'nosuch'", function() box:call("c", "nosuch") end)
   tap.raises("invalid", "argv must be a list of words", function() box:exec("e", { argv = {} }) end)
   tap.raises("invalid", "no option 'ports' yet", function() box:exec("e", { argv = { "x" }, ports = "y" }) end)
-  tap.raises("invalid", "'-v/:/x' is no image", function() box:exec("e", { argv = { "x" }, container = "-v/:/x" }) end)
-  tap.raises("invalid", "'a b' is no image", function() box:call("c", { container = "a b" }, function() end) end)
+  tap.raises("invalid", "'-v/:/x' is not the name of an image",
+    function() box:exec("e", { argv = { "x" }, container = "-v/:/x" }) end)
+  tap.raises("invalid", "'a b' is not the name of an image",
+    function() box:call("c", { container = "a b" }, function() end) end)
   tap.raises("invalid", "no option 'unpack' yet", function() box:stage("a", "b", { unpack = true }) end)
   tap.raises("invalid", "no option 'force' yet", function() box:stage("a", "b", { force = true }) end)
   tap.raises("invalid", "methods are called with a colon", function() box.stage("a", "b") end)

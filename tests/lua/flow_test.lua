@@ -168,7 +168,7 @@ tap.test("errors can be made, joined and passed on", function()
   tap.equal("because " .. e, "because timeout: late\n  hint: wait longer")
   local ok2, e2 = pcall(rille.error, { message = "outer", cause = e })
   tap.equal({ ok2, e2.cause.kind, e2.kind }, { false, "timeout", "invalid" })
-  tap.raises("invalid", "is no kind of error", rille.error, { kind = "silly", message = "x" })
+  tap.raises("invalid", "is not a kind of error", rille.error, { kind = "silly", message = "x" })
   tap.raises("invalid", "did you mean 'message'", rille.error, { mesage = "x" })
 end)
 

@@ -40,7 +40,7 @@ tap.test("what is kept of freed memory can be given back, and the peak begins an
   tap.ok(dev:memory().peak > dev:memory().live)
   dev:reset_peak()
   tap.equal(dev:memory().peak, dev:memory().live)
-  tap.raises("invalid", "limit_memory: -1 bytes", function() dev:limit_memory(-1) end)
+  tap.raises("invalid", "limit_memory: -1 bytes is not a valid limit", function() dev:limit_memory(-1) end)
 end)
 
 tap.test("a training's parts", function()

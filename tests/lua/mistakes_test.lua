@@ -43,7 +43,7 @@ tap.test("something that is no tensor", function()
     function() return a + { 1, 2, 3 } end)
   refused("invalid", "add: expected Tensor, got a table", "dev:tensor(list)", function() return { 1, 2, 3 } + a end)
   refused("invalid", 'mul: expected Tensor, got "2"', "", function() return a * "2" end)
-  refused("invalid", "add: expected Tensor, got nil", "was it set", function() return a + missing end)
+  refused("invalid", "add: expected Tensor, got nil", "check that it was set", function() return a + missing end)
   refused("invalid", "matmul: expected Tensor, got 3", "dev:tensor(3)", function() return a:matmul(3) end)
   refused("invalid", "matmul: expected Tensor, got nothing", "colon", function() return a.matmul(b) end)
   refused("invalid", "sum: expected Tensor, got nothing", "colon", function() return a.sum() end)
@@ -66,9 +66,9 @@ tap.test("names of PyTorch", function()
 end)
 
 tap.test("lists that are no tensor", function()
-  refused("invalid", "2 values, of which 1 are a list", "neither nil in it nor names",
+  refused("invalid", "2 values, of which only 1 form a list", "no nil and no names",
     function() return dev:tensor { 1, nil, 3 } end)
-  refused("invalid", "1 values, of which 0 are a list", "names", function() return dev:tensor { x = 1 } end)
+  refused("invalid", "1 values, of which only 0 form a list", "names", function() return dev:tensor { x = 1 } end)
   refused("invalid", "the lists of dimension 2 differ", "", function() return dev:tensor { { 1, 2 }, { 3 } } end)
   refused("invalid", "300 at position 1 does not fit u8", "i64",
     function() return dev:tensor({ 300 }, { dtype = "u8" }) end)
@@ -88,20 +88,20 @@ tap.test("shapes, sizes and dimensions", function()
   refused("invalid", "linear: [2, 3] x [5, 4]", "", function() return a:linear(dev:ones { 5, 4 }) end)
   refused("invalid", "permute: [1, 1] is not an order of the 2 dimensions of [2, 3]", "counting from 1",
     function() return a:permute(1, 1) end)
-  refused("invalid", "permute: 0 is no dimension", "dimensions count from 1", function() return a:permute(1, 0) end)
+  refused("invalid", "permute: 0 is not a dimension", "dimensions count from 1", function() return a:permute(1, 0) end)
   refused("invalid", "cat: [2, 3] and [2, 4]: sizes other than dimension 1 differ", "",
     function() return a:cat({ dev:ones { 2, 4 } }, 1) end)
   refused("invalid", "mean: dimension 1 of [2, 3] is named twice", "", function() return a:mean { 1, -2 } end)
   refused("invalid", "sum: there is no dimension 3 in a tensor with 2 dimensions", "", function() return a:sum(3) end)
-  refused("invalid", "var: 'correction' among the dimensions (", "a table of their own",
+  refused("invalid", "var: 'correction' was found among the dimensions (", "a separate table",
     function() return a:var { 1, correction = 0 } end)
-  refused("invalid", "std: 'correction' among the dimensions (", "a table of their own",
+  refused("invalid", "std: 'correction' was found among the dimensions (", "a separate table",
     function() return a:std({ correction = 0 }, true) end)
   refused("invalid", "sum: unknown option 'keepdims'", "did you mean 'keepdim'",
     function() return a:sum { keepdims = true } end)
   refused("invalid", "sort: unknown option 'decending'", "did you mean 'descending'",
     function() return a:sort { decending = true } end)
-  refused("invalid", "flip: 'dims' among the dimensions (", "a list of numbers",
+  refused("invalid", "flip: 'dims' was found among the dimensions (", "a list of numbers",
     function() return a:flip { dims = 1 } end)
   refused("invalid", "reshape: unknown option 'dtype' (", "it has no options",
     function() return a:reshape { 3, 2, dtype = "f64" } end)
@@ -113,11 +113,13 @@ end)
 
 tap.test("tensors as positions", function()
   local x, mask, ids = dev:ones { 2, 3 }, a:gt(0), dev:zeros { 2, dtype = "i64" }
-  refused("invalid", "a slice: bool[2, 3] is no position (mistakes_test.lua:", "x:masked_fill(mask, 0)",
+  refused("invalid", "a slice: bool[2, 3] cannot be used as a position (mistakes_test.lua:", "x:masked_fill(mask, 0)",
     function() x[mask] = 0 end)
-  refused("invalid", "a slice: bool[2, 3] is no position", "x:masked_select(mask)", function() return x[mask] end)
-  refused("invalid", "a slice: i64[2] is no position", "x:index_select(1, ids)", function() return x[ids] end)
-  refused("invalid", "a slice: i64[2] is no position", "x:scatter", function() x[{ {}, ids }] = x end)
+  refused("invalid", "a slice: bool[2, 3] cannot be used as a position", "x:masked_select(mask)",
+    function() return x[mask] end)
+  refused("invalid", "a slice: i64[2] cannot be used as a position", "x:index_select(1, ids)",
+    function() return x[ids] end)
+  refused("invalid", "a slice: i64[2] cannot be used as a position", "x:scatter", function() x[{ {}, ids }] = x end)
 end)
 
 tap.test("types that do not go together", function()
@@ -260,7 +262,7 @@ tap.test("fractions into whole numbers", function()
       function() whole[verb](whole, parts) end)
   end
   refused("invalid", "div_: u8[2]: fractions would be cut off", "floor_divide", function() whole:div_(2) end)
-  refused("invalid", "sub_: -0.5 to u8: the result is not a whole number", "", function() whole:sub_(0.5) end)
+  refused("invalid", "sub_: -0.5 to u8: the result would not be a whole number", "", function() whole:sub_(0.5) end)
   tap.equal(whole:totable(), { 1, 1 })
 end)
 

@@ -84,7 +84,7 @@ tap.test("names that are missing or left over are told, with what they may have 
     tap.raises("state", ("the state has '%ss'"):format(t.name), t.item.load_state, t.item, misspelt)
     tap.raises("state", ("did you mean '%s'?"):format(t.name), t.item.load_state, t.item,
       with(t.state, t.name .. "s", dev:zeros { 3, 4 }))
-    tap.raises("invalid", "is no tensor", t.item.load_state, t.item, with(t.state, t.name, 5))
+    tap.raises("invalid", "is not a tensor", t.item.load_state, t.item, with(t.state, t.name, 5))
     tap.raises("invalid", "did you mean 'strict'", t.item.load_state, t.item, t.state, { strikt = false })
     tap.equal(held(t.item), before)
     tap.equal(t.item:load_state(misspelt, { strict = false }), { missing = { t.name }, unexpected = { t.name .. "s" } })

@@ -330,7 +330,7 @@ tap.test("tensors of a file by their names", function()
   tap.raises("invalid", "entry 1 of the list has no name", rille.data.save_tensors, path, { { tensor = ids } })
   tap.raises("invalid", "2 values, of which 1 are a list", rille.data.save_tensors, path, { twin, b = ids })
   tap.raises("invalid", "'a' is no tensor", rille.data.save_tensors, path, { { name = "a" } })
-  tap.raises("invalid", "texts only", rille.data.save_tensors, path, { a = ids }, { metadata = { n = 5 } })
+  tap.raises("invalid", "only strings", rille.data.save_tensors, path, { a = ids }, { metadata = { n = 5 } })
   local file = io.open(path, "w")
   file:write("not safetensors")
   file:close()
@@ -366,10 +366,10 @@ tap.test("a model in several files: by their index, or by the folder", function(
   write_index [[{"weight_map": {"a": "one.safetensors", "e": "three.safetensors"}}]]
   tap.raises("io", "its shard 'three.safetensors' is missing ('e' is in it)", rille.data.load_tensors, dir)
   write_index [[{"weight_map": {"a": "../one.safetensors"}}]]
-  tap.raises("integrity", "which is no file's name", rille.data.load_tensors, dir)
+  tap.raises("integrity", "which is not a file name", rille.data.load_tensors, dir)
   for _, text in ipairs { "{", "[1]", "{}", [[{"weight_map": {}}]] } do
     write_index(text)
-    tap.raises("integrity", "no index of safetensors files", rille.data.load_tensors, dir)
+    tap.raises("integrity", "is not an index of safetensors files", rille.data.load_tensors, dir)
   end
   tap.raises("io", "nowhere", rille.data.load_tensors, "/nowhere/model.safetensors.index.json")
   os.execute("rm -r " .. dir)

@@ -116,8 +116,10 @@ Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& jso
   } catch (const CLI::ParseError& e) { return usage_error(root, e); }
   if (root.count("-e") > 0) line.code = std::move(code);
   if (line.code && line.row)
-    return make_error(ErrorKind::invalid, fmt::format("-e is the whole script: '{}' is one more", words[first]),
-                      "run either");
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("-e CODE is the whole script, so the script file '{}' cannot be run too", words[first]),
+        "run either");
   return line;
 }
 

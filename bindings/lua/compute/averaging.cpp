@@ -51,7 +51,7 @@ int ranks_fail(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   if (!h.ranks || h.ranks->world() == 1 || h.graph->tracing()) return 0;
   Error why = to_error(L, 2);
-  why.message = fmt::format("rank {} has ended its part: {}", h.ranks->rank(), why.message);
+  why.message = fmt::format("rank {} failed: {}", h.ranks->rank(), why.message);
   why.resource.clear();  // a resource would mark it as sent by another rank
   why.traceback.clear();
   h.ranks->stop(std::move(why));

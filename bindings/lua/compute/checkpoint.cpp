@@ -51,7 +51,7 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
   return make_error(
       ErrorKind::invalid,
       fmt::format("tensor '{}' of the file is of type {}, which Rille does not compute with", tensor, type),
-      "convert it before: BF16, F16, F32, F64, I8, I32, I64, U8 and BOOL are read");
+      "convert the file first: BF16, F16, F32, F64, I8, I32, I64, U8 and BOOL can be read");
 }
 
 namespace {
@@ -232,7 +232,7 @@ Result<int> tensors(lua_State* L) {
   if (found == stored.files.end())
     return make_error(ErrorKind::state,
                       fmt::format("the checkpoint {} has no file '{}'", stored.checkpoint.directory, name),
-                      "it was written with another state");
+                      "the checkpoint was written with a different list of states: load it with that list");
   push_tensor_files(L, tensors_of(found->second));
   return 1;
 }
@@ -259,8 +259,8 @@ Result<int> save(lua_State* L) {
   if (const Value::Object* fields = given.as_object())
     for (const auto& [key, value] : *fields) {
       if (!value.as_string())
-        return make_error(ErrorKind::invalid, fmt::format("metadata.{}: {} is no text", key, value.to_json()),
-                          "safetensors keeps texts only: use tostring()");
+        return make_error(ErrorKind::invalid, fmt::format("metadata.{} = {}: expected a string", key, value.to_json()),
+                          "safetensors files store only strings as metadata: use tostring()");
       metadata[key] = *value.as_string();
     }
   Loop& loop = LuaHost::of(L).loop();

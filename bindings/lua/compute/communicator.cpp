@@ -74,11 +74,11 @@ int communicator(lua_State* L) {
   o.timeout_ms = option_duration_ms(L, 1, "timeout").value_or(o.timeout_ms);
   const std::string transport = option_text(L, 1, "transport").value_or("any");
   if (transport != "any" && transport != "tcp")
-    raise_invalid(L, fmt::format("rille.communicator: transport = '{}'", transport), "\"any\" or \"tcp\"");
+    raise_invalid(L, fmt::format("rille.communicator: transport = '{}'", transport), "use \"any\" or \"tcp\"");
   o.shared_memory = transport == "any";
   if (o.address.empty() && o.world > 1) {
     raise_invalid(L, fmt::format("rille.communicator: address is missing ({})", script_position(L)),
-                  "where rank 0 listens, the same at all ranks: address = \"10.0.0.1:29500\"");
+                  "give all ranks the address where rank 0 listens: address = \"10.0.0.1:29500\"");
   }
   return await_communicator(L, std::move(o), option_graph(L));
 }
@@ -201,7 +201,7 @@ int await_lane(lua_State* L, CommunicatorHandle& h, std::function<void()> then) 
 void refuse_tracing(lua_State* L, const CommunicatorHandle& h, const char* verb) {
   if (!h.graph->tracing()) return;
   raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{} inside a compiled function", verb),
-                                 "it waits: call it outside")));
+                                 "call it outside: a compiled function must not wait")));
 }
 
 int barrier(lua_State* L) {

@@ -46,7 +46,7 @@ Result<int> compiled(lua_State* L) {
 
 int push_all(lua_State* L, const std::vector<Tensor>& list) {
   if (!lua_checkstack(L, static_cast<int>(list.size()) + 8))
-    raise_invalid(L, "a compiled function has too many results");
+    raise_invalid(L, "a compiled function returned more results than the Lua stack can hold");
   for (const Tensor& t : list) push_tensor(L, t);
   return static_cast<int>(list.size());
 }
@@ -83,10 +83,11 @@ Result<int> begin(lua_State* L) {
     } else if (type == LUA_TSTRING) {
       key += fmt::format("|{}", Value(check_text(L, i, "a compiled function's argument")).to_json());
     } else {
-      raise_invalid(L,
-                    fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
-                                script_position(L)),
-                    "it takes tensors, numbers, strings and booleans; models and optimizers come in as upvalues");
+      raise_invalid(
+          L,
+          fmt::format("a compiled function's argument {} is {} ({})", i - first + 1, describe(L, i),
+                      script_position(L)),
+          "pass tensors, numbers, strings and booleans; let the function use models and optimizers as upvalues");
     }
   }
   const auto on = inputs.empty() ? h.graph ? h.graph : default_graph(L) : inputs[0].graph().shared_from_this();
@@ -121,16 +122,16 @@ Result<int> finish(lua_State* L) {
   Fiber* f = LuaHost::of(L).current();
   if (h.traced && f && f->suspension != h.suspensions) {
     h.on_device->abandon();
-    return at_line(L,
-                   make_error(ErrorKind::state, "a compiled function waited for something while it was traced",
-                              "do the waiting outside of it: what it waits for would not happen when it is replayed"));
+    return at_line(
+        L, make_error(ErrorKind::state, "a compiled function waited for something while its operations were recorded",
+                      "wait outside of the function: when its recorded operations run again, nothing waits"));
   }
   std::vector<Tensor> results;
   for (int i = 2; i <= lua_gettop(L); ++i) {
     if (!test_tensor(L, i)) {
       h.on_device->abandon();
       raise_invalid(L, fmt::format("a compiled function returns tensors; result {} is {}", i - 1, describe(L, i)),
-                    "other values would be those of the trace, not of the call");
+                    "return only tensors: any other value would always be the one of the first call");
     }
     results.push_back(check_tensor(L, i, "a compiled function's result"));
   }

@@ -117,7 +117,7 @@ Result<int> bytes_validation(lua_State* L) {
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
   if (set.windows(data::Split::validation) == 0)
     return make_error(ErrorKind::state, "the data set has no validation part, or it is too short for one window",
-                      "give more text, a smaller context, or a larger split");
+                      "use more text, a smaller context, or a larger split");
   const auto fill = [&](auto* x, auto* y) { set.validation_batch(static_cast<std::uint64_t>(first), batch, x, y); };
   return push_batch(L, set, batch, 4, fill);
 }

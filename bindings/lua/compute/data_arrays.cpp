@@ -101,7 +101,8 @@ Result<int> arrays_validation(lua_State* L) {
   ArraysDataset& set = arrays_self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
   if (set.validation_rows() == 0)
-    return make_error(ErrorKind::state, "the data set has no validation part", "keep a share: split = 0.1");
+    return make_error(ErrorKind::state, "the data set has no validation part",
+                      "set aside a part of the rows: split = 0.1");
   return push_rows(L, set, batch, 4, set.validation(static_cast<std::uint64_t>(first), batch));
 }
 

@@ -34,8 +34,8 @@ Graph& check_device(lua_State* L, const char* what) { return opened(L, check_obj
 int seed(lua_State* L) {
   Graph& g = check_device(L, "seed");
   if (g.tracing())
-    raise(L, at_line(L, make_error(ErrorKind::state, "seed inside a compiled function",
-                                   "seed outside of it: it would not happen when it is replayed")));
+    raise(L, at_line(L, make_error(ErrorKind::state, "dev:seed was called inside a compiled function",
+                                   "call dev:seed outside: a compiled function would not set the seed again")));
   g.manual_seed(check_seed(L, 2, "seed"));
   return 0;
 }
@@ -100,8 +100,8 @@ Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limi
     RILLE_TRY(bytes, parse_size_bytes(check_text(L, 2, "limit_memory")));
   }
   if (bytes < 0)
-    return make_error(ErrorKind::invalid, fmt::format("limit_memory: {} bytes", bytes),
-                      "a size such as \"2GB\", or 0: no limit");
+    return make_error(ErrorKind::invalid, fmt::format("limit_memory: {} bytes is not a valid limit", bytes),
+                      "pass a size such as \"2GB\", or 0 for no limit");
   g.device()->set_memory_limit(bytes);
   return 0;
 }
@@ -118,7 +118,9 @@ int reset_peak(lua_State* L) {
 
 int device_synchronize(lua_State* L) {
   Graph& g = check_device(L, "synchronize");
-  if (g.tracing()) raise(L, at_line(L, make_error(ErrorKind::state, "synchronize inside a compiled function")));
+  if (g.tracing())
+    raise(L, at_line(L, make_error(ErrorKind::state,
+                                   "dev:synchronize was called inside a compiled function: call it outside")));
   Completion done = begin_await(L);
   g.synchronize([done](Result<void> r) {
     if (r) done.post_finish([](lua_State*) { return 0; });

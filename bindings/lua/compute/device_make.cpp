@@ -33,10 +33,12 @@ void gather(lua_State* L, const char* what) {
     const bool fits = names || (lua_istable(L, i) ? i == 2 && top == 3 : lua_isnumber(L, i) && !lua_istable(L, 2));
     if (!fits)
       raise_invalid(L, fmt::format("{}: argument {} is {} ({})", what, i - 1, describe(L, i), script_position(L)),
-                    fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: numbers and options in one table", what));
+                    fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: put sizes and options in one table", what));
     if (names && lua_objlen(L, i) > 0)
-      raise_invalid(L, fmt::format("{}: numbers in the table of options ({})", what, script_position(L)),
-                    fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: numbers and options in one table", what));
+      raise_invalid(
+          L,
+          fmt::format("{}: the second table, which is for options, has numbers in it ({})", what, script_position(L)),
+          fmt::format("dev:{}{{2, 3, dtype = \"f32\"}}: put sizes and options in one table", what));
     if (lua_istable(L, i)) {
       copy(i);
     } else {
@@ -171,10 +173,10 @@ void check_list(lua_State* L, std::int64_t n) {
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++entries;
   if (entries != n)
     raise_invalid(L,
-                  fmt::format("tensor: a table with {} values, of which {} are a list from 1 on ({})", entries, n,
+                  fmt::format("tensor: a table with {} values, of which only {} form a list from 1 on ({})", entries, n,
                               script_position(L)),
-                  "a list has neither nil in it nor names; options are a table of their own: "
-                  "dev:tensor({ 1, 2 }, { dtype = \"i64\" })");
+                  "the list must have no nil and no names; options go into a second table: dev:tensor({ 1, 2 }, { "
+                  "dtype = \"i64\" })");
 }
 
 // Reads nested lists of equal length; the first element at each depth gives the shape.
@@ -209,7 +211,7 @@ Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
     if ((numbers[i] >= low || numbers[i] > low - 1) && numbers[i] < high) continue;
     return make_error(
         ErrorKind::invalid, fmt::format("tensor: {} at position {} does not fit {}", numbers[i], i + 1, name_of(dtype)),
-        dtype == DType::i64 ? "floating types hold it: dtype = \"f64\"" : "a larger type: dtype = \"i64\"");
+        dtype == DType::i64 ? "use a floating type: dtype = \"f64\"" : "use a larger type: dtype = \"i64\"");
   }
   return success();
 }
@@ -242,11 +244,12 @@ Result<int> from_bytes(lua_State* L) {  // dev:from_bytes(t:bytes(), {2, 3}, "f3
   const auto wanted = static_cast<std::size_t>(shape.count()) * size_bytes(dtype);
   if (bytes.size() != wanted)
     raise_invalid(L,
-                  fmt::format("from_bytes: {} bytes are no {}{}, which has {} ({})", bytes.size(), name_of(dtype),
-                              tensor::to_string(shape), wanted, script_position(L)),
+                  fmt::format("from_bytes: {} bytes were given for {}{}, which has {} ({})", bytes.size(),
+                              name_of(dtype), tensor::to_string(shape), wanted, script_position(L)),
                   "dev:from_bytes(t:bytes(), t:shape(), t.dtype)");
   if (dtype == DType::boolean && std::any_of(bytes.begin(), bytes.end(), [](unsigned char c) { return c > 1; }))
-    raise_invalid(L, fmt::format("from_bytes: a bool is 0 or 1 ({})", script_position(L)), "read them as \"u8\"");
+    raise_invalid(L, fmt::format("from_bytes: a byte of a bool tensor must be 0 or 1 ({})", script_position(L)),
+                  "read them as \"u8\"");
   const device::OwnedBy owner(tensor::owner_here(g, "data from the host"));
   return give(L, tensor::from_bytes(g, shape, dtype, bytes.data(), bytes.size()));
 }

@@ -12,9 +12,9 @@ EventHandle& check_event(lua_State* L, int index, const char* what) {
 void same_device(lua_State* L, const Graph& here, const Graph& there, const char* verb) {
   if (&here == &there) return;
   raise_invalid(L,
-                fmt::format("{}: an event of {}, and not of {} ({})", verb, there.device()->name(),
+                fmt::format("{}: the event belongs to {}, not to {} ({})", verb, there.device()->name(),
                             here.device()->name(), script_position(L)),
-                "events are of one device; e:wait() waits for one of another, and then what follows comes after it");
+                "use an event of this device; to wait for an event of another device, call e:wait()");
 }
 
 int done(lua_State* L) {

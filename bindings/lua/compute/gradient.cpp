@@ -57,8 +57,8 @@ Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::si
       const std::string what = lua_typename(L, lua_type(L, i));
       lua_settop(L, top);
       return make_error(ErrorKind::invalid,
-                        fmt::format("custom_grad: backward gave a {} as gradient {}", what, i - top - 1),
-                        "a tensor, or nil where an argument has none");
+                        fmt::format("custom_grad: backward returned a {} as gradient {}", what, i - top - 1),
+                        "return a tensor, or nil for an argument without a gradient");
     }
     result.push_back(t ? *t : Tensor());
   }

@@ -65,12 +65,13 @@ std::string define_value(lua_State* L, const std::string& name) {
     case LUA_TSTRING: {
       const std::string text(check_text(L, -1, "a define"));
       if (text.find('\n') != text.npos)
-        raise_invalid(L, fmt::format("kernel: the define {} has more than one line", name), "put it into the source");
+        raise_invalid(L, fmt::format("kernel: the define {} has more than one line", name),
+                      "put that text into the kernel source instead");
       return text;
     }
     default:
       raise_invalid(L, fmt::format("kernel: the define {} is {}", name, describe(L, -1)),
-                    "a number, a boolean, or text that the compiler sees");
+                    "use a number, a boolean, or a string, whose text the compiler sees");
   }
 }
 
@@ -124,7 +125,8 @@ std::string name_of_options(lua_State* L, int options) {
   if (!lua_isnil(L, -1)) {
     check_table(L, -1, "kernel: template");
     if (name.empty())
-      raise_invalid(L, "kernel: template without a name", "name = \"scale\", template = {\"float\", 4}");
+      raise_invalid(L, "kernel: the option template needs the option name",
+                    "name = \"scale\", template = {\"float\", 4}");
     name += "<";
     for (std::size_t i = 1, n = lua_objlen(L, -1); i <= n; ++i) {
       lua_rawgeti(L, -1, static_cast<int>(i));
@@ -195,8 +197,8 @@ Async<std::shared_ptr<Kernel>> compile_on_thread(Loop& loop, Request request) {
 
 int begin_compile(lua_State* L, Request request) {
   if (tensor_state(L).tracing()) {
-    raise(L, at_line(L, make_error(ErrorKind::state, "a kernel is compiled inside a compiled function",
-                                   "make it before, and launch it inside")));
+    raise(L, at_line(L, make_error(ErrorKind::state, "dev:kernel was called inside a compiled function",
+                                   "make the kernel before, and launch it inside the function")));
   }
   return await(L, compile_on_thread(LuaHost::of(L).loop(), std::move(request)),
                [graph = device_graph(L, 1, "kernel").shared_from_this()](lua_State* l, std::shared_ptr<Kernel> k) {
@@ -224,13 +226,14 @@ int device_kernel(lua_State* L) {  // dev:kernel(source, {..}), dev:kernel{file 
     request.options = read_options(L, 2, "kernel");
     const auto file = option_text(L, 2, "file");
     if (!file)
-      raise_invalid(L, "kernel: neither source nor file", "dev:kernel(source), or dev:kernel{file = \"x.cu\"}");
+      raise_invalid(L, "kernel: neither a source nor a file is given",
+                    "dev:kernel(source), or dev:kernel{file = \"x.cu\"}");
     request.path = beside_script(L, *file);
   } else {
     request.source = check_text(L, 2, "kernel: the source");
     request.options = read_options(L, 3, "kernel");
     if (lua_istable(L, 3) && option_text(L, 3, "file"))
-      raise_invalid(L, "kernel: both source and file", "give one of them");
+      raise_invalid(L, "kernel: both a source and a file are given", "give one of them");
   }
   choose_device(L, request.options);
   if (request.path.empty()) find_source(L, request.source, request.options);
@@ -252,7 +255,7 @@ int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image =, name =, cach
   const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&
                      arch.find_first_not_of("0123456789af", 3) == arch.npos;
   if (!known)
-    raise_invalid(L, fmt::format("cubin: '{}' is no architecture", arch), "\"sm_80\", \"sm_90a\", \"sm_120\"");
+    raise_invalid(L, fmt::format("cubin: '{}' is not a GPU architecture", arch), "\"sm_80\", \"sm_90a\", \"sm_120\"");
   return await(L, cubin_on_thread(LuaHost::of(L).loop(), std::move(kernel), std::move(arch)),
                [](lua_State* l, device::Cubin c) {
                  lua_newtable(l);

@@ -27,7 +27,8 @@ void read_extent(lua_State* L, int options, const char* verb, const char* key, u
   const auto take = [&](int i) {
     const double n = check_number(L, -1, key);
     if (!(n >= 1 && n <= 2147483647.0) || n != std::floor(n))
-      raise_invalid(L, fmt::format("{}: {} = {}: whole numbers from 1 on ({})", verb, key, n, script_position(L)));
+      raise_invalid(
+          L, fmt::format("{}: {} = {}: expected whole numbers from 1 on ({})", verb, key, n, script_position(L)));
     out[i] = static_cast<unsigned>(n);
   };
   if (lua_istable(L, -1)) {
@@ -91,7 +92,7 @@ void read_number(lua_State* L, const device::Kernel& k, std::size_t i, int index
   else if (lua_type(L, index) == LUA_TBOOLEAN && p.element == rille_abi::boolean) n = lua_toboolean(L, index);
   else
     wrong_argument(L, k, i, p.element == rille_abi::boolean ? "a boolean or a number" : "a number", index,
-                   test_tensor(L, index) ? "t:item() reads it; or let the kernel take a pointer" : "");
+                   test_tensor(L, index) ? "t:item() reads a tensor's number; or let the kernel take a pointer" : "");
   if (!device::put_number(p.element, at, n)) wrong_argument(L, k, i, "a number of that type", index);
 }
 
@@ -102,7 +103,7 @@ void read_value(lua_State* L, const device::Kernel& k, std::size_t i, int index,
     const char* bytes = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &n) : nullptr;
     if (!bytes || n != p.size || n > sizeof out.value) {
       wrong_argument(L, k, i, fmt::format("a string of its {} bytes", p.size).c_str(), index,
-                     "at most 32 bytes go by value; more through a pointer");
+                     "at most 32 bytes can be passed by value; pass more through a pointer");
     }
     std::memcpy(out.value, bytes, n);
     return;

@@ -54,7 +54,7 @@ struct Source {
       return std::pair{dtype, dims};
     }
     const Tensor t = take(name);
-    if (!t) return make_error(ErrorKind::invalid, fmt::format("{}: '{}' is no tensor", verb, name));
+    if (!t) return make_error(ErrorKind::invalid, fmt::format("{}: '{}' is not a tensor", verb, name));
     return std::pair{t.dtype(), t.shape()};
   }
 
@@ -83,17 +83,18 @@ Error missing_error(const StateOwner& owner, const std::vector<std::string>& mis
   return make_error(
       ErrorKind::state,
       fmt::format("{}: there is no {}'{}'{}", owner.verb, owner.what, missing[0], and_more(missing.size())),
-      near.empty() ? owner.hint
-                   : fmt::format("the state has '{}', which {} does not have: is it that?", near, owner.whose));
+      near.empty()
+          ? owner.hint
+          : fmt::format("the state has '{}', which {} does not have: perhaps it was renamed", near, owner.whose));
 }
 
 Error left_error(const StateOwner& owner, const std::vector<std::string>& left, const std::set<std::string>& known) {
   const std::string near = did_you_mean(left[0], {known.begin(), known.end()});
-  return make_error(
-      ErrorKind::state,
-      fmt::format("{}: the state has '{}'{}, which {} does not have", owner.verb, left[0], and_more(left.size()),
-                  owner.whose),
-      (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "{ strict = false } takes what there is for it");
+  return make_error(ErrorKind::state,
+                    fmt::format("{}: the state has '{}'{}, which {} does not have", owner.verb, left[0],
+                                and_more(left.size()), owner.whose),
+                    (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) +
+                        "{ strict = false } loads only the tensors that both have");
 }
 
 Result<void> compare(const StateOwner& owner, const StatePlace& place, DType dtype, const Dims& dims) {
@@ -106,7 +107,7 @@ Result<void> compare(const StateOwner& owner, const StatePlace& place, DType dty
     return make_error(ErrorKind::state,
                       fmt::format("{}: '{}' is {} in the state and {} in {}", owner.verb, place.name, name_of(dtype),
                                   name_of(place.tensor.dtype()), owner.whose),
-                      "floating types become each other, others do not become those: x:to(\"f32\") makes one of it");
+                      "only floating types are converted into each other: convert the tensor first with x:to(..)");
   return success();
 }
 

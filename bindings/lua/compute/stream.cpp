@@ -16,7 +16,7 @@ StreamHandle& check_stream(lua_State* L, int index, const char* what) {
   auto& s = check_object<StreamHandle>(L, index, what);
   if (!s.stream)
     raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the stream was released", what),
-                                   "dev:stream() gives another one")));
+                                   "make another stream with dev:stream()")));
   return s;
 }
 
@@ -65,9 +65,9 @@ tensor::StreamPtr option_stream(lua_State* L, int options, const char* verb, con
     const auto& s = check_stream(L, -1, fmt::format("{}: stream", verb).c_str());
     if (s.graph.get() != &graph)
       raise_invalid(L,
-                    fmt::format("{}: a stream of {} for a kernel of {} ({})", verb, s.graph->device()->name(),
-                                graph.device()->name(), script_position(L)),
-                    "the stream of a launch comes from the kernel's device: dev:stream()");
+                    fmt::format("{}: the stream belongs to {}, but the kernel to {} ({})", verb,
+                                s.graph->device()->name(), graph.device()->name(), script_position(L)),
+                    "make the stream on the kernel's device: dev:stream()");
     stream = s.stream;
   }
   lua_pop(L, 1);

@@ -56,11 +56,11 @@ namespace {
 
 const char* way_to_a_tensor(lua_State* L, int index) {
   switch (lua_type(L, index)) {
-    case LUA_TTABLE: return "a list is no tensor: dev:tensor(list) makes one";
+    case LUA_TTABLE: return "this is a list, not a tensor: dev:tensor(list) makes a tensor of it";
     case LUA_TNUMBER: return "dev:tensor(3) makes a tensor of a number";
-    case LUA_TNIL: return "this variable is nil: was it set, and is its name spelt right?";
+    case LUA_TNIL: return "this variable is nil: check that it was set and that its name is spelt right";
     case LUA_TNONE: return "an argument is missing, or a dot stands where a colon belongs: x:matmul(y)";
-    case LUA_TFUNCTION: return "a function is not called without its parentheses: x:sum()";
+    case LUA_TFUNCTION: return "this is a function: call it with parentheses, as in x:sum()";
     default: return "";
   }
 }
@@ -158,7 +158,7 @@ void check_end(lua_State* L, int last, const char* what) {
     const std::string takes = last == 1   ? "no argument"
                               : last == 2 ? "one argument"
                                           : fmt::format("{} arguments", last - 1);
-    const char* hint = "it would have no effect: leave it out";
+    const char* hint = "this argument would have no effect: leave it out";
     for (const auto& word : more_words)
       if (word.theirs == what) hint = word.ours;
     raise_invalid(L,
@@ -188,7 +188,7 @@ std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
 
 int dim_from(lua_State* L, double n, const char* what) {
   if (n != std::floor(n) || n == 0 || std::fabs(n) > 9)
-    raise_invalid(L, fmt::format("{}: {} is no dimension ({})", what, n, script_position(L)),
+    raise_invalid(L, fmt::format("{}: {} is not a dimension ({})", what, n, script_position(L)),
                   "dimensions count from 1; -1 is the last");
   return static_cast<int>(n > 0 ? n - 1 : n);
 }
@@ -215,8 +215,9 @@ std::optional<std::string> name_in(lua_State* L, int index) {
 void options_may_stand_first(lua_State* L, int index, const char* what) {
   if (!lua_istable(L, index) || !name_in(L, index)) return;
   if (lua_objlen(L, index) || !lua_isnoneornil(L, index + 1))
-    raise_invalid(L, fmt::format("{}: '{}' among the dimensions ({})", what, *name_in(L, index), script_position(L)),
-                  "options are a table of their own, after the dimensions or without any");
+    raise_invalid(
+        L, fmt::format("{}: '{}' was found among the dimensions ({})", what, *name_in(L, index), script_position(L)),
+        "put options into a separate table, after the dimensions");
   lua_settop(L, index);
   lua_pushnil(L);
   lua_insert(L, index);
@@ -227,8 +228,8 @@ std::vector<int> check_dims(lua_State* L, int index, const char* what) {
   if (lua_isnoneornil(L, index)) return out;
   if (!lua_istable(L, index)) return {check_dim(L, index, what)};
   if (const auto name = name_in(L, index))
-    raise_invalid(L, fmt::format("{}: '{}' among the dimensions ({})", what, *name, script_position(L)),
-                  "they are a list of numbers");
+    raise_invalid(L, fmt::format("{}: '{}' was found among the dimensions ({})", what, *name, script_position(L)),
+                  "dimensions are a list of numbers");
   for (std::size_t i = 1, n = lua_objlen(L, index); i <= n; ++i) {
     lua_rawgeti(L, index, static_cast<int>(i));
     out.push_back(check_dim(L, -1, what));
@@ -249,7 +250,7 @@ Dims check_shape(lua_State* L, int index, const char* what) {
     for (int i = index; i <= lua_gettop(L); ++i) sizes.push_back(check_integer(L, i, what));
   }
   if (sizes.size() > kernels::max_rank)
-    raise_invalid(L, fmt::format("{}: {} dimensions; the most is {}", what, sizes.size(), kernels::max_rank));
+    raise_invalid(L, fmt::format("{}: {} dimensions; at most {} are possible", what, sizes.size(), kernels::max_rank));
   Dims dims;
   for (std::int64_t s : sizes) dims.push(s);
   return dims;
@@ -295,7 +296,7 @@ DType option_dtype(lua_State* L, int index, DType otherwise) {
 std::uint64_t check_seed(lua_State* L, int index, const char* what) {
   double n = check_number(L, index, what);
   if (n < 0 || n != std::floor(n) || n > 9007199254740992.0)
-    raise_invalid(L, fmt::format("{}: {} is no seed", what, n), "seeds are whole numbers from 0 to 2^53");
+    raise_invalid(L, fmt::format("{}: {} is not a valid seed", what, n), "seeds are whole numbers from 0 to 2^53");
   return static_cast<std::uint64_t>(n);
 }
 

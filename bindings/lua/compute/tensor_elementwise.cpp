@@ -180,9 +180,9 @@ Result<int> myself(lua_State* L, Result<void> done) {
 Result<int> add_number(lua_State* L, const char* verb, Tensor& a, double n) {
   if (!is_floating(a.dtype()) && n != std::trunc(n))
     raise_invalid(L,
-                  fmt::format("{}: {} to {}: the result is not a whole number ({})", verb, n, name_of(a.dtype()),
+                  fmt::format("{}: {} to {}: the result would not be a whole number ({})", verb, n, name_of(a.dtype()),
                               script_position(L)),
-                  "cast it: x:to(\"f32\"), or take a whole number");
+                  "convert the tensor with x:to(\"f32\"), or use a whole number");
   RILLE_TRY(const Tensor number, tensor::full(a.graph(), {}, n, a.dtype()));
   return myself(L, tensor::add_(a, number, 1));
 }

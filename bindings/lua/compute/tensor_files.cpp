@@ -44,20 +44,20 @@ Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   Result<Value> index = Value::from_json(text);
   const Value::Object* map = index ? (*index)["weight_map"].as_object() : nullptr;
   if (!map || map->empty())
-    return make_error(ErrorKind::integrity, fmt::format("{}: no index of safetensors files", path),
+    return make_error(ErrorKind::integrity, fmt::format("{} is not an index of safetensors files", path),
                       "it is JSON with the files by the names of their tensors: {\"weight_map\": {..}}");
   std::map<std::string, std::string> out;
   std::error_code ec;
   for (const auto& [tensor, file] : *map) {
     const std::string* name = file.as_string();
     if (!name || name->empty() || name->find('/') != std::string::npos)
-      return make_error(ErrorKind::integrity,
-                        fmt::format("{}: '{}' is in {}, which is no file's name", path, tensor, file.to_json()));
+      return make_error(ErrorKind::integrity, fmt::format("{}: '{}' should be in {}, which is not a file name", path,
+                                                          tensor, file.to_json()));
     std::string shard = store::parent_path(path) + "/" + *name;
     if (!std::filesystem::exists(shard, ec))
       return make_error(ErrorKind::io,
                         fmt::format("{}: its shard '{}' is missing ('{}' is in it)", path, *name, tensor),
-                        "all files that the index names must lie beside it");
+                        "put all files that the index names into the folder of the index");
     out[tensor] = std::move(shard);
   }
   return out;
@@ -99,7 +99,7 @@ Result<Opened> open_path(const std::string& path) {
     const auto* entry = file->find(name);
     if (!entry)
       return make_error(ErrorKind::integrity, fmt::format("{}: '{}' is not in {}", path, name, shard),
-                        "index and files belong to different models, or to different versions of one");
+                        "the index and the files belong to different models or versions: download both again");
     out.files.places[name] = {file, entry};
   }
   return out;

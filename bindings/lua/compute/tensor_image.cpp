@@ -46,7 +46,8 @@ std::array<double, 2> option_scale(lua_State* L, int index) {
   lua_pop(L, 1);
   for (const double s : scale)
     if (given && !(s > 0 && s < 1e9))
-      raise_invalid(L, fmt::format("interpolate: a scale of {} ({})", s, script_position(L)), "a positive number");
+      raise_invalid(L, fmt::format("interpolate: scale = {}: expected a positive number ({})", s, script_position(L)),
+                    "a positive number");
   return scale;
 }
 
@@ -91,12 +92,13 @@ Result<int> interpolate(lua_State* L) {
   const std::string mode = option_text(L, 2, "mode").value_or("nearest");
   if (mode != "nearest" && mode != "bilinear")
     raise_invalid(L, fmt::format("interpolate: there is no mode '{}' ({})", mode, script_position(L)),
-                  "\"nearest\" or \"bilinear\"");
+                  "use \"nearest\" or \"bilinear\"");
   tensor::Interpolation how;
   how.linear = mode == "bilinear";
   how.align_corners = option_bool(L, 2, "align_corners", false);
   if (how.align_corners && !how.linear)
-    raise_invalid(L, fmt::format("interpolate: align_corners goes with mode = \"bilinear\" ({})", script_position(L)));
+    raise_invalid(L, fmt::format("interpolate: align_corners can be used only with mode = \"bilinear\" ({})",
+                                 script_position(L)));
   how.size = option_pair(L, 2, "size", {0, 0});
   const std::array<double, 2> scale = option_scale(L, 2);
   if ((how.size[0] == 0) == (scale[0] == 0))
@@ -240,7 +242,9 @@ Result<int> sized_transform(lua_State* L) {  // x:irfft(n, {norm =})
   options_may_stand_first(L, 2, T.name);
   const std::int64_t n = lua_isnoneornil(L, 2) ? 0 : check_integer(L, 2, T.name);
   if (n < 1 && !lua_isnoneornil(L, 2))
-    raise_invalid(L, fmt::format("{}: a transform of {} numbers ({})", T.name, n, script_position(L)), "one or more");
+    raise_invalid(
+        L, fmt::format("{}: a transform of {} numbers: expected one or more ({})", T.name, n, script_position(L)),
+        "one or more");
   return give(L, T.fn(x, n, option_norm(L, 3, T.name)));
 }
 

@@ -170,7 +170,7 @@ Result<int> split(lua_State* L) {  // t:split(size or {sizes}, dim) -> the piece
     std::int64_t each = check_integer(L, 2, "split's size");
     std::int64_t left = dim < a.rank() && dim >= -a.rank() ? a.size(dim) : 0;
     if (each < 1 || left / each > 200)
-      raise_invalid(L, fmt::format("split: pieces of {} from {}; at most 200 of them ({})", each,
+      raise_invalid(L, fmt::format("split: pieces of size {} from {}: at most 200 pieces are possible ({})", each,
                                    tensor::to_string(a.shape()), script_position(L)));
     for (; left > 0; left -= each) sizes.push_back(std::min(each, left));
     if (sizes.empty()) sizes.push_back(0);
@@ -208,8 +208,8 @@ void refuse_tensor(lua_State* L, int index) {
   if (!t || !*t) return;
   const bool mask = t->dtype() == DType::boolean;
   raise_invalid(L,
-                fmt::format("a slice: {}{} is no position ({})", name_of(t->dtype()), tensor::to_string(t->shape()),
-                            script_position(L)),
+                fmt::format("a slice: {}{} cannot be used as a position ({})", name_of(t->dtype()),
+                            tensor::to_string(t->shape()), script_position(L)),
                 mask ? "instead of x[mask] = 0: x:masked_fill(mask, 0) or mask:where(a, x), which make a new tensor "
                        "(x:copy_(..) writes it back); instead of x[mask]: x:masked_select(mask)"
                      : "instead of x[ids]: x:index_select(1, ids), x:gather(dim, ids), which count from 0; instead of "
@@ -227,7 +227,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   const std::size_t n = lua_objlen(L, -1);
   if (n == 0) return true;  // {}: the whole dimension
   if (n != 2 && n != 3)
-    raise_invalid(L, fmt::format("a slice of {} numbers ({})", n, script_position(L)),
+    raise_invalid(L, fmt::format("a slice has {} numbers: expected up to 3 ({})", n, script_position(L)),
                   "{first, last}, {first, last, step}, {} for all, or one number");
   lua_rawgeti(L, -1, 1);
   lua_rawgeti(L, -2, 2);
@@ -237,7 +237,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   const std::int64_t step = n == 3 ? check_integer(L, -1, "a slice's step") : 1;
   lua_pop(L, 3);
   if (step < 1)
-    raise_invalid(L, fmt::format("a slice in steps of {} ({})", step, script_position(L)),
+    raise_invalid(L, fmt::format("a slice in steps of {}: expected 1 or more ({})", step, script_position(L)),
                   "a step is 1 or more; t:flip(dim) turns a dimension round");
   if (last < first)
     raise_invalid(L, fmt::format("a slice from {} to {} in dimension {} of {} ({})", first + 1, last + 1, dim + 1,
@@ -250,15 +250,17 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
 Result<Tensor> sliced(lua_State* L) {
   Tensor t = check_tensor(L, 1, "a slice");
   if (lua_type(L, 2) == LUA_TNUMBER) {
-    if (t.rank() == 0) raise_invalid(L, fmt::format("a number has no elements ({})", script_position(L)), "t:item()");
+    if (t.rank() == 0)
+      raise_invalid(L, fmt::format("a tensor without dimensions has no elements to index ({})", script_position(L)),
+                    "t:item()");
     return tensor::select(t, 0, position(L, lua_tonumber(L, 2), t, 0));
   }
   refuse_tensor(L, 2);
   check_table(L, 2, "a slice");
   const std::size_t n = lua_objlen(L, 2);
   if (n > std::size_t(t.rank()))
-    raise_invalid(
-        L, fmt::format("a slice of {} dimensions from {} ({})", n, tensor::to_string(t.shape()), script_position(L)));
+    raise_invalid(L, fmt::format("a slice names {} dimensions, more than {} has ({})", n, tensor::to_string(t.shape()),
+                                 script_position(L)));
   int dim = 0;
   for (std::size_t i = 1; i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));

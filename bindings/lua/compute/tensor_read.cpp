@@ -217,11 +217,11 @@ int to(lua_State* L) {
   const auto target = value_or_raise(L, graph_on(L, name));
   if (target.get() == &t.graph()) return at_once(L, t);
   if (!t.is_leaf()) {
-    raise(L, at_line(L, make_error(ErrorKind::state,
-                                   fmt::format("to: a tensor with a gradient's history does not move "
-                                               "from {} to {}",
-                                               t.device()->name(), name),
-                                   "move its detach()")));
+    raise(L, at_line(L, make_error(
+                            ErrorKind::state,
+                            fmt::format("to: a tensor that is part of a gradient computation cannot move from {} to {}",
+                                        t.device()->name(), name),
+                            "move t:detach()")));
   }
   if (t.device()->sends_to(*target->device())) {
     auto r = std::make_shared<Reading>();
@@ -249,8 +249,9 @@ int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   TensorState& state = tensor_state(L);
   if (state.tracing())
     raise(L,
-          at_line(L, make_error(ErrorKind::state, "a value is read inside a compiled function",
-                                "while it is traced there are no values yet: return the tensor and read it outside")));
+          at_line(L, make_error(
+                         ErrorKind::state, "a value is read inside a compiled function",
+                         "no values exist while its operations are recorded: return the tensor and read it outside")));
   r->done = begin_await(L);
   r->main = state.main;
   r->state = &state;

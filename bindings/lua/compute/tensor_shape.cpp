@@ -65,8 +65,9 @@ Result<int> transpose(lua_State* L) {
 std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
   std::int64_t i = check_integer(L, index, what);
   if (i == 0 || i > n || i < -n)
-    raise_invalid(L, fmt::format("{}: position {} in a dimension of size {} ({})", what, i, n, script_position(L)),
-                  "positions count from 1; -1 is the last");
+    raise_invalid(
+        L, fmt::format("{}: position {} is outside of a dimension of size {} ({})", what, i, n, script_position(L)),
+        "positions count from 1; -1 is the last");
   return i > 0 ? i - 1 : n + i;
 }
 
@@ -115,7 +116,7 @@ Result<int> cat(lua_State* L) {
 Result<int> chunk(lua_State* L) {  // (number of chunks, dim) -> the chunks
   Tensor& t = check_self(L, "chunk", 3);
   std::int64_t pieces = check_integer(L, 2, "chunk's number of pieces");
-  if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces; give 1 to 200", pieces));
+  if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces: expected 1 to 200", pieces));
   auto parts = tensor::chunk(t, static_cast<int>(pieces), lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "chunk"));
   if (!parts) return at_line(L, std::move(parts).error());
   if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4)) raise_invalid(L, "chunk: too many pieces");

@@ -115,7 +115,7 @@ Result<int> args(lua_State* L) {
   RILLE_TRY(Value model, to_value(L, 1, "rille.args"));
   Value::Object out = model.as_object() ? *model.as_object() : Value::Object{};
   if (const Value::Array* positional = model.as_array(); positional && !positional->empty())
-    return make_error(ErrorKind::invalid, "rille.args: expected names with defaults",
+    return make_error(ErrorKind::invalid, "rille.args: expected a table of names with default values",
                       "rille.args { data = \"x\", steps = 300 }");
   if (const Value::Object* input = given.as_object()) {
     if (input->contains("help") && !out.contains("help")) return options_asked_for(out);

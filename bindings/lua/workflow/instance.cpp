@@ -111,9 +111,11 @@ void refuse_options(lua_State* L, int index, const char* verb,
 
 // The options of stage and get, as data.
 Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
-  refuse_options(L, index, verb,
-                 {{"unpack", "unpack it there: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
-                  {"force", "equal bytes are not sent twice; remove the file with box:exec first"}});
+  refuse_options(
+      L, index, verb,
+      {{"unpack",
+        "unpack the archive on the instance: box:exec(\"unpack\", { argv = { \"tar\", \"xf\", \"data.tar\" } })"},
+       {"force", "a file that is already there is not sent again; to force that, remove it with box:exec first"}});
   check_options(L, index, verb, {"sha256", "sim"});
   if (!lua_istable(L, index)) return Value(Value::Object{});
   RILLE_TRY(Value v, to_value(L, index, verb));
@@ -145,7 +147,7 @@ Result<int> get(lua_State* L) {
 std::string check_image(lua_State* L, int index, const std::string& what) {
   std::string image = option_text(L, index, "container").value_or("");
   if (!image.empty() && (image[0] == '-' || image.find_first_of(" \t\n") != std::string::npos))
-    raise_invalid(L, fmt::format("{}: container = '{}' is no image", what, image),
+    raise_invalid(L, fmt::format("{}: container = '{}' is not the name of an image", what, image),
                   "container = \"docker.io/pytorch/pytorch:latest\"");
   return image;
 }
@@ -166,7 +168,7 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
                "0123456789_") == std::string::npos;
   }
   if (good) return names;
-  return make_error(ErrorKind::invalid, what + ": secrets is no list of names of environment variables",
+  return make_error(ErrorKind::invalid, what + ": secrets must be a list of names of environment variables",
                     "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
 }
 
@@ -277,11 +279,11 @@ Result<int> replace(lua_State* L) {
     check_table(L, 2, "box:replace's options");
     RILLE_TRY(options, to_value(L, 2, "box:replace"));
     if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
-    if (!options.as_object()) return make_error(ErrorKind::invalid, "box:replace: its options are named");
+    if (!options.as_object()) return make_error(ErrorKind::invalid, "box:replace: expected a table of named options");
     for (const char* fixed : {"ttl", "hold_ttl"})
       if (options.as_object()->contains(fixed))
         return make_error(ErrorKind::invalid, fmt::format("box:replace has no option '{}'", fixed),
-                          "the lease's end stays, whatever its machines: rent it for longer at first");
+                          "a replacement does not change when the lease ends: rent with a longer ttl");
   }
   return await(
       L, v.run.replace(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
@@ -294,7 +296,7 @@ Result<int> resize(lua_State* L) {
   check_table(L, 2, "box:resize's options");
   RILLE_TRY(Value options, to_value(L, 2, "box:resize"));
   if (options.as_array() && options.as_array()->empty()) options = Value(Value::Object{});
-  if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: its options are named");
+  if (!options.as_object()) return make_error(ErrorKind::invalid, "box:resize: expected a table of named options");
   return await(
       L, v.run.resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }

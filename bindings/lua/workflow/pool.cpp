@@ -26,11 +26,12 @@ int pool_enter(lua_State* L) {
   pool.slots = whole("slots");
   pool.rate = whole("rate");
   std::optional<std::int64_t> per_ms = option_duration_ms(L, 2, "per");
-  if (per_ms && !pool.rate) raise_invalid(L, "rille.pool: per without rate", "rate = 10, per = \"1s\"");
+  if (per_ms && !pool.rate)
+    raise_invalid(L, "rille.pool: the option per needs the option rate", "rate = 10, per = \"1s\"");
   if (!pool.slots && !pool.rate)
     raise_invalid(L, "rille.pool: neither slots nor rate is given", "slots = 4, or rate = 10, per = \"1s\"");
   pool.per_ms = pool.rate ? per_ms.value_or(1000) : 0;
-  if (pool.rate && pool.per_ms <= 0) raise_invalid(L, "rille.pool: per must be longer than nothing");
+  if (pool.rate && pool.per_ms <= 0) raise_invalid(L, "rille.pool: per must be a duration above zero");
   return await(
       L, v.run.pool_enter(v.id, std::move(pool), v.source),
       [](lua_State* l, std::string permit) {

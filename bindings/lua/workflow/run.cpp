@@ -74,7 +74,7 @@ Result<int> run(lua_State* L) {
   RILLE_TRY(spec.args, to_value(L, 2, "args"));
   if (spec.args.is_null()) spec.args = Value(Value::Object{});
   if (!spec.args.as_object() && !(spec.args.as_array() && spec.args.as_array()->empty()))
-    raise_invalid(L, "rille.run: the arguments are a table of names and values",
+    raise_invalid(L, "rille.run: expected the arguments as a table of names and values",
                   "rille.run(\"eval.lua\", { model = \"out/model\" })");
   check_options(L, 3, "rille.run", {"id"});
   spec.id = option_text(L, 3, "id").value_or("");
@@ -131,7 +131,7 @@ int run_preempting(lua_State* L) {
 int leave(lua_State* L) {
   Verb v = begin_verb(L, "leave", Verbs::anywhere);
   if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;
-  Error e = make_error(ErrorKind::state, "the call leaves its machine, which will be taken away");
+  Error e = make_error(ErrorKind::state, "the call stops, because the provider will take its machine away");
   e.code = "preempted";
   raise(L, std::move(e));
 }
@@ -145,14 +145,15 @@ int raise_error(lua_State* L) {
   Error e = error_from_table(L, 1);
   if (auto kind = option_text(L, 1, "kind")) {
     if (to_string(error_kind_from(*kind)) != *kind)
-      raise_invalid(L, fmt::format("rille.error: '{}' is no kind of error", *kind),
+      raise_invalid(L, fmt::format("rille.error: '{}' is not a kind of error", *kind),
                     "the kinds are: invalid config auth quota capacity network timeout cancelled budget "
                     "state io integrity device memory divergence internal");
   } else {
     e.kind = ErrorKind::invalid;
   }
   if (e.message.empty())
-    raise_invalid(L, "rille.error: a message is needed", "rille.error { kind = \"state\", message = \"what failed\" }");
+    raise_invalid(L, "rille.error: the message is missing",
+                  "rille.error { kind = \"state\", message = \"what failed\" }");
   raise(L, std::move(e));
 }
 

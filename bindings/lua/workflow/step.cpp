@@ -53,7 +53,7 @@ engine::RetryPolicy read_retry(lua_State* L, int options) {
 
 std::int64_t read_limit(lua_State* L, int options, const char* key) {
   std::optional<std::int64_t> ms = option_duration_ms(L, options, key);
-  if (ms && *ms <= 0) raise_invalid(L, fmt::format("{} = {} ms: expected more than nothing", key, *ms));
+  if (ms && *ms <= 0) raise_invalid(L, fmt::format("{} = {} ms: expected a duration above zero", key, *ms));
   return ms.value_or(0);
 }
 
@@ -71,12 +71,13 @@ engine::StepOptions read_step_options(lua_State* L, int options, const std::stri
     raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure', 'once' or 'tx'", effect));
   lua_getfield(L, options, "retry");
   if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
-    raise_invalid(L, fmt::format("step '{}' has effect = 'once' and retry, but is never tried again", name),
-                  "an effect that may happen again is 'idempotent'");
+    raise_invalid(
+        L, fmt::format("step '{}' has effect = 'once', which is never tried again, and also the option retry", name),
+        "use effect = 'idempotent' if the step may be repeated");
   lua_getfield(L, options, "probe");
   if (!lua_isnil(L, -1)) {
     if (out.effect != engine::Effect::once)
-      raise_invalid(L, fmt::format("step '{}' has a probe, which only effect = 'once' asks", name));
+      raise_invalid(L, fmt::format("step '{}' has the option probe, which is used only with effect = 'once'", name));
     check_function(L, lua_gettop(L), "probe");
     out.probes = true;
   }
@@ -88,7 +89,9 @@ engine::StepOptions read_step_options(lua_State* L, int options, const std::stri
       raise_invalid(L, fmt::format("crashes_max = {}: expected 0 to 1000", *n));
     if (out.effect == engine::Effect::pure)
       raise_invalid(
-          L, fmt::format("step '{}' has crashes_max, but effect = 'pure' writes nothing before its result", name));
+          L, fmt::format(
+                 "step '{}' has crashes_max, which cannot be used with effect = 'pure': its crashes are not recorded",
+                 name));
     out.crashes_max = static_cast<int>(*n);
   }
   out.timeout_ms = read_limit(L, options, "timeout");
@@ -112,8 +115,8 @@ Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, e
   if (!declared.is_null() || effect != engine::Effect::once) return declared;
   if (kind == Rehearsal::plan) return Value(Value::Object{});
   return make_error(ErrorKind::invalid,
-                    fmt::format("step '{}' has effect = 'once', which a simulation must not do", name),
-                    "say what stands for it: sim = { duration = \"1m\", result = 1 }");
+                    fmt::format("step '{}' has effect = 'once', so a simulation must not execute it", name),
+                    "give the simulation a result: sim = { duration = \"1m\", result = 1 }");
 }
 
 // (name, options, fn) -> ticket, recorded, value; if not recorded: ticket, false, attempt, probe, tx, sim
@@ -253,9 +256,10 @@ Result<int> step_probed(lua_State* L) {
     if (value) answer->done = std::move(*value);
     else answer = value.error();
   } else if (verdict != "absent") {
-    answer = make_error(ErrorKind::invalid,
-                        fmt::format("the probe of step '{}' says {}: expected \"done\" and the result, or \"absent\"",
-                                    t.name, describe(L, 3)));
+    answer =
+        make_error(ErrorKind::invalid,
+                   fmt::format("the probe of step '{}' returned {}: expected \"done\" and the result, or \"absent\"",
+                               t.name, describe(L, 3)));
   }
   return await(L, v.run.step_probed(v.id, copy(t.ticket), std::move(answer)), outcome_of(&t), Waits::cleanup);
 }
@@ -264,7 +268,8 @@ Result<int> step_probed(lua_State* L) {
 engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
   if (!t.plain) return copy(t.ticket);
   if (!v.fiber.plain.runs)
-    raise(L, make_error(ErrorKind::state, "this step has ended", "what it gets belongs to its body"));
+    raise(L, make_error(ErrorKind::state, "this step has ended",
+                        "use the step's argument ctx only inside the step's body"));
   return v.run.plain_ticket(v.id);
 }
 

@@ -78,13 +78,13 @@ std::string read_database(lua_State* L, int options, const std::string& step) {
     raise_invalid(L, fmt::format("step '{}' has effect = 'tx', but no database", step),
                   "name its file: db = \"my.db\"");
   if (!tx && !file.empty())
-    raise_invalid(L, fmt::format("step '{}' has db = '{}', which goes with effect = 'tx'", step, file));
+    raise_invalid(L, fmt::format("step '{}' has db = '{}', which can be used only with effect = 'tx'", step, file));
   if (!tx) return {};
   LuaHost& host = LuaHost::of(L);
   if (host.has_run() && host.run().mode() == engine::Mode::ephemeral)
-    raise(L,
-          make_error(ErrorKind::state, fmt::format("step '{}' has effect = 'tx', but nothing is recorded here", step),
-                     "do it in the workflow, with what the call returns"));
+    raise(L, make_error(ErrorKind::state,
+                        fmt::format("step '{}' has effect = 'tx', which cannot be used inside box:call", step),
+                        "run the step in the workflow, with the result of the call"));
   std::error_code ec;
   std::filesystem::path full = file;
   if (full.is_relative() && !host.options().script_directory.empty())
@@ -98,7 +98,7 @@ void push_database(lua_State* L, const StepObject& step) {
                  ? make_error(ErrorKind::invalid, "this step has no database",
                               "give it one: { effect = \"tx\", db = \"my.db\" }")
                  : make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", step.name),
-                              "`ctx.db` belongs to the body of its step"));
+                              "use `ctx.db` only inside the body of its step"));
   push_object(L, Database{step.transaction});
 }
 
@@ -113,7 +113,7 @@ Result<Value> end_transaction(StepObject& step, Result<Value> body, std::int64_t
     return make_error(ErrorKind::invalid,
                       fmt::format("the result of step '{}' has {} bytes; with effect = 'tx' at most {} are kept",
                                   step.name, size, store::inline_bytes_max),
-                      "it can lie in the database itself");
+                      "store the large result in the database itself");
   }
   RILLE_CHECK(transaction->commit(*body, at_us));
   return body;

@@ -19,11 +19,12 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();
   if (!fiber || !host.has_run())
-    raise(L, make_error(ErrorKind::state, fmt::format("rille.{} works inside a run", name),
+    raise(L, make_error(ErrorKind::state, fmt::format("rille.{} can be called only inside a run", name),
                         "run the script with `rille run FILE`"));
   if (kind == Verbs::durable && !fiber->step.empty())
-    raise(L, make_error(ErrorKind::state, fmt::format("rille.{} inside the body of step '{}'", name, fiber->step),
-                        "a step is recorded as a whole: call it before or after the step"));
+    raise(L, make_error(ErrorKind::state,
+                        fmt::format("rille.{} was called inside the body of step '{}'", name, fiber->step),
+                        "call it before or after the step: a step is recorded as a whole"));
   return Verb{host, host.run(), *fiber, fiber->id, {L}};
 }
 

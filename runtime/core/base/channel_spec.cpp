@@ -40,11 +40,12 @@ Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
     // An empty Lua table arrives as an empty object, so accept that as an empty list.
     if (!prefix && !(value["argv_prefix"].as_object() && value["argv_prefix"].as_object()->empty()))
       return make_error(ErrorKind::invalid,
-                        "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", not a list of words");
+                        "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", expected a list of strings");
     for (std::size_t i = 0; prefix && i < prefix->size(); ++i) {
       const std::string* word = (*prefix)[i].as_string();
       if (!word)
-        return make_error(ErrorKind::invalid, "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", not a word");
+        return make_error(ErrorKind::invalid,
+                          "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", expected a string");
       out.argv_prefix.push_back(*word);
     }
   }

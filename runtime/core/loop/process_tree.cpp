@@ -189,9 +189,9 @@ Result<> kill_processes(const ProcessMatch& match, std::int64_t limit_ms) {
       found = matching(match);
       if (found.empty()) return {};
       return make_error(ErrorKind::state,
-                        std::to_string(found.size()) + " processes survive SIGKILL, among them " +
+                        std::to_string(found.size()) + " processes did not end on SIGKILL, among them the process " +
                             std::to_string(found.begin()->first),
-                        "look at them with ps; a process in state D waits for a device or a network disk");
+                        "see their states with ps; a process in state D waits for a device or a network disk");
     }
   }
 }

@@ -122,7 +122,7 @@ int wait_for_exec(const Plan& plan) {
 }  // namespace
 
 Result<pid_t> spawn(const Spawn& what) {
-  if (what.argv.empty()) return make_error(ErrorKind::invalid, "a program to start needs a name: argv is empty");
+  if (what.argv.empty()) return make_error(ErrorKind::invalid, "cannot start a program without a name: argv is empty");
   std::vector<std::string> argv = what.argv, env = environment(what);
   std::vector<char*> argv_p = pointers(argv), env_p = pointers(env);
   std::vector<int> moved(what.files.size());

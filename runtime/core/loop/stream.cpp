@@ -26,7 +26,8 @@ Result<sockaddr_un> unix_address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
-    return make_error(ErrorKind::config, "socket path '" + path + "' is too long for this system (107 bytes)",
+    return make_error(ErrorKind::config,
+                      "socket path '" + path + "' is longer than the 107 bytes that this system allows",
                       "set RILLE_HOME to a shorter path");
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;

@@ -172,7 +172,7 @@ Error status_error(const HttpRequest& request, const HttpResponse& response) {
   if (status == 401 || status == 403) kind = ErrorKind::auth, hint = "check the credentials and their rights";
   if (status == 408 || status == 504) kind = ErrorKind::timeout;
   if (status == 429) kind = ErrorKind::quota, hint = "the server limits the rate of requests; wait and try again";
-  if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the URL: the server has nothing there";
+  if (status == 404 || status == 410) kind = ErrorKind::state, hint = "check the URL: the server has removed that page";
   if (status == 409 || status == 412) kind = ErrorKind::state;
   if (status == 407) kind = ErrorKind::auth, hint = "check the credentials of the proxy";
   // Leave an HTML page out of the message: it adds nothing to the status.

@@ -107,8 +107,8 @@ void HttpClient::Transfer::watch_for_stall() {
     still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
     moved_before_ = moved;
     if (still_ticks_ < ticks_per_stall) return watch_for_stall();
-    Error e = failure(ErrorKind::timeout,
-                      fmt::format("no byte has moved for {}", format_duration_ms(request_.stall_timeout_ms)));
+    Error e = failure(ErrorKind::timeout, fmt::format("the transfer stalled: no byte was sent or received for {}",
+                                                      format_duration_ms(request_.stall_timeout_ms)));
     fail(std::move(e).with_retry());
   });
 }

@@ -25,7 +25,8 @@ bool is_address(const std::string& text) {
 }
 
 Error not_an_address(const std::string& text) {
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is not an e-mail address", text), "mailto:me@example.org");
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not an e-mail address", text),
+                    "write an address such as mailto:me@example.org");
 }
 
 bool is_ascii(const std::string& text) {
@@ -97,7 +98,7 @@ Result<> check_server(const MailServer& server) {
   if (!known || url_part(server.url, CURLUPART_HOST).empty())
     return make_error(ErrorKind::invalid,
                       fmt::format("'{}' is not the address of a mail server", redact_url(server.url)),
-                      "smtps://mail.example.org, or smtp://mail.example.org:587");
+                      "write smtps://mail.example.org, or smtp://mail.example.org:587");
   return {};
 }
 

@@ -43,7 +43,7 @@ Result<Fd> open_folder(const std::string& root, const std::vector<std::string>& 
       return errno_error("cannot make", shown, errno);
     Fd inner(::openat(folder.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!inner.valid() && (errno == ELOOP || errno == ENOTDIR))
-      return leads_out(shown, fmt::format("needs a folder where '{}' is a link or a file", part).c_str());
+      return leads_out(shown, fmt::format("needs a folder '{}', but that is a link or a file", part).c_str());
     if (!inner.valid()) return errno_error("cannot open", shown, errno);
     folder = std::move(inner);
   }

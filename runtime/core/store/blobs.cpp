@@ -27,7 +27,7 @@ Result<std::string> Blobs::put(std::string_view bytes) const {
 Result<std::string> Blobs::get(const std::string& sha256) const {
   std::string file = path(sha256);
   auto damaged = [&](const std::string& how) {
-    return make_error(ErrorKind::integrity, fmt::format("a value of the journal, '{}', {}", file, how),
+    return make_error(ErrorKind::integrity, fmt::format("a file with a value of the journal, '{}', {}", file, how),
                       "restore the file from a backup of RILLE_HOME, or start a new run");
   };
   Result<std::string> bytes = read_file(file, static_cast<std::int64_t>(blob_bytes_max) + 1);

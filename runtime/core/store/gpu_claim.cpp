@@ -103,10 +103,10 @@ Result<Fd> GpuClaims::hold(const std::string& uuid, const std::string& owner, st
   }
   const Claim there = read_claim(file.get());
   if (!locked || others(there, owner, now_wall_us)) {
-    Error e = make_error(
-        ErrorKind::capacity,
-        fmt::format("GPU {} now belongs to another machine{}", uuid, there.owner.empty() ? "" : ", " + there.owner),
-        "this machine's agent ended and another run took the GPU: rent another machine");
+    Error e = make_error(ErrorKind::capacity,
+                         fmt::format("GPU {} is now used by another rented instance of this machine{}", uuid,
+                                     there.owner.empty() ? "" : ", " + there.owner),
+                         "the instance's agent ended and another run took the GPU: rent another instance");
     e.resource = uuid;
     return e;
   }

@@ -289,8 +289,8 @@ Result<> Journal::write_one(Queued& row) {
     RILLE_CHECK(writer_->query("SELECT epoch FROM runs WHERE id=?", {fence.run},
                                [&](const store::Row& found) { epoch = found.integer(0); }));
     if (epoch != fence.epoch)
-      return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another runner", fence.run),
-                        "this process stops here; nothing was written")
+      return make_error(ErrorKind::state, fmt::format("run {} has been taken over by another process", fence.run),
+                        "this process stops; it has written nothing more to the run's journal")
           .with_operation("journal");
     checked_ = row.fence.get();
   }

@@ -66,7 +66,7 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   for (Planned& p : out) {
     auto size = tensor_bytes(p.source->dtype, p.source->shape);
     if (!size) return bad_tensor(p.source->name, size.error().message);
-    if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "it has no bytes");
+    if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "no data were given");
     p.begin = at;
     if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would exceed 2^64 bytes");
     p.end = at;
@@ -150,7 +150,8 @@ Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std
     overflow |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(n), &bits);
   }
   if (overflow) return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits");
-  if (bits % 8) return make_error(ErrorKind::invalid, fmt::format("{} elements do not fill whole bytes", dtype));
+  if (bits % 8)
+    return make_error(ErrorKind::invalid, fmt::format("the elements of type {} do not fill whole bytes", dtype));
   return bits / 8;
 }
 

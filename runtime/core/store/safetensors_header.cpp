@@ -122,14 +122,15 @@ std::string layout_fault(const std::vector<TensorEntry>& tensors, std::uint64_t 
   std::uint64_t at = 0;
   for (const TensorEntry& t : tensors) {
     if (t.begin != at || t.end < t.begin)
-      return fmt::format("tensor '{}' spans bytes {} to {} where {} should begin", t.name, t.begin, t.end, at);
+      return fmt::format("tensor '{}' spans bytes {} to {}, but should begin at byte {}", t.name, t.begin, t.end, at);
     auto size = tensor_bytes(t.dtype, t.shape);
     if (!size) return fmt::format("tensor '{}': {}", t.name, size.error().message);
     if (*size != t.end - t.begin)
       return fmt::format("tensor '{}' has {} bytes where its shape needs {}", t.name, t.end - t.begin, *size);
     at = t.end;
   }
-  if (at != data_bytes) return fmt::format("it holds {} bytes of data where its header names {}", data_bytes, at);
+  if (at != data_bytes)
+    return fmt::format("the file has {} bytes of data, but its header describes {}", data_bytes, at);
   return {};
 }
 

@@ -192,9 +192,10 @@ Result<> migrate(Db& db, const std::string& path) {
   int format = 0;
   Result<> r = db.query("PRAGMA user_version", {}, [&](const Row& row) { format = static_cast<int>(row.integer(0)); });
   if (r && format > journal_format)
-    r = make_error(ErrorKind::config,
-                   fmt::format("'{}' has journal format {}; this Rille knows {}", path, format, journal_format),
-                   "use the newer Rille that wrote it, or another RILLE_HOME");
+    r = make_error(
+        ErrorKind::config,
+        fmt::format("'{}' has journal format {}; this Rille can read format {}", path, format, journal_format),
+        "use the newer Rille that wrote it, or another RILLE_HOME");
   if (r && format == 0) {
     r = db.script(format_1);
     std::string marks = fmt::format("PRAGMA user_version={}; PRAGMA application_id={}", journal_format, fingerprint());

@@ -16,7 +16,7 @@ constexpr std::int64_t look_again_ms = 10, wait_ms_max = 30'000;
 constexpr int commit_wait_ms = 5'000;  // how long COMMIT waits for readers of a database without WAL
 
 constexpr const char* own_business =
-    "the step itself begins, commits and rolls back the transaction, in this one database";
+    "do not begin, commit or roll back yourself, nor attach databases: the step does that";
 
 struct Statement {
   sqlite3_stmt* s = nullptr;
@@ -82,7 +82,8 @@ Result<> Transaction::look() {
   RILLE_CHECK(run("SELECT count(*) AS n FROM sqlite_schema WHERE type='table' AND name IN ('begun','leases','entries')",
                   Value(), &rows));
   if (rows.at(0).integer("n") == 3)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is a journal of Rille", path_),
+    return make_error(ErrorKind::invalid,
+                      fmt::format("'{}' is a journal of Rille, which a step must not change", path_),
                       "name a database of your own; it may be a new file");
   if (record_.token.empty()) return {};
   RILLE_CHECK(
@@ -131,8 +132,9 @@ Result<> Transaction::bind(sqlite3_stmt* statement, const Value& values) {
       rc = sqlite3_bind_text64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
     else if (s) rc = sqlite3_bind_blob64(statement, i, s->data(), s->size(), SQLITE_TRANSIENT);
     else
-      return make_error(ErrorKind::invalid, fmt::format("value {} of the statement is a table", i),
-                        "a database holds nil, booleans, numbers and strings; write JSON yourself");
+      return make_error(ErrorKind::invalid,
+                        fmt::format("value {} of the statement is a table, which a database cannot hold", i),
+                        "pass nil, booleans, numbers and strings; turn a table into JSON text first");
     if (rc != SQLITE_OK) return error("use a value");
     return {};
   };
@@ -194,8 +196,9 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
   while (rest < end) {
     // Stop if a failed statement has rolled back: later statements would each commit alone.
     if (over_ || sqlite3_get_autocommit(db_))
-      return make_error(ErrorKind::state, fmt::format("the transaction of step '{}' is over", record_.step),
-                        over_ ? "`ctx.db` belongs to the body of its step" : "it was rolled back by an earlier error");
+      return make_error(
+          ErrorKind::state, fmt::format("the transaction of step '{}' is over", record_.step),
+          over_ ? "use `ctx.db` only inside the body of its step" : "it was rolled back by an earlier error");
     Statement statement;
     const char* tail = end;
     int rc = sqlite3_prepare_v3(db_, rest, static_cast<int>(end - rest), 0, &statement.s, &tail);

@@ -63,7 +63,7 @@ Result<const Functions*> load_now() {
 Error failure(const Functions& f, std::string_view doing, Return code) {
   Error e = make_error(ErrorKind::device, fmt::format("NVML: cannot {}: {}", doing, f.nvmlErrorString(code)));
   e.code = fmt::format("nvml {}", code);
-  if (code == gpu_is_lost) e.hint = "the GPU has fallen off its bus: take another machine";
+  if (code == gpu_is_lost) e.hint = "the GPU no longer answers on its bus: take another machine";
   return e;
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("objects have methods and fields, and say what is near") {
   CHECK(run("local p = make.plain() return p.get({})").find("called with a colon") != std::string::npos);
   CHECK(run("return tostring(make.plain())") == R"("Plain")");
   CHECK(run("return {make.rich(3)}") == R"([{"x":3}])");
-  CHECK(run("return make.plain()").find("the result is a Plain, which is not data") != std::string::npos);
+  CHECK(run("return make.plain()").find("the result is a Plain, which cannot be stored") != std::string::npos);
   CHECK(run("return getmetatable(make.plain())") == R"("Plain")");
 }
 

@@ -171,7 +171,7 @@ TEST_CASE_METHOD(Fixture, "limits of time name themselves") {
     auto stall = send({.url = server.url(path), .stall_timeout_ms = 40, .retry = {.attempts = 1}});
     REQUIRE(!stall.ok());
     CHECK(stall.error().kind == ErrorKind::timeout);
-    contains(stall.error().message, "no byte has moved for 40ms");
+    contains(stall.error().message, "the transfer stalled: no byte was sent or received for 40ms");
   }
   auto total = send({.url = server.url(), .total_timeout_ms = 50, .retry = {.attempts = 1}});
   REQUIRE(!total.ok());

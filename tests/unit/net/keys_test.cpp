@@ -141,7 +141,7 @@ TEST_CASE_METHOD(Lender, "who has none: what was asked, in which order, and what
   const Result<FoundKeys> got = get(none);
   REQUIRE_FALSE(got);
   CHECK(got.error().kind == ErrorKind::auth);
-  CHECK(got.error().message == "there are no credentials for cloud: nothing in A_KEY, ~/.cloud/keys");
+  CHECK(got.error().message == "there are no credentials for cloud: none were found in A_KEY, ~/.cloud/keys");
   CHECK(got.error().hint == "set A_KEY");
   sources = {nothing("A_KEY"), source(), nothing("never")};
   CredentialChain broken(*loop, "cloud", std::move(sources), "");

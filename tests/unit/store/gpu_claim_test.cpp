@@ -55,7 +55,8 @@ TEST_CASE("an agent holds what its machine has claimed, as long as it lives") {
   const auto refused = claims.hold("GPU-a", "/two", now);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().kind == ErrorKind::capacity);
-  CHECK(refused.error().message.find("GPU-a now belongs to another machine, /one") != std::string::npos);
+  CHECK(refused.error().message.find("GPU-a is now used by another rented instance of this machine, /one") !=
+        std::string::npos);
   {
     const auto held = claims.hold("GPU-a", "/one", now);
     REQUIRE(held);

@@ -37,8 +37,7 @@ ErrorKind kind_of(Trouble trouble) {
 // 499 is nginx's status for a closed connection
 constexpr int proxy_status = 407, too_late_status = 408, hung_up_status = 499;
 constexpr const char* proxy_hint =
-    "does a proxy or a network's login page answer instead? Check http_proxy, "
-    "https_proxy and no_proxy";
+    "perhaps a proxy or a network's login page answered instead: check http_proxy, https_proxy and no_proxy";
 
 // The trouble of an error code that no table lists. A call with a lasting effect counts as refused only if the answer
 // has the service's format: a proxy may answer 4xx although the service has made the change.
@@ -67,7 +66,8 @@ std::string usual_hint(Trouble trouble, const std::string& provider) {
     case Trouble::capacity: return "try another region or type: `rille offers`";
     case Trouble::quota: return "request a higher quota, or use another region";
     case Trouble::auth:
-      return "are the keys valid, and do they have the right for this call? docs/manual/providers/" + provider + ".md";
+      return "check that the keys are valid and have the permission for this call: docs/manual/providers/" + provider +
+             ".md";
     case Trouble::expired: return "get new temporary keys, or sign in again";
     case Trouble::clock: return "set this machine's clock";
     case Trouble::throttle: return "too many calls, perhaps by other users of the account: try again later";

@@ -11,7 +11,8 @@ namespace rille::net {
 
 namespace {
 
-constexpr const char* check = "is the application, or its key, still there, and this machine's clock right?";
+constexpr const char* check =
+    "check that the application and its key still exist, and that this machine's clock is right";
 constexpr Meaning meanings[] = {
     {"temporarily_unavailable", Trouble::throttle}, {"slow_down", Trouble::throttle},
     {"server_error", Trouble::transient},           {"invalid_grant", Trouble::clock, check},

@@ -106,8 +106,8 @@ Async<FoundKeys> CredentialChain::search(CancelToken token) const {
       // two sources may read different fields of one file: name the file once
       (asked += asked.empty() ? "" : ", ") += source.name;
   }
-  Error none = make_error(ErrorKind::auth,
-                          fmt::format("there are no credentials for {}: nothing in {}", provider_, asked), hint_);
+  Error none = make_error(
+      ErrorKind::auth, fmt::format("there are no credentials for {}: none were found in {}", provider_, asked), hint_);
   none.provider = provider_;
   co_return none;
 }

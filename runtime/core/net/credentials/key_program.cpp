@@ -47,7 +47,7 @@ Async<Value> ask_program(Loop& loop, KeyProgram program, CancelToken token) {
   if (!done && done.error().kind == ErrorKind::timeout && !token.cancelled())
     co_return make_error(ErrorKind::timeout,
                          fmt::format("{} took longer than {}", program.what, format_duration_ms(program.timeout_ms)),
-                         "it has no terminal here: does it need input?");
+                         "the program has no terminal here: check that it needs no input");
   if (!done) {
     Error e = std::move(done).error();
     e.message = program.what + ": " + e.message;

@@ -104,14 +104,14 @@ Result<ClientCertificate> read_certificate(const std::string& bytes, const std::
     return make_error(ErrorKind::auth,
                       std::string("there is no private key in ") + (pem ? "the PEM" : "PKCS #12") +
                           ", or the password does not match",
-                      "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
+                      "the file needs the certificate and its private key, both in PEM, or in PKCS #12 (.pfx)");
   const auto own = std::find_if(got.certificates.begin(), got.certificates.end(), [&](const Certificate& one) {
     return X509_check_private_key(one.get(), got.key.get()) == 1;
   });
   ERR_clear_error();
   if (own == got.certificates.end())
     return make_error(ErrorKind::auth, "there is no certificate that belongs to the private key",
-                      "it needs the certificate and its key, both in PEM, or in PKCS #12 (.pfx)");
+                      "the file needs the certificate and its private key, both in PEM, or in PKCS #12 (.pfx)");
   std::rotate(got.certificates.begin(), own, own + 1);
   ClientCertificate out;
   out.key_pem = pem_of(got.key);

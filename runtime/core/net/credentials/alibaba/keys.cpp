@@ -133,7 +133,8 @@ Async<Maybe> keys_of(At at, Profile p, std::string from, int depth, CancelToken 
   if (who.empty() || p.role.empty())
     co_return make_error(
         ErrorKind::auth,
-        fmt::format("{} uses the mode '{}', which Rille does not support, or lacks a field of it", from, p.mode),
+        fmt::format("{} uses the mode '{}', which Rille does not support, or lacks a field that this mode needs", from,
+                    p.mode),
         "set ALIBABA_CLOUD_ACCESS_KEY_ID, ALIBABA_CLOUD_ACCESS_KEY_SECRET and "
         "ALIBABA_CLOUD_SECURITY_TOKEN, or use another profile (ALIBABA_CLOUD_PROFILE)");
   co_return co_await by_role(at, p, std::move(who), from + ", " + p.role, std::move(token));

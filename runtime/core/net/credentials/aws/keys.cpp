@@ -32,7 +32,7 @@ Async<Maybe> container_keys(Loop& loop, std::string base, CancelToken token) {
   if (request.url.empty()) co_return Maybe();
   if (relative.empty() && !may_have_the_word(request.url))
     co_return make_error(ErrorKind::auth, "AWS_CONTAINER_CREDENTIALS_FULL_URI is neither https nor on this machine",
-                         "Amazon's tools refuse it too");
+                         "use an https URL or a URL of this machine, as Amazon's tools require");
   std::string word = environment("AWS_CONTAINER_AUTHORIZATION_TOKEN");
   constexpr const char* named_by = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
   if (const std::string file = environment(named_by); !file.empty()) { RILLE_CO_TRY(word, read_token(file, named_by)); }

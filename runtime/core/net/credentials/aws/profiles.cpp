@@ -180,7 +180,8 @@ Result<FoundKeys> read_process_keys(const Value& printed, const std::string& pro
   if (printed.is_null())
     return make_error(ErrorKind::auth, what + " printed nothing", "run it by hand: it must print JSON");
   if (printed.number("Version") != 1)
-    return make_error(ErrorKind::auth, what + " printed another version than 1", "it must print \"Version\": 1");
+    return make_error(ErrorKind::auth, what + " printed credentials of a version other than 1",
+                      "it must print \"Version\": 1");
   RILLE_TRY(FoundKeys found, read_keys(printed, sts_names, shown(profile)));
   if (found.expires_wall_us && found.expires_wall_us <= now_us)
     return make_error(ErrorKind::auth,

@@ -96,7 +96,7 @@ Async<Maybe> from_certificate(Loop& loop, std::string login, std::string resourc
   if (!read) {
     Error e = std::move(read).error();
     e.message = file + ": " + e.message;
-    e.hint += "; " + opens + " holds its password, if it has one";
+    e.hint += "; " + opens + " must hold the file's password, if the file has one";
     co_return e;
   }
   const ClientCertificate certificate = std::move(*read);
@@ -110,7 +110,7 @@ Async<Maybe> from_certificate(Loop& loop, std::string login, std::string resourc
   form.url = login + "/" + tenant + "/oauth2/v2.0/token";
   const std::string url = form.url;
   if (!assertion(certificate, client, url, 0))
-    co_return make_error(ErrorKind::auth, "the key in " + file + " cannot sign",
+    co_return make_error(ErrorKind::auth, "the private key in " + file + " cannot sign",
                          "Azure accepts certificates with RSA keys only");
   form.fields = [certificate, client, url, resource](std::int64_t wall_us) {
     const Result<std::string> sworn = assertion(certificate, client, url, wall_us);

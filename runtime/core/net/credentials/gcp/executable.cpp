@@ -55,7 +55,8 @@ Async<std::string> program_token(Loop& loop, Value file, std::string from, Cance
   const Value& source = file["credential_source"]["executable"];
   const std::string command = source.text("command"), output_file = source.text("output_file");
   if (environment(allowed_by) != "1")
-    co_return make_error(ErrorKind::auth, from + " gets its token from a program, and programs are not allowed to run",
+    co_return make_error(ErrorKind::auth,
+                         from + " gets its token from a program, and running such programs is not allowed",
                          fmt::format("check its credential_source.executable.command, then set {}=1", allowed_by));
   const std::int64_t timeout_ms = source.integer("timeout_millis", usual_ms);
   if (command.empty() || timeout_ms < least_ms || timeout_ms > most_ms)
