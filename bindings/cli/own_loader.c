@@ -108,7 +108,7 @@ static char* map_loader(uintptr_t* entry) {
   const Elf64_Ehdr* file = (const Elf64_Ehdr*)map(0, page, PROT_READ, 0, (int)fd, 0);
   if (*(const uint32_t*)file->e_ident != 0x464c457f || file->e_machine != EM_X86_64 ||
       file->e_phoff + (size_t)file->e_phnum * sizeof(Elf64_Phdr) > page)
-    give_up("this is no loader: ", "\n");
+    give_up("the file is not a program loader: ", "\n");
   const Elf64_Phdr* p = (const Elf64_Phdr*)((const char*)file + file->e_phoff);
   size_t size = 0;
   for (int i = 0; i < file->e_phnum; ++i)

@@ -25,8 +25,8 @@ Launch launch_of(OpId op) { return launches[int(op)]; }
 
 void describe(const Fault& f, char* text, std::size_t bytes) {
   const auto number = [&](const char* who) {
-    std::snprintf(text, bytes, "%s: number %lld at position %lld; there are places 0 to %lld\n"
-                  "these numbers and positions count from 0", who, f.value, f.place, f.limit - 1);
+    std::snprintf(text, bytes, "%s: index %lld at position %lld; there are indices 0 to %lld\n"
+                  "indices and positions count from 0", who, f.value, f.place, f.limit - 1);
   };
   double real;
   std::memcpy(&real, &f.value, 8);

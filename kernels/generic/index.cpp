@@ -28,8 +28,8 @@ bool numbers_fit(const Call& c, const char* name, const View& index, std::int64_
     const std::int64_t id = id_at(index, i);
     if (id >= 0 && id < n) continue;
     c.fail(
-        "%s: number %lld at position %lld; there are places 0 to %lld\n"
-        "these numbers and positions count from 0",
+        "%s: index %lld at position %lld; there are indices 0 to %lld\n"
+        "indices and positions count from 0",
         name, (long long)id, (long long)i, (long long)n - 1);
     return false;
   }

@@ -174,7 +174,7 @@ tap.test("labels and ids", function()
     function() return a:cross_entropy(labels { 1, 3 }):item() end)
   refused("invalid", "embedding: id 5 at position 1", "count from 0",
     function() return labels { 0, 5 }:embedding(dev:ones { 5, 2 }):totable() end)
-  refused("invalid", "number 7 at position 0", "count from 0", function()
+  refused("invalid", "index 7 at position 0", "count from 0", function()
     return a:gather(1, dev:full { 1, 3, value = 7, dtype = "i64" }):totable()
   end)
   refused("invalid", "mse_loss: [2, 3] with targets of [2]: expected the same shape", "",

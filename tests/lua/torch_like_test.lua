@@ -44,7 +44,7 @@ tap.test("a random order, and rows put and added by a list of numbers", function
   tap.equal(x:index_copy(1, at, rows):totable(), { { 3, 4 }, { 1, 1 }, { 5, 6 } })
   tap.equal(x:index_add(2, dev:tensor({ 1 }, { dtype = "i64" }), dev:ones { 3, 1 }):totable(),
     { { 1, 2 }, { 1, 2 }, { 1, 2 } })
-  tap.raises("invalid", "index_add: [2, 2] in [3, 2] at numbers of [3]: expected [3, 2] and a list", function()
+  tap.raises("invalid", "index_add: [2, 2] in [3, 2] at indices of [3]: expected [3, 2] and a list", function()
     return x:index_add(1, at, dev:ones { 2, 2 })
   end)
 end)

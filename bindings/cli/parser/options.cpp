@@ -17,7 +17,7 @@ CLI::Validator number_from(double least, bool above) {
         const double n = std::strtod(text.c_str(), &end);
         const bool good = !text.empty() && *end == '\0' && std::isfinite(n) && (above ? n > least : n >= least);
         return good ? std::string()
-                    : fmt::format("'{}' is no number {} {}", text, above ? "above" : "from", least) +
+                    : fmt::format("'{}' is not a number {} {}", text, above ? "above" : "from", least) +
                           (above ? "" : " on");
       },
       "NUMBER");

@@ -92,7 +92,7 @@ void each_named(lua_State* L, int options, const char* key, F f) {
     for (const auto& name : names) {
       const bool plain =
           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name.npos;
-      if (!plain) raise_invalid(L, fmt::format("kernel: {}: '{}' is no name", key, name));
+      if (!plain) raise_invalid(L, fmt::format("kernel: {}: '{}' is not a valid name", key, name));
       lua_getfield(L, table, name.c_str());
       f(name);
       lua_pop(L, 1);

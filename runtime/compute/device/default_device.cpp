@@ -76,8 +76,8 @@ Result<std::string> default_device() {
   if (cards->empty()) {
     const std::string sign = sign_of_gpu();
     if (sign.empty()) return std::string("cpu");
-    return unusable(sign, make_error(ErrorKind::device, "the CUDA driver sees none",
-                                     "look at CUDA_VISIBLE_DEVICES and at nvidia-smi"));
+    return unusable(sign, make_error(ErrorKind::device, "the CUDA driver sees no GPU",
+                                     "check CUDA_VISIBLE_DEVICES and the output of nvidia-smi"));
   }
   RILLE_TRY(const auto driver, cuda_driver());
   if (const auto from = kernels_from(cards->front(), driver); !from)

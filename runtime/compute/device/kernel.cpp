@@ -307,7 +307,7 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
   const std::string grid = fmt::format("a grid of {} x {} x {} blocks", s.grid[0], s.grid[1], s.grid[2]);
   if (s.grid[1] > grid_yz_max || s.grid[2] > grid_yz_max) {
     return fail(fmt::format("{}; at most {} in y and z", grid, grid_yz_max),
-                "CUDA's limit: put the long direction into x, which takes 2^31 - 1");
+                "this is CUDA's limit: use the x direction for the long side, which takes 2^31 - 1");
   }
   if (std::uint64_t(s.grid[0]) * s.grid[1] > 0x7fffffffu || count(s.grid) > 0x7fffffffu) {
     return fail(grid + "; at most 2^31 - 1");

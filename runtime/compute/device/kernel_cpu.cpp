@@ -275,8 +275,9 @@ std::string cpu_compiler() {
 Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string& name, const KernelOptions& options) {
   const std::string compiler = cpu_compiler();
   if (compiler.empty()) {
-    return make_error(ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
-                      "user kernels on the CPU are compiled by it: install g++ or clang++, or name one in RILLE_CXX");
+    return make_error(
+        ErrorKind::device, fmt::format("kernel {}: there is no C++ compiler on this machine", name),
+        "a compiler is needed for user kernels on the CPU: install g++ or clang++, or name one in RILLE_CXX");
   }
   const std::string included = included_files(source.cpu_text, options);
   const std::string text = library_text(source, name, options);

@@ -150,12 +150,11 @@ Result<void> deliver(Walk& walk) {
 Result<void> backward(const Tensor& loss, const Tensor& given) {
   if (!loss) return make_error(ErrorKind::invalid, "backward: an empty tensor handle");
   if (!loss.requires_grad()) {
-    return make_error(
-        ErrorKind::state,
-        fmt::format("backward: the {}{} loss depends on nothing that requires grad", name_of(loss.dtype()),
-                    to_string(loss.shape())),
-        "parameters say w:requires_grad_(); what is computed in rille.no_grad, or comes out of a compiled function, "
-        "has no history: call backward inside");
+    return make_error(ErrorKind::state,
+                      fmt::format("backward: the {}{} loss depends on nothing that requires grad",
+                                  name_of(loss.dtype()), to_string(loss.shape())),
+                      "call w:requires_grad_() on parameters; results of rille.no_grad and of compiled functions have "
+                      "no history: call backward inside");
   }
   if (!given && loss.count() != 1) {
     return make_error(ErrorKind::invalid,

@@ -124,8 +124,10 @@ Task<void> AgentClient::State::read(Self self) {
     } else if (self->greeted.is_set() && (frame->type == FrameType::response || frame->type == FrameType::event)) {
       self->hear(std::move(*frame));
     } else {
-      why = make_error(ErrorKind::integrity,
-                       fmt::format("agent protocol: a frame of type {} out of place", static_cast<int>(frame->type)));
+      why = make_error(
+          ErrorKind::integrity,
+          fmt::format("agent protocol: the agent sent a message of type {} where the protocol does not allow it",
+                      static_cast<int>(frame->type)));
       self->connection->refuse(why);
       break;
     }

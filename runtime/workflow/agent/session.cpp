@@ -24,7 +24,7 @@ Session::Session(Host& host, std::unique_ptr<Stream> stream)
 Async<> Session::greet() {
   RILLE_CO_TRY(Frame hello, co_await connection_->receive());
   if (hello.type != FrameType::hello)
-    co_return make_error(ErrorKind::integrity, "agent protocol: the first frame is not a hello");
+    co_return make_error(ErrorKind::integrity, "agent protocol: the other side did not begin with a hello message");
   std::int64_t theirs = hello.header.integer("protocol");
   if (theirs != protocol_version)
     co_return make_error(

@@ -100,7 +100,8 @@ Result<> Alerts::check(const std::string& url) {
   }
   if (!by_mail(url))
     return make_error(ErrorKind::invalid, fmt::format("alerts cannot be sent to '{}'", shown(url)),
-                      "https://example.org/hook, mailto:me@example.org, or env:NAME of a variable that says it");
+                      "use https://example.org/hook, mailto:me@example.org, or env:NAME of an environment variable "
+                      "with such an address");
   RILLE_TRY(std::vector<std::string> to, net::read_mailto(url));
   return {};
 }

@@ -37,8 +37,9 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
                       fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
                                   "with another",
                                   format_duration_ms(l->request.idle_after_ms)));
-  return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
-                    "its scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
+  return make_error(
+      ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),
+      "the instance's scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
 }
 
 // For requests that do not justify a replacement machine.

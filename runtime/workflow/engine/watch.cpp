@@ -177,8 +177,7 @@ Result<std::vector<Watch::Candidate>> Watch::candidates() const {
 }
 
 Result<std::string> Watch::objection(const Candidate& c) const {
-  if (c.tries >= options_.tries_max)
-    return fmt::format("its process has died {} times without getting any further", c.tries);
+  if (c.tries >= options_.tries_max) return fmt::format("its process has died {} times without progress", c.tries);
   if (now_us() - c.alive_us > options_.resume_within_ms * 1000)
     return fmt::format("its last sign of life was at {}", format_utc(c.alive_us));
   Result<std::string> source = world_.read(c.script);

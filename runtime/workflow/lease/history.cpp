@@ -29,7 +29,7 @@ Result<History> read_history_query(const Value& v) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string near = did_you_mean(key, known);
       return make_error(
-          ErrorKind::invalid, fmt::format("price_history has no option '{}'", key),
+          ErrorKind::invalid, fmt::format("rille.price_history has no option '{}'", key),
           near.empty() ? fmt::format("options: {}", fmt::join(known, " ")) : fmt::format("did you mean {}?", near));
     }
     if (key == "provider") query.set("providers", value);

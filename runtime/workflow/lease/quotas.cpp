@@ -22,7 +22,7 @@ Result<provider::OfferQuery> read_quota_query(const Value& v) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       const std::string near = did_you_mean(key, known);
       return make_error(
-          ErrorKind::invalid, fmt::format("quotas has no option '{}'", key),
+          ErrorKind::invalid, fmt::format("rille.quotas has no option '{}'", key),
           near.empty() ? fmt::format("options: {}", fmt::join(known, " ")) : fmt::format("did you mean {}?", near));
     }
     query.set(key == "provider" ? "providers" : key, value);

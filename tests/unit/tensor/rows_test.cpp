@@ -115,7 +115,7 @@ TEST_CASE("scatter moves half types as they are, and finds a number out of range
     const auto wrong = get(from_numbers(*graph, dims({2, 3}), type, {3, 0, 1, 2, 4, 0}));
     const auto r = graph->read_blocking(get(scatter(x, 1, wrong, turned)));
     REQUIRE(!r.ok());
-    CHECK(r.error().message == "scatter: number 4 at position 4; there are places 0 to 3");
+    CHECK(r.error().message == "scatter: index 4 at position 4; there are indices 0 to 3");
   }
 }
 

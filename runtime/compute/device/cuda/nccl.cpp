@@ -52,8 +52,8 @@ bool found(Failure& f) {
 
 bool good(int result, const char* doing, Failure& f) {
   return result == nccl::success || result == nccl::in_progress ||
-         refuse(f, int(ErrorKind::network), "NCCL_DEBUG=WARN in the environment makes it say more", "NCCL, %s: %s",
-                doing, library().ncclGetErrorString(result));
+         refuse(f, int(ErrorKind::network), "set NCCL_DEBUG=WARN in the environment to see more of NCCL's messages",
+                "NCCL, %s: %s", doing, library().ncclGetErrorString(result));
 }
 
 int give(const Collective& c, nccl::Comm comm, CUstream stream) {
@@ -83,7 +83,8 @@ bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
   nccl::UniqueId id;
   std::memcpy(id.bytes, bytes, sizeof id.bytes);
   nccl::Config config;
-  return found(f) && good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the others", f);
+  return found(f) &&
+         good(library().ncclCommInitRankConfig(&comm, world, id, rank, &config), "joining the other ranks", f);
 }
 
 nccl::Comm Ranks::now(Failure& f) {

@@ -108,11 +108,11 @@ Result<Tensor> conv_transpose2d(const Tensor& given, const Tensor& given_weight,
     const auto stride = how.stride[k], padding = how.padding[k], dilation = how.dilation[k];
     shape[2 + k] = (x.size(2 + k) - 1) * stride - 2 * padding + dilation * (weight.size(2 + k) - 1) + more[k] + 1;
     if (x.size(2 + k) < 1 || shape[2 + k] < 1 || more[k] < 0 || more[k] >= std::max(stride, dilation)) {
-      return bad(
-          fmt::format("conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "
-                      "output_padding {}: nothing is left, or it is not less than the stride or the dilation",
-                      to_string(x.shape()), to_string(weight.shape()), text_of(how.stride), text_of(how.padding),
-                      text_of(how.dilation), text_of(more)));
+      return bad(fmt::format(
+          "conv_transpose2d: {} with a weight of {}, stride {}, padding {}, dilation {}, "
+          "output_padding {}: the result would be empty, or output_padding is not below stride and dilation",
+          to_string(x.shape()), to_string(weight.shape()), text_of(how.stride), text_of(how.padding),
+          text_of(how.dilation), text_of(more)));
     }
     attrs.i[k] = stride;
     attrs.i[2 + k] = padding;

@@ -34,8 +34,9 @@ Result<Equation> parse(const std::string& text) {
   }
   for (const auto& letters : e.in) {
     for (const char c : letters) {
-      if (!std::isalpha(static_cast<unsigned char>(c))) return refuse(fmt::format("'{}' is no letter", c));
-      if (std::count(letters.begin(), letters.end(), c) > 1) return refuse(fmt::format("'{}' twice in one operand", c));
+      if (!std::isalpha(static_cast<unsigned char>(c))) return refuse(fmt::format("'{}' is not a letter", c));
+      if (std::count(letters.begin(), letters.end(), c) > 1)
+        return refuse(fmt::format("'{}' is named twice in one operand", c));
       ++seen[c];
     }
   }
@@ -47,7 +48,8 @@ Result<Equation> parse(const std::string& text) {
   e.out = plain.substr(arrow + 2);
   for (const char c : e.out) {
     if (!seen.contains(c)) return refuse(fmt::format("'{}' of the result is in no operand", c));
-    if (std::count(e.out.begin(), e.out.end(), c) > 1) return refuse(fmt::format("'{}' twice in the result", c));
+    if (std::count(e.out.begin(), e.out.end(), c) > 1)
+      return refuse(fmt::format("'{}' is named twice in the result", c));
   }
   return e;
 }

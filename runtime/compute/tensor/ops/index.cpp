@@ -10,7 +10,7 @@ Result<Tensor> numbers_of(const char* op, const Tensor& a, const Tensor& index) 
   RILLE_CHECK(need(op, a));
   RILLE_CHECK(need(op, index));
   if (!is_integer(index.dtype())) {
-    return bad(fmt::format("{}: {}{} with numbers of {}{}: expected whole numbers", op, name_of(a.dtype()),
+    return bad(fmt::format("{}: {}{} with indices of {}{}: expected whole numbers", op, name_of(a.dtype()),
                            to_string(a.shape()), name_of(index.dtype()), to_string(index.shape())));
   }
   return contiguous(index);
@@ -21,7 +21,7 @@ Result<void> need_index_within(const char* op, const Tensor& a, int d, const Ten
   bool fits = a.rank() == index.rank() && a.rank() > 0;
   for (int i = 0; fits && i < a.rank(); ++i) fits = i == d || index.shape()[i] <= a.shape()[i];
   if (fits) return success();
-  return bad(fmt::format("{}: {} along dimension {} by numbers of {}: expected as many dimensions, and no larger sizes",
+  return bad(fmt::format("{}: {} along dimension {} by indices of {}: expected as many dimensions, and no larger sizes",
                          op, to_string(a.shape()), d + 1, to_string(index.shape())));
 }
 
@@ -48,7 +48,7 @@ Result<Tensor> scatter(const Tensor& a, int dim, const Tensor& index, const Tens
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
   RILLE_CHECK(need_index_within(op, a, d, index));
   if (!(src.shape() == index.shape())) {
-    return bad(fmt::format("{}: values of {} at numbers of {}: expected the same shape", op, to_string(src.shape()),
+    return bad(fmt::format("{}: values of {} at indices of {}: expected equal shapes", op, to_string(src.shape()),
                            to_string(index.shape())));
   }
   auto attrs = along(d);
@@ -60,7 +60,7 @@ Result<Tensor> index_select(const Tensor& a, int dim, const Tensor& index) {
   RILLE_TRY(const auto numbers, numbers_of("index_select", a, index));
   RILLE_TRY(const int d, normal_dim("index_select", dim, a.rank()));
   if (index.rank() != 1) {
-    return bad(fmt::format("index_select: {} by numbers of {}: expected a list", to_string(a.shape()),
+    return bad(fmt::format("index_select: {} by indices of {}: expected a list of indices", to_string(a.shape()),
                            to_string(index.shape())));
   }
   RILLE_TRY(const auto whole, contiguous(a));
@@ -79,8 +79,8 @@ Result<Tensor> index_put(const Tensor& a, int dim, const Tensor& index, const Te
   Dims want = a.shape();
   if (index.rank() == 1 && a.rank() > 0) want[d] = index.size(0);
   if (index.rank() != 1 || !(src.shape() == want)) {
-    return bad(fmt::format("{}: {} in {} at numbers of {}: expected {} and a list", op, to_string(src.shape()),
-                           to_string(a.shape()), to_string(index.shape()), to_string(want)));
+    return bad(fmt::format("{}: {} in {} at indices of {}: expected {} and a list of indices", op,
+                           to_string(src.shape()), to_string(a.shape()), to_string(index.shape()), to_string(want)));
   }
   RILLE_CHECK(numbers_of(op, a, index));
   RILLE_CHECK(need_same_dtype(op, a, src));

@@ -69,7 +69,7 @@ Result<Tensor> permute(const Tensor& a, const Dims& order) {
     for (int i = 0; i < told.n; ++i) told[i] += told[i] >= 0;
     return bad(fmt::format("permute: {} is not an order of the {} dimensions of {}", to_string(told), a.rank(),
                            to_string(a.shape())),
-               "each dimension stands in it once, counting from 1: x:permute(2, 1)");
+               "name each dimension once, counting from 1: x:permute(2, 1)");
   }
   return attach_view(OpId::permute, attrs, a, make_window(a, 0, shape, strides));
 }

@@ -48,7 +48,7 @@ constexpr net::Meaning meanings[] = {
     {"OperationTimedOut", Trouble::transient},
     {"ExpiredAuthenticationToken", Trouble::expired},
     {"InvalidAuthenticationToken", Trouble::expired},
-    {"AuthorizationFailed", Trouble::auth, "rille doctor --provider azure --policy has the role"},
+    {"AuthorizationFailed", Trouble::auth, "rille doctor --provider azure --policy prints the required role"},
     {"RequestDisallowedByPolicy", Trouble::auth, "a policy of the subscription forbids it"},
     {"ReadOnlyDisabledSubscription", Trouble::auth, "the subscription is disabled"},
     {"PropertyChangeNotAllowed", Trouble::conflict},

@@ -40,8 +40,8 @@ constexpr net::Meaning meanings[] = {
     {"authError", Trouble::expired},
     {"notFound", Trouble::not_found},
     {"alreadyExists", Trouble::conflict},
-    {"IAM_PERMISSION_DENIED", Trouble::auth, "rille doctor --provider gcp --policy has the permissions"},
-    {"forbidden", Trouble::auth, "rille doctor --provider gcp --policy has the permissions"},
+    {"IAM_PERMISSION_DENIED", Trouble::auth, "rille doctor --provider gcp --policy prints the required permissions"},
+    {"forbidden", Trouble::auth, "rille doctor --provider gcp --policy prints the required permissions"},
     {"accessNotConfigured", Trouble::auth, "switch the project's Compute Engine API on"},
 };
 

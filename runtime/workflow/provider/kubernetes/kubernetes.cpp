@@ -29,11 +29,11 @@ constexpr int page_size = 500;
 constexpr std::int64_t grace_ms_max = 3'600'000;
 
 constexpr net::Meaning meanings[] = {
-    {"ExceededQuota", Trouble::quota, "the namespace's quota: kubectl describe quota"},
+    {"ExceededQuota", Trouble::quota, "the namespace's quota is used up: see kubectl describe quota"},
     {"AlreadyExists", Trouble::conflict, "two create requests with the same name"},
     {"NotFound", Trouble::not_found, ""},
     {"Unauthorized", Trouble::auth, "does `kubectl get pods` work with this kubeconfig?"},
-    {"Forbidden", Trouble::auth, "the required rights: rille doctor --provider kubernetes --policy"},
+    {"Forbidden", Trouble::auth, "rille doctor --provider kubernetes --policy prints the required rights"},
 };
 
 constexpr const char* no_path = "NoSuchPath";  // for a plain-text 404 of an unknown API path
