@@ -75,9 +75,9 @@ bool for_tensor_cores(Launcher& l, DType t, const Attention& a, std::initializer
   const char* const why =
       l.architecture() < 80 ? "its kernels for tensor cores need an sm_80 or later"
       : a.d != a.e || (a.d != 64 && a.d != 128) ? "its kernels for tensor cores are for heads of 64 and 128 numbers"
-      : !(a.scale > 0) ? "its kernels for tensor cores want a scale above 0"
-      : (a.causal && a.t > a.s) || a.s == 0 ? "its kernels for tensor cores want a key for each query"
-      : !lies_well ? "its kernels for tensor cores want rows that begin at multiples of 16 bytes"
+      : !(a.scale > 0) ? "its kernels for tensor cores need a scale above 0"
+      : (a.causal && a.t > a.s) || a.s == 0 ? "its kernels for tensor cores need a key for each query"
+      : !lies_well ? "its kernels for tensor cores need rows that begin at multiples of 16 bytes"
                    : nullptr;
   if (why) l.declined("tensor cores", why);
   return !why;

@@ -276,7 +276,8 @@ print(ok, lost, said.kind, said.code, said.message, said.hint)""",
                          RILLE_STANDIN_FAIL="cuLaunchKernel@0:6:719")
 check("a device that is lost in a user's kernel of a compiled step: the same error as elsewhere", code == 0 and
       re.search(r"^true\tfalse\tdevice\tcuda_719\tkernel scale: cuda:0: .*\(719\).*; launched at .*script.lua:\d+\t"
-      "the device is lost to this process: start it again, and resume from the last checkpoint", out, re.M), out + said)
+      "this process can no longer use the device: start it again, and resume from the last checkpoint", out, re.M),
+      out + said)
 
 Path(root, "corpus.txt").write_text("abcx cbay aabb " * 200)
 training = """

@@ -49,11 +49,12 @@ Result<> Agreement::compare(const Operation& op, int other, std::uint64_t number
   if (!head) return std::move(head).error();
   const bool same = fits(op, mesh_.rank(), head->operation, other);
   if (same && head->number == number) return success();
-  return make_error(ErrorKind::invalid,
-                    fmt::format("the ranks differ: rank {} is at {} (call {}), rank {} at {} (call {})", mesh_.rank(),
-                                describe(op), number, other, describe(head->operation), head->number),
-                    same ? "a rank has left out a call, or made one more"
-                         : "all ranks make the same calls in the same order, with the same shapes and types");
+  return make_error(
+      ErrorKind::invalid,
+      fmt::format("the ranks are at different calls: rank {} is at {} (call {}), rank {} at {} (call {})", mesh_.rank(),
+                  describe(op), number, other, describe(head->operation), head->number),
+      same ? "one rank skipped a call or made an additional one: all ranks must make the same calls in the same order"
+           : "all ranks must make the same calls in the same order, with the same shapes and types");
 }
 
 }  // namespace rille::collective

@@ -46,8 +46,8 @@ Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const
 Error while_nccl(Error e, const std::string& what, std::int64_t timeout_ms) {
   if (e.kind != ErrorKind::timeout || !e.message.empty()) return e;
   return make_error(ErrorKind::timeout, fmt::format("NCCL waited {} for {}", format_duration_ms(timeout_ms), what),
-                    "NCCL_DEBUG=INFO in the environment shows how it reaches the other ranks; timeout = .. makes it "
-                    "longer");
+                    "NCCL_DEBUG=INFO in the environment shows how NCCL reaches the other ranks; the option timeout "
+                    "allows a longer wait");
 }
 
 class CudaCommunicator final : public Communicator {

@@ -8,7 +8,7 @@ namespace rille::collective {
 
 namespace {
 
-Error gone() { return make_error(ErrorKind::network, "its connection is closed"); }
+Error gone() { return make_error(ErrorKind::network, "its connection to this rank is closed"); }
 
 class TcpLink final : public Link {
  public:

@@ -239,7 +239,7 @@ Error Mesh::closed(std::size_t r, const std::string& why) {
 
 Error Mesh::lost(std::size_t r, const std::string& why) const {
   return make_error(ErrorKind::network, fmt::format("rank {} is gone during {} of rank {}: {}", r, what_, rank_, why),
-                    "check the last output of that rank; then start all ranks again");
+                    "read the last output of that rank to find the cause; then start all ranks again");
 }
 
 Error Mesh::late() const {
@@ -257,7 +257,7 @@ Error Mesh::late() const {
   return make_error(ErrorKind::timeout,
                     fmt::format("{} of rank {} waited {} for rank{} {}", what_, rank_, format_duration_ms(timeout_ms_),
                                 absent > 1 ? "s" : "", names),
-                    "all ranks make the same calls in the same order; timeout = .. makes it longer");
+                    "all ranks must make the same calls in the same order; the option timeout allows a longer wait");
 }
 
 Error Mesh::fail(Error why) {

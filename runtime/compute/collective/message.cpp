@@ -11,7 +11,7 @@ static_assert(std::endian::native == std::endian::little);
 Result<std::string> encode_message(const Value& value) {
   const std::string text = value.to_json();
   if (text.size() > message_bytes_max) {
-    return make_error(ErrorKind::invalid, fmt::format("a message of {} bytes between ranks; at most {} can be sent",
+    return make_error(ErrorKind::invalid, fmt::format("the message between ranks has {} bytes; at most {} can be sent",
                                                       text.size(), message_bytes_max));
   }
   const auto length = std::uint32_t(text.size());

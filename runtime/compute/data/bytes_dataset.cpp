@@ -29,7 +29,7 @@ Error too_short(const std::string& path, std::string_view part, std::uint64_t si
   return make_error(ErrorKind::invalid,
                     fmt::format("'{}' is too short: {} has {} {} and one sample of context {} needs {}", path, part,
                                 size, unit, context, context + 1),
-                    "take more text, a smaller context, or a smaller validation share");
+                    "use more text, a smaller context, or a smaller validation share");
 }
 
 Result<std::string> read_directory(const std::string& path) {

@@ -20,7 +20,7 @@ Error unknown(const std::string& shown, const char* role, const std::string& wha
 Error not_whole(const std::string& shown, const Value& json) {
   return make_error(ErrorKind::integrity,
                     fmt::format("{}: a step of the tokenizer is incomplete: {}", shown, json.to_json()),
-                    "is it the file that came with the model?");
+                    "use the tokenizer file that came with the model");
 }
 
 // {"String": ..} or {"Regex": ..}

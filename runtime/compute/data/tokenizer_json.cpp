@@ -103,7 +103,8 @@ Result<Tokenizer> Tokenizer::from_tokenizer_json(std::string_view text, const st
   vocabulary.of_characters = !state->cutter.of_bytes();
   if (vocabulary.of_characters) {
     RILLE_TRY(state->decoder, Decoder::from_json((*file)["decoder"], shown));
-    if (!pattern.empty()) return refused(shown, "it has its own pattern, but `pattern` was given");
+    if (!pattern.empty())
+      return refused(shown, "the file has its own pattern, so the option `pattern` cannot be given");
   } else if (!pattern.empty()) {
     RILLE_TRY(state->cutter, PreTokenizer::from_pattern(tokenizer_pattern(pattern)));
   }

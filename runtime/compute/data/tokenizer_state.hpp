@@ -16,7 +16,7 @@ namespace rille::data {
 
 inline Error broken_tokenizer(const std::string& shown, const std::string& what) {
   return make_error(ErrorKind::integrity, fmt::format("{}: {}", shown, what),
-                    "is it the file that came with the model?");
+                    "use the tokenizer file that came with the model");
 }
 
 struct Tokenizer::State {

@@ -145,7 +145,7 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
     RILLE_CHECK(usable());
     return make_error(
         ErrorKind::memory,
-        fmt::format("{}: no memory for {}: {} live{}{}{}", name(), format_size_bytes(std::int64_t(bytes)),
+        fmt::format("{}: no memory for {}: live tensors use {}{}{}{}", name(), format_size_bytes(std::int64_t(bytes)),
                     format_size_bytes(stats.live_bytes), working_text(working_bytes()),
                     stats.limit_bytes ? " of at most " + format_size_bytes(stats.limit_bytes) : "", memory_beside()),
         "live by size: " + summary_of(pool_->live) + pool_->owners_summary() +

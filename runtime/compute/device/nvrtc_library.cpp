@@ -20,7 +20,7 @@ Nvrtc load_nvrtc() {
   if (!library || !n.why.empty()) return n;
   const auto find = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
-    if (!function && n.why.empty()) n.why = fmt::format("it has no {}", name);
+    if (!function && n.why.empty()) n.why = fmt::format("the library has no function {}", name);
   };
   find(n.create, "nvrtcCreateProgram");
   find(n.destroy, "nvrtcDestroyProgram");

@@ -20,7 +20,7 @@ std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen) {
   if (offer.gpu_count <= 0 || seen.count >= (counts ? offer.gpu_count : 1)) return std::nullopt;
   Error e = make_error(
       ErrorKind::device,
-      fmt::format("the machine of '{}' ({}) was rented as {} of {} with {} {} but shows {} of them", lease.name,
+      fmt::format("the machine of '{}' ({}) was rented as {} of {} with {} {} but shows {}", lease.name,
                   lease.machine_id, offer.id, lease.provider, offer.gpu_count, offer.gpu,
                   seen.count ? fmt::format("{}", seen.count) : "none"),
       seen.count ? "a GPU or its driver has failed: rent another machine; with gpu_check = false this is only a warning"

@@ -228,7 +228,7 @@ TEST_CASE("a device that runs out of memory says what is live", "[cuda]") {
   const auto read = g->read_blocking(big);
   REQUIRE_FALSE(read);
   CHECK(read.error().kind == ErrorKind::memory);
-  CHECK(read.error().message.find("cuda:0: no memory for 8.4 MB: 4.2 MB live") == 0);
+  CHECK(read.error().message.find("cuda:0: no memory for 8.4 MB: live tensors use 4.2 MB") == 0);
   CHECK(read.error().hint.find("live by size: 1 x 4.2 MB") == 0);
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("a device that is lost says so, and why, from then on", "[cuda]") {
       CHECK(read.error().kind == ErrorKind::device);
       CHECK(read.error().code == "cuda_700");
       CHECK(read.error().message.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)") != std::string::npos);
-      CHECK(read.error().hint.find("the device is lost to this process: start it again") == 0);
+      CHECK(read.error().hint.find("this process can no longer use the device: start it again") == 0);
     }
     const auto more = g->device()->allocate(1 << 20);
     REQUIRE_FALSE(more);

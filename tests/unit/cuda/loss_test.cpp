@@ -136,7 +136,7 @@ Lost lost_at_each(const char* function, int code, decltype(&story) tells = story
       CHECK(e.code == "cuda_" + std::to_string(code));
       CHECK(e.message.starts_with(of_kernel ? "kernel add_to: cuda:0: " : "cuda:0: "));
       CHECK(e.message.find("(" + std::to_string(code) + ")") != std::string::npos);
-      CHECK(e.hint.starts_with("the device is lost to this process: start it again, and resume"));
+      CHECK(e.hint.starts_with("this process can no longer use the device: start it again, and resume"));
     }
     if (told.errors.empty()) CHECK(told.values == values);
     const auto left = standin.left();

@@ -213,7 +213,7 @@ TEST_CASE("streams are given back, and there are only so many", "[cuda]") {
     const auto more = make_stream(*g);
     REQUIRE_FALSE(more);
     CHECK(more.error().kind == ErrorKind::state);
-    CHECK(more.error().message == "128 streams of this card are in use, which is all there are");
+    CHECK(more.error().message == "all 128 streams of this GPU are in use");
     held.pop_back();
     get(make_stream(*g));
     const Adder add_to(*g);

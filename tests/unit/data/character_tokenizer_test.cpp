@@ -147,7 +147,7 @@ TEST_CASE("steps that are not known are refused by name", "[unit][data]") {
             .find("a step of the tokenizer is incomplete") == 8);
   auto pattern = Tokenizer::from_tokenizer_json(file({}), "t.json", "gpt2");
   REQUIRE_FALSE(pattern.ok());
-  CHECK(pattern.error().message == "t.json: it has its own pattern, but `pattern` was given");
+  CHECK(pattern.error().message == "t.json: the file has its own pattern, so the option `pattern` cannot be given");
 }
 
 TEST_CASE("tokens that begin with '$' are themselves", "[unit][data]") {

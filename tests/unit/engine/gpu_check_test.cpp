@@ -28,7 +28,7 @@ TEST_CASE("a machine that shows fewer GPUs than its offer has is named, with wha
   CHECK(none->kind == ErrorKind::device);
   CHECK(none->code == "gpus_missing");
   CHECK(none->message ==
-        "the machine of 'box' (i-1) was rented as us-east-1/p4d.24xlarge of aws with 8 A100 but shows none of them");
+        "the machine of 'box' (i-1) was rented as us-east-1/p4d.24xlarge of aws with 8 A100 but shows none");
   for (const char* way : {"\"image\" in the settings of aws", "setup = true", "gpu_check = false"})
     CHECK_THAT(none->hint, Catch::Contains(way));
   const std::optional<Error> fewer = gpus_missing(rented("aws", 8), {7, true});

@@ -165,14 +165,14 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s, const c
   const bool widens = is_half(a.dtype) && out.dtype == DType::f32;
   why = "it does not multiply these types";
   if (s.type < 0 || b.dtype != a.dtype || (out.dtype != a.dtype && !widens)) return false;
-  why = "a matrix does not lie in rows or columns";
+  why = "a matrix is stored neither by rows nor by columns";
   std::int64_t rows = out.shape[r - 2];
   const std::int64_t columns = out.shape[r - 1];
   s.k = a.shape[r - 1];
   Matrix left, right, result;
   if (!read(a, rows, s.k, left) || !read(b, s.k, columns, right) || !read(out, rows, columns, result)) return false;
   if (result.flipped) return false;
-  why = "batches do not lie at equal distances";
+  why = "the matrices of a batch are not stored at equal distances";
   std::int64_t of_a = 0, of_b = 0, of_out = 0;
   if (!batches_of(a, out, s.batches, of_a) || !batches_of(b, out, s.batches, of_b) ||
       !batches_of(out, out, s.batches, of_out))
@@ -182,7 +182,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s, const c
     rows *= std::exchange(s.batches, 1);
   }
   if (s.batches > 0x7fffffff) return false;
-  why = "it does not add such a bias";
+  why = "it does not support a bias of this form";
   s.bias = p.bias && p.bias->data;
   if (s.bias) {
     const auto& v = *p.bias;
@@ -204,7 +204,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s, const c
   s.stride_d = s.batches == 1 ? 0 : of_out;
   s.accumulate = p.accumulate;
   s.tf32 = p.tf32 && a.dtype == DType::f32;
-  why = "it does not make this activation of such a product";
+  why = "it does not support this activation for this product";
   if (s.bias) s.epilogue = epilogue_bias;
   if (p.activation != kernels::Activation::none && !with_activation(p, widens, s)) return false;
   s.align_a = alignment(b.data);
@@ -223,7 +223,7 @@ bool Blas::ready() {
     why_not_ = "the variable RILLE_CUDA_WITHOUT excludes it";
   } else if (!library().whole) {
     const auto& loaded = load_part(CudaPart::cublaslt);
-    why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
+    why_not_ = loaded.handle ? "the library lacks a function that Rille needs" : loaded.why;
   } else if (const Status said = library().create(&handle_)) {
     why_not_ = "cublasLtCreate: status " + std::to_string(said);
     handle_ = nullptr;
@@ -281,7 +281,7 @@ bool Blas::run(const BlasShape& s, const Plan& plan, const kernels::cuda::Launch
                CUstream stream) {
   Described d(s);
   d.point(s, p);
-  why_ = "its descriptions could not be made";
+  why_ = "its descriptors could not be created";
   if (!d.good) return false;
   const float one = 1, none = 0;
   const double one_wide = 1, none_wide = 0;

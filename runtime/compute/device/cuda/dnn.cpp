@@ -162,7 +162,7 @@ bool Dnn::ready(bool may_make) {
     tried_ = true;
     if (!library().whole) {
       const auto& loaded = load_part(CudaPart::cudnn);
-      why_not_ = loaded.handle ? "it lacks a function" : loaded.why;
+      why_not_ = loaded.handle ? "the library lacks a function that Rille needs" : loaded.why;
     } else if (const int said = library().cudnnCreate(&handle_)) {
       why_not_ = "cudnnCreate: status " + std::to_string(said);
       handle_ = nullptr;
@@ -179,7 +179,7 @@ bool Dnn::take_less(Plan& plan) {
   plan.ways.erase(plan.ways.begin());
   why_ = "there is no memory for the " + std::to_string(wanted >> 20) + " MiB that an algorithm works with";
   if (plan.ways.empty()) plan.why = why_;
-  else why_ += ": it takes one that wants less";
+  else why_ += ": another algorithm that needs less is used";
   return !plan.ways.empty();
 }
 
@@ -198,7 +198,7 @@ Dnn::Plan* Dnn::plan(const DnnShape& s, bool may_make) {
     why_ = found->second.why;
     return found->second.ways.empty() ? nullptr : &found->second;
   }
-  why_ = "its first use came in a capture";
+  why_ = "its first use came during the capture of a CUDA graph";
   if (!may_make) return nullptr;
   Plan& plan = plans_[key];
   Described d(s, math_of(s));
@@ -223,7 +223,7 @@ bool Dnn::run(const DnnShape& s, const Plan& plan, const Convolved& c, void* scr
   const Way& way = plan.ways[0];
   Described d(s, way.math);
   const Library& l = d.l;
-  why_ = "its descriptions could not be made";
+  why_ = "its descriptors could not be created";
   if (!d.good || l.cudnnSetStream(handle_, stream) != 0) return false;
   const auto ran = [&](const char* what, int said) {
     if (said) why_ = std::string(what) + ": status " + std::to_string(said);

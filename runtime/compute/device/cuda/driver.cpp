@@ -55,9 +55,9 @@ struct Advice {
 };
 constexpr int device_kind = int(ErrorKind::device);
 // The driver reports an error without the kernel that caused it.
-#define RILLE_LOST                                                                                                 \
-  "the device is lost to this process: start it again, and resume from the last checkpoint, on another device if " \
-  "need be: RILLE_DEVICE=cpu"
+#define RILLE_LOST                                                                                      \
+  "this process can no longer use the device: start it again, and resume from the last checkpoint, on " \
+  "another device if need be: RILLE_DEVICE=cpu"
 constexpr const char* restart = RILLE_LOST "; dmesg says more in its lines of NVRM: Xid";
 constexpr const char* culprit = RILLE_LOST
     ". If your own kernel caused it, dev:kernel(.., { checked = true }) on the CPU finds the place; "

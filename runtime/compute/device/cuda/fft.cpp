@@ -36,20 +36,20 @@ Fft::~Fft() {
 const Fft::Plan* Fft::plan(const kernels::cuda::Launcher::Fourier& f, bool may_make) {
   why_ = "the variable RILLE_CUDA_WITHOUT excludes it";
   if (left_out(CudaPart::cufft)) return nullptr;
-  why_ = "the numbers lie too scattered";
+  why_ = "the numbers are stored at distances that it does not support";
   if (f.inner > 1 && f.outer > runs_max) return nullptr;
   const std::int64_t batch = f.inner > 1 ? f.inner : f.outer;
   const std::int64_t numbers[] = {f.n, f.inner, batch, f.wide};
   const std::string key(reinterpret_cast<const char*>(numbers), sizeof numbers);
-  why_ = "it makes no plan of " + std::to_string(f.n) + " numbers";
+  why_ = "it cannot plan a transform of " + std::to_string(f.n) + " numbers";
   if (const auto found = plans_.find(key); found != plans_.end()) return found->second.good ? &found->second : nullptr;
   if (!library().whole) {
     const auto& loaded = load_part(CudaPart::cufft);
-    why_ = loaded.handle ? "it lacks a function" : loaded.why;
+    why_ = loaded.handle ? "the library lacks a function that Rille needs" : loaded.why;
     return nullptr;
   }
   if (!may_make || plans_.size() >= plans_max) {
-    why_ = may_make ? "there are plans enough" : "its first use came in a capture";
+    why_ = may_make ? "the limit of kept plans is reached" : "its first use came during the capture of a CUDA graph";
     return nullptr;
   }
   const Library& l = library();

@@ -15,8 +15,9 @@ Stream* Card::make_stream(Failure& f) {
     made = idle_streams.back();
     idle_streams.pop_back();
   } else if (streams.size() >= streams_max) {
-    refuse(f, int(ErrorKind::state), "s:release() gives one back; a few are enough to keep a card busy",
-           "%zu streams of this card are in use, which is all there are", streams.size());
+    refuse(f, int(ErrorKind::state),
+           "call s:release() on streams that are no longer used; a few streams keep a GPU busy",
+           "all %zu streams of this GPU are in use", streams.size());
   } else if (ok(driver.cuStreamCreate(&made, cu::stream_non_blocking), "making a stream", f)) {
     streams.push_back(made);
   }

@@ -30,7 +30,7 @@ constexpr net::Meaning meanings[] = {
     {"Ecs.0319", Trouble::capacity},
     {"Ecs.0001", Trouble::quota, "request more on the console's quota page, or use another region"},
     {"Ecs.0003", Trouble::auth, "the account is restricted: check its balance"},
-    {"Ecs.0012", Trouble::quota, "the subnet has no free address: name another"},
+    {"Ecs.0012", Trouble::quota, "the subnet has no free address: name another subnet"},
     {"APIGW.0308", Trouble::throttle},
     {"Ecs.0114", Trouble::not_found},
     {"EVS.2024", Trouble::not_found},

@@ -23,7 +23,7 @@ constexpr double reliability_least = 0.98;
 constexpr double hours_per_month = 730;
 
 constexpr net::Meaning meanings[] = {
-    {"no_such_ask", Trouble::capacity, "it has been rented meanwhile: request offers again"},
+    {"no_such_ask", Trouble::capacity, "another customer has rented this machine: request offers again"},
     {"invalid_price", Trouble::capacity, "the market price is above your maximum: raise max_price"},
     {"insufficient_credit", Trouble::quota, "the account's balance is too low"},
     {"no_such_instance", Trouble::not_found},

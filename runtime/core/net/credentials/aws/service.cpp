@@ -27,14 +27,14 @@ constexpr Meaning common_meanings[] = {
     {"ExpiredToken*", Trouble::expired, "sign in again: aws sso login, or new keys"},
     {"AuthFailure", Trouble::auth, "Amazon rejects these keys: `aws sts get-caller-identity` shows the account"},
     {"SignatureDoesNotMatch", Trouble::auth, "the secret key does not belong to the key id"},
-    {"InvalidClientTokenId", Trouble::auth, "there is no such key: was it deleted?"},
+    {"InvalidClientTokenId", Trouble::auth, "this key does not exist (any more): use a key that exists"},
     {"Blocked", Trouble::auth},
     {"AccessDenied*", Trouble::auth, "does the role exist, and does it trust the caller? docs/manual/providers/aws.md"},
     {"InvalidIdentityToken", Trouble::auth,
      "Amazon rejects the token: is its issuer an identity provider of the account?"},
     {"IDPRejectedClaim", Trouble::auth, "the issuer has revoked the token, or it has expired"},
     {"IDPCommunicationError", Trouble::transient},
-    {"UnrecognizedClientException", Trouble::auth, "there is no such key: was it deleted?"},
+    {"UnrecognizedClientException", Trouble::auth, "this key does not exist (any more): use a key that exists"},
     {"InvalidSignatureException", Trouble::auth, "the secret key does not belong to the key id"},
 };
 
