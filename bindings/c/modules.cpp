@@ -112,7 +112,8 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
                       fmt::format("{}: '{}' is not a function name", module, spec.name ? spec.name : "NULL"),
                       "use letters, digits and _");
   if (!spec.function)
-    return make_error(ErrorKind::invalid, fmt::format("{}.{}: its function is NULL", module, spec.name));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("{}.{}: the pointer to its C function is NULL", module, spec.name));
   if (spec.effect < RILLE_PURE || spec.effect > RILLE_VOLATILE)
     return make_error(ErrorKind::invalid,
                       fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),

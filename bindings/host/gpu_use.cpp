@@ -49,8 +49,9 @@ std::optional<Error> why_no_use_of_gpu(const lease::GpuAsked& asked) {
     return refused(fmt::format("this build of Rille cannot compute on a {}: {}", gpu, kernels.error().message),
                    "`./bootstrap build` makes it beside the command");
   if (capability && capability < oldest)
-    return refused(fmt::format("Rille's CUDA part cannot compute on a {}: it begins with sm_{}", gpu, oldest),
-                   "choose a newer GPU");
+    return refused(
+        fmt::format("Rille's CUDA part cannot compute on a {}: it supports only sm_{} and newer", gpu, oldest),
+        "choose a newer GPU");
   const bool fits = capability ? device::cuda::has_image(*kernels, capability) : kernels->cuda != 0;
   if (fits || (asked.owned && kernels->sources)) return std::nullopt;
   return refused(fmt::format("this build of Rille has no kernels for a {}: {}", gpu, device::describe(*kernels)),

@@ -108,7 +108,7 @@ try:
               (code == 0 and "create" in asked) if fits else (code == 1 and asked == [] and "images for sm_80, sm_86"
                                                               in told), told)
     code, told, asked = run("run", cloud + 'gpu = "V100"')
-    check("a GPU that is too old for Rille is refused by any build", code == 1 and "begins with sm_75" in told and
+    check("a GPU that is too old for Rille is refused by any build", code == 1 and "supports only sm_75" in told and
           "choose a newer GPU" in told and asked == [], told)
     code, told, asked = run("run", cloud + 'gpu = "MI300X"', **bare)
     check("one of another maker is the user's business", code == 0 and "rented\tMI300X" in told, told)

@@ -157,7 +157,7 @@ Result<int> set_lr(lua_State* L) {
   }
   std::int64_t group = check_integer(L, 3, "opt:set_lr's group");
   if (group < 1 || group > static_cast<std::int64_t>(o.groups()))
-    raise_invalid(L, fmt::format("opt:set_lr: there is no group {}; it has {}", group, o.groups()));
+    raise_invalid(L, fmt::format("opt:set_lr: there is no group {}; the number of groups is {}", group, o.groups()));
   RILLE_CHECK(o.set_lr(static_cast<std::size_t>(group - 1), lr));
   return 0;
 }

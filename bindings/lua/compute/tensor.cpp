@@ -101,7 +101,7 @@ int no_concat(lua_State* L) {
 
 int length(lua_State* L) {
   Tensor& t = check_tensor(L, 1, "#tensor");
-  if (t.rank() == 0) raise_invalid(L, "#tensor: it has no dimensions");
+  if (t.rank() == 0) raise_invalid(L, "#tensor: the tensor has no dimensions");
   push(L, t.size(0));
   return 1;
 }

@@ -101,7 +101,9 @@ class SharedLink final : public Link {
   }
 
  private:
-  static Error nonsense() { return make_error(ErrorKind::integrity, "its shared memory holds invalid data"); }
+  static Error nonsense() {
+    return make_error(ErrorKind::integrity, "the shared memory with that rank holds invalid data");
+  }
 
   void ring_for(std::atomic<std::uint32_t>& sleeps) {
     if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst)) [[maybe_unused]]

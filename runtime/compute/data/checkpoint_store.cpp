@@ -105,12 +105,12 @@ Result<Scan> scan(const std::string& root) {
 Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::size_t before) {
   for (std::size_t i = before; i-- > 0;)
     if (verify(complete[i])) {
-      error.hint = fmt::format("the good checkpoint before it is step {}: '{}'", complete[i].manifest.step,
+      error.hint = fmt::format("the last good checkpoint before this one is step {}: '{}'", complete[i].manifest.step,
                                complete[i].directory);
       error.resource = complete[i].directory;
       return error;
     }
-  error.hint = "there is no good checkpoint before it";
+  error.hint = "there is no good checkpoint before this one";
   return error;
 }
 

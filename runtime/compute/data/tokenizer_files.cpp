@@ -69,7 +69,7 @@ Result<Tokenizer> Tokenizer::from_tiktoken(std::string_view text, const std::str
   }
   RILLE_CHECK(state->finish_bytes());
   if (pattern.empty())
-    return make_error(ErrorKind::invalid, fmt::format("{}: it has no pattern for splitting words", shown),
+    return make_error(ErrorKind::invalid, fmt::format("{}: the file has no pattern for splitting words", shown),
                       "pass pattern = \"gpt2\", \"cl100k\", \"llama3\", or a regular expression");
   RILLE_TRY(state->cutter, PreTokenizer::from_pattern(tokenizer_pattern(pattern)));
   return Tokenizer(std::move(state));

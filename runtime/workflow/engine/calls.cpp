@@ -142,8 +142,8 @@ int Calls::users(const std::string& lease_id) const {
 Error Calls::gave_up(const std::string& name, int attempts, Error last) {
   Error e = last;
   e.kind = last.kind;
-  e.message = fmt::format("call '{}' ended {} times in a row without a new checkpoint, at last: {}", name, attempts,
-                          last.message);
+  e.message = fmt::format("call '{}' ended {} times in a row without a new checkpoint; the last time: {}", name,
+                          attempts, last.message);
   e.code = "restarts_max";
   e.retryable = false;
   return std::move(e).with_cause(std::move(last));

@@ -172,12 +172,13 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
 
 Error Manager::only_dearer(const Terms& terms, const Refused& refused) const {
   const Micros price = terms.price_of(*refused.dearer);
-  Error e = make_error(
-      ErrorKind::capacity,
-      fmt::format("what is left costs more than twice as much as {} an hour", format_dollars(refused.first_micros)),
-      fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it", refused.dearer->id,
-                  refused.dearer->provider, format_dollars(price), refused.dearer->gpu_count, refused.dearer->gpu,
-                  std::ceil(static_cast<double>(price) / 1e4) / 100));
+  Error e =
+      make_error(ErrorKind::capacity,
+                 fmt::format("the remaining offers cost more than twice as much as {} an hour",
+                             format_dollars(refused.first_micros)),
+                 fmt::format("{} of {} at {} an hour ({} {}) is left: max_price = {:.2f} takes it", refused.dearer->id,
+                             refused.dearer->provider, format_dollars(price), refused.dearer->gpu_count,
+                             refused.dearer->gpu, std::ceil(static_cast<double>(price) / 1e4) / 100));
   e.code = price_jump;
   return e;
 }

@@ -216,7 +216,8 @@ const char* Terms::obstacle(const provider::Offer& offer, const provider::Traits
   const Micros price = price_of(offer);
   if (query.max_price_micros_per_hour && price >= 0 && disk > 0 && price + disk > *query.max_price_micros_per_hour)
     return dear_disk;
-  if (!unguarded && traits.dead_man == provider::DeadMan::none) return "that is ended when its runner is lost for ever";
+  if (!unguarded && traits.dead_man == provider::DeadMan::none)
+    return "that would end without this computer, if this computer never returns";
   return nullptr;
 }
 
@@ -234,7 +235,7 @@ Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
         "gpu = \"cpu\" its processor";
   if (obstacle == dear_disk) hint = "raise max_price, or ask for a smaller disk: disk = \"20GB\"";
   else if (obstacle && terms.disk_bytes > 0) hint = "ask for a smaller disk, or none";
-  else if (obstacle) hint = "unguarded = true accepts a machine that only this runner ends";
+  else if (obstacle) hint = "unguarded = true accepts a machine that only this computer can end";
   std::string wishes = terms.query.region.empty() ? "" : ", region = \"" + terms.query.region + "\"";
   for (const auto& [name, list] :
        {std::pair("regions", &terms.query.regions), std::pair("compliance", &terms.query.compliance)})

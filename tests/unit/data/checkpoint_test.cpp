@@ -159,7 +159,7 @@ TEST_CASE("a store without a good checkpoint says so") {
   CHECK(none.kind == ErrorKind::integrity);
   REQUIRE(none.cause);
   CHECK(none.cause->message.find("XXH3") != std::string::npos);
-  CHECK(store.load(10).error().hint == "there is no good checkpoint before it");
+  CHECK(store.load(10).error().hint == "there is no good checkpoint before this one");
   std::filesystem::resize_file(dir.file("step-00000010/model.safetensors"), 10);
   CHECK_FALSE(store.latest().value().has_value());
   CHECK(store.any().value());
