@@ -4,7 +4,6 @@
 -- A member is { number =, box =, jobs = its current number of jobs, leaving = true once it gets no more work, over =
 -- true once its lease is over, parting = true once its release has begun, spared = true: it leaves only if nothing else
 -- runs on it after its last job }. It stays in the list until it is released.
--- job, nothing else runs there }. It stays in the list until it has been released.
 local native = require "rille.native"
 local rille = require "rille"
 local flow = native.flow

@@ -148,14 +148,9 @@ Result<std::vector<GpuTelemetry::Card>> GpuTelemetry::cards() const {
     Device d = nullptr;
     const Return code = f_->nvmlDeviceGetHandleByIndex_v2(i, &d);
     if (code == success) out.push_back({i, d});
-<<<<<<< HEAD
     // keep the lost GPU in the list, so that its loss is reported
     else if (code == gpu_is_lost) out.push_back({i, nullptr});
-    else if (code != no_permission) return failure(*f_, fmt::format("look at GPU {}", i), code);
-=======
-    else if (code == gpu_is_lost) out.push_back({i, nullptr});  // the other GPUs are still reported
     else if (code != no_permission) return failure(*f_, fmt::format("inspect GPU {}", i), code);
->>>>>>> b795c2f6 (compute, providers, command: last error texts a stranger can read)
   }
   return out;
 }
