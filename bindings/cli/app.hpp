@@ -25,7 +25,7 @@ struct App {
 Result<> open_engine(App& app);
 // Prints the error and returns its exit code.
 Exit fail(App& app, const Error& error);
-// The same for an invalid command line; returns Exit::usage.
+// Prints the error of an invalid command line and returns Exit::usage.
 Exit fail_usage(App& app, const Error& error);
 
 }  // namespace rille::cli

@@ -30,13 +30,13 @@ class Command {
   virtual void declare(Options&) {}
   // For a command without declared options: receives all words after its name, unparsed. null: it declares options.
   virtual std::vector<std::string>* all_words() { return nullptr; }
-  virtual Exit run(App& app) = 0;  // after the options were parsed
+  virtual Exit run(App& app) = 0;  // called after the options were parsed
 };
 
 // The help text of a RUN argument.
 inline constexpr const char* names_a_run = "its id, a unique beginning of it, or `last`";
 
-enum class Opens { engine, nothing };  // before run()
+enum class Opens { engine, nothing };  // what the command line opens before run()
 
 struct CommandRow {
   Group group;
@@ -50,7 +50,7 @@ struct CommandRow {
 
 // Sorted by group, then by name.
 const std::vector<CommandRow>& commands();
-// Null: no such command.
+// Finds a command by name; null: no such command.
 const CommandRow* find_command(std::string_view name);
 // The nested commands of `parent`, e.g. "schedule add"; for "": the top-level commands.
 std::vector<const CommandRow*> commands_of(std::string_view parent);

@@ -28,7 +28,7 @@ class Editor {
   void set_complete(Complete complete);
   void interrupt();  // called from the loop: discards the line being edited
   void hide();       // removes the prompt and the line from the screen
-  void draw();       // redraws them
+  void draw();       // draws the prompt and the line again
 
  private:
   struct State;

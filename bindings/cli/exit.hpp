@@ -9,9 +9,9 @@ enum class Exit {
   ok = 0,
   script = 1,           // the script, or the command, failed
   usage = 2,            // the command line cannot be understood
-  cleanup_pending = 3,  // something may still be rented; takes precedence over the others
+  cleanup_pending = 3,  // something may still be rented; takes precedence over the other codes
   timeout = 124,
-  interrupted = 130,  // or cancelled
+  interrupted = 130,  // interrupted by Ctrl-C, or cancelled
 };
 
 constexpr int status_of(Exit code) { return static_cast<int>(code); }

@@ -11,7 +11,7 @@ namespace rille::cli {
 // The columns that a text occupies: UTF-8 continuation bytes occupy none. terminal.cpp
 std::size_t columns(std::string_view text);
 
-// A column that may be shortened to `least` columns; 0: left out.
+// A table column that may be shortened to a width of `least` characters; 0: it may be left out.
 struct Gives {
   const char* heading;
   std::size_t least = 0;
@@ -20,7 +20,7 @@ struct Gives {
 // `order`: the first entry shrinks first; a heading may occur twice. A path keeps its end, other text its beginning.
 std::string fit_table(const Terminal& terminal, std::vector<std::vector<std::string>> rows,
                       std::initializer_list<Gives> order);
-// The same for a width in columns; 0: unlimited.
+// Fits the table to a width given in characters; 0: unlimited.
 std::string fit_table(std::size_t width, std::vector<std::vector<std::string>> rows,
                       std::initializer_list<Gives> order);
 

@@ -10,12 +10,12 @@
 namespace rille::cli {
 
 struct OffersArguments {
-  std::vector<std::string> gpu;  // any of these
+  std::vector<std::string> gpu;  // an offer may have any of these GPUs
   std::string gpu_memory, gpu_vendor, disk_kind, memory, interconnect, rank, max_age = "10m", timeout;
   std::vector<std::string> providers, regions, compliance, rates, tokens;  // rates: "CNY=0.14"; tokens: "H100=9500"
   double max_price = -1, network_gbps = 0;                                 // -1: no limit
   int count = 0, vcpus = 0;
-  std::size_t limit = 100;  // rows; 0: all
+  std::size_t limit = 100;  // number of rows shown; 0: all
   std::string workload;
   bool estimated = false, measured = false;
   bool spot = false, refresh = false, history = false, reserved = false;

@@ -15,12 +15,12 @@
 namespace rille::cli {
 
 struct Rehearsal {
-  std::string script;  // absolute
+  std::string script;  // absolute path
   Value args;
   std::string home;  // RILLE_HOME of the rehearsed runs; created on demand
   std::shared_ptr<const engine::Lessons> lessons;
-  bool unknown_calls_end_at_once = false;  // otherwise they are errors
-  std::int64_t days_max = 60;              // of virtual time
+  bool unknown_calls_end_at_once = false;  // false: a call without a known duration is an error
+  std::int64_t days_max = 60;              // limit of the virtual time, in days
   // Called with the virtual time since the start. May be null.
   std::function<void(std::int64_t us, const Value& event)> event;
   std::function<void(std::string_view text)> print;
@@ -38,7 +38,7 @@ struct Outcome {
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
   int announced = 0;           // preemptions whose call left the machine in time
-  std::vector<Rented> rented;  // if requested
+  std::vector<Rented> rented;  // the rents of the run, if requested
 };
 
 Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented);

@@ -24,7 +24,7 @@ class RunLog {
   int fd_ = -1;
 };
 
-constexpr std::size_t child_runs_max = 256;  // running at the same time
+constexpr std::size_t child_runs_max = 256;  // limit on child runs that run at the same time
 
 struct Session {
   App& app;
@@ -52,7 +52,7 @@ Exit drive(Session& s, FunctionRef main, const std::string& title, const std::fu
 // The second Ctrl-C: no more Lua, not even cleanup. Replaces this process by `rille release RUN --abandoned`, so that
 // nothing of the run can continue; the journal's rows are enough to release its machines.
 [[noreturn]] void abandon(Session& s);
-std::vector<std::string> abandon_words(const Session& s);  // the words of that command
+std::vector<std::string> abandon_words(const Session& s);  // the words of the `rille release` command
 // Ends the process if cancelled work still computes after a second: it cannot be stopped from outside and might never
 // end (a user's kernel). Writes the journal's queue first.
 void leave_unfinished(App& app, Exit code);

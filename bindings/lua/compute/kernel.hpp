@@ -8,7 +8,7 @@ namespace rille::lua {
 
 struct KernelHandle {
   std::shared_ptr<device::Kernel> kernel;
-  std::shared_ptr<Graph> graph;  // of the device that made the kernel and launches it
+  std::shared_ptr<Graph> graph;  // graph of the device that made the kernel and launches it
 };
 
 int push_kernel(lua_State* L, KernelHandle handle);  // kernel_launch.cpp

@@ -7,7 +7,7 @@
 namespace rille::lua {
 
 struct EventHandle {
-  std::shared_ptr<Graph> graph;  // of the event's device
+  std::shared_ptr<Graph> graph;  // graph of the event's device
   std::shared_ptr<tensor::Event> event;
 };
 

@@ -25,14 +25,14 @@ using tensor::HostData;
 using tensor::Tensor;
 
 // One per Lua state, created with the first device, so that a script without tensors starts no thread. A graph may
-// call back from its lane until it is idle, so the destructor waits for that.
+// call back from its worker thread until the graph is idle, so the destructor waits.
 struct TensorState {
-  std::shared_ptr<Graph> graph;                // of the default device; of the CPU if no_default is set
+  std::shared_ptr<Graph> graph;                // graph of the default device, or of the CPU if no_default is set
   std::optional<Error> no_default;             // why the default GPU cannot be used
-  std::vector<std::shared_ptr<Graph>> graphs;  // of all devices in use; `graph` is the first
-  lua_State* L = nullptr;                      // of the operation being recorded; gives the position in errors
-  std::shared_ptr<lua_State*> main;            // expires with the Lua state
-  std::size_t handle_bytes = 0;                // size of the handles made since the last collection
+  std::vector<std::shared_ptr<Graph>> graphs;  // graphs of all devices in use; `graph` is the first
+  lua_State* L = nullptr;            // Lua state of the operation being recorded; gives the position in errors
+  std::shared_ptr<lua_State*> main;  // expires with the Lua state
+  std::size_t handle_bytes = 0;      // size of the handles made since the last collection
   // created by the first reading; a reading covers the time since the one before
   std::optional<telemetry::GpuTelemetry> gpus;
   std::optional<telemetry::CpuTelemetry> processor;
@@ -42,7 +42,7 @@ struct TensorState {
 
   bool tracing() const;  // whether any graph is tracing
   const Graph::Modes& modes() const { return graph->modes(); }
-  void set_modes(const Graph::Modes& modes);  // on all graphs
+  void set_modes(const Graph::Modes& modes);  // sets the modes of all graphs
 };
 
 TensorState& tensor_state(lua_State* L);
@@ -56,7 +56,7 @@ Error at_line(lua_State* L, Error error);          // adds " (train.lua:12)" to 
 int push_tensor(lua_State* L, Tensor t);           // counts its bytes towards the next collection; returns 1
 Result<int> give(lua_State* L, Result<Tensor> t);  // pushes the tensor, or fails with the script's line
 Tensor& check_tensor(lua_State* L, int index, const char* what);
-// The same for a method's receiver; arguments after index `last` must be nil.
+// Checks the tensor that a method is called on; arguments after index `last` must be nil.
 Tensor& check_self(lua_State* L, const char* what, int last);
 void check_end(lua_State* L, int last, const char* what);
 Tensor optional_tensor(lua_State* L, int index, const char* what);  // nil gives an empty handle
@@ -74,7 +74,8 @@ int dim_from(lua_State* L, double n, const char* what);
 // A shape: the positional numbers of the table at `index`, or the numbers from `index` on.
 std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);  // a tensor or a list of tensors
 Dims check_shape(lua_State* L, int index, const char* what);
-Dims check_sizes(lua_State* L, int index, const char* what);  // the same, but the table takes no options and comes last
+Dims check_sizes(lua_State* L, int index,
+                 const char* what);  // reads a shape; the table is the last argument and takes no options
 std::vector<int> check_dims(lua_State* L, int index, const char* what);  // nil (empty), a number or a list
 // Call it before reading the dimensions at `index` if an options table may follow: turns x:sum({ keepdim = true })
 // into x:sum(nil, { keepdim = true }). Raises if a table mixes dimensions and names.

@@ -17,8 +17,8 @@ struct TensorFiles {
     File file;
     const store::TensorEntry* entry = nullptr;
   };
-  std::map<std::string, Place> places;  // by tensor name
-  std::size_t unsettled_bytes = 0;      // read since the graph was last synchronized
+  std::map<std::string, Place> places;  // places in the files, by tensor name
+  std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
 };
 
 TensorFiles tensors_of(TensorFiles::File file);

@@ -7,12 +7,12 @@
 namespace rille::lease {
 
 struct Patience {
-  std::int64_t timeout_ms = 0;    // per provider; 0: 30 s, cut to 10 s or slightly more once another has offers
+  std::int64_t timeout_ms = 0;    // time limit per provider; 0: 30 s, or about 10 s once another provider has offers
   bool named = true;              // the user chose the query's providers: each has the full 30 s
   bool others_have_some = false;  // a provider that is not asked again already has matching offers
 };
 
-// Like ProviderQueries::ask, which passes a default Patience.
+// Does the work of ProviderQueries::ask, which passes a default Patience.
 Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
                                                          provider::OfferQuery query, Patience patience,
                                                          CancelToken token);

@@ -9,10 +9,10 @@
 
 namespace rille::lease {
 
-// The budgets that apply to a run: its own first (listed even without a limit), then those of its parent runs, of its
-// tag, and of the month. A run's budget includes the spending of runs that it started. The lease `but` is not counted.
-// A lease counts in the month in which it ends. `own`: count the run's own spending even without a limit. kept: see
-// add_kept; the lease `but` must have no row then.
+// The budgets that apply to a run: the run's own budget first (listed even without a limit), then those of its parent
+// runs, of its tag, and of the month. A run's budget includes the spending of runs that it started. The lease `but` is
+// not counted. A lease counts in the month in which it ends. `own`: count the run's own spending even without a limit.
+// kept: see add_kept; the lease `but` must have no row then.
 enum class Count { anew, kept };
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
                                        std::int64_t now_us, bool own = true, Count count = Count::anew);

@@ -1,4 +1,4 @@
-// When a machine that is being ended stopped costing money, as derived from the successive looks of its release.
+// When a machine that is being ended stopped costing money, derived from its release's successive queries ("looks").
 // Private to runtime/workflow/lease.
 #pragma once
 
@@ -21,7 +21,7 @@ class End {
   End(const Lease& lease, const provider::Provider& provider) : provider_(provider) {
     if (provider.traits().dead_man != provider::DeadMan::provider) return;
     switch_wall_us_ = lease.request.expires_wall_us;
-    // A lease from read_brief() has no request; its switch was set for its expiry.
+    // read_brief() reads a lease without the request. The machine's dead-man switch was set for the lease's expiry.
     if (!switch_wall_us_ && !lease.detached) switch_us_ = lease.expires_us;
   }
 

@@ -14,7 +14,7 @@ namespace rille::lease {
 struct GpuAsked {
   std::string model, vendor;      // vendor "": unknown
   std::int64_t memory_bytes = 0;  // 0: unknown
-  bool owned = false;             // provider::Traits::owned: trying it costs nothing
+  bool owned = false;             // provider::Traits::owned: the user owns the machine, so trying the GPU costs nothing
 };
 
 // config, code gpu_unusable: why this build cannot use the GPU, and the one command that fixes that. nullopt: it can,

@@ -17,7 +17,7 @@ namespace rille::lease {
 
 struct Lease;
 
-using Amounts = std::map<std::string, Micros>;  // by currency; a missing currency is 0
+using Amounts = std::map<std::string, Micros>;  // amounts by currency; a missing currency means 0
 void add_to(Amounts& sum, const Amounts& more);
 std::string to_string(const Amounts& amounts);  // "$3.20 + 14.10 CNY"; "$0.00" if empty
 Value to_value(const Amounts& amounts);         // {USD = 3.2, CNY = 14.1}
@@ -34,8 +34,8 @@ Price counted(Micros dollars, Micros asked, const provider::Offer& offer);
 
 struct Segment {
   std::string part;                     // "machine", "disk", or "address"
-  std::int64_t from_us = 0, to_us = 0;  // to_us 0: still open
-  Micros micros_per_hour = 0;           // or provider::price_unknown
+  std::int64_t from_us = 0, to_us = 0;  // to_us 0: the segment is still open
+  Micros micros_per_hour = 0;           // provider::price_unknown: the price is not known
   std::optional<Micros> amount;         // as billed, in dollars; the machine then has one segment only
 };
 
@@ -51,22 +51,23 @@ struct Tenure {
   std::int64_t generation = 1;
   std::string provider, region, machine_id;
   provider::Billing billing;
-  std::string currency = "USD", disk_currency = "USD";  // of the segments; an address is in dollars
-  std::int64_t from_us = 0, to_us = 0;                  // to_us 0: it still exists
-  std::int64_t ready_us = 0;                            // usable from then on; 0: not yet
+  std::string currency = "USD",
+              disk_currency = "USD";    // currencies of the segments; an address is always priced in dollars
+  std::int64_t from_us = 0, to_us = 0;  // to_us 0: the machine still exists
+  std::int64_t ready_us = 0;            // when the machine became usable; 0: not usable yet
   std::int64_t busy_us = 0, busy_since_us = 0;
   std::vector<Segment> segments;
   std::vector<Restart> restarts;  // in time order; each applies to segments that begin at or after it
 
   Amounts costs(std::int64_t now_us) const;
-  Micros cost(std::int64_t now_us) const;  // the dollar part, which budgets count
+  Micros cost(std::int64_t now_us) const;  // the part of the cost in dollars, which budgets count
   const std::string& currency_of(const Segment& segment) const;
   Price price() const;  // the machine's latest price
   bool reconciled() const { return !segments.empty() && segments.front().amount; }
   bool unknown() const;  // some part has no known price
   std::int64_t lived_us(std::int64_t now_us) const;
-  std::int64_t starting_us(std::int64_t now_us) const;  // from creation until it was usable
-  std::int64_t idle_us(std::int64_t now_us) const;      // time after that in which nothing ran on it
+  std::int64_t starting_us(std::int64_t now_us) const;  // time from the creation of the machine until it was usable
+  std::int64_t idle_us(std::int64_t now_us) const;      // time in which the usable machine ran nothing
   Value to_value(std::int64_t now_us) const;
 };
 
@@ -79,7 +80,7 @@ std::vector<std::pair<std::string, Amounts>> by_month(const Tenure& tenure, std:
 // The cost of `ms` by this billing, with the machine at `price` and its disk at `disk` per hour.
 Micros billed_micros(const provider::Billing& billing, Micros price, Micros disk, std::int64_t ms);
 
-// lease: the row's number.
+// lease: the number of the lease's row.
 Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease);
 // Updates the ledger to match the lease's row: a machine begins, ends, or turns out not to have ended.
 Result<> record_tenure(store::Db& db, const Lease& lease);
@@ -103,7 +104,7 @@ Result<> record_change(store::Db& db, const Lease& lease);
 // and the new price is removed.
 Result<> record_changed(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t now_us);
 Result<> record_unchanged(store::Db& db, const Lease& lease, std::int64_t from_us);
-// The machine became usable; it became busy, or idle.
+// Record that the machine became usable, and that it became busy or idle.
 Result<> record_ready(store::Db& db, const std::string& id, std::int64_t now_us);
 Result<> record_busy(store::Db& db, const std::string& id, bool busy, std::int64_t now_us);
 // The provider's final bill replaces the estimate, and `settled` is incremented. Does nothing for a machine that has no

@@ -27,7 +27,7 @@ struct Change {
   Micros price_micros_per_hour = 0, cap_micros_per_hour = 0;
   std::int64_t from_us = 0;  // when both prices began to count
   Micros reserved_before = 0, reserved_after = 0;
-  Value options;  // of rent, after the change: enough to rent such a machine again
+  Value options;  // rent options after the change: enough to rent a machine of the new type again
 
   Value to_value() const;
   static Result<Change> from_value(const Value& value);
@@ -35,36 +35,39 @@ struct Change {
 
 // One row of the table `leases`.
 struct Lease {
-  std::int64_t number = 0;  // of the row; 0: unknown, or not written yet
+  std::int64_t number = 0;  // number of the row; 0: unknown, or the row is not written yet
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
   provider::CreateRequest request;
   std::optional<provider::Machine> machine;
   std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0, expires_us = 0,
                released_us = 0;
-  Micros cap_micros_per_hour = 0, disk_micros_per_hour = 0;  // highest possible price; an ordered disk
-  Micros reserved_micros = 0;                                // for this generation, until its end
-  Value options;                                             // of rent: enough to rent again
-  std::string replacing;                                     // why another machine replaces this one
-  std::optional<Change> change;                              // in state `resizing`
+  Micros cap_micros_per_hour = 0,
+         disk_micros_per_hour = 0;  // highest hourly price of the machine; hourly price of an ordered disk
+  Micros reserved_micros = 0;       // maximum cost reserved for the current generation
+  Value options;                    // rent options: enough to rent the machine again
+  std::string replacing;            // why another machine replaces this one
+  std::optional<Change> change;     // the pending type change; set in state `resizing`
   bool detached = false;
-  bool has_no_address = false;  // no paid address; this process has just recorded that
-  std::vector<Tenure> tenures;  // all its machines; read with the row
-  std::string run_tag;          // read with the row
+  bool has_no_address = false;  // this process has just recorded that the machine has no paid address
+  std::vector<Tenure> tenures;  // all machines that the lease has had; read with the row
+  std::string run_tag;          // the run's tag, read with the lease's row
   std::int64_t taken_us = 0;    // deadline of the preemption notice; read with the row
   // The row as it was read. A write succeeds only if the row still matches, so that the second of two writers writes
   // nothing.
   struct Seen {
-    std::string state;                       // "": there was no row
-    std::int64_t generation = 0, epoch = 0;  // epoch: of the run
+    std::string state;                       // state in the row; "": there was no row
+    std::int64_t generation = 0, epoch = 0;  // epoch: the epoch of the run
   } seen;
 
   bool billable() const { return state != "released"; }
-  bool has_machine() const { return state == "live" || state == "resizing"; }  // one that should exist
+  bool has_machine() const {
+    return state == "live" || state == "resizing";
+  }  // the lease has a machine that should exist
   bool ever_lived() const { return !tenures.empty() || live_us; }
-  // The cost of its machines until `now_us`; an estimate until reconciled with the provider.
-  Micros spent_micros(std::int64_t now_us) const;  // dollars
-  Amounts costs(std::int64_t now_us) const;        // in all currencies
-  Price price() const;                             // per hour of its machine, without the disk
+  // The cost of the lease's machines until `now_us`; an estimate until reconciled with the provider.
+  Micros spent_micros(std::int64_t now_us) const;  // the cost in dollars
+  Amounts costs(std::int64_t now_us) const;        // the cost in all currencies
+  Price price() const;                             // hourly price of the lease's machine without the disk
   // The maximum final cost: the cost of earlier generations plus this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
@@ -73,9 +76,9 @@ struct Lease {
 // The budget of one run, tag or month.
 struct Money {
   std::string scope, name;         // "run", "month", "tag:eval"; "the run's budget", "the budget of tag 'eval'"
-  Micros limit = -1;               // -1: none
-  Micros spent = 0, reserved = 0;  // by released leases; by open leases, until their ends
-  std::int64_t held = 0;           // leases that are not released
+  Micros limit = -1;               // -1: no limit
+  Micros spent = 0, reserved = 0;  // spent: by released leases; reserved: for open leases until they end
+  std::int64_t held = 0;           // number of leases that are not released
 };
 
 struct Terms;
@@ -83,15 +86,15 @@ struct Terms;
 struct Acquire {
   std::string key;  // the lease's identity inside its run: fiber path/name#n
   std::string name, scope;
-  Value options;                 // of rille.rent: provider gpu count spot max_price ttl region budget ..
-  store::Fence fence;            // of the run that owns the lease
-  std::int64_t leases_max = -1;  // limit on leases held at a time; -1: none
+  Value options;                 // options of rille.rent: provider gpu count spot max_price ttl region budget ..
+  store::Fence fence;            // fence of the run that owns the lease
+  std::int64_t leases_max = -1;  // limit on leases held at a time; -1: no limit
 };
 
 struct Replace {
   std::string id, why;
-  std::int64_t generation = 0;  // the lost one; if a newer one is live, it is returned
-  Value options;                // override those of the rent; null: none
+  std::int64_t generation = 0;  // generation of the lost machine; if a newer generation is live, it is returned
+  Value options;                // options that override the rent options; null: none
   store::Fence fence;
   std::int64_t leases_max = -1;
 };
@@ -121,7 +124,7 @@ struct ReapReport {
 
 struct ReapRequest {
   ReapRequest() = default;                            // not an aggregate: see loop/task.hpp
-  std::function<bool(const std::string& run)> alive;  // a runner holds that run now
+  std::function<bool(const std::string& run)> alive;  // true if a runner holds that run now
   bool in_background = false;                         // leave all leases of live runs alone, even expired ones
   bool only_due = false;                              // only rows that are due; do not list the providers' machines
   std::set<std::string> now;                          // runs whose leases end at once, unless a runner holds the run
@@ -140,15 +143,16 @@ struct Survey {
     provider::Machine machine;
     Account account = Account::unknown;
     std::optional<Lease> row;
-    std::int64_t generation = 0, expires_us = 0;  // from its tag; 0: the tag is not readable
+    std::int64_t generation = 0, expires_us = 0;  // both from the machine's tag; 0: the tag is not readable
   };
   std::vector<Shown> machines;
-  std::vector<Lease> unseen;                             // rows whose machine should exist, but is not shown
-  std::vector<Error> errors;                             // providers or regions that could not be asked
-  std::set<std::pair<std::string, std::string>> silent;  // their names; region "": the whole provider
+  std::vector<Lease> unseen;  // rows whose machine should exist, but is not shown
+  std::vector<Error> errors;  // providers or regions that could not be asked
+  std::set<std::pair<std::string, std::string>>
+      silent;  // provider and region that did not answer; region "": the whole provider
 
   void could_not_ask(const std::string& provider, const std::string& region, Error why);
-  bool hears(const std::string& provider, const std::string& region) const;  // that region has answered
+  bool hears(const std::string& provider, const std::string& region) const;  // true if that region has answered
   void add(Survey part);
 };
 
@@ -156,7 +160,7 @@ struct Survey {
 struct Hooks {
   Hooks() = default;
   std::function<Async<>(std::int64_t ms, CancelToken token)> pause;  // null: real time
-  std::function<Async<>()> written;                                  // after each committed row
+  std::function<Async<>()> written;                                  // called after each committed row
 };
 
 class Manager {
@@ -173,7 +177,7 @@ class Manager {
   // Ends the machine and rents another for the lease, of the next generation, or continues such a replacement that an
   // earlier process began. Errors as acquire; state: the lease has ended, or its ttl has passed.
   Async<Lease> replace(Replace request, Event event, CancelToken token);
-  static bool replaces(const Lease& lease);  // by its options, a lost machine is replaced
+  static bool replaces(const Lease& lease);  // true if the options say that a lost machine is replaced
   // Changes the lease's machine to another type that fits the options, after finishing a change that an earlier process
   // began. The disk stays; running programs end. Does nothing if the type fits already or options are null. invalid:
   // options, or the provider cannot resize (provider::is_lack). capacity: no such type, or none in stock. budget: it
@@ -203,7 +207,7 @@ class Manager {
   // Replaces estimates by the providers' bills, including bills for machines that no row has seen. Returns the number
   // of machines settled.
   Async<std::int64_t> reconcile(CancelToken token);
-  Result<bool> any_open() const;  // one index lookup
+  Result<bool> any_open() const;  // costs one index lookup
   // The provider's view of a live lease's machine; a price in it is recorded. A machine that may not be visible yet is
   // `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
@@ -247,7 +251,8 @@ class Manager {
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
   Error only_dearer(const Terms& terms, const Refused& refused) const;
-  Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);  // one of refused.listed
+  Async<const provider::Offer*> choose(const Wish& wish, Refused& refused,
+                                       CancelToken token);  // returns one of refused.listed
   // acquire.cpp, replace.cpp: the result is in `renting`
   Async<> plan(Renting& renting);
   Shared draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const;

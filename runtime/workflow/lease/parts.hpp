@@ -13,13 +13,13 @@ Result<std::int64_t> number_of(store::Db& db, const Lease& lease);
 // Call in the transaction that plans a generation, for its future machines; 0: no charge. The address costs from then
 // on, because some clouds create it before the machine.
 Result<> record_address(store::Db& db, const Lease& lease, Micros micros_per_hour);
-// The recorded price for the lease's generation.
+// The recorded address price for the lease's current generation.
 Result<Micros> address_micros(store::Db& db, const Lease& lease);
 
 // When a lease's machine stopped costing money, as its release determined.
 struct Ending {
-  std::int64_t machine_us = 0;  // the machine itself
-  std::int64_t all_us = 0;      // and everything created with it; 0: unknown, the row decides
+  std::int64_t machine_us = 0;  // when the machine stopped costing money
+  std::int64_t all_us = 0;      // when the machine and everything created with it stopped; 0: unknown, the row decides
 };
 // Like record_tenure(), for a row that may be `released`: then nothing of its machine costs longer than `ending`.
 Result<> record_tenure(store::Db& db, const Lease& lease, const Ending& ending);

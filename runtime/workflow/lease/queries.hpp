@@ -51,12 +51,12 @@ class ProviderQueries {
   // Exchange rates for queries that give none.
   void set_rates(provider::Rates rates) {
     rates_ = std::move(rates);
-    last_ = nullptr;  // was read with the old rates
+    last_ = nullptr;  // the cached Wish was parsed with the old rates
   }
   void set_disk_prices(provider::DiskPrices prices) { disk_prices_ = std::move(prices); }
   // Parses the options of a rent, or of another `asker`, with this home's rates and disk prices.
   Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;
-  Result<Wish> wish_of(const Value& options);  // the same; caches the last one
+  Result<Wish> wish_of(const Value& options);  // parses rent options and caches the last result
   std::optional<Error> gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const;
   // Fails if this build can use none of the GPUs that the options name, and the user owns no machine that fits.
   Async<> check_named_gpus(Wish wish, CancelToken token);

@@ -24,7 +24,7 @@ namespace rille::lease {
 using provider::is_definitive;
 
 inline constexpr const char* price_jump = "price_jump";  // code of the error if only dearer offers are left
-inline constexpr Micros jump_at = 2;                     // times the first offer's price
+inline constexpr Micros jump_at = 2;                     // a price of this many times the first offer's is a jump
 
 // Of one lease. `offers`: those that refused it. `blocks`: refusals that apply beyond one offer. Neither is tried
 // again. `regions`: those without stock or that took the last machine away; tried late. `last`: the offer of the
@@ -37,7 +37,7 @@ struct Manager::Refused {
   };
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
-  std::vector<Block> blocks;                // refusals that apply beyond their offer
+  std::vector<Block> blocks;                // refusals that apply to more than the offer that was refused
   Micros first_micros = 0;                  // the best offer's hourly price before any refusal; 0: unknown, or free
   const provider::Offer* dearer = nullptr;  // cheapest offer left, if all exceed the price limit
   Offers listed;                            // null: not queried yet
@@ -93,11 +93,11 @@ struct Manager::Recent {
 struct Manager::Renting {
   Renting() = default;  // not an aggregate: see loop/task.hpp
   Acquire request;
-  std::string id;  // of its lease
+  std::string id;  // the lease's id
   Event event;
   CancelToken token;
   Refused refused;
-  Shared lease;  // its newest generation; null: no row
+  Shared lease;  // newest generation of the lease; null: the lease has no row
 };
 
 // Offer queries in flight, by Terms::asks: rents with the same query wait for one answer.
@@ -116,7 +116,7 @@ struct Manager::Search {
   } first;
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
-  std::map<std::string, Ending> endings;          // found by releases, by lease, until written to the journal
+  std::map<std::string, Ending> endings;  // by lease: ends that releases found and that are not in the journal yet
   std::map<std::string, std::set<Place>> places;  // by run: where create calls were sent, whatever their outcome
 };
 

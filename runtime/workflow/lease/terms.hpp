@@ -20,15 +20,15 @@ struct Terms {
   std::int64_t orphan_after_ms = 30 * 60'000;
   std::int64_t idle_after_ms = 0;         // 0: idle machines are kept
   double idle_below = 0.05;               // a load up to this counts as idle
-  std::int64_t hold_ms = 12 * 3'600'000;  // for a run that was suspended or has diverged
+  std::int64_t hold_ms = 12 * 3'600'000;  // how long a suspended or diverged run keeps the machine
   std::int64_t disk_bytes = 0;            // 0: the offer's default
-  provider::DiskPrices disk_prices;       // from the settings
+  provider::DiskPrices disk_prices;       // disk prices from the settings
   // The price if the provider gives none in dollars, or if a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;  // allow providers that never end a machine whose runner is lost
   bool cuda = true;        // false: only the user's own programs run there; Rille's CUDA code is not needed
   bool replace = false;    // replace a lost machine
-  std::string cluster;     // of the run: its members may connect to each other; "": none
+  std::string cluster;     // a cluster of the run whose machines may connect to each other; "": none
   Value extra;             // provider-specific options: provider/rent_options.hpp
 
   // In dollars: the price of an offer per hour, or price_unknown; and the highest price it may rise to, without its
