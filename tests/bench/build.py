@@ -6,7 +6,8 @@
 Configures the tree afresh in a folder of its own, as `./bootstrap run` (rille) or `./bootstrap test` (all) would, and
 builds the target, with this file as the compilers' launcher. Each figure also stands as a multiple of a trivial unit
 (a main() behind <string>), compiled in the same run: machines differ by half, those multiples hardly. --headers
-compiles each widely included header alone and tells its seconds times the units that read it. --keep leaves the build folder (build/measured) for a look.
+compiles each widely included header alone and tells its seconds times the units that read it. --keep leaves the build
+folder (build/measured) for a look.
 """
 import argparse
 import collections
