@@ -34,15 +34,16 @@ using namespace aws;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, prices_last_us = 5LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
-constexpr int attempts_max = 3;  // at creating a machine while other processes delete its shared resources
+constexpr int attempts_max = 3;  // creates of one machine, if another process deletes its groups meanwhile
 
 // Amazon's image with NVIDIA's driver, Docker and its toolkit, updated by Amazon.
 constexpr const char* image_owner = "amazon";
-// Which of the two a type takes: https://docs.aws.amazon.com/dlami/latest/devguide/important-changes.html
+// Types with old GPUs need older_image_pattern:
+// https://docs.aws.amazon.com/dlami/latest/devguide/important-changes.html
 constexpr const char* image_pattern = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)*";
 constexpr const char* older_image_pattern = "Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 2*)*";
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {
     "us-east-1",      "us-east-2",      "us-west-1",      "us-west-2",      "af-south-1",     "ap-east-1",
     "ap-east-2",      "ap-south-1",     "ap-south-2",     "ap-southeast-1", "ap-southeast-2", "ap-southeast-3",
@@ -54,14 +55,14 @@ const char* const known_regions[] = {
 
 struct Settings {
   std::string image, instance_profile, kms_key;
-  std::vector<Zone> zones;  // in the order of trying
+  std::vector<Zone> zones;  // tried in this order
   CommonSettings common;
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true, capacity_block = false;
   Value reservation, tags, endpoints;
 };
 
-// Shared by all regions.
+// The SSH access, credentials and owner that all regions of this provider share.
 struct Account {
   Account(Loop& loop, const Value& endpoints, const std::string& region, cloud::SshKeys keys)
       : access(std::move(keys), "aws", endpoints.text("metadata", "http://169.254.169.254")),
@@ -74,7 +75,7 @@ struct Account {
 MachineState state_of(const std::string& state) {
   if (state == "pending") return MachineState::pending;
   if (state == "running") return MachineState::live;
-  // A stopped instance keeps its disk, which costs money. Rille stops none, and terminates those it finds.
+  // A stopped instance keeps its disk, which costs money, so Rille terminates it.
   return state == "terminated" ? MachineState::gone : MachineState::terminating;
 }
 
@@ -102,7 +103,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       std::optional<Ec2::ZonePrices> by_zone;
       if (query.spot) {
         const auto at = spot_prices_.find(offer.id);
-        if (at == spot_prices_.end()) continue;  // no spot offer here
+        if (at == spot_prices_.end()) continue;  // this region has no spot offer of the type
         by_zone = at->second.second;
       } else if (const auto at = prices_.find(offer.id); at != prices_.end()) {
         offer.price_micros_per_hour = at->second.second.micros_per_hour;
@@ -129,7 +130,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       const Result<Instance> made = co_await ec2_.run(std::move(whole), request.send_by_wall_us, token);
       if (made) co_return machine_of(*made);
       if (common_.have_gone(made.error(), request) && attempt < attempts_max) continue;
-      // Definitive refusal: delete the resources made for it, unless an earlier send has created the machine.
+      // EC2 has certainly refused the machine: delete the shared resources made for it, unless a machine uses them.
       if (is_definitive(made.error())) (void)co_await common_.take_back(request, place, token);
       co_return made.error();
     }
@@ -150,8 +151,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return machine_of(found.front());
   }
 
-  // Also lists disks that outlived their machine, which cost money, and unused shared resources, which do not. EC2
-  // still lists instances that ended within the hour, which tells the members of a cluster.
+  // Also lists disks that outlived their machine, which cost money, and unused shared resources, which do not. Ended
+  // instances, which EC2 lists for an hour, are used only to find out which machines were in a cluster.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     Parameters asked{{"Filter.1.Name", "tag-key"}, {"Filter.1.Value.1", tag_key}, {"MaxResults", "1000"}};
     RILLE_CO_TRY(std::vector<Instance> all, co_await ec2_.describe(std::move(asked), token));
@@ -174,7 +175,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return ec2_.terminate(std::move(id), std::move(token));
   }
 
-  // Charged since February 2024 for each public IPv4 address.
+  // Since February 2024 Amazon charges 0.005 dollars per hour for each public IPv4 address.
   std::optional<Micros> address_micros_per_hour(bool) const override {
     return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
   }
@@ -221,7 +222,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
-  // Types that match except for the price, which needs one call each.
+  // Types that match the query in everything but the price, which is not requested yet (one call per type).
   Async<std::vector<Offer>> fitting_types(OfferQuery query, CancelToken token) {
     RILLE_CO_CHECK(co_await learn_types(token));
     std::vector<Offer> all;
@@ -238,8 +239,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // The number of network cards to request with an Elastic Fabric Adapter; 0: not requested. EC2 gives no public
-  // address to a machine with several interfaces.
+  // The number of network cards to request with an Elastic Fabric Adapter; 0: request none. With a public address it is
+  // one card, since EC2 gives no public address to a machine with several interfaces.
   Async<int> efa_cards_of(CreateRequest request, std::string type, CancelToken token) {
     if (!wants_rdma(request) || request.offer.rdma != "efa") co_return 0;
     if (settings_.public_address) co_return 1;
@@ -279,7 +280,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     offer.memory_bytes = type.memory_bytes;
     offer.price_micros_per_hour = price_unknown;
     offer.billing.minimum_s = billing_minimum_s;
-    offer.billing.from_live = true;  // not billed while pending
+    offer.billing.from_live = true;  // EC2 does not bill an instance while it is pending
     offer.disk_bytes_max = 16'000 * gb;
     offer.network_gbps = type.network_gbps;
     if (type.efa_cards > 0) offer.rdma = "efa";
@@ -301,8 +302,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // One call per type. A price that cannot be read stays unknown, with the reason reported: a budget refuses such an
-  // offer.
+  // Requests on-demand prices, one call per type. A price that cannot be read stays unknown and `left_out` gets the
+  // reason; a rent with a budget refuses an offer without a price.
   Task<void> learn_prices(std::vector<Offer> fitting, std::shared_ptr<LeftOut> left_out, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<cloud::Price>> asked;
@@ -384,7 +385,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // One interface per card; all but the first are EFA-only, which needs no address.
+  // Adds one network interface per EFA card. The first also carries IP; the others are EFA-only and need no address.
   // https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html
   void add_network(Parameters& out, const Common::Place& place, const std::string& subnet, int efa_cards) const {
     if (!place.placement.empty()) out.emplace_back("Placement.GroupName", place.placement);
@@ -420,7 +421,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     m.state = state_of(instance.state);
     m.tag = instance.tag;
     m.created_wall_us = instance.launched_wall_us;
-    if (m.state == MachineState::live) tell_running(m, instance.launched_wall_us);  // of the latest start
+    if (m.state == MachineState::live) tell_running(m, instance.launched_wall_us);  // launchTime changes at each start
     if (instance.ended_wall_us) tell_ended(m, instance.ended_wall_us);
     m.details.set("type", instance.type).set("zone", instance.zone);
     if (!instance.reason.empty()) m.details.set("reason", instance.reason);
@@ -439,10 +440,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   const std::string currency_ = region().starts_with("cn-") ? "CNY" : "USD";
   std::vector<InstanceType> types_;
   std::int64_t types_at_us_ = 0;
-  // (time of the request, answer)
+  // Prices by type, each with the time of the request in microseconds.
   std::map<std::string, std::pair<std::int64_t, cloud::Price>> prices_;
   std::map<std::string, std::pair<std::int64_t, Ec2::ZonePrices>> spot_prices_;
-  std::map<std::string, Ec2::Image> images_;  // by id or name pattern
+  std::map<std::string, Ec2::Image> images_;  // cached, by image id or name pattern
 };
 
 Result<Settings> read_settings(const Value& of_region) {
@@ -476,11 +477,11 @@ Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup) {
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
   traits.token_lifetime_ms = 24LL * 3'600'000;
-  traits.create_timeout_ms = 300'000;  // create first finds an image and makes a group
+  traits.create_timeout_ms = 300'000;  // create also finds an image and makes a security group
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = billing_minimum_s;
   traits.look_every_ms = 30'000;
-  traits.dead_man = DeadMan::guest;  // its timer powers it off, which terminates it
+  traits.dead_man = DeadMan::guest;  // a timer in the machine powers it off, which terminates it
   traits.spot_notice_s = 120;
   cloud::RegionalCloud aws{"aws", std::move(traits), {std::begin(known_regions), std::end(known_regions)}};
   aws.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,

@@ -10,9 +10,9 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, vpc, subnet, security_group, ssh_from, public_address, instance_profile, disk,
-// kms_key, reservation, capacity_block, endpoints. config: a wrong setting.
+// kms_key, reservation, capacity_block, endpoints. Fails with kind config on a wrong setting.
 Result<std::unique_ptr<Provider>> make_aws_provider(Setup setup);
-NoticeSpec aws_notice(const std::string& metadata);  // see manner.hpp
+NoticeSpec aws_notice(const std::string& metadata);  // `metadata`: base URL of the metadata service
 
 inline constexpr const char* aws_variables[] = {"AWS_REGION",
                                                 "AWS_DEFAULT_REGION",
@@ -32,7 +32,7 @@ inline constexpr FarRefusal aws_refusals[] = {{"OptInRequired", Reach::region},
 inline constexpr const char* aws_options[] = {"reservation", "image"};
 inline constexpr const char* aws_secrets[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
                                               "AWS_CONTAINER_AUTHORIZATION_TOKEN"};
-// narrow: prices are requested for at most a hundred types per region.
+// `true` is Manner::narrow: a query gets prices of at most 100 types per region, so its answer serves no other query.
 inline constexpr Manner aws_manner{true, aws_variables, aws_refusals, aws_options, aws_notice, 0, aws_secrets};
 
 }  // namespace rille::provider

@@ -37,7 +37,7 @@ Async<Common::Place> Common::ready(CreateRequest request, bool efa, CancelToken 
   co_return out;
 }
 
-// Concurrent orders for one cluster: the first makes the group, the others wait for it.
+// If several machines of one cluster are created at once, the first call makes the group and the others wait for it.
 Async<std::string> Common::group(GroupWish wish, CancelToken token) {
   if (wish.cluster.empty()) co_return co_await ec2_.security_group(std::move(wish), std::move(token));
   const std::pair key(wish.cluster, wish.efa);
@@ -81,7 +81,7 @@ void Common::forget(const std::string& group) {
 Async<> Common::take_back(CreateRequest request, Place place, CancelToken token) {
   const std::string cluster = cluster_in(request);
   if (!cluster.empty() && orders_.at(cluster) > 1) co_return success();
-  // EC2 refuses while the group has a member.
+  // Safe if a machine exists: EC2 refuses to delete a group with a member.
   if (settings_.security_group.empty()) (void)co_await remove(place.group, token);
   if (place.placement.empty()) co_return success();
   const Result<> removed = co_await ec2_.delete_placement_group(place.placement, token);
@@ -91,7 +91,7 @@ Async<> Common::take_back(CreateRequest request, Place place, CancelToken token)
 
 Async<std::vector<Machine>> Common::left_over(std::vector<Instance> all, std::string asked_tag, CancelToken token) {
   RILLE_CO_TRY(std::vector<Owned> owned, co_await ec2_.groups(token));
-  // Each release lists its lease's tag; most machines have no cluster.
+  // Saves a call at each release: a machine that is in no cluster has no placement group.
   const auto own = std::find_if(all.begin(), all.end(), [&](const Instance& i) { return i.tag == asked_tag; });
   if (own == all.end() || !own->cluster.empty()) {
     RILLE_CO_TRY(const std::vector<Owned> placements, co_await ec2_.placement_groups(token));

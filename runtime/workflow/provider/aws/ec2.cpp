@@ -71,7 +71,7 @@ std::int64_t number_of(const Value& v, const char* key) {
   return text.empty() ? 0 : std::strtoll(text.c_str(), nullptr, 10);
 }
 
-// "User initiated (2026-11-22 16:55:00 GMT)": the end of that second; 0: no time.
+// Reads "User initiated (2026-11-22 16:55:00 GMT)" as the end of that second, in microseconds; 0: no time in it.
 std::int64_t transition_of(const std::string& reason) {
   const std::size_t at = reason.rfind('(');
   if (at == std::string::npos || reason.size() < at + 20) return 0;
@@ -99,7 +99,7 @@ Instance read_instance(const Value& v) {
 
 Micros micros_of(const std::string& dollars) { return cloud::micros_of(number_at(dollars)); }
 
-// "100 Gigabit", "4x 100 Gigabit"; "Up to 10 Gigabit" and "High" guarantee nothing: 0.
+// Gbit/s of "100 Gigabit" or "4x 100 Gigabit"; 0 for "Up to 10 Gigabit" and "High", which guarantee nothing.
 double network_of(const std::string& words) {
   std::string_view rest;
   double times = 1, each = number_at(words, &rest);
@@ -107,7 +107,7 @@ double network_of(const std::string& words) {
   return rest == " Gigabit" ? times * each : 0;
 }
 
-// One adapter per card; if a type supports EFA at all, its first card does.
+// The number of network cards with EFA, at most one adapter per card; at least 1 if the type supports EFA at all.
 int efa_cards_of(const Value& network) {
   if (network.text("efaSupported") != "true") return 0;
   const std::int64_t most =
@@ -163,7 +163,7 @@ Async<Value> Ec2::call(std::string action, Parameters parameters, Effect effect,
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
-// The lists of all pages.
+// Requests all pages of a list action and joins their rows; `list`: the response field that holds the rows.
 Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::string list, CancelToken token) {
   Value::Array all;
   std::string next;
@@ -171,7 +171,7 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
     Parameters asked = parameters;
     if (!next.empty()) asked.emplace_back("NextToken", next);
     RILLE_CO_TRY(const Value answer, co_await call(action, std::move(asked), Effect::none, token));
-    if (answer[list].is_null()) co_return net::not_theirs("aws", action);  // an empty list is still present
+    if (answer[list].is_null()) co_return net::not_theirs("aws", action);  // even an empty list has the field
     for (Value& item : list_of(answer[list])) all.push_back(std::move(item));
     next = answer.text("nextToken");
     if (next.empty()) co_return Value(std::move(all));
@@ -190,7 +190,7 @@ Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {
   std::vector<InstanceType> out;
   for (const Value& v : *all.as_array()) {
     const Value::Array gpus = list_of(v["gpuInfo"]["gpus"]);
-    const bool others = !gpus.empty() && gpus[0].text("manufacturer") != "NVIDIA";  // AMD's and Habana's
+    const bool others = !gpus.empty() && gpus[0].text("manufacturer") != "NVIDIA";  // types with AMD or Habana GPUs
     if (!others) out.push_back(read_type(v));
   }
   co_return out;
@@ -264,7 +264,7 @@ Async<> Ec2::terminate(std::string id, CancelToken token) {
   co_return net::not_theirs("aws", "TerminateInstances");
 }
 
-// All three are idempotent.
+// stop, change_type and start are idempotent.
 Async<> Ec2::stop(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId.1", id}};
   auto answer = co_await call("StopInstances", std::move(asked), Effect::none, token);

@@ -14,7 +14,7 @@ using net::Effect;
 
 constexpr int policy_pages_max = 50;
 
-// IAM is global within a partition; requests are signed for a fixed region.
+// The region for which IAM requests are signed: IAM is global, with one fixed region for each partition of AWS.
 std::string iam_region(const std::string& region) {
   if (region.starts_with("cn-")) return "cn-north-1";
   return region.starts_with("us-gov-") ? "us-gov-west-1" : "us-east-1";
@@ -32,7 +32,7 @@ net::Parts form_for(const std::string& url, net::Query fields) {
   return out;
 }
 
-// "Running On-Demand P instances", "All G and VT Spot Instance Requests", in vCPUs.
+// Whether a quota limits GPU machines: "Running On-Demand P instances", "All G and VT Spot Instance Requests".
 bool is_of_gpus(const std::string& name) {
   const bool counts = (name.starts_with("Running On-Demand ") && name.ends_with(" instances")) ||
                       (name.starts_with("All ") && name.ends_with(" Spot Instance Requests"));

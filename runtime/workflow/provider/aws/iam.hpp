@@ -1,4 +1,5 @@
-// The identity and quotas at AWS: STS, IAM and Service Quotas as plain values. Loop thread only.
+// The identity of the access keys and the quotas of their account, from AWS's STS, IAM and Service Quotas. Loop thread
+// only.
 #pragma once
 
 #include <string>
@@ -14,11 +15,11 @@ class Iam {
   // `endpoints`: overrides of "sts", "iam" and "servicequotas", for tests.
   Iam(Loop& loop, net::CredentialChain& keys, std::string region, const Value& endpoints);
 
-  // From the region's STS, which needs no right; the age of a permanent key from IAM.
+  // Asks the region's STS, which needs no permission, and IAM for the age of a permanent key.
   Async<Identity> identity(CancelToken token);
-  Async<std::string> account(CancelToken token);  // by STS alone
+  Async<std::string> account(CancelToken token);  // the account number, from STS
   std::int64_t skew_us() const { return sts_.skew_us(); }
-  Async<std::vector<Quota>> quotas(CancelToken token);  // of GPU machines
+  Async<std::vector<Quota>> quotas(CancelToken token);  // the quotas that limit GPU machines
 
  private:
   Async<Value> caller(CancelToken token);
@@ -29,7 +30,7 @@ class Iam {
   net::Api sts_, iam_, quotas_;
 };
 
-// The minimal policy that the keys need.
+// The minimal IAM policy that Rille's keys need, as JSON.
 std::string policy();
 
 }  // namespace rille::provider::aws

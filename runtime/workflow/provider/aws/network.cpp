@@ -1,7 +1,7 @@
-// Shared resources of machines: the security group, which allows SSH and traffic between the members of a cluster, and
-// the placement group of a cluster with EFA. Created for one machine or for a cluster if the settings name no group.
-// Each has the tag of the machine that made it, and is deleted after the last machine: EC2 refuses to delete one in
-// use.
+// Calls for the resources that machines share: the security group, which allows SSH and traffic between the members of
+// a cluster, and the placement group of a cluster with EFA. A security group is created for one machine or for a
+// cluster if the settings name none. Each resource has the tag of the machine that made it, and is deleted after the
+// last machine, since EC2 refuses to delete a group in use.
 #include <fmt/format.h>
 
 #include "runtime/workflow/provider/aws/ec2.hpp"
@@ -22,8 +22,9 @@ Parameters tagged(const char* kind, const std::string& tag, const std::string& c
   return out;
 }
 
-// All traffic between members of the group. EFA needs it in both directions: it bypasses IP, so that a rule for all
-// addresses does not let it through. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
+// Adds rule number `n`: all traffic between members of the group. EFA needs the rule in both directions, since EFA
+// bypasses IP and a rule for all IP addresses does not cover it.
+// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start.html
 void add_inner_rule(Parameters& out, int n, const std::string& group) {
   out.insert(out.end(), {{fmt::format("IpPermissions.{}.IpProtocol", n), "-1"},
                          {fmt::format("IpPermissions.{}.Groups.1.GroupId", n), group}});
@@ -53,7 +54,8 @@ Owned read_owned(const Value& v) {
 
 }  // namespace
 
-// An earlier send of the same create may have made it; a group without rules was left by a crash.
+// An earlier send of the same create may have made the group. If it has no rules (a crash came between), they are
+// added.
 Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
   RILLE_CO_TRY(Value group, co_await find_group(wish.name, wish.vpc, token));
   if (group.is_null()) {
@@ -71,7 +73,7 @@ Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
   }
   const std::string id = group.text("groupId");
   if (id.empty()) co_return net::not_theirs("aws", "CreateSecurityGroup");
-  if (list_of(group["ipPermissions"]).empty()) {  // one call sets all rules
+  if (list_of(group["ipPermissions"]).empty()) {  // one call adds all rules, so a group has all or none
     const auto opened = co_await call("AuthorizeSecurityGroupIngress", ingress(id, wish), Effect::lasting, token);
     if (!opened && opened.error().code != "InvalidPermission.Duplicate") co_return opened.error();
   }
@@ -118,7 +120,7 @@ Async<> Ec2::delete_group(std::string id, CancelToken token) {
   co_return success();
 }
 
-// Another cluster member or an earlier send may have made it.
+// A Duplicate error is success: another member of the cluster or an earlier send has made the placement group.
 Async<> Ec2::placement_group(std::string name, std::string tag, CancelToken token) {
   Parameters make = tagged("placement-group", tag, name);
   make.insert(make.end(), {{"GroupName", name}, {"Strategy", "cluster"}});

@@ -1,4 +1,4 @@
-// Amazon's price list, with on-demand and reserved prices in one response. Spot prices come from EC2: ec2.cpp.
+// Reads Amazon's price list, which has on-demand and reserved prices in one response. Spot prices: ec2.cpp.
 
 #include "runtime/core/base/text.hpp"
 #include "runtime/workflow/provider/aws/ec2.hpp"
@@ -10,7 +10,7 @@ namespace {
 using net::Effect;
 using net::list_of;
 
-// A term of the price list: dollars per hour, and the upfront fee.
+// One offer of the price list: `hourly` in dollars per hour, `advance` the upfront fee in dollars.
 struct Term {
   double hourly = 0, advance = 0;
 };
@@ -25,7 +25,7 @@ Term read_term(const Value& of_term) {
   return out;
 }
 
-// The standard reservation of that term without an upfront fee, else the cheapest.
+// The hourly price of a standard reservation for `years`: the cheapest without an upfront fee, else the cheapest.
 Micros reserved_price(const Value& terms, const char* length, int years) {
   Micros best = price_unknown;
   bool best_has_advance = true;

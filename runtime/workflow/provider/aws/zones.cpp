@@ -66,7 +66,8 @@ Async<std::vector<Offer>> Zones::offers(Offer type, std::optional<Ec2::ZonePrice
   co_return out;
 }
 
-// A repeated order may come from a process that has not looked up the subnets' zones: it must be the same without them.
+// Returns told_ rather than known_: a create repeated by another process, which has not requested the subnets' zones,
+// must send the same parameters.
 Async<Zone> Zones::of_offer(std::string zone, CancelToken token) {
   if (zone.empty()) co_return told_.empty() ? Zone() : told_.front();
   if (told_.empty()) co_return Zone{zone, ""};

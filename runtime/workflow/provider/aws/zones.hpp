@@ -1,7 +1,7 @@
-// Zones: the zones of a region for new machines. The settings name zones, subnets, or both in pairs, in the order of
-// trying. Without them EC2 chooses the zone of an on-demand machine, and a spot machine has one offer per zone, since
-// each zone has its own price. Offers of the second and later zones, and of zones not in the settings, carry the zone
-// in their name: "p4d.24xlarge@us-east-1b". Loop thread only.
+// Zones: the zones of a region for new machines. The settings name zones, subnets, or both in pairs, to be tried in
+// that order. If they name none, EC2 chooses the zone of an on-demand machine, and each type has one spot offer per
+// zone, since each zone has its own spot price. Offers of the second and later zones, and of zones not in the settings,
+// have the zone in their id: "p4d.24xlarge@us-east-1b". Loop thread only.
 #pragma once
 
 #include <optional>
@@ -13,21 +13,21 @@
 namespace rille::provider::aws {
 
 struct Zone {
-  std::string name, subnet;  // name "": the subnet's zone, to be requested from EC2
+  std::string name, subnet;  // name "": not known yet, to be requested from EC2 by the subnet
 };
 
-// Pairs the settings' lists. config: their lengths differ.
+// Pairs the zones and subnets of the settings. Fails with kind config if the lengths of the two lists differ.
 Result<std::vector<Zone>> pair_zones(const std::vector<std::string>& names, const std::vector<std::string>& subnets);
 
 class Zones {
  public:
   Zones(Ec2& ec2, std::vector<Zone> told) : ec2_(ec2), told_(told), known_(std::move(told)) {}
 
-  // A type's offers per zone, from its offer without zone and price. `prices`: spot prices by zone (a zone without one
-  // is skipped); nothing: on demand.
+  // One offer per zone, copied from `type`, an offer without zone and price. `prices`: spot prices by zone (a zone
+  // without a price is skipped); nullopt: on demand.
   Async<std::vector<Offer>> offers(Offer type, std::optional<Ec2::ZonePrices> prices, CancelToken token);
-  // The zone and subnet of an order, from the settings or the offer. config: the settings no longer name the offer's
-  // zone.
+  // The zone and subnet for a create call. `zone`: the offer's zone; "": the first zone of the settings. Fails with
+  // kind config if the settings no longer name the offer's zone.
   Async<Zone> of_offer(std::string zone, CancelToken token);
 
  private:
@@ -35,12 +35,12 @@ class Zones {
 
   Ec2& ec2_;
   const std::vector<Zone> told_;
-  std::vector<Zone> known_;  // the same, with all names once they were requested
+  std::vector<Zone> known_;  // a copy of told_, into which learn() writes the missing zone names
 };
 
 struct TypeName {
-  std::string type, zone;  // zone "": the first of the settings, or any
+  std::string type, zone;  // zone "": the first zone of the settings, or any zone if they name none
 };
-TypeName read_type_name(const std::string& id);  // from an offer's id without its region
+TypeName read_type_name(const std::string& id);  // `id`: an offer's id without the region prefix
 
 }  // namespace rille::provider::aws
