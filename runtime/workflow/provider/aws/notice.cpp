@@ -1,10 +1,10 @@
-// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
+// How AWS notifies its spot machines of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/aws/aws.hpp"
 
 namespace rille::provider {
 
-// {"action": "terminate", "time": "2017-09-18T08:22:00Z"}, about two minutes ahead.
+// The metadata service answers {"action": "terminate", "time": "2017-09-18T08:22:00Z"} about two minutes before then.
 NoticeSpec aws_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/latest/meta-data/spot/instance-action";

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t act_patience_ms = 600'000;
 constexpr const char* compute_version = "2024-07-01";
 
-// For `az role definition create --role-definition @FILE`.
+// Input for `az role definition create --role-definition @FILE`.
 constexpr const char* policy_text = R"json({
   "Name": "Rille",
   "IsCustom": true,

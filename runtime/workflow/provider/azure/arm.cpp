@@ -24,7 +24,7 @@ using net::Trouble;
 constexpr int pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, part_patience_ms = 60'000, remove_patience_ms = 180'000;
 constexpr const char* operation_field =
-    "$operation";  // added to a successful response: the URL of the operation's outcome
+    "$operation";  // Rille adds this field to a successful response: URL where the operation's outcome can be polled
 
 constexpr net::Meaning meanings[] = {
     {"AllocationFailed", Trouble::capacity},
@@ -68,11 +68,11 @@ net::Answer read_answer(const net::HttpResponse& response) {
       out.value.set(operation_field, url);
     return out;
   }
-  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // form of the price API
+  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // price API: Error
   out.foreign = !error.as_object();
   out.code = error.text("code", error.text("Code"));
   out.message = error.text("message", error.text("Message"));
-  // "No quota" and "wrong state" share one code.
+  // Azure uses OperationNotAllowed for a missing quota and for a wrong state; only the first message says "quota".
   if (out.code == "OperationNotAllowed" && out.message.find("uota") == std::string::npos) out.code += ".State";
   return out;
 }
@@ -100,14 +100,15 @@ net::Parts parts_of(const std::string& url) {
     const std::string one = url.substr(at, end - at);
     const std::size_t equals = std::min(one.find('='), one.size());
     std::string value = equals < one.size() ? one.substr(equals + 1) : "";
-    std::replace(value.begin(), value.end(), '+', ' ');  // a plus sign itself is %2B
+    std::replace(value.begin(), value.end(), '+', ' ');  // '+' means a space; a real plus sign is %2B
     out.query.emplace_back(net::percent_decode(one.substr(0, equals)), net::percent_decode(value));
     at = end + 1;
   }
   return out;
 }
 
-// The GPUs of a size stand in its name: https://learn.microsoft.com/azure/virtual-machines/sizes/overview
+// GPU model and memory of a size, found by words of the size's name:
+// https://learn.microsoft.com/azure/virtual-machines/sizes/overview
 struct Family {
   const char *words, *gpu;
   std::int64_t gib;
@@ -129,9 +130,9 @@ constexpr Family families[] = {{"_T4_", "T4", 16},
                                {"NC12s_v3", "V100", 16},
                                {"NC24s_v3", "V100", 16},
                                {"NC24rs_v3", "V100", 16}};
-constexpr int vcpus_per_a10 = 36;  // smaller sizes have a fraction of a GPU
+constexpr int vcpus_per_a10 = 36;  // a size with fewer vCPUs has only a fraction of an A10
 
-// False: only a fraction of a GPU.
+// Sets the offer's GPU fields. False: the size has only a fraction of a GPU and is not offered.
 bool read_gpus(Offer& offer, int count) {
   offer.gpu_count = count;
   if (count == 0) return true;
@@ -141,7 +142,7 @@ bool read_gpus(Offer& offer, int count) {
     offer.gpu_memory_bytes = f.gib << 30;
     return offer.gpu != "A10" || offer.vcpus >= vcpus_per_a10 * count;
   }
-  offer.gpu = offer.id;  // a family that is not in the table
+  offer.gpu = offer.id;  // unknown family: the size's name stands for the GPU model
   return true;
 }
 
@@ -177,9 +178,9 @@ const char* version_of(std::string_view kind) {
 }
 }  // namespace
 
-// All calls are idempotent: a resource's path is its key, and repeating a PUT changes nothing.
+// Every call of this API may be repeated: the path identifies the resource, and a second identical PUT changes nothing.
 Async<Value> Arm::call(std::string method, std::string url, Value body, CancelToken token, Effect effect) {
-  // A link from a response must have the same host: the token must not go elsewhere.
+  // `url` may be a link from a response. Refuse another host: it would receive the access token.
   if (!url.starts_with(base_url_ + "/"))
     co_return make_error(ErrorKind::integrity,
                          "Azure's response links to another host: " + url.substr(0, url.find('?')));
@@ -226,7 +227,7 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, Ca
       else if (name == "CpuArchitectureType" && value != "x64") fits = false;
       else if (name == "PremiumIO" && value != "True" && need.premium_disk) fits = false;
       else if (name == "HyperVGenerations" && need.generation_2 && value.find("V2") == value.npos) fits = false;
-      else if (name == "ConfidentialComputingType") confidential = true;  // needs a security profile in the request
+      else if (name == "ConfidentialComputingType") confidential = true;  // not offered: needs a security profile
       else if (name == "RdmaEnabled" && value == "True") offer.rdma = "infiniband";
       else if (name == "NvmeDiskSizeInMiB" && number_at(value) > 0) offer.disk_kind = "nvme";
       else if (name == "MaxResourceVolumeMB" && value == "0" && offer.disk_kind.empty()) offer.disk_kind = "network";
@@ -252,7 +253,7 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
       continue;
     const int years = type != "Reservation" ? 0 : term == "1 Year" ? 1 : term == "3 Years" ? 3 : -1;
     if (years < 0 || (years == 0 && (type != "Consumption" || row.text("unitOfMeasure") != "1 Hour"))) continue;
-    // A reservation's price is for the whole term, whatever its unit says.
+    // A reservation's price is for the whole term, even though unitOfMeasure says "1 Hour".
     const double price = row.number("retailPrice");
     const Micros micros = years > 0 ? cloud::hourly_of(price, years) : cloud::micros_of(price);
     if (micros == price_unknown) continue;
@@ -265,7 +266,7 @@ Async<Prices> Arm::prices(std::string size, CancelToken token) {
   co_return out;
 }
 
-// Resource Graph's table of spot prices: 90 days of changes, one row per size.
+// Reads Resource Graph's table of spot prices, which has one row per size with its price changes of the last 90 days.
 // https://learn.microsoft.com/azure/virtual-machines/spot-vms#azure-resource-graph
 Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes, std::int64_t since_us,
                                                  CancelToken token) {
@@ -365,8 +366,8 @@ Async<VirtualMachine> Arm::describe(std::string name, CancelToken token) {
   co_return out;
 }
 
-// Uses each kind's own list: Resource Manager's general list omits the tags if filtered by a tag, and shows new
-// resources late.
+// Requests the list of one resource kind. Resource Manager's list of all kinds is no use: it shows new resources late,
+// and omits the tags if filtered by a tag.
 Async<std::vector<Resource>> Arm::all_of(std::string kind, CancelToken token) {
   std::string url = base_url_ + path_of(kind) + "?api-version=" + version_of(kind);
   RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));

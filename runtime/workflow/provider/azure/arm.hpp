@@ -15,24 +15,25 @@ inline constexpr const char* tag_key = "rille";
 inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
                                   addresses = "publicIPAddresses", groups = "networkSecurityGroups";
 
-// For an interface whose machine could not be created: Azure reserves it for that machine for three minutes.
+// Azure's error at deleting the network interface of a machine that could not be created: Azure reserves the interface
+// for that machine for three minutes.
 inline constexpr const char* reserved_code = "NicReservedForAnotherVm";
 
 struct Prices {
   Micros on_demand = price_unknown, spot = price_unknown;
-  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // per hour
+  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // micro-dollars per hour with a reservation
 };
 
 struct Resource {
-  std::string kind, name, tag, location;  // kind: one of those above
+  std::string kind, name, tag, location;  // kind: `machines`, `disks`, `interfaces`, `addresses` or `groups`
 };
 
 struct VirtualMachine {
-  std::string name, tag, type, location, provisioning, power, failure;  // failure: the error code, if it failed
+  std::string name, tag, type, location, provisioning, power, failure;  // failure: error code; "": none
   std::int64_t created_wall_us = 0;
 };
 
-// Requirements on a size.
+// Features that a virtual machine size must support.
 struct Needs {
   bool premium_disk = false, generation_2 = false;  // generation_2: the VM generation of the image
 };
@@ -44,26 +45,28 @@ class Arm {
 
   const std::string& region() const { return region_; }
   std::int64_t skew_us() const { return api_.skew_us(); }
-  // The id of a resource in our group, for references from other resources.
+  // The id of a resource in Rille's resource group, by which other resources refer to it.
   std::string id_of(std::string_view kind, const std::string& name) const;
-  // Without prices; id: the size's name.
+  // The region's virtual machine sizes as offers without prices. zone "": any zone. Offer id: the size's name.
   Async<std::vector<Offer>> sizes(std::string zone, bool spot, Needs need, CancelToken token);
   Async<Prices> prices(std::string size, CancelToken token);
-  // Spot prices since then, oldest first; the first point is the price at since_us.
+  // The changes of spot prices since since_us, oldest first; each size starts with its price at since_us.
   Async<std::vector<PricePoint>> spot_history(std::vector<std::string> sizes, std::int64_t since_us, CancelToken token);
-  // Creates the resource or finds it, and waits until it is ready. Returns the error of an operation that fails later.
+  // Creates the resource unless it exists, and waits until it is ready. Also fails if Azure accepts the request and its
+  // operation fails later.
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
-  Async<std::vector<Resource>> all_of(std::string kind, CancelToken token);  // in our group and region; tag "": none
-  // Success if it is gone or never existed. `wait`: until it is gone, a few minutes at most. One attempt: an error with
-  // reserved_code is returned at once.
+  Async<std::vector<Resource>> all_of(std::string kind,
+                                      CancelToken token);  // in Rille's resource group and this region
+  // Deletes the resource; succeeds if it does not exist. `wait`: wait until it is deleted, for at most three minutes.
+  // Does not retry after reserved_code.
   Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);
   Error failed(const std::string& code, const std::string& name) const;
-  // account.cpp
-  Async<Identity> identity(CancelToken token);  // of the subscription; the user is in the token itself
+  // The calls from here on are in account.cpp.
+  Async<Identity> identity(CancelToken token);  // the subscription only; the access token names the user
   Async<std::vector<Quota>> quotas(CancelToken token);
-  // `action` on a machine: "deallocate" or "start". change_size needs a deallocated machine. Both wait for completion.
+  // `action`: "deallocate" or "start". change_size fails unless the machine is deallocated. Both wait for completion.
   Async<> act(std::string name, std::string action, CancelToken token);
   Async<> change_size(std::string name, std::string size, CancelToken token);
 
@@ -76,14 +79,15 @@ class Arm {
 
   Loop& loop_;
   std::string region_, base_url_, subscription_path_, group_path_, prices_url_;
-  net::CredentialChain nobody_;  // empty: the price API is public
+  net::CredentialChain nobody_;  // a chain without keys, for the public price API
   net::Api api_, prices_api_;
 };
 
-// A security group that allows SSH from these ranges and no other traffic from outside its network.
+// The properties of a security group that allows SSH from the ranges `from` and no other traffic from outside the
+// virtual network.
 Value lets_ssh_in(const std::vector<std::string>& from);
 
-// The minimal role definition that the keys need.
+// The minimal role definition that Rille's keys need, as JSON.
 std::string policy();
 
 }  // namespace rille::provider::azure

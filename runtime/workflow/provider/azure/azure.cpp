@@ -29,13 +29,13 @@ namespace {
 using namespace azure;
 
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, create_patience_ms = 300'000;
-constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure says 180 s
+constexpr std::int64_t reserved_patience_ms = 240'000;  // Azure documents 180 s
 constexpr std::int64_t sizes_last_us = 24LL * 3'600'000'000, prices_last_us = 60LL * 60'000'000;
 constexpr std::size_t user_data_bytes_max = 65'535, name_length_max = 60;
 constexpr std::string_view part_kinds[] = {disks, interfaces, addresses, groups};
-constexpr const char* user = "rille";  // required by Azure, must not be root; unused
+constexpr const char* user = "rille";  // admin user: Azure requires one other than root; Rille does not use it
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {
     "eastus",           "eastus2",       "centralus",     "northcentralus",     "southcentralus",     "westcentralus",
     "westus",           "westus2",       "westus3",       "canadacentral",      "canadaeast",         "brazilsouth",
@@ -62,7 +62,7 @@ struct Account {
   net::CredentialChain chain;
 };
 
-// A machine's resources are named after it.
+// The names of a machine and of the resources made for it, derived from the machine's name.
 struct Names {
   std::string machine, disk, interface, address, group;
   explicit Names(const std::string& name)
@@ -75,7 +75,7 @@ std::string machine_of_part(const std::string& name) {
   return name;
 }
 
-// Azure's precision, rounded up: a cap rounded down would be below the price it was derived from.
+// Dollars with five decimals, Azure's precision. Rounded up: a price cap rounded down could be below the market price.
 double five_decimals(Micros micros) { return static_cast<double>((micros + 9) / 10) / 1e5; }
 
 bool is_under_way(const std::string& provisioning) {
@@ -86,10 +86,10 @@ MachineState state_of(const VirtualMachine& vm) {
   if (vm.provisioning == "Deleting" || vm.provisioning == "Failed") return MachineState::terminating;
   if (vm.power == "running") return MachineState::live;
   if (vm.power.empty() || vm.power == "starting" || is_under_way(vm.provisioning)) return MachineState::pending;
-  return MachineState::terminating;  // stopped machines are billed; deallocated ones keep disk and address
+  return MachineState::terminating;  // stopped or deallocated: still costs money
 }
 
-// With NVIDIA GPUs Microsoft's image with the driver (github.com/Azure/azhpc-images), else plain Ubuntu.
+// The default image: for NVIDIA GPUs Microsoft's with the driver (github.com/Azure/azhpc-images), else plain Ubuntu.
 Value usual_image(const Offer& offer) {
   const bool nvidia = offer.gpu_count > 0 && offer.gpu_vendor != "amd";
   Value out;
@@ -121,7 +121,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       const auto at = prices_.find(offer.id);
       if (at == prices_.end()) continue;
       offer.price_micros_per_hour = query.spot ? at->second.second.spot : at->second.second.on_demand;
-      if (offer.price_micros_per_hour == price_unknown) continue;  // not offered in this market
+      if (offer.price_micros_per_hour == price_unknown) continue;  // not sold on demand, or not as spot
       if (!query.spot) {
         offer.reserved_1y_micros_per_hour = at->second.second.reserved_1y;
         offer.reserved_3y_micros_per_hour = at->second.second.reserved_3y;
@@ -152,12 +152,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const Error& why = state.error();
     if (token.cancelled() || why.kind == ErrorKind::network || why.kind == ErrorKind::timeout || why.http_status == 429)
       co_return why;
-    if (why.http_status == 407) {  // from a proxy, not from Azure
+    if (why.http_status == 407) {  // 407 comes from a proxy, not from Azure: the outcome is unknown
       Error open = why;
       open.kind = ErrorKind::network;
       co_return open;
     }
-    // Definitive refusal: the resources made for it cost money.
+    // Azure has certainly refused the machine: delete the disk, interface and address made for it, which cost money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
       Error e =
           make_error(ErrorKind::network, "resources of a refused machine may still exist: " + cleared.error().message);
@@ -180,7 +180,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<std::vector<Machine>> list(std::string prefix, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Resource> all, co_await parts(token));
-    // Machines are listed last, so that resources of a machine created meanwhile are not taken for left-overs.
+    // List machines after their resources: the resources of a machine created meanwhile must not count as left over.
     RILLE_CO_TRY(std::vector<Resource> there, co_await arm_.all_of(std::string(machines), token));
     std::move(there.begin(), there.end(), std::back_inserter(all));
     std::set<std::string> owners, seen;
@@ -199,7 +199,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
     const auto answers = co_await together(loop_, std::move(asked), 0, token);
     for (const Result<Machine>& m : answers) {
-      if (!m && m.error().http_status == 404) continue;  // deleted meanwhile
+      if (!m && m.error().http_status == 404) continue;  // the machine was deleted after the list was made
       if (!m) co_return m.error();
       out.push_back(*m);
     }
@@ -210,14 +210,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     const auto [kind, name] = read_id(id);
     cloud::Patience patience(loop_, reserved_patience_ms);
     for (;;) {
-      // An address can be deleted only after its interface.
+      // Wait only for an interface: Azure deletes an address only after the interface that uses it.
       const Result<> removed = co_await arm_.remove(kind, name, kind == interfaces, token);
       if (removed || removed.error().code != reserved_code) co_return removed;
       RILLE_CO_CHECK(co_await patience.next("the removal of " + name, token));
     }
   }
 
-  // For a static address of SKU Standard.
+  // Azure's list price of a static public address of SKU Standard.
   std::optional<Micros> address_micros_per_hour(bool) const override {
     return settings_.public_address ? std::optional<Micros>(5'000) : std::nullopt;
   }
@@ -227,7 +227,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
     RILLE_CO_TRY(Identity out, co_await arm_.identity(token));
-    RILLE_CO_CHECK(co_await arm_.quotas(token));  // the subscription is global; this call checks the location
+    RILLE_CO_CHECK(co_await arm_.quotas(token));  // the subscription is global; quotas check the region
     out.from = found.from;
     out.who = net::azure::owner_of(found.keys.token);
     if (out.who.empty() && (found.from == "the environment" || found.from == net::azure::certificate_source ||
@@ -261,7 +261,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await arm_.spot_history(std::move(sizes), since_us, std::move(token));
   }
 
-  // The list gives the time of a price's publication, which need not be when machines start to cost it.
+  // knows_before stays false: Azure's list has the time when a price was published, which may be before it is charged.
   SpotMarket market() const override { return {.told = true}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
     RILLE_CO_TRY(const Prices prices, co_await arm_.prices(offer.id, std::move(token)));
@@ -272,10 +272,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
 
  private:
-  // For a configured image the generation is up to the user.
+  // The default image needs generation 2. A configured image may have any generation: the user must choose the size.
   Needs needs() const { return {settings_.disk_kind.starts_with("Premium"), settings_.image.as_object()->empty()}; }
 
-  // Sizes that match except for the price, which needs one call each.
+  // Sizes that match the query in everything but the price, which is not requested yet (one call per size).
   Async<std::vector<Offer>> fitting_sizes(OfferQuery query, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     auto& [asked_us, sizes] = sizes_[query.spot];
@@ -306,7 +306,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // Resources besides machines, with their tag.
+  // All resources of part_kinds (everything but the machines) with their tags.
   Async<std::vector<Resource>> parts(CancelToken token) {
     std::vector<Together<std::vector<Resource>>> asked;
     for (const std::string_view kind : part_kinds)
@@ -315,12 +315,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     auto answers = co_await together(loop_, std::move(asked), 0, token);
     std::vector<Resource> out;
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      // With a configured security group the role may lack rights on groups; Rille created none, so skip them.
+      // If the settings name a security group, Rille has made none, so it is no error if the role may not list them.
       const bool needless = part_kinds[i] == groups && !settings_.security_group.empty();
       if (!answers[i] && needless && answers[i].error().kind == ErrorKind::auth) continue;
       if (!answers[i]) co_return answers[i].error();
       for (Resource& part : *answers[i]) {
-        // A disk has its machine's tag only in its name.
+        // Azure puts no tag on a machine's disk; the disk's name starts with the machine's tag.
         if (part.kind == disks) part.tag = machine_of_part(part.name);
         if (part.kind != disks || (part.tag != part.name && part.tag.starts_with("rille-")))
           out.push_back(std::move(part));
@@ -335,7 +335,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return {id.substr(0, slash), id.substr(slash + 1)};
   }
 
-  // One call per size; a size without a price is not offered here. `failure`: the error of one failed call.
+  // Requests prices, one call per size. A size without a price is not offered in this region. Returns the error of one
+  // failed call, if any failed.
   Async<> learn_prices(std::vector<Offer> fitting, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<Prices>> asked;
@@ -358,7 +359,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // Group, address, interface, machine: each must exist before the next refers to it. All may exist already.
+  // Makes security group, address, interface and machine in this order, since each refers to the ones before. Any of
+  // them may exist from an earlier send.
   Async<MachineState> make(const Names& names, const CreateRequest& request, Value order, CancelToken token) {
     const std::string& tag = request.tag;
     const std::int64_t by_us = request.send_by_wall_us;
@@ -387,12 +389,12 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     interface.set("properties", std::move(properties));
     RILLE_CO_CHECK(co_await arm_.put(std::string(interfaces), names.interface, std::move(interface), by_us, token));
     const Result<> put = co_await arm_.put(std::string(machines), names.machine, std::move(order), by_us, token);
-    // A resource that exists and cannot be changed was made by an earlier send.
+    // PropertyChangeNotAllowed: an earlier send has made the machine, so this PUT would change it.
     if (!put && put.error().code != "PropertyChangeNotAllowed") co_return put.error();
     cloud::Patience patience(loop_, create_patience_ms);
     for (;;) {
       const Result<VirtualMachine> vm = co_await arm_.describe(names.machine, token);
-      if (!vm && vm.error().http_status == 404) co_return MachineState::pending;  // not visible yet
+      if (!vm && vm.error().http_status == 404) co_return MachineState::pending;  // Azure does not show it yet
       if (!vm) co_return vm.error();
       if (vm->provisioning == "Failed")
         co_return arm_.failed(vm->failure.empty() ? "AllocationFailed" : vm->failure, names.machine);
@@ -402,8 +404,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     }
   }
 
-  // An interface that Azure reserves for the machine stays, with its address: the next offer does not wait three
-  // minutes. Both are listed as left-overs and removed at the run's end or by `rille gc`.
+  // Deletes what was made for a refused machine. An interface that Azure reserves for three minutes is kept with its
+  // address, so that the next offer is tried at once; both are deleted at the run's end or by `rille gc`.
   Async<> clear(const Names& names, CancelToken token) {
     RILLE_CO_CHECK(co_await arm_.remove(std::string(machines), names.machine, true, token));
     const Result<> interface = co_await arm_.remove(std::string(interfaces), names.interface, true, token);
@@ -411,7 +413,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
       co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
     RILLE_CO_CHECK(interface);
     RILLE_CO_CHECK(co_await arm_.remove(std::string(addresses), names.address, true, token));
-    if (settings_.security_group.empty())  // free: one that stays is removed later as a left-over
+    if (settings_.security_group.empty())  // a group is free: on failure it is deleted later
       (void)co_await arm_.remove(std::string(groups), names.group, true, token);
     co_return co_await arm_.remove(std::string(disks), names.disk, true, token);
   }
@@ -479,7 +481,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return m;
   }
 
-  // The public address, else the private one; "": none yet.
+  // The public address if the settings want one, else the private address; "": the machine has no address yet.
   Async<std::string> address_of(Names names, CancelToken token) {
     const std::string kind(settings_.public_address ? addresses : interfaces);
     const std::string name = settings_.public_address ? names.address : names.interface;
@@ -501,14 +503,14 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Settings settings_;
   Arm arm_;
   std::string owner_;
-  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // by spot: (time of the request, answer)
+  std::map<bool, std::pair<std::int64_t, std::vector<Offer>>> sizes_;  // key: spot; value: request time, answer
   std::map<std::string, std::pair<std::int64_t, Prices>> prices_;
 };
 
 Result<Settings> read_settings(const Value& of_region) {
   cloud::SettingsReader read("azure", of_region);
   Settings s;
-  read.text("tenant");  // for all regions
+  read.text("tenant");  // read once for all regions, not here
   s.subscription = read.text("subscription", net::environment("AZURE_SUBSCRIPTION_ID"));
   s.resource_group = read.text("resource_group", net::environment("AZURE_DEFAULTS_GROUP"));
   s.image = read.object("image");
@@ -543,11 +545,11 @@ Result<std::unique_ptr<Provider>> make_azure_provider(Setup setup) {
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(in_az), std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 30LL * 60'000;  // a name lasts as long as its machine; it derives from the tag
-  traits.create_timeout_ms = 420'000;        // create waits for its operations
+  traits.token_lifetime_ms = 30LL * 60'000;  // unlimited while the machine exists: its name derives from the tag
+  traits.create_timeout_ms = 420'000;        // create waits until Azure has made all resources
   traits.visibility_lag_ms = 60'000;
   traits.look_every_ms = price_look_every_ms;
-  traits.dead_man = DeadMan::none;  // powering off from inside does not end the bill
+  traits.dead_man = DeadMan::none;  // a machine that powers itself off is still billed
   traits.spot_notice_s = 30;
   cloud::RegionalCloud azure{"azure", std::move(traits), {std::begin(known_regions), std::end(known_regions)}, true};
   azure.driver_of = [&loop = setup.loop, account](const std::string& name, const Value& settings,

@@ -1,11 +1,11 @@
-// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
+// How Azure notifies its spot machines of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/azure/azure.hpp"
 
 namespace rille::provider {
 
-// {"Events": [{"EventType": "Preempt", "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT"}]}; an event in
-// progress has no time.
+// The metadata service lists events: {"Events": [{"EventType": "Preempt", "NotBefore": "Mon, 19 Sep 2016 18:29:47
+// GMT"}]}. An event that has begun has no NotBefore.
 NoticeSpec azure_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/metadata/scheduledevents?api-version=2020-07-01";

@@ -7,7 +7,7 @@ namespace {
 
 using net::Effect;
 
-// For `gcloud iam roles create rille --project PROJECT --file FILE`.
+// Input for `gcloud iam roles create rille --project PROJECT --file FILE`.
 constexpr const char* policy_text = R"json({
   "title": "Rille",
   "stage": "GA",

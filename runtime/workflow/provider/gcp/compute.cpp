@@ -27,7 +27,7 @@ constexpr net::Meaning meanings[] = {
     {"REGION_RESOURCE_POOL_EXHAUSTED", Trouble::capacity},
     {"GPU_STOCKOUT", Trouble::capacity},
     {"insufficientCapacity", Trouble::capacity},
-    {"UNSUPPORTED_OPERATION", Trouble::capacity},  // deleted while it was being created
+    {"UNSUPPORTED_OPERATION", Trouble::capacity},  // the instance was deleted while being created
     {"QUOTA_EXCEEDED", Trouble::quota, "ask for more on the console's quota page, or take another region"},
     {"quotaExceeded", Trouble::quota,
      "ask for more on the console's quota page; of GPUS_ALL_REGIONS no other region has more"},
@@ -70,7 +70,7 @@ net::ApiOptions options() {
 
 std::string last_part(const std::string& link) { return link.substr(link.rfind('/') + 1); }
 
-// The API returns no GPU memory: from "80GB" in the name, else by model.
+// Memory of one GPU, which the API does not return: from the name ("A100 80GB"), else from the table. 0: unknown.
 std::int64_t gpu_bytes(const std::string& model) {
   constexpr std::pair<std::string_view, int> known[] = {{"T4", 16},   {"L4", 24},    {"P4", 8},
                                                         {"P100", 16}, {"V100", 16},  {"A100", 40},
@@ -83,13 +83,13 @@ std::int64_t gpu_bytes(const std::string& model) {
   return gib << 30;
 }
 
-// The response may omit them.
+// Whether the machine type has ARM processors, judged by its family, since the API may omit the architecture.
 bool is_arm(const std::string& machine) {
   constexpr std::string_view begins[] = {"t2a-", "c4a-", "n4a-", "a4x-"};
   return std::any_of(std::begin(begins), std::end(begins), [&](std::string_view b) { return machine.starts_with(b); });
 }
 
-// GPUs that an N1 machine can have attached, and how many vCPUs go with one, two, four, eight of them:
+// GPUs that can be attached to an N1 machine. vcpus_max: the most vCPUs with 1, 2, 4 and 8 GPUs; 0: not allowed.
 // https://cloud.google.com/compute/docs/gpus
 struct Attachable {
   const char* name;
@@ -106,9 +106,9 @@ void set_gpus(Offer& offer, const std::string& type, int count) {
   offer.gpu_memory_bytes = gpu_bytes(offer.gpu);
 }
 
-// The PriceList key of a line of the price list; "": not relevant.
-// "Spot Preemptible N1 Predefined Instance Core running in Americas", "Nvidia L4 GPU attached to Spot Preemptible VMs
-// running in Iowa". Lines of custom machines have other forms.
+// The PartPrices key for a price list description without commitment, such as "Spot Preemptible N1 Predefined Instance
+// Core running in Americas" or "Nvidia L4 GPU attached to Spot Preemptible VMs running in Iowa". "": no part that Rille
+// prices, such as a custom machine's.
 std::string sold_in(std::string what) {
   what.resize(std::min(what.find(" running in"), what.size()));
   for (const char* filler : {"Spot Preemptible ", "Preemptible ", " attached to Spot Preemptible VMs",
@@ -120,8 +120,8 @@ std::string sold_in(std::string what) {
   return is_part && what.find(' ') == what.rfind(' ') ? what : "";
 }
 
-// "Commitment v1: N2 Cpu in Americas for 1 Year", without a family N1; "Commitment v1: Nvidia H100 80GB GPU
-// running in Americas for 1 Year".
+// The PartPrices key for a committed price: "Commitment v1: N2 Cpu in Americas for 1 Year" (no family means N1) or
+// "Commitment v1: Nvidia H100 80GB GPU running in Americas for 1 Year". "": another line.
 std::string committed_in(const std::string& text) {
   constexpr std::string_view begin = "Commitment v1: ";
   if (!text.starts_with(begin)) return "";
@@ -134,7 +134,7 @@ std::string committed_in(const std::string& text) {
   return part == "Cpu" ? family + " Core" : part == "Ram" ? family + " Ram" : "";
 }
 
-// 2026-11-22T01:02:03.456-08:00, to the second; 0: not a time.
+// Parses "2026-11-22T01:02:03.456-08:00" to microseconds since 1970, without the fraction of a second; 0: not a time.
 std::int64_t time_of(const std::string& text) {
   if (text.size() < 25) return 0;
   const Result<std::int64_t> local = parse_utc(text.substr(0, 19) + "Z");
@@ -226,12 +226,13 @@ Async<Value> Compute::call(std::string method, std::string path, net::Query quer
   const bool of_compute = !path.starts_with("http");
   const std::string operation = method + " " + (of_compute ? path : parts.path);
   RILLE_CO_TRY(Value answer, co_await api_.call(operation, std::move(parts), effect, std::move(token)));
-  // Every response has a `kind`; without rows the list's field is missing.
+  // A response without a Compute Engine `kind` is not Google's. The list field proves nothing: empty lists omit it.
   if (of_compute && !answer.text("kind").starts_with("compute#")) co_return net::not_theirs("gcp", operation);
   co_return answer;
 }
 
-// Rows of a zonal list, or of this region's zones in an aggregated list.
+// All rows of a zone's list. If the path is an aggregated list, which covers all zones: the rows of this region's
+// zones.
 Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Query query, CancelToken token) {
   Value::Array out;
   query.emplace_back("maxResults", std::to_string(rows_per_page));
@@ -245,7 +246,7 @@ Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Quer
     const Value::Object* scopes = answer["items"].as_object();
     for (const auto& [scope, part] : scopes ? *scopes : Value::Object()) {
       if (!scope.starts_with("zones/" + region_ + "-")) continue;
-      if (part["warning"].text("code") == "UNREACHABLE")  // machines there are unknown, not gone
+      if (part["warning"].text("code") == "UNREACHABLE")  // fail: the zone's machines may still exist
         co_return make_error(ErrorKind::network, fmt::format("{}: {} is unreachable", path, scope));
       for (const Value& row : list_of(part[kind])) out.push_back(row);
     }
@@ -330,7 +331,7 @@ Async<> Compute::insert(std::string zone, Value instance, std::string request_id
   net::Query query{{"requestId", std::move(request_id)}};
   Result<Value> answer = co_await call("POST", "/zones/" + zone + "/instances", std::move(query), std::move(instance),
                                        Effect::lasting.by(send_by_wall_us), token);
-  if (!answer && answer.error().http_status == 409) {  // made by an earlier send whose request id has expired
+  if (!answer && answer.error().http_status == 409) {  // name in use: an earlier send may have made it
     const Result<Instance> there = co_await describe(zone, name, token);
     if (there && !there->tag.empty()) co_return success();
   }
@@ -347,7 +348,7 @@ Async<> Compute::finished(std::string zone, Value operation, std::int64_t limit_
   co_return result_of(ended, what);
 }
 
-// The finished operation. An error is that of polling.
+// Polls until the operation has ended and returns it, failed or not. The error is one of polling, not the operation's.
 Async<Value> Compute::done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token) {
   cloud::Patience patience(loop_, limit_ms);
   const std::string place = zone.empty() ? "/global" : "/zones/" + zone;

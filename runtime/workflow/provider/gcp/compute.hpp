@@ -15,13 +15,14 @@ namespace rille::provider::gcp {
 struct Instance {
   std::string zone, name, status, tag, type, address, private_address;
   std::int64_t created_wall_us = 0;
-  std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // the latest; 0: never
+  std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // latest start and latest stop; 0: never
 };
 
-// Nano-dollars per hour in one region: "N1 Core", "N1 Ram" (per GiB), "T4" (each).
+// Prices of machine parts in one region, in nano-dollars per hour, by part: "N1 Core" (per vCPU), "N1 Ram" (per GiB),
+// "T4" (per GPU).
 using PartPrices = std::map<std::string, std::int64_t>;
 struct PriceList {
-  PartPrices now, year, three_years;  // now: without a commitment, or spot; the others: with that commitment
+  PartPrices now, year, three_years;  // now: spot, or on demand without a commitment; year, three_years: committed
 };
 
 struct Disk {
@@ -30,7 +31,7 @@ struct Disk {
 };
 
 struct Rule {
-  std::string name, tag, region;  // "": not Rille's
+  std::string name, tag, region;  // tag and region "": a firewall rule that Rille did not make
 };
 
 class Compute {
@@ -39,33 +40,35 @@ class Compute {
 
   const std::string& region() const { return region_; }
   std::int64_t skew_us() const { return api_.skew_us(); }
-  // Without prices; id: "n1-standard-8+nvidia-tesla-t4:1" with attached GPUs, else the type's name.
+  // The zone's machine types as offers without prices. Offer id: the type's name, with attached GPUs
+  // "n1-standard-8+nvidia-tesla-t4:1".
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
   Async<PriceList> prices(bool spot, CancelToken token);
-  // Waits for the operation, since capacity errors occur there. Success if an instance of that name exists.
+  // Creates the instance and waits for Google's operation, which may fail for lack of capacity. Succeeds if an instance
+  // with that name and Rille's label exists.
   Async<> insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,
                  CancelToken token);
   Async<Instance> describe(std::string zone, std::string name, CancelToken token);
-  Async<std::vector<Instance>> list(CancelToken token);  // in the region, all pages, with our label
+  Async<std::vector<Instance>> list(CancelToken token);  // the region's instances with Rille's label
   Async<> remove(std::string zone, std::string name, CancelToken token);
-  Async<std::vector<Disk>> disks(CancelToken token);  // as list
+  Async<std::vector<Disk>> disks(CancelToken token);  // the region's disks with Rille's label
   Async<Disk> describe_disk(std::string zone, std::string name, CancelToken token);
   Async<> remove_disk(std::string zone, std::string name, CancelToken token);
-  // firewall.cpp. Allows SSH to the machines with that network tag only from those ranges. `rule`: prefix of the rule
-  // names.
+  // In firewall.cpp. Allows SSH to machines with `network_tag` only from the address ranges `from`. `rule`: prefix of
+  // the names of the two firewall rules.
   Async<> narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                      std::vector<std::string> from, CancelToken token);
-  Async<std::vector<Rule>> rules(CancelToken token);  // our rules for the region's machines
+  Async<std::vector<Rule>> rules(CancelToken token);  // Rille's firewall rules for the region
   Async<Rule> describe_rule(std::string name, CancelToken token);
-  Async<> remove_rule(std::string name, CancelToken token);  // waits for the operation
-  // "stop", "start", "setMachineType"; waits for the operation.
+  Async<> remove_rule(std::string name, CancelToken token);  // waits until the rule is deleted
+  // `action`: "stop", "start" or "setMachineType". Waits until Google has finished the operation.
   Async<> act(std::string zone, std::string name, std::string action, Value body, CancelToken token);
-  // account.cpp. `account`, `key_id`: of a service account; "": not a service account.
+  // In account.cpp. `account`, `key_id`: service account and id of its key; "": the keys are of no service account.
   Async<Identity> identity(std::string account, std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
 
  private:
-  // zone "": a global operation.
+  // Waits until the operation has ended, and returns its error. zone "": a global operation. `what`: for the message.
   Async<> finished(std::string zone, Value operation, std::int64_t limit_ms, std::string what, CancelToken token);
   Async<Value> done(std::string zone, Value operation, std::int64_t limit_ms, CancelToken token);
   Async<> make_rule(Value rule, CancelToken token);
@@ -79,26 +82,26 @@ class Compute {
   net::Api api_;
 };
 
-// The minimal role that the keys need.
+// The minimal IAM role that Rille's keys need.
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";
 inline constexpr const char* tag_item = "rille-tag";  // the tag as metadata, if it is not a valid label
 
-// The price of an offer of types(), or price_unknown.
+// The hourly price of an offer from types(): the sum of its parts; price_unknown if a part has no price.
 Micros price_of(const Offer& offer, const PartPrices& prices);
-// The parts of an offer's id: machine type and attached GPUs ("", 0: none).
+// The parts of an offer's id. gpu "", count 0: no attached GPUs.
 struct TypeName {
   std::string machine, gpu;
   int count = 0;
-  std::string zone;  // "": the first zone of the settings
+  std::string zone;  // "": use the first zone of the settings
 };
-// `id`: without the region: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
+// Splits an offer's id without its region prefix: "n1-standard-8+nvidia-tesla-t4:1@us-central1-b".
 TypeName read_type(const std::string& id);
 // Whether machines of that type cannot be live-migrated, even without an attached GPU:
 // https://cloud.google.com/compute/docs/instances/live-migration-process
 bool cannot_move(const std::string& machine);
-// The default kind of a boot disk; newer families do not support persistent disks:
+// The default kind of boot disk for a machine type; newer families take only Hyperdisk:
 // https://cloud.google.com/compute/docs/disks/hyperdisks
 const char* usual_disk_kind(const std::string& machine);
 

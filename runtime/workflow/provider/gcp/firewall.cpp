@@ -1,7 +1,7 @@
-// SSH access if the settings have ssh_from: two firewall rules of the network, one that allows those ranges and one
-// that denies all others, which also overrides the network's own rules (such as "default-allow-ssh"). They apply to a
-// network tag that only this machine has. Rules have no labels, so the machine's tag and region are in the description.
-// Rules are free, and are deleted with the lease.
+// SSH access if the settings have ssh_from: two firewall rules for each machine. One allows SSH from the ssh_from
+// ranges; one denies SSH from all other addresses and overrides the network's own rules (such as "default-allow-ssh").
+// Both apply to a network tag that only this machine has. Firewall rules have no labels, so their description holds the
+// machine's tag and region. Rules are free, and are deleted when the lease is released.
 #include "runtime/workflow/provider/cloud/wait.hpp"
 #include "runtime/workflow/provider/gcp/compute.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
@@ -14,10 +14,10 @@ using net::Effect;
 using net::list_of;
 
 constexpr std::int64_t rule_patience_ms = 60'000;
-constexpr int lets_in = 900, keeps_out = 901;  // the lower number wins; a network's default rules have 65534
+constexpr int lets_in = 900, keeps_out = 901;  // rule priorities: the lower number wins; default rules have 65534
 constexpr const char* tag_begins = "rille-";
 
-// "rille-0123456789ab-.. us-central1"
+// Reads tag and region from the rule's description: "rille-0123456789ab-.. us-central1".
 Rule read_rule(const Value& v) {
   const std::string told = v.text("description");
   const std::size_t space = told.find(' ');
@@ -34,7 +34,8 @@ Value rule_of(const std::string& name, const std::string& about, const std::stri
 
 }  // namespace
 
-// The rule may exist from an earlier send of the same create; one that is being deleted is made again.
+// Creates the firewall rule. Succeeds if it exists from an earlier send of the same create; if it is being deleted,
+// waits and creates it again.
 Async<> Compute::make_rule(Value rule, CancelToken token) {
   cloud::Patience patience(loop_, rule_patience_ms);
   const std::string name = rule.text("name");
@@ -56,7 +57,7 @@ Async<> Compute::make_rule(Value rule, CancelToken token) {
   }
 }
 
-// The deny rule is made first; both are made before the machine.
+// Makes the deny rule first, so that SSH is never open to all addresses.
 Async<> Compute::narrow_ssh(std::string network_tag, std::string rule, std::string tag, std::string network,
                             std::vector<std::string> from, CancelToken token) {
   const std::string about = tag + " " + region_;

@@ -34,11 +34,12 @@ constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, spot_prices_last_us = types_last_us / 2;
 constexpr std::size_t user_data_bytes_max = 200 << 10, name_length_max = 63, rule_length_max = 60;
 constexpr std::string_view rules_begin = "global/firewalls/";
-// An instant, not a duration, so that a repeated request is identical. Its maximum distance:
+// A machine's termination is requested as a point in time, not a duration, so that a repeated request is identical. It
+// may be at most 120 days ahead:
 // https://cloud.google.com/compute/docs/instances/limit-vm-runtime
 constexpr std::int64_t run_s_max = 120LL * 86'400, release_margin_s = 300;
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {"us-central1",
                                      "us-east1",
                                      "us-east4",
@@ -84,10 +85,10 @@ const char* const known_regions[] = {"us-central1",
 
 struct Settings {
   std::string project, image, vpc, subnet, security_group, disk_kind, kms_key;
-  std::vector<std::string> zones;  // in the order of trying
+  std::vector<std::string> zones;  // tried in this order
   std::int64_t disk_bytes = 100 * gb;
   bool public_address = true;
-  std::vector<std::string> ssh_from;  // empty: the network's own rules apply
+  std::vector<std::string> ssh_from;  // address ranges allowed to use SSH; empty: the network's own rules decide
   Value reservation, tags, endpoints;
 };
 
@@ -96,24 +97,25 @@ struct Account {
       : access(std::move(keys), "gcp", endpoints.text("metadata", "http://metadata.google.internal")), named_key(key),
         chain(net::gcp::key_chain(loop, key, endpoints)) {}
   cloud::Access access;
-  std::string named_key;  // the key file of the settings
+  std::string named_key;  // path of the key file named in the settings
   net::CredentialChain chain;
 };
 
 MachineState state_of(const std::string& status) {
   if (status == "PROVISIONING" || status == "STAGING" || status == "REPAIRING") return MachineState::pending;
   if (status == "RUNNING") return MachineState::live;
-  return MachineState::terminating;  // TERMINATED means stopped: the disk costs money
+  return MachineState::terminating;  // Google's TERMINATED means stopped: its disk still costs money
 }
 
-// A label value for the tag; a tag that is not a valid label is converted, and also stored in the metadata.
+// The label value for a tag. A tag that is no valid label value is converted; the metadata then holds the full tag.
 std::string label_of(const std::string& tag) {
   constexpr const char* allowed = "abcdefghijklmnopqrstuvwxyz0123456789-_";
   const bool fits = tag.size() <= name_length_max && tag.find_first_not_of(allowed) == std::string::npos;
   return fits ? tag : cloud::resource_name(tag, name_length_max);
 }
 
-// Google runs the startup script at every boot, as root, also without cloud-init; ours runs only at the first.
+// Google runs the startup script as root at every boot, even without cloud-init. An added line ends Rille's script at
+// all boots after the first.
 Result<std::string> startup_script(const std::string& base64) {
   RILLE_TRY(std::string script, from_base64(base64));
   const std::string once = fmt::format("[ -e {}/machine.json ] && exit 0\n", cloud::instance_directory);
@@ -121,7 +123,8 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-// Google's Deep Learning image, whose family names the driver branch; plain Ubuntu without GPUs.
+// gpu_image: Google's Deep Learning image, whose family name ends with NVIDIA's driver branch (580). plain_image:
+// Ubuntu for machines without GPUs.
 constexpr const char* gpu_image =
     "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
 constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
@@ -179,7 +182,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     if (done)
       done = co_await compute_.insert(name.zone, std::move(order), request.token, request.send_by_wall_us, token);
     if (done) co_return made;
-    // Definitive refusal: delete the resources made for it.
+    // Google has certainly refused the machine: delete the firewall rules made for it.
     if (is_definitive(done.error()) && !settings_.ssh_from.empty()) co_await widen_again(name.zone, own, rule, token);
     co_return done.error();
   }
@@ -208,7 +211,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     RILLE_CO_TRY(const std::vector<Disk> disks, co_await compute_.disks(token));
     for (const Disk& disk : disks)
       if (!disk.used) out.push_back(machine_of(disk));
-    if (settings_.ssh_from.empty()) co_return out;  // without own rules the right to list them is not needed
+    if (settings_.ssh_from.empty()) co_return out;  // Rille made no rules; the keys may lack the right to list them
     RILLE_CO_TRY(const std::vector<Rule> rules, co_await compute_.rules(token));
     for (const Rule& rule : rules)
       if (std::none_of(all.begin(), all.end(), [&rule](const Instance& i) { return i.tag == rule.tag; }))
@@ -223,7 +226,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return compute_.remove(std::move(place.zone), std::move(place.name), std::move(token));
   }
 
-  // For an external IPv4 address in use.
+  // Google's list price of an external IPv4 address that a machine uses.
   std::optional<Micros> address_micros_per_hour(bool spot) const override {
     return settings_.public_address ? std::optional<Micros>(spot ? 2'500 : 5'000) : std::nullopt;
   }
@@ -245,7 +248,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
 
   Async<std::vector<Quota>> quotas(CancelToken token) override { return compute_.quotas(std::move(token)); }
 
-  // Attached GPUs stay attached.
+  // A resize changes only the machine type. Attached GPUs are no part of it, so a type with attached GPUs is refused.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     const Place place = read_id(id);
     if (read_type(type).count > 0)
@@ -263,7 +266,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
-  // Prices change at most once a month, and the list is long.
+  // Google changes spot prices at most once a month, so the long price list is requested only every 12 hours.
   SpotMarket market() const override { return {.told = true, .heeds_cap = false}; }
   Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string, std::int64_t, CancelToken token) override {
     RILLE_CO_CHECK(co_await learn_prices(true, spot_prices_last_us, token));
@@ -288,7 +291,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return success();
   }
 
-  // "ZONE/NAME", "ZONE/disks/NAME", "global/firewalls/NAME"
+  // The parts of a machine id: "ZONE/NAME", or "ZONE/disks/NAME" for a disk, "global/firewalls/NAME" for a rule.
   struct Place {
     std::string zone, name;
     bool is_disk = false, is_rule = false;
@@ -300,7 +303,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
-  // Deletes the rules only if there certainly is no machine: an earlier send may have created it.
+  // Deletes the machine's firewall rules, but only if the machine certainly does not exist: an earlier send of the
+  // create may have made it.
   Task<void> widen_again(std::string zone, std::string machine, std::string rule, CancelToken token) {
     const Result<Instance> there = co_await compute_.describe(zone, machine, token);
     if (there || there.error().http_status != 404) co_return;
@@ -388,7 +392,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return out;
   }
 
-  // Machines that cannot be migrated are terminated at host maintenance; E2 allows only migration.
+  // At host maintenance Google terminates machines that cannot be migrated live, and migrates all others.
   Value scheduling_of(const CreateRequest& request, const std::string& machine) const {
     const bool stays = request.offer.spot || request.offer.gpu_count > 0 || cannot_move(machine);
     Value out;
@@ -406,7 +410,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     if (m.state == MachineState::live && instance.started_wall_us) tell_running(m, instance.started_wall_us);
-    // For a stopped machine only the disk costs money; while it is stopping, this is the earlier stop.
+    // A stopped machine costs only its disk. While a machine is still stopping, stopped_wall_us is that of an earlier
+    // stop and not used.
     if (instance.status == "TERMINATED" && instance.stopped_wall_us)
       tell_ended(m, instance.stopped_wall_us + 1'000'000);
     m.details.set("type", instance.type).set("zone", instance.zone);
@@ -415,7 +420,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return m;
   }
 
-  static Machine machine_of(const Disk& disk) {  // outlived its machine
+  static Machine machine_of(const Disk& disk) {  // a disk that outlived its machine
     return left_over(disk.zone + "/disks/" + disk.name, disk.tag);
   }
 
@@ -428,10 +433,10 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   std::string owner_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // by spot: (time of the request, answer)
+  std::map<bool, std::pair<std::int64_t, PriceList>> prices_;  // key: spot; value: request time, answer
 };
 
-// In the order of Google's own libraries.
+// The project: from the settings, else from the sources of Google's own libraries in their order.
 Result<std::string> project_of(const std::string& named, const std::string& key) {
   if (!named.empty()) return named;
   for (const char* variable : {"GOOGLE_CLOUD_PROJECT", "CLOUDSDK_CORE_PROJECT"})
@@ -443,7 +448,7 @@ Result<std::string> project_of(const std::string& named, const std::string& key)
   if (std::string project = account.text("project_id"); !project.empty()) return project;
   RILLE_TRY(std::string active, net::gcp::gcloud_project());
   if (!active.empty()) return active;
-  if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // billed for API calls
+  if (std::string project = account.text("quota_project_id"); !project.empty()) return project;  // pays for API calls
   return make_error(ErrorKind::config, "gcp: no project is set",
                     "set GOOGLE_CLOUD_PROJECT, or \"project\" in the provider's settings, or: gcloud config set "
                     "project NAME");
@@ -487,8 +492,8 @@ Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup) {
   const std::string key = setup.settings.text("credentials");
   const auto account = std::make_shared<Account>(setup.loop, key, setup.settings["endpoints"], std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 30LL * 60'000;  // documented: 60 min; afterwards the name keeps it unique
-  traits.create_timeout_ms = 480'000;        // create waits for its operations: two rules, and the machine
+  traits.token_lifetime_ms = 30LL * 60'000;  // half of the documented 60 min; later the name prevents a second machine
+  traits.create_timeout_ms = 480'000;        // create waits for Google to make two firewall rules and the machine
   traits.visibility_lag_ms = 60'000;
   traits.billing_minimum_s = 60;
   traits.teardown_ms = release_margin_s * 1000;

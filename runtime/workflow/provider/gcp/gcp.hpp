@@ -10,9 +10,9 @@
 namespace rille::provider {
 
 // Settings: regions, project, zone, image, vpc (or network), subnet, security_group, ssh_from, public_address, disk,
-// disk_kind, kms_key, reservation, credentials, endpoints. config: a wrong setting.
+// disk_kind, kms_key, reservation, credentials, endpoints. Fails with kind config on a wrong setting.
 Result<std::unique_ptr<Provider>> make_gcp_provider(Setup setup);
-NoticeSpec gcp_notice(const std::string& metadata);  // see manner.hpp
+NoticeSpec gcp_notice(const std::string& metadata);  // `metadata`: base URL of the metadata service
 
 inline constexpr const char* gcp_variables[] = {
     "GOOGLE_CLOUD_PROJECT",           "CLOUDSDK_CORE_PROJECT", "CLOUDSDK_COMPUTE_REGION",    "CLOUDSDK_COMPUTE_ZONE",

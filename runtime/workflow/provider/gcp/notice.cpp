@@ -1,10 +1,10 @@
-// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
+// How Google notifies its spot machines of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/gcp/gcp.hpp"
 
 namespace rille::provider {
 
-// TRUE: preemption without a time, about 30 seconds later.
+// The metadata service answers TRUE, without a time, about 30 seconds before the machine is preempted.
 NoticeSpec gcp_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/computeMetadata/v1/instance/preempted";

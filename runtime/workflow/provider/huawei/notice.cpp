@@ -1,10 +1,10 @@
-// How its spot machines are notified of preemption; docs/design/providers.md cites the sources.
+// How Huawei Cloud notifies its spot machines of preemption; docs/design/providers.md cites the sources.
 #include "runtime/core/base/notice_spec.hpp"
 #include "runtime/workflow/provider/huawei/huawei.hpp"
 
 namespace rille::provider {
 
-// Any response: preemption without a time, about five minutes later.
+// Any successful answer of the metadata service means preemption in about five minutes; it contains no time.
 NoticeSpec huawei_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/openstack/latest/spot/instance-action";
