@@ -31,11 +31,12 @@ using namespace alibaba;
 constexpr std::int64_t types_last_us = 24LL * 3'600'000'000, stock_lasts_us = 5LL * 60'000'000;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
-// AutoReleaseTime must be half an hour ahead when the call arrives, possibly long after it was planned.
+// A machine's AutoReleaseTime is this long after its expiry: it must be at least 30 minutes ahead when Alibaba Cloud
+// receives the call, possibly long after the call was prepared.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 constexpr std::int64_t notice_us = 5LL * 60'000'000;
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {
     "cn-qingdao",     "cn-beijing",     "cn-zhangjiakou", "cn-huhehaote",   "cn-wulanchabu",  "cn-hangzhou",
     "cn-shanghai",    "cn-nanjing",     "cn-shenzhen",    "cn-heyuan",      "cn-guangzhou",   "cn-chengdu",
@@ -62,7 +63,7 @@ struct Account {
 MachineState state_of(const std::string& status) {
   if (status == "Pending" || status == "Starting") return MachineState::pending;
   if (status == "Running") return MachineState::live;
-  return MachineState::terminating;  // a stopped instance keeps its disk, which costs money
+  return MachineState::terminating;  // also a stopped instance: its disk costs money
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -112,7 +113,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found.front());
   }
 
-  // Also lists disks that outlived their machine, which cost money.
+  // Lists machines, and also disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Parameters asked{{"Tag.1.Key", tag_key}};
     RILLE_CO_TRY(const std::vector<Instance> all, co_await ecs_.describe(std::move(asked), token));
@@ -140,11 +141,11 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
   }
 
-  // The identity comes from STS, which is global; a call in this region proves access to it.
+  // The identity comes from STS, which is global; the quotas call proves that the keys have access to this region.
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await ram_.identity(token));
     RILLE_CO_CHECK(co_await ecs_.quotas(token));
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // without this right releases would fail
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // a release needs the permission to list disks
     co_return out;
   }
 
@@ -160,7 +161,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return co_await cloud::resize_stopped(loop_, std::move(how), std::move(token));
   }
 
-  // One call per type; types without a spot offer have no history.
+  // Makes one API call per type. A type that is not sold as spot has no history.
   Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Offer> fitting, co_await fitting_types(query, token));
     std::vector<Together<std::vector<PricePoint>>> asked;
@@ -202,7 +203,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return cloud::smallest_fitting(types_, std::move(query));
   }
 
-  // Types in stock for this market.
+  // The instance types that are in stock, on demand or as spot.
   Async<std::vector<Offer>> types_left(bool spot, CancelToken token) {
     RILLE_CO_CHECK(co_await learn_types(token));
     const std::int64_t now_us = loop_.clock().wall_us();
@@ -290,9 +291,10 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     return m;
   }
 
-  // The list flags a reclaimed machine without a time: it is taken away about five minutes after the flag appears
-  // (https://www.alibabacloud.com/help/faq-detail/48269.htm), which was after the last view without the flag. Without
-  // such a view, count from now, and possibly overestimate. The machine's metadata service has the exact time.
+  // When a reclaimed machine is taken away. ECS flags it without a time, about five minutes before
+  // (https://www.alibabacloud.com/help/faq-detail/48269.htm), so add five minutes to the last poll that saw the machine
+  // without the flag. If there was none, count from now: the result may be too late. The machine's metadata service has
+  // the exact time.
   std::int64_t notice_of(const Instance& instance) {
     constexpr std::size_t looks_max = 10'000;
     if (looks_.size() > looks_max) looks_.clear();
@@ -308,7 +310,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     std::int64_t at_us = 0;
   };
   struct Look {
-    std::int64_t calm_us = 0, notice_us = 0;  // last seen without a notice; the computed time
+    std::int64_t calm_us = 0, notice_us = 0;  // last poll without the flag; computed time of preemption
   };
 
   Loop& loop_;
@@ -318,7 +320,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   Ram ram_;
   std::vector<Offer> types_;
   std::int64_t types_at_us_ = 0;
-  std::map<bool, Stock> stock_;  // by spot
+  std::map<bool, Stock> stock_;  // key: whether the types are sold as spot
   cloud::PriceBook prices_;
   std::map<std::string, Look> looks_;
 };
@@ -351,7 +353,7 @@ Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup) {
   RILLE_TRY(cloud::SshKeys keys, cloud::SshKeys::open(setup.config + "/ssh"));
   const auto account = std::make_shared<Account>(setup.loop, setup.settings["endpoints"], std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 24LL * 3'600'000;  // from older documents, not confirmed
+  traits.token_lifetime_ms = 24LL * 3'600'000;  // from older documentation of Alibaba Cloud; not confirmed
   traits.visibility_lag_ms = 60'000;
   traits.look_every_ms = 30'000;
   traits.teardown_ms = release_margin_us / 1000;

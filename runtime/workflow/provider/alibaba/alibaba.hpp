@@ -10,9 +10,9 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, subnet, security_group, public_address, disk, disk_kind, kms_key, reservation,
-// reserved_prices, endpoints. config: a wrong setting.
+// reserved_prices, endpoints. Fails with kind config on a wrong setting.
 Result<std::unique_ptr<Provider>> make_alibaba_provider(Setup setup);
-NoticeSpec alibaba_notice(const std::string& metadata);  // see manner.hpp
+NoticeSpec alibaba_notice(const std::string& metadata);  // `metadata`: base URL of the metadata service
 
 inline constexpr const char* alibaba_variables[] = {"ALIBABA_CLOUD_REGION_ID",        "ALIBABA_CLOUD_PROFILE",
                                                     "ALIBABA_CLOUD_CREDENTIALS_FILE", "ALIBABA_CLOUD_ACCESS_KEY_ID",
@@ -25,7 +25,7 @@ inline constexpr FarRefusal alibaba_refusals[] = {{"Zone.NotOnSale", Reach::regi
 inline constexpr const char* alibaba_options[] = {"reservation", "image"};
 inline constexpr const char* alibaba_secrets[] = {"ALIBABA_CLOUD_ACCESS_KEY_ID", "ALIBABA_CLOUD_ACCESS_KEY_SECRET",
                                                   "ALIBABA_CLOUD_SECURITY_TOKEN"};
-// narrow: prices are requested for at most a hundred types per region.
+// `true` is Manner::narrow: a query gets prices of at most 100 types per region, so its answer serves no other query.
 inline constexpr Manner alibaba_manner{true, alibaba_variables, alibaba_refusals, alibaba_options, alibaba_notice,
                                        0,    alibaba_secrets};
 

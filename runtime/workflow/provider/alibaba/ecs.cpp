@@ -56,7 +56,7 @@ Micros micros_of(const Value& price) {
   return number && *number > 0 ? static_cast<Micros>(std::llround(*number * 1e6)) : price_unknown;
 }
 
-// The machine's part of a price.
+// The machine's part of a price that also includes the disk.
 Micros of_machine(const Value& price) {
   Micros out = micros_of(price["TradePrice"]);
   for (const Value& part : list_of(price["DetailInfos"]["DetailInfo"]))
@@ -64,7 +64,7 @@ Micros of_machine(const Value& price) {
   return out;
 }
 
-// 2026-11-21T02:03Z, without seconds.
+// Parses "2026-11-21T02:03Z", with or without seconds, to microseconds since 1970; 0: not a time.
 std::int64_t minute_of(std::string text) {
   if (text.size() == 17) text.insert(16, ":00");
   const Result<std::int64_t> us = parse_utc(text);
@@ -144,7 +144,7 @@ Offer read_type(const Value& v) {
     offer.gpu = gpu_model(v.text("GPUSpec"));
     offer.gpu_memory_bytes = static_cast<std::int64_t>(v.number("GPUMemorySize") * 1073741824.0);
   }
-  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // in kbit/s, without bursting
+  offer.network_gbps = v.number("InstanceBandwidthTx") / 1e6;  // the API returns kbit/s without bursts
   if (v.integer("EriQuantity") > 0) offer.rdma = "erdma";
   if (v.integer("LocalStorageAmount") == 0) offer.disk_kind = "network";
   else if (v.text("LocalStorageCategory").find("ssd") != std::string::npos) offer.disk_kind = "nvme";
@@ -163,8 +163,8 @@ Async<std::vector<Offer>> Ecs::types(CancelToken token) {
   co_return out;
 }
 
-// WithStock: enough; ClosedWithStock: little; WithoutStock, ClosedWithoutStock: none. A missing type is not
-// offered there.
+// ECS's stock states: WithStock (enough), ClosedWithStock (little), WithoutStock and ClosedWithoutStock (none). A type
+// that is missing from the response is not sold in the zone.
 Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelToken token) {
   Parameters asked{{"DestinationResource", "InstanceType"},
                    {"ResourceType", "instance"},
@@ -184,11 +184,11 @@ Async<std::set<std::string>> Ecs::in_stock(std::string zone, bool spot, CancelTo
   co_return out;
 }
 
-// With the disk's kind: types that support only newer kinds are refused with the older default.
+// Always sends the disk kind: ECS refuses to price a type that does not support its default, an older disk kind.
 Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token) {
   Parameters asked{
       {"ResourceType", "instance"}, {"InstanceType", type}, {"PriceUnit", "Hour"}, {"SystemDisk.Category", disk_kind}};
-  // As in the order: without the protected first hour, which is the default and priced differently.
+  // SpotDuration 0, as in create: no hour protected from preemption. ECS's default is one, which has another price.
   if (spot) asked.insert(asked.end(), {{"SpotStrategy", "SpotAsPriceGo"}, {"SpotDuration", "0"}});
   RILLE_CO_TRY(const Value answer, co_await call("DescribePrice", std::move(asked), Effect::none, token));
   const Value& said = answer["PriceInfo"]["Price"];
@@ -204,7 +204,7 @@ Async<cloud::Price> Ecs::price(std::string type, std::string disk_kind, bool spo
                     {"SystemDisk.Category", disk_kind}};
     const Result<Value> told = co_await call("DescribePrice", std::move(term), Effect::none, token);
     if (!told && token.cancelled()) co_return told.error();
-    if (!told) continue;  // no commitment of that term
+    if (!told) continue;  // not sold with a commitment of `years`
     const Micros total = of_machine((*told)["PriceInfo"]["Price"]);
     (years == 1 ? out.reserved_1y : out.reserved_3y) = cloud::hourly_of(static_cast<double>(total) / 1e6, years);
   }
@@ -257,7 +257,7 @@ Async<> Ecs::set_release(std::string id, std::int64_t wall_us, CancelToken token
   co_return success();
 }
 
-// Billing continues, so that the capacity is kept.
+// Stops the instance with KeepCharging: billing continues, so that Alibaba Cloud keeps the capacity reserved.
 Async<> Ecs::stop(std::string id, CancelToken token) {
   Parameters asked{{"InstanceId", id}, {"StoppedMode", "KeepCharging"}};
   auto answer = co_await call("StopInstance", std::move(asked), Effect::none, token);
@@ -280,7 +280,7 @@ Async<> Ecs::start(std::string id, CancelToken token) {
 }
 
 Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t since_us, CancelToken token) {
-  constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // an older start is refused
+  constexpr std::int64_t back_us_max = 30LL * 86'400'000'000;  // ECS refuses an older start time
   since_us = std::max(since_us, api_.now_us() - back_us_max + 60'000'000);
   std::vector<PricePoint> out;
   std::int64_t offset = 0;
@@ -302,7 +302,7 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
       point.micros_per_hour = micros_of(v["SpotPrice"]);
       if (point.from_wall_us > 0 && point.micros_per_hour != price_unknown) out.push_back(std::move(point));
     }
-    // The last page may also have a next token.
+    // The end is a page without rows or an offset that does not grow: even the last page may have a NextOffset.
     const std::int64_t next = answer.integer("NextOffset");
     if (rows.empty() || next <= offset) co_return out;
     offset = next;

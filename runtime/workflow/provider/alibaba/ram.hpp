@@ -1,4 +1,4 @@
-// The identity at Alibaba Cloud: STS and RAM as plain values. Loop thread only.
+// The identity of the access keys at Alibaba Cloud, from STS and RAM. Loop thread only.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class Ram {
   // `endpoints`: overrides of "sts" and "ram", for tests.
   Ram(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // From STS, which needs no right; the age of a permanent key from RAM.
+  // Asks STS, which needs no permission, and RAM for the age of a permanent key.
   Async<Identity> identity(CancelToken token);
-  Async<std::string> account(CancelToken token);  // by STS alone
+  Async<std::string> account(CancelToken token);  // the account's id, from STS
   std::int64_t skew_us() const { return sts_.skew_us(); }
 
  private:
@@ -27,7 +27,7 @@ class Ram {
   net::Api sts_, ram_;
 };
 
-// The minimal policy that the keys need.
+// The minimal RAM policy that Rille's keys need, as JSON.
 std::string policy();
 
 }  // namespace rille::provider::alibaba

@@ -24,7 +24,7 @@ constexpr const char* policy_text = R"json({
 
 }  // namespace
 
-// No right is needed for the own key. IAM does not list temporary keys.
+// IAM returns the age of a user's own permanent key without any permission; it does not know temporary keys.
 Async<Identity> Ecs::identity(std::string key_id, CancelToken token) {
   Identity out;
   net::Query none;

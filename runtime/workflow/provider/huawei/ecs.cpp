@@ -22,7 +22,8 @@ using net::Trouble;
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
-constexpr const char* other_site_code = "CBC.0156";  // the account belongs to another site's price service
+constexpr const char* other_site_code =
+    "CBC.0156";  // error of the price service: the account is of Huawei's other site
 
 constexpr net::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
@@ -36,12 +37,13 @@ constexpr net::Meaning meanings[] = {
     {"EVS.2024", Trouble::not_found},
     {other_site_code, Trouble::auth,
      "the account belongs to another site: set its price service: \"endpoints\": {\"bss\": ..}"},
-    // A wrong clock and a wrong key share this code.
+    // Huawei returns APIGW.0301 for a wrong clock and also for a wrong key.
     {"APIGW.0301", Trouble::clock, "the access key, its secret, or this machine's clock is wrong"},
     {"APIGW.0302", Trouble::auth, "the key has no access to this project: `project` must be the region's"},
 };
 
-// {"error": {..}}; older calls {"badRequest": {..}}, {"itemNotFound": {..}}; the gateway error_code.
+// Reads the three forms of an error: {"error": {..}}; of older calls {"badRequest": {..}} or {"itemNotFound": {..}}; of
+// the gateway {"error_code": ..}.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
@@ -70,7 +72,7 @@ net::ApiOptions options() {
   return out;
 }
 
-// A number, possibly as a string.
+// Reads a number that the response may contain as a string; 0: neither.
 std::int64_t number_of(const Value& v) {
   if (v.as_number()) return static_cast<std::int64_t>(*v.as_number());
   return v.as_string() ? std::atoll(v.as_string()->c_str()) : 0;
@@ -78,8 +80,8 @@ std::int64_t number_of(const Value& v) {
 
 bool is_on_sale(std::string_view state) { return state == "normal" || state == "promotion" || state == "obt"; }
 
-// `zones` is "az1(normal), az2(sellout)"; `status` applies to zones that it does not name. Without either a flavor is
-// sold on demand, but not as spot. zone "": any zone.
+// Whether the flavor is sold in the zone ("": in any zone). `zones` is "az1(normal), az2(sellout)"; `status` applies to
+// zones that `zones` does not name. If both are empty, the flavor is sold on demand but not as spot.
 bool is_sold(const Value& specs, const std::string& zone, bool spot) {
   const std::string zones = specs.text(spot ? "cond:spot:operation:az" : "cond:operation:az");
   const std::string status = specs.text(spot ? "cond:spot:operation:status" : "cond:operation:status");
@@ -98,7 +100,8 @@ bool is_sold(const Value& specs, const std::string& zone, bool spot) {
   return !named && (status.empty() ? !spot : is_on_sale(status));
 }
 
-// [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}] as a string; older flavors: "t4:direct:1".
+// Reads the GPUs from "info:gpus", a string with JSON: [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}]. Older
+// flavors have "t4:direct:1".
 void read_gpus(const Value& specs, Offer& offer) {
   const Result<Value> told = Value::from_json(specs.text("info:gpus"));
   const Value::Array rows = told ? list_of(*told) : Value::Array();
@@ -145,7 +148,7 @@ Ecs::Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string
           endpoints.text("bss_intl", endpoints.text("bss").empty() ? "https://bss-intl." + domain_of(region_) : "")),
       api_(loop, options(), keys) {}
 
-// Paths begin with the service: "ecs/v1/{project}/jobs".
+// `path` begins with the service's name, which selects the URL: "ecs/v1/{project}/jobs".
 Async<Value> Ecs::call(std::string method, std::string path, net::Query query, Value body, Effect effect,
                        CancelToken token, std::string client_token) {
   const std::size_t slash = path.find('/');
@@ -174,7 +177,7 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
     co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
   Result<Value> answer = co_await api_.call(operation, parts, effect, token);
   if (answer || answer.error().code != other_site_code) co_return answer;
-  // Of concurrent calls the first finds the other site for all.
+  // The account is of Huawei's other site: use its price service from now on, unless a concurrent call has switched.
   if (bss_url_ == url) std::swap(bss_url_, other_bss_url_);
   parts.scheme = bss_url_.substr(0, bss_url_.find("://"));
   parts.host = bss_url_.substr(bss_url_.find("://") + 3);
@@ -238,7 +241,8 @@ Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, 
   co_return co_await add_reserved(std::move(out), for_years, std::move(token));
 }
 
-// Both terms in one call; an error means that there is no commitment, and the on-demand price stands alone.
+// Adds the prices with a commitment of one and three years, requested in one call. An error of that call means that the
+// flavor has no such prices, and only the on-demand price is returned.
 Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value::Array products;
@@ -275,7 +279,8 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
   }
 }
 
-// Huawei documents no code for a sold-out flavor: its message tells.
+// Changes the error kind to capacity if the message says that the flavor is sold out: Huawei documents no error code
+// for it.
 Error Ecs::refused(Error error) const {
   if (error.kind != ErrorKind::invalid) return error;
   const std::string said = net::lower_case(error.message);
@@ -284,7 +289,7 @@ Error Ecs::refused(Error error) const {
   return error;
 }
 
-// network: the servers may still exist.
+// Deletes the servers of a failed create and waits until they are gone. Fails with kind network if one may still exist.
 Async<> Ecs::clear(std::vector<std::string> ids, CancelToken token) {
   for (const std::string& id : ids) {
     Result<> done = co_await remove(id, token);
@@ -321,7 +326,7 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
   std::vector<std::string> ids;
   for (const Value& id : list_of((*answer)["serverIds"]))
     if (id.as_string()) ids.push_back(*id.as_string());
-  Value failure = told;  // the failed sub-job has the details
+  Value failure = told;  // replaced by the failed sub-job, which has the details
   for (const Value& part : list_of(told["entities"]["sub_jobs"])) {
     const std::string id = part["entities"].text("server_id");
     if (!id.empty() && std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
@@ -347,7 +352,7 @@ Async<Server> Ecs::describe(std::string id, CancelToken token) {
 Async<std::vector<Server>> Ecs::list(CancelToken token) {
   std::vector<Server> out;
   std::int64_t seen = 0;
-  for (int page = 1; page <= pages_max; ++page) {  // here `offset` is a page number
+  for (int page = 1; page <= pages_max; ++page) {  // this API's `offset` is a page number
     net::Query query{{"limit", std::to_string(page_rows)}, {"offset", std::to_string(page)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/detail", std::move(query),
                                                    Value(), Effect::none, token));

@@ -23,30 +23,30 @@ using net::huawei::domain_of;
 
 class Ecs {
  public:
-  // `project` "": the project with the region's name, requested from IAM.
+  // `project`: the project's id; "": use the project with the region's name, whose id is requested from IAM.
   Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints);
 
   const std::string& region() const { return region_; }
-  // The flavors on sale in the zone ("": any), without prices; id: the flavor's name.
+  // The flavors on sale in the zone ("": in any zone) as offers without prices; offer id: the flavor's name.
   Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
-  // `reserved`: also with a commitment, one more call.
+  // The hourly price of a flavor. `reserved`: also request the prices with a commitment, by one more API call.
   Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token);
-  // Returns the new server's id. Waits for the job, since capacity errors occur there. A server that failed is deleted
-  // before the error is returned.
+  // Returns the new server's id. Waits for Huawei's job, which may fail for lack of capacity; then the failed server is
+  // deleted before the error is returned.
   Async<std::string> create(Value server, std::string client_token, std::int64_t send_by_wall_us, CancelToken token);
   Async<Server> describe(std::string id, CancelToken token);
-  Async<std::vector<Server>> list(CancelToken token);  // all pages; with our tag
-  Async<> remove(std::string id, CancelToken token);   // with its disks and its address
-  // evs.cpp: unattached disks with our tag: (id, tag).
+  Async<std::vector<Server>> list(CancelToken token);  // all servers with Rille's tag
+  Async<> remove(std::string id, CancelToken token);   // deletes the server, its disks and its public address
+  // In evs.cpp. Disks with Rille's tag that are attached to no server, as (disk id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> remove_disk(std::string id, CancelToken token);
-  // One job stops, changes and starts the server; waits for it.
+  // Stops the server, changes its flavor and starts it, by one job of Huawei, and waits until that job ends.
   Async<> resize(std::string id, std::string flavor, CancelToken token);
-  // account.cpp
+  // identity, quotas and domain are in account.cpp.
   Async<Identity> identity(std::string key_id, CancelToken token);
   Async<std::vector<Quota>> quotas(CancelToken token);
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<std::string> domain(CancelToken token);  // the account's id, independent of the project
+  Async<std::string> domain(CancelToken token);  // the account's id, the same for all projects
 
  private:
   Async<Value> call(std::string method, std::string path, net::Query query, Value body, net::Effect effect,
@@ -62,7 +62,7 @@ class Ecs {
   net::Api api_;
 };
 
-// The minimal policy that the keys need.
+// The minimal IAM policy that Rille's keys need, as JSON.
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";

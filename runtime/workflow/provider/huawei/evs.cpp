@@ -1,4 +1,4 @@
-// Disks that outlived their servers, or were made by a failed job.
+// Lists and deletes disks that outlived their servers or were made by a failed job.
 #include <fmt/format.h>
 
 #include "runtime/workflow/provider/huawei/ecs.hpp"
@@ -11,8 +11,8 @@ using net::Effect;
 
 constexpr int page_disks = 100, disk_pages_max = 200;
 
-// A server's tags do not apply to its disks (`server_tags` in Huawei's SDK), but a disk created with a server is named
-// NAME-volume-0000 (observed, not documented), and Rille names servers by their tags.
+// The tag of a disk's server. Huawei does not copy a server's tags to its disks (`server_tags` in Huawei's SDK), but
+// names them SERVER-volume-0000 (observed, not documented), and Rille uses the tag as the server's name.
 std::string tag_of(const Value& v) {
   const std::string tag = v["tags"].text(tag_key), name = v.text("name");
   if (!tag.empty()) return tag;
@@ -25,7 +25,7 @@ std::string tag_of(const Value& v) {
 Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelToken token) {
   std::vector<std::pair<std::string, std::string>> out;
   std::int64_t seen = 0;
-  for (int page = 0; page < disk_pages_max; ++page) {  // here `offset` counts disks
+  for (int page = 0; page < disk_pages_max; ++page) {  // this API's `offset` is a number of disks
     net::Query query{{"status", "available"}, {"limit", std::to_string(page_disks)}, {"offset", std::to_string(seen)}};
     RILLE_CO_TRY(const Value answer, co_await call("GET", "evs/v2/{project}/cloudvolumes/detail", std::move(query),
                                                    Value(), Effect::none, token));

@@ -25,12 +25,13 @@ namespace {
 using namespace huawei;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::string_view volume = "volume/";  // prefix of a disk's id, which looks like a server's
+constexpr std::string_view volume = "volume/";  // prefix that tells disk ids from server ids
 constexpr std::size_t user_data_bytes_max = 32 << 10, name_length_max = 64;
-// auto_terminate_time must be half an hour ahead when the call arrives, possibly long after it was planned.
+// A server's auto_terminate_time is this long after its expiry: it must be at least 30 minutes ahead when Huawei
+// receives the call, possibly long after the call was prepared.
 constexpr std::int64_t release_margin_us = 35LL * 60'000'000;
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {"cn-north-1",     "cn-north-4",     "cn-north-9",     "cn-east-2",
                                      "cn-east-3",      "cn-south-1",     "cn-south-2",     "cn-southwest-2",
                                      "ap-southeast-1", "ap-southeast-2", "ap-southeast-3", "ap-southeast-4",
@@ -58,7 +59,7 @@ MachineState state_of(const Server& server) {
   if (server.status == "DELETED") return MachineState::gone;
   const bool runs = server.status == "ACTIVE" || server.status == "REBOOT" || server.status == "HARD_REBOOT";
   const bool ends = server.task == "deleting" || server.task == "soft-deleting" || server.task == "powering-off";
-  return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped server keeps its disk
+  return runs && !ends ? MachineState::live : MachineState::terminating;  // a stopped server's disk costs money
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -102,7 +103,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found);
   }
 
-  // Also lists disks that outlived their server, which cost money.
+  // Lists servers, and also disks that outlived their server, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     RILLE_CO_TRY(const std::vector<Server> all, co_await ecs_.list(token));
     std::vector<Machine> out;
@@ -128,8 +129,8 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
 
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await account_->chain.get(token));
-    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // needed for any access
-    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // without this right releases would fail
+    RILLE_CO_CHECK(co_await ecs_.quotas(token));       // proves that the keys have access to this project
+    RILLE_CO_CHECK(co_await ecs_.loose_disks(token));  // a release needs the permission to list disks
     RILLE_CO_TRY(Identity out, co_await ecs_.identity(found.keys.id, token));
     out.from = found.from;
     if (!found.keys.token.empty()) out.age_unknown = "temporary keys, which end by themselves";
@@ -137,7 +138,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   }
 
   Async<std::vector<Quota>> quotas(CancelToken token) override { return ecs_.quotas(std::move(token)); }
-  // A job started by an earlier process may have done it.
+  // Does nothing if the server already has the type: an earlier process may have started the job.
   Async<> resize(std::string id, std::string type, CancelToken token) override {
     RILLE_CO_TRY(const Server now, co_await ecs_.describe(id, token));
     if (now.type == type && now.status == "ACTIVE") co_return success();
@@ -204,7 +205,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     if (request.offer.spot) {
       const Micros most = std::max(request.cap_micros_per_hour, request.offer.price_micros_per_hour);
       more.set("marketType", "spot").set("support_auto_recovery", "false");
-      if (most > 0) more.set("spotPrice", cloud::price_text(most));  // default: the on-demand price
+      if (most > 0) more.set("spotPrice", cloud::price_text(most));  // if absent: the on-demand price is the maximum
     }
     out.set("extendparam", std::move(more));
     return out;
@@ -230,13 +231,13 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
   cloud::PriceBook prices_;
 };
 
-// `only`: the only configured region.
+// `named`: the provider's settings name the region. `only`: no other region is configured.
 Result<Settings> read_settings(const Value& of_region, bool named, bool only) {
   cloud::SettingsReader read("huawei", of_region);
   Settings s;
-  // A project belongs to one region: the variable applies only if one region is configured.
+  // A project belongs to one region, so HUAWEICLOUD_SDK_PROJECT_ID applies only if one region is configured.
   s.project = read.text("project", only ? net::environment("HUAWEICLOUD_SDK_PROJECT_ID") : "");
-  if (!named) s.project.clear();  // requested from IAM
+  if (!named) s.project.clear();  // the region's project is requested from IAM
   s.image = read.text("image");
   s.tags = read.tags("tags");
   s.zone = read.text("zone");
@@ -263,8 +264,8 @@ Result<std::unique_ptr<Provider>> make_huawei_provider(Setup setup) {
   const auto account =
       std::make_shared<Account>(setup.loop, setup.settings["endpoints"], regions.front().first, std::move(keys));
   Traits traits;
-  traits.token_lifetime_ms = 0;        // not documented: uncertain creates are searched by tag
-  traits.create_timeout_ms = 360'000;  // create waits for its job
+  traits.token_lifetime_ms = 0;        // not documented: after an uncertain create Rille searches by tag
+  traits.create_timeout_ms = 360'000;  // create waits for Huawei's job
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;
   traits.look_every_ms = price_look_every_ms;

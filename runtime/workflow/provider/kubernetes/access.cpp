@@ -16,24 +16,25 @@ namespace rille::provider {
 namespace {
 
 constexpr const char* account_folder = "/var/run/secrets/kubernetes.io/serviceaccount/";
-constexpr std::int64_t token_lasts_us = 60'000'000;  // token files rotate, and plug-ins have their own cache
+constexpr std::int64_t token_lasts_us =
+    60'000'000;  // ask again after a minute: token files change, plug-ins cache tokens
 
 Error wrong(std::string what, std::string hint = "kubectl config view --minify shows what is used") {
   return make_error(ErrorKind::config, "kubernetes: " + std::move(what), std::move(hint));
 }
 
-// Paths in a kubeconfig are relative to it.
+// Resolves a path that a kubeconfig contains: it is relative to the kubeconfig's folder.
 std::string beside(const std::string& kubeconfig, const std::string& path) {
   if (path.empty()) return path;
   return std::filesystem::path(kubeconfig).parent_path() / path;
 }
 
-// A kubeconfig is YAML, of which JSON is a subset.
+// Reads a kubeconfig. One JSON file is parsed here; YAML, or several files, are converted to JSON by kubectl.
 Async<Value> read_config(Loop& loop, std::string file, std::string context, CancelToken token) {
   CommandOptions view;
   view.argv = {"kubectl", "config", "view", "--raw", "--minify", "--flatten", "-o", "json"};
   if (!context.empty()) view.argv.push_back("--context=" + context);
-  if (file.find(':') == std::string::npos) {  // several files are merged by kubectl
+  if (file.find(':') == std::string::npos) {  // one file; only kubectl merges several
     RILLE_CO_TRY(const std::string text, store::read_file(file, 4 << 20));
     if (Result<Value> read = Value::from_json(text); read && read->as_object()) co_return std::move(*read);
     view.argv.insert(view.argv.end(), {"--kubeconfig", file});
@@ -46,7 +47,7 @@ Async<Value> read_config(Loop& loop, std::string file, std::string context, Canc
   co_return Value::from_json(done->out);
 }
 
-// The data of `key`: inline, or in a file named relative to the kubeconfig.
+// The PEM text of a kubeconfig entry: from KEY-data, else from the file that KEY names, relative to the kubeconfig.
 Result<std::string> pem_of(const Value& object, const std::string& key, const std::string& kubeconfig) {
   if (const std::string data = object.text(key + "-data"); !data.empty()) return from_base64(data);
   const std::string file = object.text(key);
@@ -70,7 +71,8 @@ Error no_context(const std::string& file, const std::string& context, const Valu
                near.empty() ? "kubectl config get-contexts lists them" : fmt::format("did you mean '{}'?", near));
 }
 
-// The cluster in an ExecCredential: the fields of the kubeconfig's cluster and its extension for plug-ins.
+// The cluster information that a credential plug-in receives (in an ExecCredential): the fields of the kubeconfig's
+// cluster and its extension for plug-ins.
 Value told_of(const Value& cluster, const std::string& ca_pem) {
   Value out;
   for (const char* key : {"server", "tls-server-name", "proxy-url"})
@@ -145,7 +147,7 @@ Async<KubeAccess> find_kube_access(Loop& loop, std::string kubeconfig, std::stri
 
 namespace {
 
-// The environment of a plug-in, as in client-go: non-interactive.
+// The command and environment of a credential plug-in, as in client-go. Plug-ins get no terminal.
 Result<CommandOptions> plug_in_command(const Value& plug_in, const Value& cluster) {
   CommandOptions out;
   out.argv.push_back(plug_in.text("command"));

@@ -24,7 +24,7 @@ using net::Effect;
 using net::Trouble;
 
 constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
-constexpr int unseen_looks_max = 3;  // for a pod that is not visible yet
+constexpr int unseen_looks_max = 3;  // create stops polling for a new pod that is not visible after 3 polls
 constexpr int page_size = 500;
 constexpr std::int64_t grace_ms_max = 3'600'000;
 
@@ -36,9 +36,9 @@ constexpr net::Meaning meanings[] = {
     {"Forbidden", Trouble::auth, "rille doctor --provider kubernetes --policy prints the required rights"},
 };
 
-constexpr const char* no_path = "NoSuchPath";  // for a plain-text 404 of an unknown API path
+constexpr const char* no_path = "NoSuchPath";  // error code that Rille sets if the server has no such API path
 
-// Every response has a kind: the requested one, or Status.
+// Reads a response. Every response of Kubernetes has a `kind`: the requested kind, or "Status" for an error.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   if (Result<Value> read = Value::from_json(response.body)) out.value = std::move(*read);
@@ -60,7 +60,7 @@ net::Parts sign(net::Parts parts, const net::Credentials& who, std::int64_t) {
 struct Setting {
   KubeSettings kube;
   std::string kubeconfig, context, context_server, cache;
-  std::vector<std::string> zones;  // empty: all
+  std::vector<std::string> zones;  // empty: all zones
 };
 
 class Kubernetes final : public Provider, public Owned, public Clocked {
@@ -83,7 +83,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return there;
   }
 
-  // A pod that is not scheduled in time is deleted.
+  // If the pod is not scheduled within wait_ms, deletes the Job and fails with kind capacity.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     const std::string id = kube_name(request.tag);
@@ -108,7 +108,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     }
     Result<Machine> found = co_await describe(id, token);
     if (found && found->state != MachineState::gone) co_return found;
-    Machine m;  // not visible yet
+    Machine m;  // the new Job is not visible yet
     m.id = id;
     m.tag = request.tag;
     m.state = MachineState::pending;
@@ -158,8 +158,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return success();
   }
 
-  // A SelfSubjectReview needs no right; servers without it still return their version. Then the first call that a rent
-  // needs.
+  // Asks for the user's name by a SelfSubjectReview, which needs no permission; older servers do not have it. Then
+  // lists Jobs, the first call that a rent makes.
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_CHECK(co_await open(token));
     Value review;
@@ -193,7 +193,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     return id.starts_with("rille-") && id.find_first_not_of("0123456789abcdef", 6) == std::string::npos;
   }
 
-  // Returns when the Job is gone, as a refusal promises.
+  // Deletes the Job and waits until it is gone: after a refused create no machine may exist.
   Async<> take_back(std::string id, CancelToken token) {
     RILLE_CO_CHECK(co_await terminate(id, token));
     const std::int64_t until_ms = now_ms() + take_back_ms;
@@ -208,7 +208,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     }
   }
 
-  // The cluster is resolved at the first call, which may run kubectl. Later only plug-in credentials are renewed.
+  // Connects to the cluster. The first call reads the kubeconfig, perhaps by kubectl; later calls only renew the
+  // credentials from a plug-in.
   Async<> open(CancelToken token) {
     if (!chain_) {
       KubeAccess access;
@@ -220,7 +221,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       } else {
         access.server = setting_.context_server;
       }
-      if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // unless another call did it meanwhile
+      if (!chain_) RILLE_CO_CHECK(use(std::move(access)));  // unless a concurrent call has set chain_
     }
     if (access_.user["exec"].as_object()) {
       const Result<net::FoundKeys> asked = co_await chain_->get(token);
@@ -247,7 +248,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     return {};
   }
 
-  // Running calls keep the Api that they started with.
+  // Replaces api_. Calls in progress hold the earlier Api by their shared_ptr.
   void make_api() {
     net::ApiOptions options{.provider = name_, .meanings = meanings, .read = read_answer, .sign = sign};
     options.ca_file = access_.ca_file;
@@ -265,7 +266,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       access_.client_key = std::move(told->client_key);
       if (api_) make_api();
     }
-    // Identified by the certificate, or anonymous.
+    // The client certificate identifies the user, or the cluster needs no credentials: return empty keys.
     if (!found && (!access_.client_certificate.empty() || access_.user.is_null())) found.emplace();
     co_return found;
   }
@@ -312,7 +313,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     co_return out;
   }
 
-  // Null: none. Of several, the one that is not terminating.
+  // The pod of a Job; null: no pod. If there are several, prefers a pod that is not terminating.
   Async<Value> pod_of(std::string id, CancelToken token) {
     net::Query of{{"labelSelector", std::string(kube_tag_label) + "=" + id}};
     RILLE_CO_TRY(const Value::Array all, co_await pages("describe", pods(), of, token));
@@ -325,7 +326,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Machine machine_of(const std::string& id, const Value& job, const Value& pod) const {
     Machine m = kube_machine(job, pod, loop_.clock().wall_us());
     m.id = id;
-    const bool several = setting_.kubeconfig.find(':') != std::string::npos;  // not valid as an argument of kubectl
+    const bool several = setting_.kubeconfig.find(':') != std::string::npos;  // --kubeconfig takes only one file
     if (several) m.channel.argv_prefix = {"env", "KUBECONFIG=" + setting_.kubeconfig, "kubectl"};
     else m.channel.argv_prefix = {"kubectl"};
     if (!several && !setting_.kubeconfig.empty())
@@ -352,8 +353,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
   Setting setting_;
   Traits traits_;
   std::string name_ = "kubernetes", scheme_, host_;
-  KubeSettings settings_;  // with the context's namespace
-  KubeAccess access_;      // with the newest certificate of a plug-in
+  KubeSettings settings_;  // the provider's settings; namespace from the context if unset
+  KubeAccess access_;      // client certificate: the newest from a plug-in
   std::unique_ptr<net::CredentialChain> chain_;
   std::shared_ptr<net::Api> api_;
 };
@@ -405,12 +406,14 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
     s.kube.price_micros_per_gpu_hour = *micros;
   }
   Traits traits;
-  // The name acts as a token only while its Job exists: repeated after an unnoticed end, it makes another.
+  // The Job's name prevents a second machine only while the Job exists; after it has ended, a repeated create makes
+  // another Job.
   traits.token_lifetime_ms = 0;
   traits.visibility_lag_ms = 30'000;
   traits.owned = true;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // from the ttl to the Job's own deadline
+  traits.teardown_ms =
+      90'000 + s.kube.grace_s * 1'000;  // until the Job's deadline and the end of the pod's grace period
   traits.dead_man = DeadMan::provider;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(std::make_unique<Kubernetes>(setup.loop, std::move(s), std::move(traits)));

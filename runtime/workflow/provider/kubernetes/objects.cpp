@@ -20,12 +20,13 @@ namespace {
 
 constexpr const char* gpu_resource = "nvidia.com/gpu";
 constexpr const char* product_label = "nvidia.com/gpu.product";
-// Labels with a node's GPU, in order: NVIDIA's GPU feature discovery, Google's, CoreWeave's, Karpenter's; last the
-// machine type, which every cloud sets and whose GPU the settings name.
+// Node labels that name the GPU model; the first that a node has is used: NVIDIA's GPU feature discovery, Google's,
+// CoreWeave's, Karpenter's. The last is the machine type, which every cloud sets; the settings map it to a GPU model.
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#nodekubernetesioinstance-type
 constexpr const char* gpu_labels[] = {product_label, "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
                                       "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type"};
-constexpr const char* memory_labels[] = {"nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"};  // MiB
+constexpr const char* memory_labels[] = {"nvidia.com/gpu.memory",
+                                         "karpenter.k8s.aws/instance-gpu-memory"};  // values in MiB
 constexpr const char* zone_label = "topology.kubernetes.io/zone";
 constexpr int small_machine_cpus = 4;
 constexpr std::int64_t deadline_margin_s = 60;
@@ -47,7 +48,7 @@ struct Amount {
 };
 
 struct Node {
-  std::string zone, label, product;  // the first of gpu_labels on the node, and its value; "": none
+  std::string zone, label, product;  // label: the first of gpu_labels on the node; product: its value; "": no label
   std::string model;
   std::int64_t gpu_memory_bytes = 0;
   Amount all, free;
@@ -77,13 +78,15 @@ bool tolerates(const Value& toleration, const Value& taint) {
   return key == taint.text("key") && toleration.text("value") == taint.text("value");
 }
 
-// As the scheduler decides for the pod of kube_job: the node has the selected labels and only tolerated taints.
+// Whether the scheduler would accept the node for kube_job's pod: it has the labels of node_selector, and the pod
+// tolerates all its taints.
 bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   const Value& labels = node["metadata"]["labels"];
   for (const auto& [label, value] :
        settings.node_selector.as_object() ? *settings.node_selector.as_object() : Value::Object())
     if (Value(labels.text(label)) != value) return false;
-  const Value::Array ours = tolerations_of(settings, true);  // a node with GPUs is offered only with them
+  const Value::Array ours =
+      tolerations_of(settings, true);  // with the GPU toleration: GPU nodes are offered only with GPUs
   for (const Value& taint : items(node["spec"]["taints"])) {
     const bool soft = taint.text("effect") == "PreferNoSchedule";
     const auto fits = [&taint](const Value& t) { return tolerates(t, taint); };
@@ -92,7 +95,8 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   return true;
 }
 
-// From the name ("A100 80GB"), or known for models with a single memory size. 0: unknown.
+// Memory of one GPU in bytes: from the model's name ("A100 80GB"), else from the table of GPUs if all variants of the
+// model have the same size. 0: unknown.
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
@@ -106,7 +110,8 @@ std::int64_t memory_in(const std::string& model) {
   return static_cast<std::int64_t>(memory);
 }
 
-// What its name does not say: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus
+// The GPU model for a label's value. Google's names in `known` do not state the memory size:
+// https://cloud.google.com/kubernetes-engine/docs/concepts/gpus
 std::string model_of(const std::string& product, const KubeSettings& settings) {
   static const std::map<std::string, std::string> known{{"nvidia-tesla-a100", "A100-40GB"},
                                                         {"nvidia-h100-mega-80gb", "H100-80GB"}};
@@ -128,7 +133,8 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
-// "NVIDIA-A100-SXM4-80GB" for the usual label; else "cloud.google.com/gke-accelerator=nvidia-l4".
+// The GPU part of an offer's id: the value of NVIDIA's label ("NVIDIA-A100-SXM4-80GB"), or the name and value of
+// another label ("cloud.google.com/gke-accelerator=nvidia-l4").
 std::string product_of(const Node& node) {
   return node.label.empty() || node.label == product_label ? node.product : node.label + "=" + node.product;
 }
@@ -192,10 +198,10 @@ void offer_sizes(const Node& node, const KubeSettings& settings, const OfferQuer
   }
 }
 
-// Keeps the pod running until its instance directory is gone (the agent has ended), its time is over ($3, seconds), or
-// no agent was started for $4 seconds. 0: never. On SIGTERM it ends at once if no call runs; else it notifies the
-// agent, and calls have the grace period ($5, seconds) to save their work, and finished ones to have it fetched. An
-// eviction and a release look the same from inside.
+// The script that keeps the pod running. It ends when the instance directory is gone (the agent has ended), at the time
+// $3 (seconds since 1970; 0: no limit), or if no agent starts within $4 seconds (0: no limit). On SIGTERM, which comes
+// alike for an eviction and a release, it writes a notice for the agent and ends once no call runs and no result of a
+// preempted call waits to be fetched, at the latest after the grace period of $5 seconds.
 constexpr const char* keep_script = R"sh(umask 077
 dir=$1 grace=$5 leaving=
 told() {
@@ -288,7 +294,8 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
   spec.set("tolerations", tolerations_of(settings, request.offer.gpu_count > 0));
-  // The default of 64 MB is too small for data loaders and NCCL; this one is limited by the pod's memory.
+  // Shared memory (/dev/shm): the default of 64 MB is too small for data loaders and NCCL. This volume is limited only
+  // by the pod's memory.
   spec.set("volumes", Value::Array{Value().set("name", "shm").set("emptyDir", Value().set("medium", "Memory"))});
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
@@ -326,9 +333,11 @@ std::string kube_unschedulable(const Value& pod) {
 
 namespace {
 
-constexpr std::int64_t pod_due_us = 60'000'000;  // a Job gets its pod within a second unless it is blocked
+constexpr std::int64_t pod_due_us =
+    60'000'000;  // a Job without a pod for so long is blocked; normally it takes a second
 
-// Why a pod's containers do not start. After two failed image pulls the kubelet backs off; then we give up.
+// Sets in `details` why a pod's containers do not start, and `hopeless` if waiting is no use: ImagePullBackOff comes
+// after two failed pulls of the image.
 void note_waiting(const Value& pod, Value& details) {
   constexpr std::string_view hopeless[] = {"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                                            "CreateContainerConfigError"};
@@ -351,7 +360,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   const std::string expires = notes.text("rille/expires", "0");
   m.expires_wall_us = std::strtoll(expires.c_str(), nullptr, 10);
   const std::string phase = pod["status"].text("phase"), ends = pod["metadata"].text("deletionTimestamp");
-  const Result<std::int64_t> ends_us = parse_utc(ends);  // the end of the grace period, not its start
+  const Result<std::int64_t> ends_us = parse_utc(ends);  // deletionTimestamp is the end of the grace period
   const bool evicted = !job.is_null() && job["metadata"].text("deletionTimestamp").empty() && phase == "Running" &&
                        ends_us && now_us < *ends_us;
   if (job.is_null()) m.state = pod.is_null() ? MachineState::gone : MachineState::terminating;
@@ -362,7 +371,8 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
   if (m.state == MachineState::pending && pod.is_null() && job["spec"].boolean("suspend")) {
-    m.details.set("problem", "the Job is suspended: its queue has not admitted it");  // by Kueue
+    m.details.set("problem",
+                  "the Job is suspended: its queue has not admitted it");  // Kueue suspends Jobs in its queues
   } else if (m.state == MachineState::pending && pod.is_null()) {
     m.details.set("problem", fmt::format("the Job has no pod yet: `kubectl describe job {}` says why, as a quota would",
                                          job["metadata"].text("name")));

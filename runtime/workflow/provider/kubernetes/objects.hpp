@@ -11,11 +11,11 @@ namespace rille::provider {
 
 struct KubeSettings {
   std::string name_space, image, priority_class, service_account, pull_secret;
-  Value node_selector, tolerations;  // added to the pod's
-  Value labels;                      // of the Job and its pod
-  Value gpus;                        // {"p4d.24xlarge": "A100-40GB"}: the GPU model by label value
+  Value node_selector, tolerations;  // added to those that Rille sets in the pod
+  Value labels;                      // set on the Job and its pod
+  Value gpus;                        // GPU model by the value of a node's label: {"p4d.24xlarge": "A100-40GB"}
   Micros price_micros_per_gpu_hour = price_unknown;
-  std::int64_t wait_ms = 300'000;  // for a pod to be scheduled
+  std::int64_t wait_ms = 300'000;  // how long create waits until a pod is scheduled
   std::int64_t grace_s = 30;       // termination grace period of a pod
 };
 
@@ -23,27 +23,29 @@ constexpr const char* kube_tag_label = "rille-tag";
 constexpr const char* kube_tag_annotation = "rille/tag";  // the full tag, which may be too long for a label
 constexpr const char* kube_directory = "/tmp/rille";      // the instance directory in the container
 
-// "1500m" -> 1.5; "2Gi" -> 2147483648. 0: not a quantity.
+// Parses a Kubernetes quantity: "1500m" is 1.5, "2Gi" is 2147483648. 0: not a quantity.
 double read_quantity(const std::string& text);
 
-// The machines that fit on a node now: 1, 2, 4, .. GPUs up to all free ones, with their share of CPUs and memory.
+// The machines that fit on the nodes now: with 1, 2, 4, .. GPUs up to all free GPUs of a node, each with a proportional
+// share of the node's CPUs and memory.
 std::vector<Offer> kube_offers(const Value::Array& nodes, const Value::Array& pods, const KubeSettings& settings,
                                const OfferQuery& query);
 
 std::string kube_name(const std::string& tag);
 Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::int64_t now_us);
 
-// The prefix of a command in the pod. It waits until the pod's script has made the instance directory, since a pod
-// accepts commands before that.
+// The words before each command that is run in the pod. They wait until the pod's script has made the instance
+// directory, since a pod accepts commands before that.
 std::vector<std::string> kube_enter();
 
-// `pod` null: none. Sets neither channel nor id. A terminating pod whose Job remains is being evicted: a live machine
-// with a notice for the end of its grace period.
+// The state of a machine from its Job and pod; `pod` null: no pod. Does not set the machine's channel and id. If a pod
+// is terminating but its Job is not, the pod is being evicted: the machine is live, with a preemption notice for the
+// end of the pod's grace period.
 Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us);
-// The minimal permissions, as objects for `kubectl apply`.
+// The minimal permissions that Rille needs, as input for `kubectl apply`.
 std::string kube_policy();
 
-// Why the pod cannot be scheduled; "": it can, or the scheduler has not decided yet.
+// Why the pod cannot be scheduled; "": it is scheduled, or the scheduler has not decided yet.
 std::string kube_unschedulable(const Value& pod);
 
 }  // namespace rille::provider

@@ -26,10 +26,10 @@ constexpr net::Meaning meanings[] = {
     {"global/not-found", Trouble::not_found},
     {"global/conflict", Trouble::conflict},
     {"global/internal-error*", Trouble::transient},
-    {"provider/*", Trouble::transient},  // from Lambda's upstream; also while an instance boots
+    {"provider/*", Trouble::transient},  // errors of Lambda's suppliers, also while an instance boots
 };
 
-// {"data": ..} or {"error": {"code", "message", "suggestion"}}
+// Reads a response: {"data": ..}, or {"error": {"code", "message", "suggestion"}}.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -48,11 +48,11 @@ net::ApiOptions options() {
   out.meanings = meanings;
   out.read = read_answer;
   out.sign = net::bear_plain_key;
-  out.throttle_ms = 2'000;  // limits: a launch per 12 s, a call per second; no Retry-After
+  out.throttle_ms = 2'000;  // Lambda allows one launch per 12 s and one call per s, and sends no Retry-After
   return out;
 }
 
-// "A100 (40 GB SXM4)": model and memory.
+// GPU model and memory in bytes from Lambda's description, such as "A100 (40 GB SXM4)"; memory 0: unknown.
 std::pair<std::string, std::int64_t> gpu_of(std::string words) {
   std::int64_t gib = 0;
   if (const std::size_t open = words.find('('); open != std::string::npos)

@@ -1,4 +1,4 @@
-// Lambda Cloud's API as plain values. Lambda's own names are used only here. Loop thread only.
+// Lambda Cloud's API as plain values; only Instances uses Lambda's names for them. Loop thread only.
 #pragma once
 
 #include <string>
@@ -14,22 +14,22 @@ struct Instance {
   std::string id, status, tag, region, type, address;
 };
 
-// From the environment or ~/.lambda_cloud/lambda_keys.
+// Reads the API key from LAMBDA_API_KEY or ~/.lambda_cloud/lambda_keys.
 net::CredentialChain key_chain(Loop& loop);
 
 class Instances {
  public:
   Instances(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // One offer per type and region with capacity, with prices; id: the type's name.
+  // One offer, with price, for each type in each region that has capacity for it; offer id: the type's name.
   Async<std::vector<Offer>> sold(CancelToken token);
-  Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // the new instance's id
-  Async<Instance> describe(std::string id, CancelToken token);                                // http_status 404
+  Async<std::string> launch(Value request, std::int64_t send_by_wall_us, CancelToken token);  // returns the new id
+  Async<Instance> describe(std::string id, CancelToken token);  // error with http_status 404: no such instance
   Async<std::vector<Instance>> list(CancelToken token);
-  Async<> terminate(std::string id, CancelToken token);  // http_status 404
+  Async<> terminate(std::string id, CancelToken token);  // error with http_status 404: no such instance
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<Identity> identity(CancelToken token);  // the API returns no name
-  // Uploads the key under that name, unless the name exists.
+  Async<Identity> identity(CancelToken token);  // who "": Lambda's API does not name the key's owner
+  // Uploads the public SSH key under `name`, unless a key with that name exists.
   Async<> offer_key(std::string name, std::string public_line, CancelToken token);
 
  private:

@@ -19,7 +19,7 @@ constexpr std::size_t user_data_bytes_max = 1'000'000, name_letters_max = 64;
 
 struct Settings {
   std::string image, ssh_key;
-  std::vector<std::string> regions;  // empty: all
+  std::vector<std::string> regions;  // empty: all regions
   Value tags, endpoints;
 };
 
@@ -27,7 +27,7 @@ MachineState state_of(const Instance& instance) {
   if (instance.status == "booting") return MachineState::pending;
   if (instance.status == "active") return instance.address.empty() ? MachineState::pending : MachineState::live;
   if (instance.status == "terminated" || instance.status == "preempted") return MachineState::gone;
-  return MachineState::terminating;  // an unhealthy instance costs the same, and is terminated
+  return MachineState::terminating;  // also unhealthy: it costs the full price, so Rille terminates it
 }
 
 class Cloud final : public cloud::Everywhere {
@@ -48,7 +48,7 @@ class Cloud final : public cloud::Everywhere {
 
   Async<Machine> create(CreateRequest request, std::string type, CancelToken token) override {
     RILLE_CO_TRY(const std::string script, access_.script(request, false, user_data_bytes_max));
-    // Lambda requires a key's name, although the script installs ours.
+    // Lambda requires the name of an uploaded SSH key, although Rille's first-boot script installs the key as well.
     std::string key = settings_.ssh_key;
     if (key.empty()) {
       key = "rille-" + derive_hex({"key", access_.public_line()}, 8);
@@ -84,7 +84,7 @@ class Cloud final : public cloud::Everywhere {
 
  private:
   std::int64_t skew_us() const override { return instances_.skew_us(); }
-  // Lambda's API does not return a key's owner.
+  // Lambda's API does not return the owner of an API key, so a hash of the key stands for the owner.
   Async<std::string> owner(CancelToken token) override {
     RILLE_CO_TRY(const net::FoundKeys found, co_await chain_.get(token));
     co_return "key " + cloud::mark_of("lambda", found.keys);

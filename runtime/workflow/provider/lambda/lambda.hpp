@@ -1,4 +1,4 @@
-// The provider `lambda`: GPU instances of Lambda Cloud, on demand. The settings: docs/manual/providers/lambda.md.
+// The provider `lambda`: GPU instances of Lambda Cloud, on demand. Settings: see docs/manual/providers/lambda.md.
 #pragma once
 
 #include <memory>

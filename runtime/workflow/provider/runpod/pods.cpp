@@ -17,8 +17,8 @@ using net::Trouble;
 
 constexpr const char* ssh_port = "22/tcp";
 
-// REST errors have a status and a message, no code. A create without capacity has the same status as one that breaks a
-// rule, so the next offer is tried in both cases; a malformed body has 422.
+// RunPod's REST errors have an HTTP status and a message but no code. Status 400 of a create means missing capacity or
+// an invalid request, so both count as missing capacity and the next offer is tried. A malformed body gets status 422.
 constexpr net::Meaning meanings[] = {
     {"no-room", Trouble::capacity},
     {"low-bid", Trouble::capacity, "the market price is above your maximum: raise max_price"},
@@ -28,7 +28,7 @@ constexpr net::Meaning meanings[] = {
     {"402", Trouble::quota, "the account's balance is too low"},
     {"401", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/runpod.md"},
     {"403", Trouble::auth, "the key lacks a permission: it needs read and write access to pods"},
-    // GraphQL, where the status has no meaning: any other code leaves the effect open.
+    // Codes of GraphQL, where the HTTP status means nothing. After any other code the call may have taken effect.
     {"INTERNAL_SERVER_ERROR", Trouble::transient},
     {"BAD_USER_INPUT", Trouble::invalid},
     {"GRAPHQL_*", Trouble::invalid},
@@ -46,7 +46,7 @@ std::string code_of(const std::string& words) {
   return "";
 }
 
-// RFC 9457: {"title", "status", "detail", "errors"}.
+// Reads a REST response. Errors have the form of RFC 9457: {"title", "status", "detail", "errors"}.
 net::Answer read_rest(const net::HttpResponse& response) {
   net::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -61,7 +61,7 @@ net::Answer read_rest(const net::HttpResponse& response) {
   return out;
 }
 
-// Resolver errors have status 200.
+// Reads a GraphQL response, which may have HTTP status 200 and still contain errors.
 net::Answer read_graphql(const net::HttpResponse& response) {
   net::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -70,7 +70,7 @@ net::Answer read_graphql(const net::HttpResponse& response) {
   if (errors && !errors->empty() && (*errors)[0].as_object()) {
     out.message = (*errors)[0].text("message");
     out.code = response.ok() ? code_of(out.message) : std::to_string(response.status);
-    // The query itself is wrong; another offer would not help.
+    // Use GraphQL's own code if the query itself is wrong, since another offer would not help.
     if (response.status == 400 || out.code.empty()) out.code = (*errors)[0]["extensions"].text("code", "GraphQL");
   } else {
     out.foreign = !response.ok() || !out.value["data"].as_object();
@@ -226,11 +226,11 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   net::Parts parts = net::json_request("DELETE", rest_url_, "/pods/" + net::percent_encode(id));
   auto answer = co_await rest_.call("deletePod", std::move(parts), Effect::none, token);
   if (!answer) co_return answer.error();
-  if (!answer->is_null()) co_return net::not_theirs("runpod", "deletePod");  // a success has an empty response
+  if (!answer->is_null()) co_return net::not_theirs("runpod", "deletePod");  // RunPod's success response is empty
   co_return success();
 }
 
-// Both services must accept the key.
+// Asks GraphQL for the account's id.
 Async<std::string> Pods::account(CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer,

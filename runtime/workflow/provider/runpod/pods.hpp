@@ -1,5 +1,5 @@
-// RunPod's API as plain values: REST v2, and GraphQL for bids and for the number of CPUs per GPU. RunPod's own names
-// are used only here. Loop thread only.
+// RunPod's API as plain values: REST v2, and GraphQL for bids and for the number of CPUs per GPU. Only this folder's
+// Pods uses RunPod's names for them. Loop thread only.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace rille::provider::runpod {
 
-// A GPU model and the sizes of pods in which it is sold.
+// A GPU model that RunPod sells, with its price and the data centers that have it.
 struct Sold {
   std::string id, name;           // "NVIDIA A100-SXM4-80GB", "A100 SXM"
   std::int64_t memory_bytes = 0;  // of one GPU
@@ -21,13 +21,13 @@ struct Sold {
   std::vector<std::string> centers;  // data centers with capacity
 };
 
-// The minimum CPUs and memory that come with the GPUs, and the minimum bid; 0: unknown.
+// What a pod with a certain number of GPUs has at least, and its minimum bid; each is 0 if unknown.
 struct Shape {
   int vcpus = 0;
   std::int64_t memory_bytes = 0;
   Micros bid_micros_per_gpu_hour = 0;
 };
-using Shapes = std::map<std::pair<std::string, int>, Shape>;  // by GPU and count
+using Shapes = std::map<std::pair<std::string, int>, Shape>;  // by GPU model id and number of GPUs
 
 struct Order {
   std::string name, image, start_command, gpu, center;
@@ -52,13 +52,13 @@ class Pods {
 
   Async<std::vector<Sold>> sold(int count, CancelToken token);
   Async<Shapes> shapes(std::vector<int> counts, CancelToken token);
-  Async<std::string> create(Order order, CancelToken token);  // the new pod's id
-  Async<Pod> describe(std::string id, CancelToken token);     // http_status 404
+  Async<std::string> create(Order order, CancelToken token);  // returns the new pod's id
+  Async<Pod> describe(std::string id, CancelToken token);     // error with http_status 404: no such pod
   Async<std::vector<Pod>> list(CancelToken token);
-  Async<> terminate(std::string id, CancelToken token);  // http_status 404
+  Async<> terminate(std::string id, CancelToken token);  // error with http_status 404: no such pod
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return graphql_.skew_us(); }
-  Async<std::string> account(CancelToken token);  // the id
+  Async<std::string> account(CancelToken token);  // the account's id
 
  private:
   Async<Value> ask(std::string operation, std::string query, Value variables, net::Effect effect, CancelToken token);

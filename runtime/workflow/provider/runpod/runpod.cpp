@@ -20,14 +20,14 @@ namespace {
 using namespace runpod;
 
 constexpr std::int64_t gb = 1'000'000'000;
-// The price of a container's disk, 0.10 dollars per GB and month everywhere: docs.runpod.io/pods/storage. No API
-// returns it.
+// The price of a container's disk: 0.10 dollars per GB and month in all data centers (docs.runpod.io/pods/storage).
+// RunPod's API does not return it.
 constexpr Micros disk_micros_per_gb_hour = 137;
 constexpr std::size_t script_bytes_max = 8 << 10;
 
 struct Settings {
   std::string image = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404";
-  std::vector<std::string> regions;  // empty: all
+  std::vector<std::string> regions;  // empty: all regions
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };
@@ -36,7 +36,7 @@ MachineState state_of(const Pod& pod) {
   if (pod.status == "PROVISIONING" || pod.status == "STARTING") return MachineState::pending;
   if (pod.status == "RUNNING") return pod.address.empty() ? MachineState::pending : MachineState::live;
   return pod.status == "TERMINATED" ? MachineState::gone
-                                    : MachineState::terminating;  // a stopped pod is terminated too
+                                    : MachineState::terminating;  // a stopped pod still costs money: Rille ends it
 }
 
 class Cloud final : public cloud::Everywhere, public UsualDisk {
@@ -79,7 +79,7 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     order.name = request.tag;
     order.send_by_wall_us = request.send_by_wall_us;
     order.image = image_in(request, settings_.image);
-    // The image's own start command, if any, keeps the container alive.
+    // After Rille's script the image's /start.sh, or else `sleep`, keeps the container alive.
     order.start_command = fmt::format(
         "sh -c 'echo {} | base64 -d | sh; [ -x /start.sh ] && exec /start.sh; "
         "exec sleep infinity'",

@@ -10,7 +10,8 @@ namespace {
 
 using net::Effect;
 
-// A tag condition matches whole values only (qcs:resource_tag: key&value), and each machine has its own.
+// The policy cannot be limited to Rille's machines: a tag condition (qcs:resource_tag) matches only whole tag values,
+// and each machine has a different value.
 constexpr const char* policy_text = R"json({
   "version": "2.0",
   "statement": [
@@ -23,7 +24,7 @@ constexpr const char* policy_text = R"json({
 }
 )json";
 
-// "2019-12-25 14:53:03"
+// Parses "2019-12-25 14:53:03" to microseconds since 1970.
 Result<std::int64_t> time_of(std::string text) {
   if (text.size() == 19) text[10] = 'T';
   return parse_utc(text + "Z");

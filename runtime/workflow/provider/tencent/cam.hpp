@@ -1,4 +1,4 @@
-// The identity at Tencent Cloud: STS and CAM as plain values. Loop thread only.
+// The identity of the access keys at Tencent Cloud, from STS and CAM. Loop thread only.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class Cam {
   // `endpoints`: overrides of "sts" and "cam", for tests.
   Cam(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
-  // From STS, which needs no right; the age of a permanent key from CAM.
+  // Asks STS, which needs no permission, and CAM for the age of a permanent key.
   Async<Identity> identity(CancelToken token);
-  Async<std::string> account(CancelToken token);  // by STS alone
+  Async<std::string> account(CancelToken token);  // the account's id, from STS
   std::int64_t skew_us() const { return sts_.skew_us(); }
 
  private:
@@ -27,7 +27,7 @@ class Cam {
   net::Api sts_, cam_;
 };
 
-// The minimal policy that the keys need.
+// The minimal CAM policy that Rille's keys need, as JSON.
 std::string policy();
 
 }  // namespace rille::provider::tencent

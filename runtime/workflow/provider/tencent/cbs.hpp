@@ -1,4 +1,4 @@
-// CBS's API as plain values: disks that outlived their machines. Loop thread only.
+// The API of Tencent Cloud's disk service CBS: lists and deletes disks that outlived their machines. Loop thread only.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ class Cbs {
  public:
   Cbs(Loop& loop, net::CredentialChain& keys, const std::string& region, const Value& endpoints);
 
-  // Unattached disks with our tag: (id, tag).
+  // Disks with Rille's tag that are attached to no instance, as (disk id, tag).
   Async<std::vector<std::pair<std::string, std::string>>> loose_disks(CancelToken token);
   Async<> remove(std::string disk, CancelToken token);
 

@@ -37,14 +37,14 @@ constexpr net::Meaning meanings[] = {
     {"InvalidAccount.InsufficientBalance", Trouble::quota, "the account's balance is too low"},
     {"UnsupportedOperation.InstanceStatePending", Trouble::transient},
     {"UnsupportedOperation.InstanceStateStarting", Trouble::transient},
-    {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // already being terminated
+    {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // the instance is being terminated
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"InvalidDiskId.NotFound", Trouble::not_found},
-    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // already returned
+    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // the disk has been returned
     {"UnauthorizedOperation*", Trouble::auth, "the keys lack a permission: rille doctor --provider tencent --policy"},
 };
 
-// GPU models by family, from the documentation, for types of which CVM returns only the number of GPUs
+// GPU model and memory by type family, from the documentation, for types of which CVM returns only the number of GPUs
 // (https://www.tencentcloud.com/document/product/560/19701).
 struct Family {
   const char *name, *gpu;
@@ -56,7 +56,7 @@ constexpr Family families[] = {{"GN7", "T4", 16},     {"GN7vi", "T4", 16},    {"
 
 constexpr const char* prepaid = "PREPAID";
 
-// The hourly price of a type with a commitment, in its cheapest zone.
+// The hourly prices of one type with a commitment of one and three years, each in the cheapest zone.
 struct Reserved {
   Micros year = price_unknown, three_years = price_unknown;
   void learn(const Value& price) {
@@ -109,7 +109,7 @@ Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelT
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
-// One call for all zones of the region, or for one: the filter takes one value.
+// Requests the GPUs of all types, with one call for all zones (zone "") or one zone, since the filter takes one value.
 Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
   if (!gpus_.empty() && api_.now_us() - gpus_at_us_ <= gpus_last_us) co_return success();
   Value asked;
@@ -123,7 +123,7 @@ Async<> Cvm::learn_gpus(std::string zone, CancelToken token) {
     Gpus& one = gpus_[v.text("InstanceType")];
     one.count = v.number("GpuCount");
     one.model = gpu_model(v.text("GpuType"));
-    one.memory_bytes = static_cast<std::int64_t>(v.number("GpuMemory") * 1073741824.0);  // GiB
+    one.memory_bytes = static_cast<std::int64_t>(v.number("GpuMemory") * 1073741824.0);  // GpuMemory is in GiB
   }
   gpus_at_us_ = api_.now_us();
   co_return success();
@@ -148,7 +148,7 @@ bool Cvm::read_gpus(const Value& row, Offer& offer) const {
 Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken token) {
   RILLE_CO_CHECK(co_await learn_gpus(zone, token));
   Value::Array charges{Value(spot ? "SPOTPAID" : "POSTPAID_BY_HOUR")};
-  if (!spot) charges.emplace_back(prepaid);  // the same response has the prices with a commitment
+  if (!spot) charges.emplace_back(prepaid);  // PREPAID rows have the prices with a commitment
   Value::Array filters{Value().set("Name", "instance-charge-type").set("Values", std::move(charges))};
   if (!zone.empty()) filters.push_back(Value().set("Name", "zone").set("Values", Value::Array{Value(zone)}));
   Value asked;
@@ -161,7 +161,7 @@ Async<std::vector<Offer>> Cvm::sold(std::string zone, bool spot, CancelToken tok
     co_return net::not_theirs("tencent", "DescribeZoneInstanceConfigInfos");
   for (const Value& v : *answer["InstanceTypeQuotaSet"].as_array()) {
     if (v.text("Status") != "SELL") continue;
-    if (v.text("InstanceFamily").starts_with("SR")) continue;  // ARM
+    if (v.text("InstanceFamily").starts_with("SR")) continue;  // families SR* have ARM processors
     if (v.text("InstanceChargeType") == prepaid) {
       reserved[v.text("InstanceType")].learn(v["Price"]);
       continue;
@@ -243,7 +243,7 @@ Async<> Cvm::act(std::string action, std::string id, Value more, Effect effect, 
   co_return success();
 }
 
-// Billing continues, so that the capacity is kept.
+// Stops the instance with KEEP_CHARGING: billing continues, so that Tencent Cloud keeps the capacity reserved.
 Async<> Cvm::stop(std::string id, CancelToken token) {
   Value how;
   how.set("StopType", "SOFT_FIRST").set("StoppedMode", "KEEP_CHARGING");
@@ -260,7 +260,7 @@ Async<> Cvm::start(std::string id, CancelToken token) {
   return act("StartInstances", std::move(id), Value(Value::Object{}), Effect::none, std::move(token));
 }
 
-// The quota counts machines of a zone, not processors.
+// Tencent Cloud's quotas count the machines in a zone, not their vCPUs.
 Async<std::vector<Quota>> Cvm::quotas(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("DescribeAccountQuota", Value(), Effect::none, token));
   const Value& sets = answer["AccountQuotaOverview"]["AccountQuota"];

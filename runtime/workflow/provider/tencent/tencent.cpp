@@ -28,10 +28,11 @@ using namespace tencent;
 
 constexpr std::int64_t gb = 1'000'000'000;
 constexpr std::size_t user_data_bytes_max = 16 << 10;
-// ActionTime must be five minutes ahead when the call arrives, possibly long after it was planned.
+// The scheduled termination (ActionTime) is this long after the machine's expiry: it must be at least five minutes
+// ahead when Tencent Cloud receives the call, possibly long after the call was prepared.
 constexpr std::int64_t release_margin_us = 10LL * 60'000'000;
 
-// For "did you mean" only: newer regions work as well.
+// Used only to suggest a name for a misspelled region; regions that are not in this list work as well.
 const char* const known_regions[] = {"ap-beijing",       "ap-shanghai",  "ap-guangzhou", "ap-nanjing",
                                      "ap-chengdu",       "ap-chongqing", "ap-hongkong",  "ap-singapore",
                                      "ap-bangkok",       "ap-jakarta",   "ap-seoul",     "ap-tokyo",
@@ -58,7 +59,7 @@ struct Account {
 MachineState state_of(const std::string& state) {
   if (state == "PENDING" || state == "STARTING") return MachineState::pending;
   if (state == "RUNNING" || state == "REBOOTING") return MachineState::live;
-  return MachineState::terminating;  // stopped machines and failed launches are terminated too
+  return MachineState::terminating;  // stopped or failed to launch: Rille terminates it
 }
 
 class Region final : public cloud::RegionDriver, public UsualDisk {
@@ -103,7 +104,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     co_return machine_of(found.front());
   }
 
-  // Also lists disks that outlived their machine, which cost money.
+  // Lists machines, and also disks that outlived their machine, which cost money.
   Async<std::vector<Machine>> list(std::string, CancelToken token) override {
     Value asked;
     asked.set("Filters", Value::Array{Value().set("Name", "tag-key").set("Values", Value::Array{Value(tag_key)})});
@@ -123,17 +124,17 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     return cvm_.terminate(std::move(id), std::move(token));
   }
 
-  // The identity comes from STS, which is global; a call in this region proves access to it.
   std::int64_t skew_us() const override { return cam_.skew_us(); }
   Async<std::string> owner(CancelToken token) override {
     cloud::KeyOwner::Ask ask = [this](CancelToken t) { return cam_.account(std::move(t)); };
     co_return co_await account_->owner.get(&account_->chain, std::move(ask), std::move(token));
   }
 
+  // The identity comes from STS, which is global; the quotas call proves that the keys have access to this region.
   Async<Identity> check(CancelToken token) override {
     RILLE_CO_TRY(const Identity out, co_await cam_.identity(token));
     RILLE_CO_CHECK(co_await cvm_.quotas(token));
-    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // without this right releases would fail
+    RILLE_CO_CHECK(co_await cbs_.loose_disks(token));  // a release needs the permission to list disks
     co_return out;
   }
 
@@ -251,7 +252,7 @@ Result<Settings> read_settings(const Value& of_region) {
   s.currency = read.text("currency", usual_currency);
   s.public_address = read.flag("public_address", true);
   RILLE_CHECK(read.done({"regions", "traits"}));
-  if (s.currency != "CNY" && s.currency != "USD")  // the API names no currency: prices are in the account's
+  if (s.currency != "CNY" && s.currency != "USD")  // prices are in the account's currency, which the API does not name
     return make_error(ErrorKind::config, fmt::format("tencent: currency = \"{}\"", s.currency),
                       "\"CNY\", or \"USD\" for an account of the international site");
   return s;
@@ -275,7 +276,7 @@ Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup) {
                                     currency_of(settings), currency),
                         "an account has one currency: set it once, next to \"regions\"");
   Traits traits;
-  traits.token_lifetime_ms = 0;  // not confirmed: uncertain creates are searched by tag
+  traits.token_lifetime_ms = 0;  // token support is not confirmed: after an uncertain create Rille searches by tag
   traits.visibility_lag_ms = 60'000;
   traits.teardown_ms = release_margin_us / 1000;
   traits.look_every_ms = price_look_every_ms;

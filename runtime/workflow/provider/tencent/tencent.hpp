@@ -10,9 +10,9 @@
 namespace rille::provider {
 
 // Settings: regions, zone, image, vpc, subnet, security_group, public_address, disk, disk_kind, currency, endpoints.
-// config: a wrong setting.
+// Fails with kind config on a wrong setting.
 Result<std::unique_ptr<Provider>> make_tencent_provider(Setup setup);
-NoticeSpec tencent_notice(const std::string& metadata);  // see manner.hpp
+NoticeSpec tencent_notice(const std::string& metadata);  // `metadata`: base URL of the metadata service
 
 inline constexpr const char* tencent_variables[] = {"TENCENTCLOUD_REGION", "TENCENTCLOUD_SECRET_ID", "TKE_ROLE_ARN",
                                                     "TCCLI_PROFILE"};

@@ -30,7 +30,7 @@ constexpr net::Meaning meanings[] = {
     {"auth_error", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/vast.md"},
 };
 
-// Vast searches by exact names; these are the common ones. Other GPUs are searched among the cheapest offers.
+// Common GPU names, by which Vast can search. A GPU that is not in this list is searched among the cheapest offers.
 struct Known {
   const char* name;
   std::int64_t gib;
@@ -48,7 +48,7 @@ constexpr Known known[] = {
 Value rule(const char* how, Value what) { return Value().set(how, std::move(what)); }
 Micros micros(double dollars) { return static_cast<Micros>(std::llround(dollars * 1e6)); }
 
-// Ids are numbers in JSON.
+// The text of an id, which is a number in Vast's JSON; "": not an id.
 std::string id_of(const Value& v) {
   return v.as_number() && *v.as_number() > 0 ? std::to_string(static_cast<std::int64_t>(*v.as_number())) : "";
 }
@@ -85,7 +85,7 @@ std::optional<Offer> read_ask(const Value& v, bool spot) {
   out.region = v.text("geolocation");
   const double price = spot ? v.number("min_bid", v.number("dph_total")) : v.number("dph_total");
   out.price_micros_per_hour = micros(price);
-  // An "H100 SXM" has NVLink; the model name omits the socket.
+  // GPUs with the SXM socket have NVLink. Only Vast's gpu_name has the socket; the offer's `gpu` omits it.
   if (out.gpu_count > 1 && v.text("gpu_name").find("SXM") != std::string::npos) out.interconnect = "nvlink";
   if (const double cuda = v.number("cuda_max_good"); cuda > 0) out.cuda_max = fmt::format("{:.1f}", cuda);
   out.driver = v.text("driver_version");
@@ -107,7 +107,7 @@ Instance read_instance(const Value& v) {
   out.stopped = v.text("cur_state") == "stopped" && v.text("next_state") == "stopped";
   out.outbid = out.stopped && v.text("intended_status") == "stopped" && v.boolean("is_bid");
   out.created_wall_us = micros(v.number("start_date"));
-  // Without the disk, if listed separately: an ordered disk is billed by itself.
+  // Use the price without the disk if Vast returns it (dph_base), since Rille counts the disk's price separately.
   const char* const price = v["dph_base"].as_number() ? "dph_base" : "dph_total";
   if (v[price].as_number()) out.micros_per_hour = micros(v.number(price));
   for (const Value& port : list_of(v["ports"]["22/tcp"])) {
@@ -119,7 +119,8 @@ Instance read_instance(const Value& v) {
   return out;
 }
 
-// {"success": false, "error", "msg"}, or plain text. request_id gets the id of an instance that a refused create made.
+// Reads a response; an error is {"success": false, "error", "msg"} or plain text. If a refused create has made an
+// instance, request_id gets the instance's id.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   Result<Value> value = Value::from_json(response.body);
@@ -139,7 +140,7 @@ net::ApiOptions options() {
   out.meanings = meanings;
   out.read = read_answer;
   out.sign = net::bear_plain_key;
-  out.throttle_ms = 2'000;  // no Retry-After
+  out.throttle_ms = 2'000;  // Vast sends no Retry-After header
   return out;
 }
 
@@ -173,10 +174,11 @@ Async<std::string> Market::rent(std::string ask, Value request, std::int64_t sen
   net::Parts parts = net::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
   Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us), token);
   if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
-    const Result<> ended = co_await destroy(stray, CancelToken());  // even if this call is cancelled
+    const Result<> ended =
+        co_await destroy(stray, CancelToken());  // new token: destroy it even if this call is cancelled
     if (!ended && ended.error().http_status != 404) {
       Error open = ended.error();
-      open.kind = ErrorKind::network;  // the lease layer then searches by label
+      open.kind = ErrorKind::network;  // makes the lease layer search for the instance by its label
       open.message = "the create was refused, and its instance " + stray + " cannot be destroyed: " + open.message;
       co_return open;
     }
@@ -190,7 +192,7 @@ Async<std::string> Market::rent(std::string ask, Value request, std::int64_t sen
 Async<Instance> Market::describe(std::string id, CancelToken token) {
   net::Parts parts = net::json_request("GET", url_, "/v0/instances/" + net::percent_encode(id) + "/");
   RILLE_CO_TRY(const Value answer, co_await call("showInstance", std::move(parts), Effect::none, token));
-  // Null: no such instance.
+  // "instances" is null if there is no such instance; without that field the response is not Vast's.
   if (!answer.as_object()->contains("instances")) co_return net::not_theirs("vast", "showInstance");
   Instance out = read_instance(answer["instances"]);
   if (!out.id.empty() && out.id != id) co_return net::not_theirs("vast", "showInstance");

@@ -1,7 +1,7 @@
-// Vast.ai's API as plain values. Vast's own names are used only here. Loop thread only.
+// Vast.ai's API as plain values; only Market uses Vast's names for them. Loop thread only.
 //
-// A refused create may still have made a stopped instance, whose disk costs money: it is destroyed before the refusal
-// is returned.
+// Vast may refuse a create and still make a stopped instance, whose disk costs money: rent destroys that instance
+// before it returns the error.
 #pragma once
 
 #include <string>
@@ -21,23 +21,24 @@ struct Instance {
   Micros micros_per_hour = price_unknown;
 };
 
-// In the order of Vast's own tool: environment, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
+// Where Rille looks for the API key, in the order of Vast's command: VAST_API_KEY, ~/.config/vastai/vast_api_key,
+// ~/.vast_api_key.
 net::CredentialChain key_chain(Loop& loop);
 
 class Market {
  public:
   Market(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
-  // The cheapest matches, with prices and locations; id: of the ask.
+  // The cheapest of Vast's asks (machines that hosts offer) that match, with prices and locations; offer id: ask id.
   Async<std::vector<Offer>> asks(OfferQuery query, CancelToken token);
   // Returns the new instance's id.
   Async<std::string> rent(std::string ask, Value request, std::int64_t send_by_wall_us, CancelToken token);
-  Async<Instance> describe(std::string id, CancelToken token);  // http_status 404
-  Async<std::vector<Instance>> list(CancelToken token);         // all pages
-  Async<> destroy(std::string id, CancelToken token);           // http_status 404
+  Async<Instance> describe(std::string id, CancelToken token);  // error with http_status 404: no such instance
+  Async<std::vector<Instance>> list(CancelToken token);         // requests all pages
+  Async<> destroy(std::string id, CancelToken token);           // error with http_status 404: no such instance
   Async<Identity> identity(CancelToken token);
   std::int64_t skew_us() const { return api_.skew_us(); }
-  Async<std::string> account(CancelToken token);  // the id
+  Async<std::string> account(CancelToken token);  // the account's id
 
  private:
   Async<Value> user(CancelToken token);

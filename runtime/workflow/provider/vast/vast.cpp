@@ -16,17 +16,17 @@ namespace {
 using namespace vast;
 
 constexpr std::int64_t gb = 1'000'000'000;
-constexpr std::size_t script_bytes_max = 4048;  // limit in Vast's own tool
+constexpr std::size_t script_bytes_max = 4048;  // limit of Vast's own command
 
 struct Settings {
   std::string image = "pytorch/pytorch:2.4.0-cuda12.4-cudnn9-devel";
-  std::vector<std::string> regions;  // empty: all
+  std::vector<std::string> regions;  // empty: all regions
   std::int64_t disk_bytes = 50 * gb;
   Value endpoints;
 };
 
 MachineState state_of(const Instance& instance) {
-  if (instance.stopped) return MachineState::terminating;  // its disk costs money: terminate it
+  if (instance.stopped) return MachineState::terminating;  // its disk costs money: Rille destroys it
   const std::string& s = instance.status;
   if (s == "running") return instance.address.empty() ? MachineState::pending : MachineState::live;
   return s == "exited" || s == "stopped" || s == "offline" || s == "unknown" ? MachineState::terminating
