@@ -291,10 +291,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     return m;
   }
 
-  // When a reclaimed machine is taken away. ECS flags it without a time, about five minutes before
-  // (https://www.alibabacloud.com/help/faq-detail/48269.htm), so add five minutes to the last poll that saw the machine
-  // without the flag. If there was none, count from now: the result may be too late. The machine's metadata service has
-  // the exact time.
+  // Estimates when a reclaimed machine is taken away. ECS flags it about five minutes before, without a time
+  // (https://www.alibabacloud.com/help/faq-detail/48269.htm), so add five minutes to the last poll without the flag, or
+  // to now if there was no such poll. The machine's metadata service has the exact time.
   std::int64_t notice_of(const Instance& instance) {
     constexpr std::size_t looks_max = 10'000;
     if (looks_.size() > looks_max) looks_.clear();

@@ -1,4 +1,4 @@
-// ECS's API as plain values. ECS's own names are used only here. Loop thread only.
+// Rille's calls of the API of Alibaba Cloud's ECS; results are plain structs. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,7 @@ class Ecs {
   Async<std::vector<Offer>> types(CancelToken token);  // instance types without prices; id: type name
   // Names of the instance types with capacity in the zone; "": in any zone of the region. One API call.
   Async<std::set<std::string>> in_stock(std::string zone, bool spot, CancelToken token);
-  // The price of a machine without its disk. `reserved`: also request the prices with a commitment of one and three
-  // years, by one more API call each.
+  // The price of a machine without its disk. `reserved`: also with a commitment of 1 and 3 years, one API call each.
   Async<cloud::Price> price(std::string type, std::string disk_kind, bool spot, bool reserved, CancelToken token);
   // Returns the new instance's id.
   Async<std::string> run(Parameters parameters, std::int64_t send_by_wall_us, CancelToken token);

@@ -1,4 +1,4 @@
-// EC2's API as plain values. EC2's own names are used only here. Loop thread only.
+// Rille's calls of EC2's API; results are plain structs. Loop thread only.
 #pragma once
 
 #include <map>

@@ -1,5 +1,4 @@
-// The identity of the access keys and the quotas of their account, from AWS's STS, IAM and Service Quotas. Loop thread
-// only.
+// The identity of the access keys and their account's quotas, from AWS's STS, IAM and Service Quotas. Loop thread only.
 #pragma once
 
 #include <string>

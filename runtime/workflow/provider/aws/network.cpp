@@ -54,8 +54,8 @@ Owned read_owned(const Value& v) {
 
 }  // namespace
 
-// An earlier send of the same create may have made the group. If it has no rules (a crash came between), they are
-// added.
+// An earlier send of the same create may have made the group; adds the rules if a crash has left the group without
+// them.
 Async<std::string> Ec2::security_group(GroupWish wish, CancelToken token) {
   RILLE_CO_TRY(Value group, co_await find_group(wish.name, wish.vpc, token));
   if (group.is_null()) {

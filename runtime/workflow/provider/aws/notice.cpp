@@ -4,7 +4,7 @@
 
 namespace rille::provider {
 
-// The metadata service answers {"action": "terminate", "time": "2017-09-18T08:22:00Z"} about two minutes before then.
+// The metadata service answers {"action": "terminate", "time": "2017-09-18T08:22:00Z"} two minutes before that time.
 NoticeSpec aws_notice(const std::string& metadata) {
   NoticeSpec out;
   out.url = metadata + "/latest/meta-data/spot/instance-action";

@@ -68,7 +68,7 @@ net::Answer read_answer(const net::HttpResponse& response) {
       out.value.set(operation_field, url);
     return out;
   }
-  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // price API: Error
+  const Value& error = out.value["error"].is_null() ? out.value["Error"] : out.value["error"];  // price API: "Error"
   out.foreign = !error.as_object();
   out.code = error.text("code", error.text("Code"));
   out.message = error.text("message", error.text("Message"));

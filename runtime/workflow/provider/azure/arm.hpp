@@ -1,5 +1,4 @@
-// The APIs of Azure Resource Manager and of the retail prices as plain values. Azure's own names are used only here.
-// Loop thread only.
+// Rille's calls of Azure Resource Manager and of Azure's price API; results are plain structs. Loop thread only.
 #pragma once
 
 #include <string>
@@ -15,8 +14,7 @@ inline constexpr const char* tag_key = "rille";
 inline constexpr std::string_view machines = "virtualMachines", disks = "disks", interfaces = "networkInterfaces",
                                   addresses = "publicIPAddresses", groups = "networkSecurityGroups";
 
-// Azure's error at deleting the network interface of a machine that could not be created: Azure reserves the interface
-// for that machine for three minutes.
+// Azure's error at deleting the network interface of a failed machine: Azure reserves the interface for three minutes.
 inline constexpr const char* reserved_code = "NicReservedForAnotherVm";
 
 struct Prices {
@@ -52,8 +50,7 @@ class Arm {
   Async<Prices> prices(std::string size, CancelToken token);
   // The changes of spot prices since since_us, oldest first; each size starts with its price at since_us.
   Async<std::vector<PricePoint>> spot_history(std::vector<std::string> sizes, std::int64_t since_us, CancelToken token);
-  // Creates the resource unless it exists, and waits until it is ready. Also fails if Azure accepts the request and its
-  // operation fails later.
+  // Creates the resource unless it exists, and waits until it is ready. Fails if Azure's operation fails later.
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
@@ -83,8 +80,7 @@ class Arm {
   net::Api api_, prices_api_;
 };
 
-// The properties of a security group that allows SSH from the ranges `from` and no other traffic from outside the
-// virtual network.
+// Properties of a security group that allows SSH from the ranges `from`, and nothing else from outside its network.
 Value lets_ssh_in(const std::vector<std::string>& from);
 
 // The minimal role definition that Rille's keys need, as JSON.

@@ -335,8 +335,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     return {id.substr(0, slash), id.substr(slash + 1)};
   }
 
-  // Requests prices, one call per size. A size without a price is not offered in this region. Returns the error of one
-  // failed call, if any failed.
+  // Requests prices, one call per size, and returns the error of one failed call. A size without a price is not sold.
   Async<> learn_prices(std::vector<Offer> fitting, CancelToken token) {
     const std::int64_t now_us = loop_.clock().wall_us();
     std::vector<Together<Prices>> asked;

@@ -231,8 +231,7 @@ Async<Value> Compute::call(std::string method, std::string path, net::Query quer
   co_return answer;
 }
 
-// All rows of a zone's list. If the path is an aggregated list, which covers all zones: the rows of this region's
-// zones.
+// All rows of one zone's list; of an aggregated list, which covers all zones, the rows of this region's zones.
 Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Query query, CancelToken token) {
   Value::Array out;
   query.emplace_back("maxResults", std::to_string(rows_per_page));

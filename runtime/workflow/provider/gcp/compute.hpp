@@ -1,5 +1,4 @@
-// The APIs of Compute Engine and of Cloud Billing's price list as plain values. Google's own names are used only here.
-// Loop thread only.
+// Rille's calls of the APIs of Compute Engine and Cloud Billing; results are plain structs. Loop thread only.
 #pragma once
 
 #include <map>
@@ -18,8 +17,7 @@ struct Instance {
   std::int64_t started_wall_us = 0, stopped_wall_us = 0;  // latest start and latest stop; 0: never
 };
 
-// Prices of machine parts in one region, in nano-dollars per hour, by part: "N1 Core" (per vCPU), "N1 Ram" (per GiB),
-// "T4" (per GPU).
+// One region's prices in nano-dollars per hour, by part: "N1 Core" (per vCPU), "N1 Ram" (per GiB), "T4" (per GPU).
 using PartPrices = std::map<std::string, std::int64_t>;
 struct PriceList {
   PartPrices now, year, three_years;  // now: spot, or on demand without a commitment; year, three_years: committed
@@ -40,8 +38,7 @@ class Compute {
 
   const std::string& region() const { return region_; }
   std::int64_t skew_us() const { return api_.skew_us(); }
-  // The zone's machine types as offers without prices. Offer id: the type's name, with attached GPUs
-  // "n1-standard-8+nvidia-tesla-t4:1".
+  // The zone's machine types as offers without prices. Offer ids: "a2-highgpu-1g", "n1-standard-8+nvidia-tesla-t4:1".
   Async<std::vector<Offer>> types(std::string zone, CancelToken token);
   Async<PriceList> prices(bool spot, CancelToken token);
   // Creates the instance and waits for Google's operation, which may fail for lack of capacity. Succeeds if an instance

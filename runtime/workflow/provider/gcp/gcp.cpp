@@ -114,8 +114,7 @@ std::string label_of(const std::string& tag) {
   return fits ? tag : cloud::resource_name(tag, name_length_max);
 }
 
-// Google runs the startup script as root at every boot, even without cloud-init. An added line ends Rille's script at
-// all boots after the first.
+// Google runs the startup script as root at every boot; the line added here ends it at all boots after the first.
 Result<std::string> startup_script(const std::string& base64) {
   RILLE_TRY(std::string script, from_base64(base64));
   const std::string once = fmt::format("[ -e {}/machine.json ] && exit 0\n", cloud::instance_directory);
@@ -123,8 +122,7 @@ Result<std::string> startup_script(const std::string& base64) {
   return script;
 }
 
-// gpu_image: Google's Deep Learning image, whose family name ends with NVIDIA's driver branch (580). plain_image:
-// Ubuntu for machines without GPUs.
+// Google's Deep Learning image, whose name ends with NVIDIA's driver branch (580); for machines without GPUs Ubuntu.
 constexpr const char* gpu_image =
     "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580";
 constexpr const char* plain_image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64";
@@ -303,8 +301,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   }
   static std::string rule_name(const std::string& tag) { return cloud::resource_name(tag, rule_length_max); }
 
-  // Deletes the machine's firewall rules, but only if the machine certainly does not exist: an earlier send of the
-  // create may have made it.
+  // Deletes the machine's firewall rules unless an earlier send of the create may have made the machine.
   Task<void> widen_again(std::string zone, std::string machine, std::string rule, CancelToken token) {
     const Result<Instance> there = co_await compute_.describe(zone, machine, token);
     if (there || there.error().http_status != 404) co_return;
@@ -410,8 +407,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     m.tag = instance.tag;
     m.created_wall_us = instance.created_wall_us;
     if (m.state == MachineState::live && instance.started_wall_us) tell_running(m, instance.started_wall_us);
-    // A stopped machine costs only its disk. While a machine is still stopping, stopped_wall_us is that of an earlier
-    // stop and not used.
+    // Only for TERMINATED: while a machine is still stopping, stopped_wall_us is the time of an earlier stop.
     if (instance.status == "TERMINATED" && instance.stopped_wall_us)
       tell_ended(m, instance.stopped_wall_us + 1'000'000);
     m.details.set("type", instance.type).set("zone", instance.zone);

@@ -42,8 +42,7 @@ constexpr net::Meaning meanings[] = {
     {"APIGW.0302", Trouble::auth, "the key has no access to this project: `project` must be the region's"},
 };
 
-// Reads the three forms of an error: {"error": {..}}; of older calls {"badRequest": {..}} or {"itemNotFound": {..}}; of
-// the gateway {"error_code": ..}.
+// Reads errors: {"error": {..}}, {"badRequest": {..}} or {"itemNotFound": {..}}, and {"error_code": ..} of the gateway.
 net::Answer read_answer(const net::HttpResponse& response) {
   net::Answer out;
   if (Result<Value> value = Value::from_json(response.body)) out.value = std::move(*value);
@@ -100,8 +99,7 @@ bool is_sold(const Value& specs, const std::string& zone, bool spot) {
   return !named && (status.empty() ? !spot : is_on_sale(status));
 }
 
-// Reads the GPUs from "info:gpus", a string with JSON: [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}]. Older
-// flavors have "t4:direct:1".
+// Reads the JSON string "info:gpus": [{"name": "NVIDIA T4", "count": 1, "memory_mb": 16384}]; or "t4:direct:1" (older).
 void read_gpus(const Value& specs, Offer& offer) {
   const Result<Value> told = Value::from_json(specs.text("info:gpus"));
   const Value::Array rows = told ? list_of(*told) : Value::Array();
@@ -241,8 +239,8 @@ Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, 
   co_return co_await add_reserved(std::move(out), for_years, std::move(token));
 }
 
-// Adds the prices with a commitment of one and three years, requested in one call. An error of that call means that the
-// flavor has no such prices, and only the on-demand price is returned.
+// Adds the prices with a commitment of 1 and 3 years, requested in one call. If it fails, the flavor has no such
+// prices.
 Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value::Array products;
@@ -279,8 +277,7 @@ Async<Value> Ecs::finished(std::string job, std::int64_t limit_ms, CancelToken t
   }
 }
 
-// Changes the error kind to capacity if the message says that the flavor is sold out: Huawei documents no error code
-// for it.
+// Changes the error kind to capacity if the message says "sold out": Huawei documents no code for a sold-out flavor.
 Error Ecs::refused(Error error) const {
   if (error.kind != ErrorKind::invalid) return error;
   const std::string said = net::lower_case(error.message);

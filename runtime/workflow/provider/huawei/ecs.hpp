@@ -1,5 +1,4 @@
-// The APIs of ECS, IAM (projects) and BSS (prices) as plain values. Huawei's own names are used only here. Loop thread
-// only.
+// Rille's calls of Huawei's APIs: ECS, IAM (projects) and BSS (prices). Results are plain structs. Loop thread only.
 #pragma once
 
 #include <string>
@@ -31,8 +30,7 @@ class Ecs {
   Async<std::vector<Offer>> flavors(std::string zone, bool spot, CancelToken token);
   // The hourly price of a flavor. `reserved`: also request the prices with a commitment, by one more API call.
   Async<cloud::Price> price(std::string flavor, std::string zone, bool spot, bool reserved, CancelToken token);
-  // Returns the new server's id. Waits for Huawei's job, which may fail for lack of capacity; then the failed server is
-  // deleted before the error is returned.
+  // Returns the new server's id. Waits for Huawei's job, and deletes the server if the job fails for lack of capacity.
   Async<std::string> create(Value server, std::string client_token, std::int64_t send_by_wall_us, CancelToken token);
   Async<Server> describe(std::string id, CancelToken token);
   Async<std::vector<Server>> list(CancelToken token);  // all servers with Rille's tag

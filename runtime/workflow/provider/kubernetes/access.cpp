@@ -71,8 +71,7 @@ Error no_context(const std::string& file, const std::string& context, const Valu
                near.empty() ? "kubectl config get-contexts lists them" : fmt::format("did you mean '{}'?", near));
 }
 
-// The cluster information that a credential plug-in receives (in an ExecCredential): the fields of the kubeconfig's
-// cluster and its extension for plug-ins.
+// The cluster information for a credential plug-in: fields of the kubeconfig's cluster and its extension for plug-ins.
 Value told_of(const Value& cluster, const std::string& ca_pem) {
   Value out;
   for (const char* key : {"server", "tls-server-name", "proxy-url"})

@@ -208,8 +208,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     }
   }
 
-  // Connects to the cluster. The first call reads the kubeconfig, perhaps by kubectl; later calls only renew the
-  // credentials from a plug-in.
+  // Connects to the cluster. The first call reads the kubeconfig; later calls only renew a plug-in's credentials.
   Async<> open(CancelToken token) {
     if (!chain_) {
       KubeAccess access;

@@ -78,8 +78,7 @@ bool tolerates(const Value& toleration, const Value& taint) {
   return key == taint.text("key") && toleration.text("value") == taint.text("value");
 }
 
-// Whether the scheduler would accept the node for kube_job's pod: it has the labels of node_selector, and the pod
-// tolerates all its taints.
+// Whether the scheduler accepts the node for kube_job's pod: the node selector matches and all taints are tolerated.
 bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   const Value& labels = node["metadata"]["labels"];
   for (const auto& [label, value] :
@@ -95,8 +94,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   return true;
 }
 
-// Memory of one GPU in bytes: from the model's name ("A100 80GB"), else from the table of GPUs if all variants of the
-// model have the same size. 0: unknown.
+// Bytes of one GPU: from its name ("A100 80GB"), else from the table if all variants have one size. 0: unknown.
 std::int64_t memory_in(const std::string& model) {
   const std::size_t space = model.rfind(' ');
   if (space != model.npos && model.ends_with("GB"))
@@ -133,8 +131,7 @@ void tell_gpu(Node& node, const Value& labels, const KubeSettings& settings) {
   if (node.gpu_memory_bytes == 0) node.gpu_memory_bytes = memory_in(node.model);
 }
 
-// The GPU part of an offer's id: the value of NVIDIA's label ("NVIDIA-A100-SXM4-80GB"), or the name and value of
-// another label ("cloud.google.com/gke-accelerator=nvidia-l4").
+// The GPU in an offer's id: "NVIDIA-A100-SXM4-80GB", or with its label: "cloud.google.com/gke-accelerator=nvidia-l4".
 std::string product_of(const Node& node) {
   return node.label.empty() || node.label == product_label ? node.product : node.label + "=" + node.product;
 }
@@ -294,8 +291,7 @@ Value kube_job(const CreateRequest& request, const KubeSettings& settings, std::
   spec.set("automountServiceAccountToken", false);
   spec.set("containers", Value::Array{std::move(container)}).set("nodeSelector", std::move(selector));
   spec.set("tolerations", tolerations_of(settings, request.offer.gpu_count > 0));
-  // Shared memory (/dev/shm): the default of 64 MB is too small for data loaders and NCCL. This volume is limited only
-  // by the pod's memory.
+  // A larger /dev/shm, limited by the pod's memory: the default of 64 MB is too small for data loaders and NCCL.
   spec.set("volumes", Value::Array{Value().set("name", "shm").set("emptyDir", Value().set("medium", "Memory"))});
   const std::string priority = request.extra.text("priority_class", settings.priority_class);
   if (!priority.empty()) spec.set("priorityClassName", priority);
@@ -336,8 +332,7 @@ namespace {
 constexpr std::int64_t pod_due_us =
     60'000'000;  // a Job without a pod for so long is blocked; normally it takes a second
 
-// Sets in `details` why a pod's containers do not start, and `hopeless` if waiting is no use: ImagePullBackOff comes
-// after two failed pulls of the image.
+// Sets the reason why containers do not start, and `hopeless` if waiting is no use (two failed pulls of the image).
 void note_waiting(const Value& pod, Value& details) {
   constexpr std::string_view hopeless[] = {"ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
                                            "CreateContainerConfigError"};

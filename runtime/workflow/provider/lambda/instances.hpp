@@ -1,4 +1,4 @@
-// Lambda Cloud's API as plain values; only Instances uses Lambda's names for them. Loop thread only.
+// Rille's calls of Lambda Cloud's API; results are plain structs. Loop thread only.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// RunPod's API as plain values: REST v2, and GraphQL for bids and for the number of CPUs per GPU. Only this folder's
-// Pods uses RunPod's names for them. Loop thread only.
+// Rille's calls of RunPod's API: REST v2, and GraphQL for bids and for the number of CPUs per GPU. Results are plain
+// structs. Loop thread only.
 #pragma once
 
 #include <map>

@@ -10,8 +10,7 @@ namespace {
 
 using net::Effect;
 
-// The policy cannot be limited to Rille's machines: a tag condition (qcs:resource_tag) matches only whole tag values,
-// and each machine has a different value.
+// Covers all machines: a tag condition matches only whole values, and each of Rille's machines has a different value.
 constexpr const char* policy_text = R"json({
   "version": "2.0",
   "statement": [

@@ -1,4 +1,4 @@
-// CVM's API as plain values. CVM's own names are used only here. Loop thread only.
+// Rille's calls of the API of Tencent Cloud's CVM; results are plain structs. Loop thread only.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
-// Vast.ai's API as plain values; only Market uses Vast's names for them. Loop thread only.
+// Rille's calls of Vast.ai's API; results are plain structs. Loop thread only.
 //
-// Vast may refuse a create and still make a stopped instance, whose disk costs money: rent destroys that instance
-// before it returns the error.
+// Vast may refuse a create and still make a stopped instance, whose disk costs money: rent() then destroys the
+// instance.
 #pragma once
 
 #include <string>
@@ -21,8 +21,7 @@ struct Instance {
   Micros micros_per_hour = price_unknown;
 };
 
-// Where Rille looks for the API key, in the order of Vast's command: VAST_API_KEY, ~/.config/vastai/vast_api_key,
-// ~/.vast_api_key.
+// Reads the API key, in the order of Vast's command: VAST_API_KEY, ~/.config/vastai/vast_api_key, ~/.vast_api_key.
 net::CredentialChain key_chain(Loop& loop);
 
 class Market {
