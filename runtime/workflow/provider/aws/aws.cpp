@@ -36,7 +36,7 @@ constexpr std::size_t user_data_bytes_max = 16 << 10;
 constexpr std::int64_t gb = 1'000'000'000, patience_ms = 30'000, billing_minimum_s = 60;
 constexpr int attempts_max = 3;  // creates of one machine, if another process deletes its groups meanwhile
 
-// Amazon's image with NVIDIA's driver, Docker and its toolkit, updated by Amazon.
+// The default image: Amazon's, with NVIDIA's driver, Docker and NVIDIA's container toolkit.
 constexpr const char* image_owner = "amazon";
 // Types with old GPUs need older_image_pattern:
 // https://docs.aws.amazon.com/dlami/latest/devguide/important-changes.html
@@ -95,7 +95,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken token) override {
     RILLE_CO_TRY(std::vector<Offer> fitting, co_await fitting_types(query, token));
     if (query.spot) RILLE_CO_CHECK(co_await learn_spot_prices(fitting, token));
-    // The price list does not include China's regions.
+    // Amazon's price list has no prices for the regions in China, whose currency is not USD.
     else if (currency_ == "USD") co_await learn_prices(fitting, query.left_out, token);
     std::vector<Offer> out;
     for (Offer& offer : fitting) {
@@ -263,7 +263,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     co_return out;
   }
 
-  // NVIDIA's open driver needs Turing or newer; V100 and M60 are older.
+  // Types with GPUs older than Turing (K80, V100, M60), which NVIDIA's open driver does not support.
   static bool wants_older_driver(const std::string& type) {
     for (const char* family : {"p2.", "p3.", "p3dn.", "g3.", "g3s."})
       if (type.starts_with(family)) return true;
@@ -349,7 +349,7 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
                    {"BlockDeviceMapping.1.Ebs.VolumeType", "gp3"},
                    {"BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true"},
                    {"BlockDeviceMapping.1.Ebs.Encrypted", "true"}};
-    // Burstable types run beyond their CPU credits by default and bill the excess.
+    // Burstable types ("t3.large") bill use beyond their CPU credits by default; "standard" limits them instead.
     if (type.size() > 1 && type[0] == 't' && type[1] >= '0' && type[1] <= '9')
       out.emplace_back("CreditSpecification.CpuCredits", "standard");
     if (!settings_.kms_key.empty()) out.emplace_back("BlockDeviceMapping.1.Ebs.KmsKeyId", settings_.kms_key);

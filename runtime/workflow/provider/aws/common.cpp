@@ -54,7 +54,7 @@ Async<std::string> Common::group(GroupWish wish, CancelToken token) {
   struct Turn {
     Common& of;
     std::string cluster;
-    ~Turn() {  // runs also if this coroutine is destroyed while suspended
+    ~Turn() {  // wakes the waiting callers, even if this coroutine is destroyed while suspended
       auto waiting = of.making_.extract(cluster);
       for (const Future<bool>& one : waiting.mapped()) one.set(true);
     }

@@ -42,7 +42,7 @@ class Common {
 
   struct Place {
     Place() = default;             // prevents an aggregate, which GCC 12 would destroy twice: see loop/task.hpp
-    std::string group, placement;  // the security group's id; the placement group's name, or ""
+    std::string group, placement;  // the security group's id; the placement group's name, "": none
   };
   Async<Place> ready(CreateRequest request, bool efa, CancelToken token);
   // Whether EC2 refused the create because the shared resources no longer exist; if so, drops them from the cache.

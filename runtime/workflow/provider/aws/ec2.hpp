@@ -32,7 +32,7 @@ struct Instance {
   bool spot = false;
 };
 
-// A resource other than an instance with one of our tags.
+// A security group or placement group with a tag of Rille.
 struct Owned {
   std::string id, name, tag, cluster;  // cluster: name of the cluster; "": belongs to a single machine
 };
@@ -82,7 +82,7 @@ class Ec2 {
   struct Image {
     std::string id, root;
   };  // root: the device name of the boot disk
-  Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest match
+  Async<Image> image(std::string owner, std::string name_pattern, CancelToken token);  // the newest image that matches
   Async<Image> image(std::string id, CancelToken token);
   // This and the group calls below are in network.cpp. Finds or creates the security group wish.name with its rules.
   Async<std::string> security_group(GroupWish wish, CancelToken token);

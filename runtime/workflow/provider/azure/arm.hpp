@@ -33,7 +33,7 @@ struct VirtualMachine {
 
 // Features that a virtual machine size must support.
 struct Needs {
-  bool premium_disk = false, generation_2 = false;  // generation_2: the VM generation of the image
+  bool premium_disk = false, generation_2 = false;  // generation_2: boots images of Azure's VM generation 2
 };
 
 class Arm {
@@ -54,8 +54,7 @@ class Arm {
   Async<> put(std::string kind, std::string name, Value body, std::int64_t send_by_wall_us, CancelToken token);
   Async<VirtualMachine> describe(std::string name, CancelToken token);
   Async<Value> get(std::string kind, std::string name, CancelToken token);
-  Async<std::vector<Resource>> all_of(std::string kind,
-                                      CancelToken token);  // in Rille's resource group and this region
+  Async<std::vector<Resource>> all_of(std::string kind, CancelToken token);  // in Rille's group and region
   // Deletes the resource; succeeds if it does not exist. `wait`: wait until it is deleted, for at most three minutes.
   // Does not retry after reserved_code.
   Async<> remove(std::string kind, std::string name, bool wait, CancelToken token);

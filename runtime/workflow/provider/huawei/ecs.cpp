@@ -22,8 +22,7 @@ using net::Trouble;
 constexpr int page_rows = 100, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
-constexpr const char* other_site_code =
-    "CBC.0156";  // error of the price service: the account is of Huawei's other site
+constexpr const char* other_site_code = "CBC.0156";  // price service: the account is of Huawei's other site
 
 constexpr net::Meaning meanings[] = {
     {"Ecs.0219", Trouble::capacity},
@@ -239,8 +238,8 @@ Async<cloud::Price> Ecs::price(std::string flavor, std::string zone, bool spot, 
   co_return co_await add_reserved(std::move(out), for_years, std::move(token));
 }
 
-// Adds the prices with a commitment of 1 and 3 years, requested in one call. If it fails, the flavor has no such
-// prices.
+// Adds the prices with a commitment of 1 and 3 years, requested in one call. It fails if the flavor has no such price;
+// then only the on-demand price is returned.
 Async<cloud::Price> Ecs::add_reserved(cloud::Price price, Value product, CancelToken token) {
   RILLE_CO_TRY(const std::string id, co_await project(token));
   Value::Array products;

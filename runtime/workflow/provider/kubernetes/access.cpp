@@ -16,8 +16,7 @@ namespace rille::provider {
 namespace {
 
 constexpr const char* account_folder = "/var/run/secrets/kubernetes.io/serviceaccount/";
-constexpr std::int64_t token_lasts_us =
-    60'000'000;  // ask again after a minute: token files change, plug-ins cache tokens
+constexpr std::int64_t token_lasts_us = 60'000'000;  // ask again after 60 s: files rotate, plug-ins cache tokens
 
 Error wrong(std::string what, std::string hint = "kubectl config view --minify shows what is used") {
   return make_error(ErrorKind::config, "kubernetes: " + std::move(what), std::move(hint));

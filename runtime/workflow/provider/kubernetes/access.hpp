@@ -10,11 +10,11 @@
 namespace rille::provider {
 
 struct KubeAccess {
-  std::string server;                          // "https://10.0.0.1:6443"
-  std::string ca_file;                         // PEM file; "": the system's certificates
-  std::string name_space;                      // the namespace of the kubeconfig's context
-  Value user;                                  // {token} | {tokenFile} | {exec}; null: none needed (kubectl proxy)
-  Value cluster;                               // spec.cluster of the ExecCredential for a credential plug-in
+  std::string server;      // URL: "https://10.0.0.1:6443"
+  std::string ca_file;     // PEM file; "": the system's certificates
+  std::string name_space;  // the namespace of the kubeconfig's context
+  Value user;              // has token, tokenFile or exec; null: no credentials needed (kubectl proxy)
+  Value cluster;           // spec.cluster of the ExecCredential for a credential plug-in
   std::string client_certificate, client_key;  // PEM text; "": none
 };
 

@@ -24,7 +24,7 @@ using net::Effect;
 using net::Trouble;
 
 constexpr std::int64_t first_look_ms = 100, longest_look_ms = 5'000, take_back_ms = 60'000;
-constexpr int unseen_looks_max = 3;  // create stops polling for a new pod that is not visible after 3 polls
+constexpr int unseen_looks_max = 3;  // create stops waiting for a pod that is not visible after this many polls
 constexpr int page_size = 500;
 constexpr std::int64_t grace_ms_max = 3'600'000;
 
@@ -411,8 +411,7 @@ Result<std::unique_ptr<Provider>> make_kubernetes_provider(Setup setup) {
   traits.visibility_lag_ms = 30'000;
   traits.owned = true;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms =
-      90'000 + s.kube.grace_s * 1'000;  // until the Job's deadline and the end of the pod's grace period
+  traits.teardown_ms = 90'000 + s.kube.grace_s * 1'000;  // until the Job's deadline and its pod's grace period end
   traits.dead_man = DeadMan::provider;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));
   return std::unique_ptr<Provider>(std::make_unique<Kubernetes>(setup.loop, std::move(s), std::move(traits)));

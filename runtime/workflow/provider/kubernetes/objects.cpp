@@ -25,8 +25,7 @@ constexpr const char* product_label = "nvidia.com/gpu.product";
 // https://kubernetes.io/docs/reference/labels-annotations-taints/#nodekubernetesioinstance-type
 constexpr const char* gpu_labels[] = {product_label, "cloud.google.com/gke-accelerator", "gpu.nvidia.com/class",
                                       "karpenter.k8s.aws/instance-gpu-name", "node.kubernetes.io/instance-type"};
-constexpr const char* memory_labels[] = {"nvidia.com/gpu.memory",
-                                         "karpenter.k8s.aws/instance-gpu-memory"};  // values in MiB
+constexpr const char* memory_labels[] = {"nvidia.com/gpu.memory", "karpenter.k8s.aws/instance-gpu-memory"};  // in MiB
 constexpr const char* zone_label = "topology.kubernetes.io/zone";
 constexpr int small_machine_cpus = 4;
 constexpr std::int64_t deadline_margin_s = 60;
@@ -84,8 +83,7 @@ bool takes_our_pods(const Value& node, const KubeSettings& settings) {
   for (const auto& [label, value] :
        settings.node_selector.as_object() ? *settings.node_selector.as_object() : Value::Object())
     if (Value(labels.text(label)) != value) return false;
-  const Value::Array ours =
-      tolerations_of(settings, true);  // with the GPU toleration: GPU nodes are offered only with GPUs
+  const Value::Array ours = tolerations_of(settings, true);  // true: a machine on a GPU node always has GPUs
   for (const Value& taint : items(node["spec"]["taints"])) {
     const bool soft = taint.text("effect") == "PreferNoSchedule";
     const auto fits = [&taint](const Value& t) { return tolerates(t, taint); };
@@ -329,8 +327,7 @@ std::string kube_unschedulable(const Value& pod) {
 
 namespace {
 
-constexpr std::int64_t pod_due_us =
-    60'000'000;  // a Job without a pod for so long is blocked; normally it takes a second
+constexpr std::int64_t pod_due_us = 60'000'000;  // a Job without a pod for a minute is blocked; a second is normal
 
 // Sets the reason why containers do not start, and `hopeless` if waiting is no use (two failed pulls of the image).
 void note_waiting(const Value& pod, Value& details) {
@@ -366,8 +363,7 @@ Machine kube_machine(const Value& job, const Value& pod, std::int64_t now_us) {
   if (evicted) m.notice_wall_us = *ends_us;
   m.details.set("pod", pod["metadata"].text("name")).set("node", pod["spec"].text("nodeName"));
   if (m.state == MachineState::pending && pod.is_null() && job["spec"].boolean("suspend")) {
-    m.details.set("problem",
-                  "the Job is suspended: its queue has not admitted it");  // Kueue suspends Jobs in its queues
+    m.details.set("problem", "the Job is suspended: its queue has not admitted it");  // queued by Kueue
   } else if (m.state == MachineState::pending && pod.is_null()) {
     m.details.set("problem", fmt::format("the Job has no pod yet: `kubectl describe job {}` says why, as a quota would",
                                          job["metadata"].text("name")));

@@ -16,12 +16,12 @@ struct KubeSettings {
   Value gpus;                        // GPU model by the value of a node's label: {"p4d.24xlarge": "A100-40GB"}
   Micros price_micros_per_gpu_hour = price_unknown;
   std::int64_t wait_ms = 300'000;  // how long create waits until a pod is scheduled
-  std::int64_t grace_s = 30;       // termination grace period of a pod
+  std::int64_t grace_s = 30;       // termination grace period of a pod, in seconds
 };
 
 constexpr const char* kube_tag_label = "rille-tag";
-constexpr const char* kube_tag_annotation = "rille/tag";  // the full tag, which may be too long for a label
-constexpr const char* kube_directory = "/tmp/rille";      // the instance directory in the container
+constexpr const char* kube_tag_annotation = "rille/tag";  // holds the full tag, which may be too long for a label
+constexpr const char* kube_directory = "/tmp/rille";      // folder of the agent's files in the container
 
 // Parses a Kubernetes quantity: "1500m" is 1.5, "2Gi" is 2147483648. 0: not a quantity.
 double read_quantity(const std::string& text);

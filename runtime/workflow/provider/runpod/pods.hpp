@@ -1,5 +1,4 @@
-// Rille's calls of RunPod's API: REST v2, and GraphQL for bids and for the number of CPUs per GPU. Results are plain
-// structs. Loop thread only.
+// Rille's calls of RunPod's API: REST v2, and GraphQL for bids and the number of CPUs per GPU. Loop thread only.
 #pragma once
 
 #include <map>
@@ -13,12 +12,12 @@
 
 namespace rille::provider::runpod {
 
-// A GPU model that RunPod sells, with its price and the data centers that have it.
+// A GPU model that RunPod sells, and its price.
 struct Sold {
-  std::string id, name;           // "NVIDIA A100-SXM4-80GB", "A100 SXM"
+  std::string id, name;           // id: "NVIDIA A100-SXM4-80GB"; name: "A100 SXM"
   std::int64_t memory_bytes = 0;  // of one GPU
   Micros micros_per_gpu_hour = 0;
-  std::vector<std::string> centers;  // data centers with capacity
+  std::vector<std::string> centers;  // data centers that have capacity for this GPU
 };
 
 // What a pod with a certain number of GPUs has at least, and its minimum bid; each is 0 if unknown.
@@ -33,7 +32,7 @@ struct Order {
   std::string name, image, start_command, gpu, center;
   int count = 1;
   std::int64_t disk_gb = 0;
-  Micros bid_micros_per_gpu_hour = 0;  // 0: on demand
+  Micros bid_micros_per_gpu_hour = 0;  // maximum price of an interruptible pod; 0: on demand
   std::int64_t send_by_wall_us = 0;
 };
 

@@ -40,7 +40,7 @@ constexpr net::Meaning meanings[] = {
     {"UnsupportedOperation.InstanceStateTerminating", Trouble::not_found},  // the instance is being terminated
     {"InvalidInstanceId.NotFound", Trouble::not_found},
     {"InvalidDiskId.NotFound", Trouble::not_found},
-    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // the disk has been returned
+    {"InvalidDisk.RepeatRefund", Trouble::not_found},  // the disk is already deleted
     {"UnauthorizedOperation*", Trouble::auth, "the keys lack a permission: rille doctor --provider tencent --policy"},
 };
 

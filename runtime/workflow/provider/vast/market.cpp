@@ -174,8 +174,7 @@ Async<std::string> Market::rent(std::string ask, Value request, std::int64_t sen
   net::Parts parts = net::json_request("PUT", url_, "/v0/asks/" + net::percent_encode(ask) + "/", request);
   Result<Value> answer = co_await call("createInstance", std::move(parts), Effect::lasting.by(send_by_wall_us), token);
   if (const std::string stray = answer ? "" : answer.error().request_id; !stray.empty()) {
-    const Result<> ended =
-        co_await destroy(stray, CancelToken());  // new token: destroy it even if this call is cancelled
+    const Result<> ended = co_await destroy(stray, CancelToken());  // own token: a cancel of rent must not stop this
     if (!ended && ended.error().http_status != 404) {
       Error open = ended.error();
       open.kind = ErrorKind::network;  // makes the lease layer search for the instance by its label

@@ -1,7 +1,6 @@
 // Rille's calls of Vast.ai's API; results are plain structs. Loop thread only.
 //
-// Vast may refuse a create and still make a stopped instance, whose disk costs money: rent() then destroys the
-// instance.
+// Vast may refuse a create and still make a stopped instance, whose disk costs money: rent() destroys that instance.
 #pragma once
 
 #include <string>
