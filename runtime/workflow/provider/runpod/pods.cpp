@@ -230,7 +230,6 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   co_return success();
 }
 
-// Asks GraphQL for the account's id.
 Async<std::string> Pods::account(CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer,
@@ -238,6 +237,7 @@ Async<std::string> Pods::account(CancelToken token) {
   co_return answer["myself"].text("id");
 }
 
+// Calls GraphQL and REST, so that the check fails if one of them refuses the key.
 Async<Identity> Pods::identity(CancelToken token) {
   Value none{Value::Object{}};
   RILLE_CO_TRY(const Value answer, co_await ask("myself", "query { myself { id email clientBalance } }",
