@@ -60,7 +60,7 @@ bool key_before(const std::pair<Value, Value>& a, const std::pair<Value, Value>&
 }
 
 template <class Writer>
-void write(Writer& out, const Value& v) {
+void write(Writer& out, const Value& v, bool plain = false) {
   if (v.is_null()) {
     out.Null();
   } else if (const bool* b = v.as_bool()) {
@@ -71,21 +71,22 @@ void write(Writer& out, const Value& v) {
     write_text(out, *s);
   } else if (const Value::Array* a = v.as_array()) {
     out.StartArray();
-    for (const Value& item : *a) write(out, item);
+    for (const Value& item : *a) write(out, item, plain);
     out.EndArray();
   } else if (const Value::Object* o = v.as_object()) {
     bool binary_key = std::any_of(o->begin(), o->end(), [](const auto& m) { return !is_utf8(m.first); });
     if (binary_key) {
       Value::Map map;
       for (const auto& [key, item] : *o) map.pairs.emplace_back(Value(key), item);
-      write(out, Value(std::move(map)));
+      write(out, Value(std::move(map)), plain);
       return;
     }
     out.StartObject();
     for (const auto& [key, item] : *o) {
-      if (key.starts_with('$')) out.Key(("$" + key).c_str(), static_cast<rapidjson::SizeType>(key.size() + 1));
+      if (!plain && key.starts_with('$'))
+        out.Key(("$" + key).c_str(), static_cast<rapidjson::SizeType>(key.size() + 1));
       else out.Key(key.data(), static_cast<rapidjson::SizeType>(key.size()));
-      write(out, item);
+      write(out, item, plain);
     }
     out.EndObject();
   } else if (const Value::Map* m = v.as_map()) {
@@ -96,8 +97,8 @@ void write(Writer& out, const Value& v) {
     out.StartArray();
     for (const auto& [key, item] : sorted) {
       out.StartArray();
-      write(out, key);
-      write(out, item);
+      write(out, key, plain);
+      write(out, item, plain);
       out.EndArray();
     }
     out.EndArray();
@@ -266,5 +267,12 @@ std::string Value::to_json_pretty() const {
 
 Result<Value> Value::from_json(std::string_view text) { return read(text, false); }
 Result<Value> plain_json(std::string_view text) { return read(text, true); }
+
+std::string to_plain_json(const Value& v) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> out(buffer);
+  write(out, v, true);
+  return {buffer.GetString(), buffer.GetSize()};
+}
 
 }  // namespace rille

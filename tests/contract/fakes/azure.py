@@ -43,6 +43,7 @@ class Azure(Compute, More, Roles, Fake):
         Type("Standard_ND96isr_H100_v5", "H100", 8, 80, 96, 1900, 98_320_000, 39_328_000,
              family="standardNDSH100v5Family", zones=["eastus"]),
         Type("Standard_D2s_v5", "", 0, 0, 2, 8, 96_000, 19_200, family="standardDSv5Family"),
+        Type("Standard_D2s_v4", "", 0, 0, 2, 8, 97_000, 19_400, family="standardDSv4Family", numbers=["2"]),
         Type("Standard_D2ps_v5", "", 0, 0, 2, 8, 77_000, 15_400, family="standardDPSv5Family", told=dict(
             CpuArchitectureType="Arm64", HyperVGenerations="V2")),
         Type("Standard_D2_v5", "", 0, 0, 2, 8, 90_000, 18_000, family="standardDv5Family",

@@ -22,6 +22,11 @@ KINDS = {
 
 
 class More:
+    endless = False  # the history of prices has always one more page
+
+    def set(self, values):
+        self.endless = values.pop("endless", self.endless)
+        super().set(values)
 
     def furnish_network(self):
         """The network that is there already."""
@@ -231,6 +236,11 @@ class More:
             r"\| where location =~ '(\w+)' \| project sku = tostring\(sku[.]name\), "
             r"prices = properties[.]spotPrices", p.get("query", ""))
         options = p.get("options") or {}
+        unknown = set(options) - {
+            "resultFormat", "$skipToken", "$skip", "$top", "allowPartialScopes", "authorizationScopeFilter"
+        }
+        if unknown:
+            raise bad(f"The options {sorted(unknown)} are not known.")
         if not asked or options.get("resultFormat") != "objectArray":
             raise bad("Query is invalid. Please refer to the documentation for the Azure Resource Graph service.")
         names, region, now = {n.strip("' ").lower() for n in asked[1].split(",")}, asked[2], self.world.now()
@@ -245,7 +255,7 @@ class More:
                         for n, at in enumerate(self.spot_instants(t.name, hours, now - 72 * 3600, now))
                     ]))
         first, size = int(options.get("$skipToken", "0")), 1
-        more = {"$skipToken": str(first + size)} if first + size < len(rows) else {}
+        more = {"$skipToken": str(first + size)} if first + size < len(rows) or self.endless else {}
         return Reply(200, dict(totalRecords=len(rows), count=len(rows[first:first + size]),
                                data=rows[first:first + size], resultTruncated="false", **more))
 
@@ -264,7 +274,8 @@ class More:
                     rows.append(
                         dict(resourceType="virtualMachines", name=t.name, tier="Standard", family=t.facts["family"],
                              size=t.name[9:], locations=[region],
-                             locationInfo=[dict(location=region, zones=["1", "2"])], restrictions=[],
+                             locationInfo=[dict(location=region, zones=t.facts.get("numbers", ["1", "2"]))],
+                             restrictions=[],
                              capabilities=[dict(name=k, value=str(v)) for k, v in capabilities.items() if v]))
         return self.listing(request, rows)
 

@@ -9,6 +9,7 @@
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/object_text.hpp"
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/base/units.hpp"
 
@@ -53,6 +54,15 @@ TEST_CASE("bytes, odd keys and number keys survive") {
   Value binary_key;
   binary_key.set(bytes, 1);
   CHECK_FALSE(round_trip(binary_key).empty());
+}
+
+TEST_CASE("JSON for a service of others has its keys as they are") {
+  Value inner, v;
+  inner.set("$$skip", 1).set("plain", Value::Array{Value().set("$top", 2)});
+  v.set("$skipToken", "abc").set("options", std::move(inner));
+  CHECK(to_plain_json(v) == R"({"$skipToken":"abc","options":{"$$skip":1,"plain":[{"$top":2}]}})");
+  CHECK(plain_json(to_plain_json(v))->text("$skipToken") == "abc");
+  CHECK(v.to_json().starts_with(R"({"$$skipToken")"));
 }
 
 TEST_CASE("bad JSON names the place") {

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/core/store/file.hpp"
 
@@ -64,7 +65,7 @@ Parts json_request(const std::string& method, const std::string& base, const std
   out.headers = {{"Accept", "application/json"}};
   if (body.is_null()) return out;
   out.headers.emplace_back("Content-Type", "application/json");
-  out.body = body.to_json();
+  out.body = to_plain_json(body);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/text.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
@@ -146,7 +147,14 @@ bool read_gpus(Offer& offer, int count) {
   return true;
 }
 
-bool is_sold(const Value& sku, const std::string& zone) {
+// zone "": any. A size that names no zones of the region is sold without regard to them.
+bool is_sold(const Value& sku, const std::string& region, const std::string& zone) {
+  for (const Value& place : list_of(sku["locationInfo"])) {
+    const Value::Array zones = list_of(place["zones"]);
+    const auto is_it = [&zone](const Value& z) { return z.as_string() && *z.as_string() == zone; };
+    if (zone.empty() || zones.empty() || net::lower_case(place.text("location")) != region) continue;
+    if (std::none_of(zones.begin(), zones.end(), is_it)) return false;
+  }
   for (const Value& r : list_of(sku["restrictions"])) {
     if (r.text("type") == "Location") return false;
     for (const Value& z : list_of(r["restrictionInfo"]["zones"]))
@@ -188,7 +196,7 @@ Async<Value> Arm::call(std::string method, std::string url, Value body, CancelTo
   parts.method = method;
   if (body.as_object()) {
     parts.headers = {{"Content-Type", "application/json"}};
-    parts.body = body.to_json();
+    parts.body = to_plain_json(body);
   }
   std::string operation = method + " " + parts.path;
   co_return co_await api_.call(std::move(operation), std::move(parts), effect, std::move(token));
@@ -213,7 +221,7 @@ Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, Ca
   RILLE_CO_TRY(const Value::Array rows, co_await pages(std::move(url), token));
   std::vector<Offer> out;
   for (const Value& v : rows) {
-    if (v.text("resourceType") != machines || !is_sold(v, zone)) continue;
+    if (v.text("resourceType") != machines || !is_sold(v, region_, zone)) continue;
     Offer offer;
     offer.id = v.text("name");
     int gpus = 0;
@@ -282,7 +290,9 @@ Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes,
                         names, region_));
   const std::string url = base_url_ + "/providers/Microsoft.ResourceGraph/resources?api-version=2021-03-01";
   std::vector<PricePoint> out;
-  for (int page = 0; page < pages_max; ++page) {
+  for (int page = 0;; ++page) {
+    if (page == pages_max)
+      co_return make_error(ErrorKind::integrity, fmt::format("Resource Graph has more than {} pages", pages_max));
     Value body = asked;
     body.set("options", options);
     RILLE_CO_TRY(const Value answer, co_await call("POST", url, std::move(body), token));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/api.hpp"
 #include "runtime/workflow/provider/clocked.hpp"
@@ -285,7 +286,7 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
     const bool lasting = !body.is_null();
     if (lasting) {
       parts.set_header("Content-Type", "application/json");
-      parts.body = body.to_json();
+      parts.body = to_plain_json(body);
     }
     const Effect effect = (lasting ? Effect::lasting : Effect::none).by(send_by_wall_us);
     const std::shared_ptr<net::Api> api = api_;

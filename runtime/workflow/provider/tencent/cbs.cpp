@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/workflow/provider/tencent/cvm.hpp"
 
 namespace rille::provider::tencent {
@@ -24,7 +25,7 @@ Cbs::Cbs(Loop& loop, net::CredentialChain& keys, const std::string& region, cons
       api_(loop, api_options("cbs", "2017-03-12", region), keys) {}
 
 Async<Value> Cbs::call(std::string action, Value request, CancelToken token) {
-  net::Parts parts = parts_for(url_, action, request.to_json());
+  net::Parts parts = parts_for(url_, action, to_plain_json(request));
   co_return co_await api_.call(std::move(action), std::move(parts), Effect::none, std::move(token));
 }
 
