@@ -224,7 +224,10 @@ struct Fake {
     CreateRequest request;
     request.offer = all.front();
     request.token = derive_uuid({token});
-    request.tag = "rille-0123456789ab-" + token + "-g1-x1900000000";
+    std::string lease = (token + std::string(14, 'o')).substr(0, 14);
+    for (char& c : lease) c = c == '_' || c == ' ' ? '-' : c;
+    request.tag = "rille-0123456789ab-" + lease + "-g1-x1900000000";
+    REQUIRE(request.tag.size() == 48);  // as the lease layer writes it
     request.expires_wall_us = loop->clock().wall_us() + 3600LL * 1'000'000;
     if (spot) request.cap_micros_per_hour = request.offer.price_micros_per_hour * 2;
     return request;

@@ -229,8 +229,9 @@ class Huawei(More, Roles, Fake):
         if not re.fullmatch(r"[\w.-]{1,64}", s["name"]) or not 1 <= s.get("count", 1) <= 500:
             raise self.bad("The name or the count is not valid.")
         for tag in s.get("server_tags") or []:
-            if not re.fullmatch(r"[\w.:=+@ -]{1,128}", tag.get("key", "")) or len(tag.get("value", "")) > 255:
-                raise self.bad(f"The tag {tag} is not valid.")
+            if not re.fullmatch(r"[\w-]{1,36}", tag.get("key", "")) or not re.fullmatch(r"[\w.-]{0,43}",
+                                                                                      tag.get("value", "")):
+                raise self.bad(f"The tag {tag} is not valid.")  # PostPaidServerTag: at most 36, and 43 characters
         if "auto_terminate_time" in s:
             at = unstamp(s["auto_terminate_time"])
             if at is None or at < self.world.wall() + 1740:

@@ -75,7 +75,11 @@ class More:
             rows.append(
                 dict(id=t.name, name=t.name, vcpus=str(t.vcpus), ram=t.memory_gib * 1024, disk="0",
                      os_extra_specs=told))
-        return 200, dict(flavors=rows)
+        rows = [dict(rows[0], id=f"old{n}.large.2", os_extra_specs={"cond:operation:status": "abandon"})
+                for n in range(self.abandoned)] + rows
+        if request.arg("marker"):  # the last flavor of the page before
+            rows = rows[next(n for n, r in enumerate(rows, 1) if r["id"] == request.arg("marker")):]
+        return 200, dict(flavors=rows[:min(int(request.arg("limit", "1000")), 1000)])
 
     def listSellPolicies(self, p, request):
         rows = []
@@ -91,10 +95,11 @@ class More:
                         rows.append(dict(row, id=len(rows), **(options if mode == "spot" else {})))
         return 200, dict(sell_policies=rows, count=len(rows))
 
-    international = False
+    international, abandoned = False, 0
 
     def set(self, values):
         self.international = values.pop("international", self.international)
+        self.abandoned = values.pop("abandoned", self.abandoned)
         super().set(values)
 
     def check_site(self, request):

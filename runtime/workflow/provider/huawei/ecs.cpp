@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/huawei.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
@@ -19,9 +20,11 @@ using net::Effect;
 using net::list_of;
 using net::Trouble;
 
-constexpr int page_rows = 100, pages_max = 200;
+constexpr int page_rows = 100, page_flavors = 1000, pages_max = 200;
 constexpr std::int64_t create_patience_ms = 300'000, remove_patience_ms = 60'000, resize_patience_ms = 600'000;
 
+// Of ECS and EVS in all regions, also in Europe's, whose IAM has another domain (regions of Huawei's SDK).
+constexpr const char* machine_domain = "myhuaweicloud.com";
 constexpr const char* other_site_code = "CBC.0156";  // price service: the account is of Huawei's other site
 
 constexpr net::Meaning meanings[] = {
@@ -125,7 +128,8 @@ Server read_server(const Value& v) {
   out.problem = v["fault"].text("message");
   const std::string prefix = std::string(tag_key) + "=";
   for (const Value& tag : list_of(v["tags"]))
-    if (tag.as_string() && tag.as_string()->starts_with(prefix)) out.tag = tag.as_string()->substr(prefix.size());
+    if (tag.as_string() && tag.as_string()->starts_with(prefix))
+      out.tag = full_tag(tag.as_string()->substr(prefix.size()));
   for (const auto& [network, addresses] : v["addresses"].as_object() ? *v["addresses"].as_object() : Value::Object())
     for (const Value& address : list_of(addresses))
       (address.text("OS-EXT-IPS:type") == "floating" ? out.address : out.private_address) = address.text("addr");
@@ -137,8 +141,8 @@ Server read_server(const Value& v) {
 
 Ecs::Ecs(Loop& loop, net::CredentialChain& keys, std::string region, std::string project, const Value& endpoints)
     : loop_(loop), region_(std::move(region)), project_(std::move(project)),
-      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + domain_of(region_))),
-      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + domain_of(region_))),
+      ecs_url_(endpoints.text("ecs", "https://ecs." + region_ + "." + machine_domain)),
+      evs_url_(endpoints.text("evs", "https://evs." + region_ + "." + machine_domain)),
       iam_url_(endpoints.text("iam", "https://iam." + region_ + "." + domain_of(region_))),
       bss_url_(endpoints.text("bss", "https://bss." + domain_of(region_))),
       other_bss_url_(
@@ -168,7 +172,7 @@ Async<Value> Ecs::call(std::string method, std::string path, net::Query query, V
   parts.host = url.substr(url.find("://") + 3);
   parts.path = net::encode_path(path);
   parts.query = std::move(query);
-  if (body.as_object()) parts.body = body.to_json();
+  if (body.as_object()) parts.body = to_plain_json(body);
   const std::string operation = method + " " + path;
   if (service != "bss" || other_bss_url_.empty())
     co_return co_await api_.call(operation, std::move(parts), effect, std::move(token));
@@ -195,14 +199,28 @@ Async<std::string> Ecs::project(CancelToken token) {
   co_return project_;
 }
 
+Async<Value::Array> Ecs::flavor_rows(std::string zone, CancelToken token) {
+  Value::Array out;
+  std::string last;
+  for (int page = 0; page < pages_max; ++page) {
+    net::Query query{{"limit", std::to_string(page_flavors)}};
+    if (!last.empty()) query.emplace_back("marker", last);
+    if (!zone.empty()) query.emplace_back("availability_zone", zone);
+    RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/flavors", std::move(query),
+                                                   Value(), Effect::none, token));
+    if (!answer["flavors"].as_array()) co_return net::not_theirs("huawei", "the list of flavors");
+    const Value::Array& rows = *answer["flavors"].as_array();
+    out.insert(out.end(), rows.begin(), rows.end());
+    if (rows.size() < page_flavors) co_return out;
+    last = rows.back().text("id");
+  }
+  co_return make_error(ErrorKind::integrity, fmt::format("the list of flavors has more than {} pages", pages_max));
+}
+
 Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken token) {
-  net::Query query;
-  if (!zone.empty()) query.emplace_back("availability_zone", zone);
-  RILLE_CO_TRY(const Value answer, co_await call("GET", "ecs/v1/{project}/cloudservers/flavors", std::move(query),
-                                                 Value(), Effect::none, token));
+  RILLE_CO_TRY(const Value::Array rows, co_await flavor_rows(zone, token));
   std::vector<Offer> out;
-  if (!answer["flavors"].as_array()) co_return net::not_theirs("huawei", "the list of flavors");
-  for (const Value& v : *answer["flavors"].as_array()) {
+  for (const Value& v : rows) {
     const Value& specs = v["os_extra_specs"];
     if (specs.text("ecs:instance_architecture").starts_with("arm")) continue;
     if (!is_sold(specs, zone, spot)) continue;

@@ -51,6 +51,7 @@ class Ecs {
                     CancelToken token, std::string client_token = "");
   Async<std::string> project(CancelToken token);
   Async<cloud::Price> add_reserved(cloud::Price price, Value product, CancelToken token);
+  Async<Value::Array> flavor_rows(std::string zone, CancelToken token);
   Async<Value> finished(std::string job, std::int64_t limit_ms, CancelToken token);
   Async<> clear(std::vector<std::string> ids, CancelToken token);
   Error refused(Error error) const;
@@ -64,5 +65,11 @@ class Ecs {
 std::string policy();
 
 inline constexpr const char* tag_key = "rille";
+
+// Huawei limits a tag's value to 43 characters (PostPaidServerTag in its SDK), and a lease's tag has 48: "rille-" is
+// left out and the last two marks are dots. `full_tag` also reads the values that earlier versions wrote in full.
+inline constexpr std::size_t tag_value_max = 43;
+std::string short_tag(const std::string& tag);
+std::string full_tag(const std::string& value);
 
 }  // namespace rille::provider::huawei

@@ -15,7 +15,7 @@ constexpr int page_disks = 100, disk_pages_max = 200;
 // names them SERVER-volume-0000 (observed, not documented), and Rille uses the tag as the server's name.
 std::string tag_of(const Value& v) {
   const std::string tag = v["tags"].text(tag_key), name = v.text("name");
-  if (!tag.empty()) return tag;
+  if (!tag.empty()) return full_tag(tag);
   const std::size_t end = name.rfind("-volume-");
   return name.starts_with("rille-") && end != std::string::npos ? name.substr(0, end) : "";
 }

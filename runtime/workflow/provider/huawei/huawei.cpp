@@ -189,7 +189,10 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       root.set("metadata", Value().set("__system__encrypted", "1").set("__system__cmkid", settings_.kms_key));
     out.set("root_volume", std::move(root));
     out.set("user_data", user_data);
-    Value::Array tags{Value().set("key", tag_key).set("value", request.tag)};
+    const std::string tag = short_tag(request.tag);
+    if (tag.size() > tag_value_max)
+      return make_error(ErrorKind::invalid, fmt::format("huawei: the tag {} is longer than {}", tag, tag_value_max));
+    Value::Array tags{Value().set("key", tag_key).set("value", tag)};
     cloud::add_tags(tags, settings_.tags, "key", "value");
     out.set("server_tags", std::move(tags));
     Value bandwidth;
