@@ -6,7 +6,7 @@ from clients import ApiError, Client
 
 class Vast(Client):
     name, token, type, other, noticed, reclaimed = "vast", False, "Tesla T4", "A10", False, ("stopped", )
-    CODES = dict(capacity="no_such_ask", quota="insufficient_credit", throttle="429", error="internal_error",
+    CODES = dict(capacity="invalid_args", quota="insufficient_credit", throttle="429", error="internal_error",
                  auth="auth_error", signature="auth_error", unknown="invalid_args", missing="invalid_args",
                  spot_price="invalid_price")
     create_operation, list_operation = "createInstance", "listInstances"
@@ -78,7 +78,7 @@ class Vast(Client):
     def special(self, t):
         ask = self.offers(self.type)[0]["id"]
         id = str(self.call("PUT", f"/v0/asks/{ask}/", dict(image="i", label="x"))["new_contract"])
-        t.code("no_such_ask", lambda: self.call("PUT", f"/v0/asks/{ask}/", dict(image="i")))
+        t.code("invalid_args", lambda: self.call("PUT", f"/v0/asks/{ask}/", dict(image="i")))
         t.equal(
             self.fake.send("GET", f"/api/v0/instances/{id}",
                            {"Authorization": "Bearer " + self.credentials["VAST_API_KEY"]})[0], 308)

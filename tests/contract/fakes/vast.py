@@ -55,7 +55,7 @@ class Vast(Fake):
     ]
     REFUSALS = {
         "malformed": bad(400, "invalid_args", "malformed"),
-        "capacity": bad(404, "no_such_ask", "error 404/3603: no_such_ask Instance type by id is not available."),
+        "capacity": bad(404, "invalid_args", "error 404/3603: no_such_ask Instance type by id is not available."),
         "quota": bad(400, "insufficient_credit", "Your account lacks credit; see the billing page."),
         "throttle": bad(429, "", "API requests too frequent endpoint threshold=1.0"),
         "error": bad(500, "internal_error", "Internal server error"),
@@ -152,7 +152,7 @@ class Vast(Fake):
                 rows.append(row)
         for field, order in reversed(p.get("order", [])):
             rows.sort(key=lambda r: r[field], reverse=order == "desc")
-        return dict(success=True, offers=rows[:int(p.get("limit", 64))])
+        return dict(success=True, offers=rows[:min(int(p.get("limit", 64)), 64)])
 
     # Instances.
 

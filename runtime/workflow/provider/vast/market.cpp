@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
 #include "runtime/core/net/credentials/plain_key.hpp"
 #include "runtime/workflow/provider/gpus.hpp"
@@ -18,12 +19,15 @@ using net::Effect;
 using net::list_of;
 using net::Trouble;
 
-constexpr int asks_max = 1000, page_rows = 25, pages_max = 800;
+// A search returns at most 64 offers, whatever its limit: seen by several clients, not documented.
+constexpr int search_rows = 64, searches_max = 16, page_rows = 25, pages_max = 800;
 constexpr double reliability_least = 0.98;
 constexpr double hours_per_month = 730;
 
+constexpr const char* gone_ask = "no_such_ask";
+
 constexpr net::Meaning meanings[] = {
-    {"no_such_ask", Trouble::capacity, "another customer has rented this machine: request offers again"},
+    {gone_ask, Trouble::capacity, "it has been rented meanwhile: request offers again"},
     {"invalid_price", Trouble::capacity, "the market price is above your maximum: raise max_price"},
     {"insufficient_credit", Trouble::quota, "the account's balance is too low"},
     {"no_such_instance", Trouble::not_found},
@@ -55,7 +59,7 @@ std::string id_of(const Value& v) {
 
 Value search_of(const OfferQuery& query) {
   Value out;
-  out.set("limit", asks_max).set("type", query.spot ? "bid" : "ondemand");
+  out.set("limit", search_rows).set("type", query.spot ? "bid" : "ondemand");
   out.set("rentable", rule("eq", true)).set("rented", rule("eq", false)).set("verified", rule("eq", true));
   out.set("reliability", rule("gte", reliability_least)).set("num_gpus", rule("gte", 1));
   const std::vector<int> counts = query.counts();
@@ -129,6 +133,8 @@ net::Answer read_answer(const net::HttpResponse& response) {
   if (out.foreign || (response.ok() && out.value.boolean("success", true))) return out;
   out.code = out.value.text("error");
   out.message = out.value.text("msg");
+  // An offer that is gone has 404 or 400 and "invalid_args", and only the message has the reason; 410 has it as code.
+  if (out.message.find(gone_ask) != std::string::npos) out.code = gone_ask;
   out.foreign = out.code.empty() && out.message.empty();
   out.request_id = id_of(out.value["new_contract"]);
   return out;
@@ -161,12 +167,28 @@ Async<Value> Market::call(std::string operation, net::Parts parts, Effect effect
 }
 
 Async<std::vector<Offer>> Market::asks(OfferQuery query, CancelToken token) {
-  net::Parts parts = net::json_request("POST", url_, "/v0/bundles/", search_of(query));
-  RILLE_CO_TRY(const Value answer, co_await call("searchOffers", std::move(parts), Effect::none, token));
+  const char* const price = query.spot ? "min_bid" : "dph_total";
+  Value search = search_of(query);
   std::vector<Offer> out;
-  if (!answer["offers"].as_array()) co_return net::not_theirs("vast", "searchOffers");
-  for (const Value& v : *answer["offers"].as_array())
-    if (std::optional<Offer> offer = read_ask(v, query.spot)) out.push_back(std::move(*offer));
+  std::set<std::string> seen;
+  for (int i = 0; i < searches_max; ++i) {  // each goes on at the last price; beyond all, dearer offers are left out
+    net::Parts parts = net::json_request("POST", url_, "/v0/bundles/", search);
+    RILLE_CO_TRY(const Value answer, co_await call("searchOffers", std::move(parts), Effect::none, token));
+    if (!answer["offers"].as_array()) co_return net::not_theirs("vast", "searchOffers");
+    const Value::Array& rows = *answer["offers"].as_array();
+    bool any_new = false;
+    for (const Value& v : rows) {
+      if (!seen.insert(id_of(v["id"])).second) continue;
+      any_new = true;
+      if (std::optional<Offer> offer = read_ask(v, query.spot)) out.push_back(std::move(*offer));
+    }
+    if (rows.size() < search_rows) break;
+    const double last = rows.back().number(price);
+    Value from = search[price].as_object() ? search[price] : Value(Value::Object{});
+    from.as_object()->erase("gte");
+    from.set(any_new ? "gte" : "gt", last);  // more offers of one price than a search returns are skipped
+    search.set(price, std::move(from));
+  }
   co_return out;
 }
 
