@@ -25,6 +25,7 @@ ACTIONS = {
 ROUTES = [("GET", r"/v2/catalog/gpus", "listGpus"), ("GET", r"/v2/catalog/datacenters", "listDataCenters"),
           ("POST", r"/v2/pods", "createPod"), ("GET", r"/v2/pods", "listPods"), ("GET", r"/v2/pods/([^/]+)", "getPod"),
           ("DELETE", r"/v2/pods/([^/]+)", "deletePod"), ("POST", r"/v2/pods/([^/]+)/action", "podAction"),
+          ("GET", r"/v2/account", "getAccount"),
           ("GET", r"/v2/account/ssh-keys", "getSshKeys"), ("PUT", r"/v2/account/ssh-keys", "putSshKeys")]
 TITLES = {
     400: "Bad Request", 401: "Unauthorized", 402: "Payment Required", 404: "Not Found", 409: "Conflict",
@@ -64,6 +65,12 @@ class Runpod(GraphQL, Fake):
         self.key = "rpa_" + self.world.word(40, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
         self.world.pays_bid, self.ssh_keys = True, []
 
+    gone = 0  # the status with which GraphQL, once it is ended, answers all
+
+    def set(self, values):
+        self.gone = values.pop("gone", self.gone)
+        super().set(values)
+
     def settings(self):
         return dict(endpoints=dict(rest=self.url + "/v2", graphql=self.url + "/graphql"), regions=sorted(CENTERS),
                     image="runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404")
@@ -76,6 +83,8 @@ class Runpod(GraphQL, Fake):
 
     def parse(self, request):
         self.graphql = request.path == "/graphql"
+        if self.graphql and self.gone:
+            raise Refusal(self.gone, "", "")
         if self.graphql:
             return self.parse_graphql(request)
         for method, path, name in ROUTES:
@@ -91,6 +100,8 @@ class Runpod(GraphQL, Fake):
             raise problem(401, "unauthorized")
 
     def render(self, r, request):
+        if request.path == "/graphql" and self.gone:
+            return Reply(r.status, "<html>gone</html>", "text/html")
         if request.path == "/graphql":
             return self.render_graphql(r)
         body = dict(title=r.code, status=r.status, detail=r.message)
@@ -256,6 +267,9 @@ class Runpod(GraphQL, Fake):
         {"start": m.restart, "stop": m.stop, "restart": m.restart, "terminate": m.terminate}[action]()
         m.tick(self.world.now())
         return 200, self.pod(m) if m.phase != "gone" else {}
+
+    def getAccount(self, p, request):
+        return 200, dict(id=f"user_fake{self.seed}", email="someone@example.org")
 
     def getSshKeys(self, p, request):
         return 200, dict(keys=self.ssh_keys)

@@ -17,6 +17,11 @@ using net::Trouble;
 
 constexpr const char* ssh_port = "22/tcp";
 
+// RunPod ends GraphQL in early 2027, and REST v2 has neither spot machines nor a pod's processors and memory. So
+// GraphQL serves `shapes` and the creation of spot pods. Without GraphQL on-demand offers lack a pod's processors and
+// memory, and renting spot ends with this error. All other calls use REST.
+constexpr const char* graphql_gone = "graphql-gone";
+
 // RunPod's REST errors have an HTTP status and a message but no code. Status 400 of a create means missing capacity or
 // an invalid request, so both count as missing capacity and the next offer is tried. A malformed body gets status 422.
 constexpr net::Meaning meanings[] = {
@@ -28,6 +33,7 @@ constexpr net::Meaning meanings[] = {
     {"402", Trouble::quota, "the account's balance is too low"},
     {"401", Trouble::auth, "is the key correct, and not deleted? docs/manual/providers/runpod.md"},
     {"403", Trouble::auth, "the key lacks a permission: it needs read and write access to pods"},
+    {graphql_gone, Trouble::invalid, "rent on demand: RunPod's other API has no spot machines"},
     // Codes of GraphQL, where the HTTP status means nothing. After any other code the call may have taken effect.
     {"INTERNAL_SERVER_ERROR", Trouble::transient},
     {"BAD_USER_INPUT", Trouble::invalid},
@@ -80,6 +86,15 @@ net::Answer read_graphql(const net::HttpResponse& response) {
   return out;
 }
 
+// Of queries only: after a mutation a 404, perhaps a proxy's, does not tell whether a pod was made.
+net::Answer read_query(const net::HttpResponse& response) {
+  if (response.status != 404 && response.status != 410) return read_graphql(response);
+  net::Answer out;
+  out.code = graphql_gone;
+  out.message = "RunPod's GraphQL API is not there any more";
+  return out;
+}
+
 net::ApiOptions options_for(net::Answer (*read)(const net::HttpResponse&)) {
   net::ApiOptions out;
   out.provider = "runpod";
@@ -122,13 +137,15 @@ net::CredentialChain key_chain(Loop& loop) {
 Pods::Pods(Loop& loop, net::CredentialChain& keys, const Value& endpoints)
     : rest_url_(endpoints.text("rest", "https://api.runpod.io/v2")),
       graphql_url_(endpoints.text("graphql", "https://api.runpod.io/graphql")),
-      rest_(loop, options_for(read_rest), keys), graphql_(loop, options_for(read_graphql), keys) {}
+      rest_(loop, options_for(read_rest), keys), graphql_(loop, options_for(read_graphql), keys),
+      queries_(loop, options_for(read_query), keys) {}
 
 Async<Value> Pods::ask(std::string operation, std::string query, Value variables, Effect effect, CancelToken token) {
   Value body;
   body.set("query", std::move(query)).set("variables", std::move(variables));
   net::Parts parts = net::json_request("POST", graphql_url_, "", body);
-  co_return co_await graphql_.call(std::move(operation), std::move(parts), effect, std::move(token));
+  net::Api& api = effect.lasts ? graphql_ : queries_;
+  co_return co_await api.call(std::move(operation), std::move(parts), effect, std::move(token));
 }
 
 Async<std::vector<Sold>> Pods::sold(int count, CancelToken token) {
@@ -230,26 +247,30 @@ Async<> Pods::terminate(std::string id, CancelToken token) {
   co_return success();
 }
 
+Async<Value> Pods::me(CancelToken token) {
+  net::Parts parts = net::json_request("GET", rest_url_, "/account");
+  RILLE_CO_TRY(Value answer, co_await rest_.call("getAccount", std::move(parts), Effect::none, std::move(token)));
+  if (answer.text("id").empty()) co_return net::not_theirs("runpod", "getAccount");
+  co_return answer;
+}
+
 Async<std::string> Pods::account(CancelToken token) {
-  Value none{Value::Object{}};
-  RILLE_CO_TRY(const Value answer,
-               co_await ask("myself", "query { myself { id } }", std::move(none), Effect::none, token));
-  co_return answer["myself"].text("id");
+  RILLE_CO_TRY(const Value answer, co_await me(std::move(token)));
+  co_return answer.text("id");
 }
 
 // Calls GraphQL and REST, so that the check fails if one of them refuses the key.
 Async<Identity> Pods::identity(CancelToken token) {
-  Value none{Value::Object{}};
-  RILLE_CO_TRY(const Value answer, co_await ask("myself", "query { myself { id email clientBalance } }",
-                                                std::move(none), Effect::none, token));
+  RILLE_CO_TRY(const Value answer, co_await me(token));
   RILLE_CO_CHECK(co_await list(token));
   Identity out;
-  const Value& me = answer["myself"];
-  out.who = me.text("email");
-  out.account = fmt::format("{}, balance ${:.2f}", me.text("id"), me.number("clientBalance"));
+  out.account = answer.text("id");
+  out.who = answer.text("email", out.account);
   out.age_unknown = "RunPod does not tell it";
   out.skew_us = rest_.skew_us();
   co_return out;
 }
+
+bool is_graphql_gone(const Error& error) { return error.code == graphql_gone; }
 
 }  // namespace rille::provider::runpod

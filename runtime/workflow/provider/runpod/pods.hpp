@@ -50,20 +50,24 @@ class Pods {
   Pods(Loop& loop, net::CredentialChain& keys, const Value& endpoints);
 
   Async<std::vector<Sold>> sold(int count, CancelToken token);
+  // By GraphQL; is_graphql_gone: RunPod has ended it.
   Async<Shapes> shapes(std::vector<int> counts, CancelToken token);
   Async<std::string> create(Order order, CancelToken token);  // returns the new pod's id
   Async<Pod> describe(std::string id, CancelToken token);     // error with http_status 404: no such pod
   Async<std::vector<Pod>> list(CancelToken token);
   Async<> terminate(std::string id, CancelToken token);  // error with http_status 404: no such pod
   Async<Identity> identity(CancelToken token);
-  std::int64_t skew_us() const { return graphql_.skew_us(); }
+  std::int64_t skew_us() const { return rest_.skew_us(); }
   Async<std::string> account(CancelToken token);  // the account's id
 
  private:
+  Async<Value> me(CancelToken token);
   Async<Value> ask(std::string operation, std::string query, Value variables, net::Effect effect, CancelToken token);
 
   std::string rest_url_, graphql_url_;
-  net::Api rest_, graphql_;
+  net::Api rest_, graphql_, queries_;
 };
+
+bool is_graphql_gone(const Error& error);
 
 }  // namespace rille::provider::runpod

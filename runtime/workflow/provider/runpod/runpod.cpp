@@ -58,7 +58,9 @@ class Cloud final : public cloud::Everywhere, public UsualDisk {
     for (const GpuWish& one : query.gpus)
       if (one.count > 0 && std::find(counts.begin(), counts.end(), one.count) == counts.end())
         counts.push_back(one.count);
-    RILLE_CO_TRY(const Shapes shapes, co_await pods_.shapes(counts, token));
+    const Result<Shapes> known = co_await pods_.shapes(counts, token);
+    if (!known && (query.spot || !is_graphql_gone(known.error()))) co_return known.error();
+    const Shapes shapes = known ? *known : Shapes();
     for (const int count : counts) {
       RILLE_CO_TRY(const std::vector<Sold> all, co_await pods_.sold(count, token));
       for (const Sold& sold : all) {
