@@ -10,21 +10,31 @@ ZONES = {
 }
 FAMILIES = {
     "N1": (31_611, 4_237), "G2": (24_988, 2_927), "A2": (31_611, 4_237), "A3": (29_310, 2_555), "E2": (21_811, 2_923),
-    "C4": (34_780, 3_950),
-    "T2A": (10_000, 1_000)
+    "C4": (34_780, 3_950), "T2A": (10_000, 1_000), "A3Plus": (26_924, 2_344), "A3Ultra": (26_924, 2_344),
+    "G4": (24_988, 2_927), "N2D": (27_502, 3_686), "C2D": (29_563, 3_959)
 }
+PROCESSORS = {"N1": "Predefined ", "N2D": "AMD ", "C2D": "AMD ", "T2A": "Arm "}  # words after the family in the list
+SHARED = {"e2-micro": 0.25, "e2-small": 0.5, "e2-medium": 1}  # vCPUs that are paid; the machine has two
 GPUS = {
     "nvidia-tesla-t4": ("Nvidia Tesla T4 GPU", 350_000, 16, 4), "nvidia-l4": ("Nvidia L4 GPU", 560_040, 24, 8),
     "nvidia-tesla-a100": ("Nvidia Tesla A100 GPU", 2_933_908, 40, 16),
-    "nvidia-h100-80gb": ("Nvidia H100 80GB GPU", 9_796_550, 80, 8)
+    "nvidia-h100-80gb": ("Nvidia H100 80GB GPU", 9_796_550, 80, 8),
+    "nvidia-h100-mega-80gb": ("Nvidia H100 80GB Mega GPU", 10_344_276, 80, 8),
+    "nvidia-h200-141gb": ("H200 141GB GPU", 9_311_740, 141, 8),
+    "nvidia-b200": ("A4 Nvidia B200 (1 gpu slice)", 16_110_000, 180, 8),  # with its part of the machine
+    "nvidia-rtx-pro-6000": ("RTX 6000 96GB", 2_100_000, 96, 8)
 }
 SPOT = 0.4
 PERSISTENT = ("pd-standard", "pd-balanced", "pd-ssd")  # what a type takes, unless its row says otherwise
 
 
 def sum_of(name, gpu, count, vcpus, memory, share=1):
-    core, ram = FAMILIES[name.partition("-")[0].upper()]
-    return vcpus * int(core * share) + memory * int(ram * share) + (int(GPUS[gpu][1] * share) * count if gpu else 0)
+    gpus = int(GPUS[gpu][1] * share) * count if gpu else 0
+    if name.startswith("a4-"):
+        return gpus
+    family = {"a3-megagpu-8g": "A3Plus", "a3-ultragpu-8g": "A3Ultra"}.get(name, name.partition("-")[0].upper())
+    core, ram = FAMILIES[family]
+    return int(SHARED.get(name, vcpus) * int(core * share)) + memory * int(ram * share) + gpus
 
 
 def machine(name, gpu, count, vcpus, memory, **facts):
@@ -42,7 +52,14 @@ TYPES = [
     machine("a2-highgpu-8g", "nvidia-tesla-a100", 8, 96, 680),
     machine("a3-highgpu-1g", "nvidia-h100-80gb", 1, 26, 234),
     machine("a3-highgpu-8g", "nvidia-h100-80gb", 8, 208, 1872, zones=["us-central1-a"]),
+    machine("a3-megagpu-8g", "nvidia-h100-mega-80gb", 8, 208, 1872),
+    machine("a3-ultragpu-8g", "nvidia-h200-141gb", 8, 224, 2952, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
+    machine("a4-highgpu-8g", "nvidia-b200", 8, 224, 3968, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
+    machine("g4-standard-48", "nvidia-rtx-pro-6000", 1, 48, 180, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
+    machine("n2d-standard-8", "", 0, 8, 32),
+    machine("c2d-standard-8", "", 0, 8, 32),
     machine("e2-standard-2", "", 0, 2, 8),
+    machine("e2-medium", "", 0, 2, 4),
     machine("c4-standard-4", "", 0, 4, 15, disks=("hyperdisk-balanced", "hyperdisk-extreme")),
     machine("t2a-standard-2", "", 0, 2, 8, architecture="ARM64")
 ]
@@ -94,7 +111,7 @@ class More:
     def type_view(self, t, zone):
         builtin = dict(
             accelerators=[dict(guestAcceleratorType=t.gpu, guestAcceleratorCount=t.count)]) if t.count else {}
-        if t.name.startswith(("a3-", "a2-ultra")):
+        if t.name.startswith(("a3-", "a4-", "g4-", "a2-ultra")):
             builtin["bundledLocalSsds"] = dict(defaultInterface="NVME", partitionCount=t.count)
         return dict(kind="compute#machineType", name=t.name, guestCpus=t.vcpus, memoryMb=t.memory_gib * 1024, zone=zone,
                     architecture=t.facts.get("architecture", "X86_64"),
@@ -155,9 +172,9 @@ class More:
     def region(self, r):
         used = len(self.world.alive())
         names = ["CPUS"] + [
-            p + n for n in ("NVIDIA_T4_GPUS", "NVIDIA_L4_GPUS", "NVIDIA_A100_GPUS", "NVIDIA_H100_GPUS")
+            p + n for n in ("NVIDIA_T4_GPUS", "NVIDIA_L4_GPUS", "NVIDIA_A100_GPUS")
             for p in ("", "PREEMPTIBLE_")
-        ]
+        ] + ["PREEMPTIBLE_NVIDIA_H100_GPUS"]  # Quota.metric has no H100 on demand
         return dict(kind="compute#region", name=r, status="UP",
                     quotas=[dict(metric=n, limit=100.0, usage=float(used)) for n in names])
 
@@ -209,14 +226,15 @@ class More:
         if not usage.startswith("Commit"):
             return ("Spot Preemptible " if usage == "Preemptible" else "") + text + " running in " + region
         for word, other in (("Predefined Instance Core", "Cpu"), ("Predefined Instance Ram", "Ram"),
-                            ("Instance Core", "Cpu"), ("Instance Ram", "Ram"), ("N1 ", ""), ("GPU", "GPU running")):
+                            ("Instance Core", "Cpu"), ("Instance Ram", "Ram"), ("N1 ", ""), ("GPU", "GPU running"),
+                            ("96GB", "96GB running")):
             text = text.replace(word, other)
         return f"Commitment v1: {text} in {region} for {usage[6]} Year" + "s" * (usage[6] != "1")
 
     def list_skus(self, request):
         if request.arg("currencyCode", "USD") != "USD":
             raise self.invalid("Only USD is known here.")
-        parts = [(f"{f} {'Predefined ' if f == 'N1' else ''}Instance {what}", f if f != "N1" else "N1Standard", price)
+        parts = [(f"{f} {PROCESSORS.get(f, '')}Instance {what}", f if f != "N1" else "N1Standard", price)
                  for f, (core, ram) in FAMILIES.items() for what, price in (("Core", core), ("Ram", ram))]
         parts += [(label, "GPU", price) for label, price, _, _ in GPUS.values()]
         rows = []

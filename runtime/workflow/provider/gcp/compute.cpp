@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/credentials/bearer.hpp"
 #include "runtime/workflow/provider/cloud/wait.hpp"
@@ -72,9 +73,9 @@ std::string last_part(const std::string& link) { return link.substr(link.rfind('
 
 // Memory of one GPU, which the API does not return: from the name ("A100 80GB"), else from the table. 0: unknown.
 std::int64_t gpu_bytes(const std::string& model) {
-  constexpr std::pair<std::string_view, int> known[] = {{"T4", 16},   {"L4", 24},    {"P4", 8},
-                                                        {"P100", 16}, {"V100", 16},  {"A100", 40},
-                                                        {"H100", 80}, {"H200", 141}, {"B200", 180}};
+  constexpr std::pair<std::string_view, int> known[] = {{"T4", 16},    {"L4", 24},          {"P4", 8},    {"P100", 16},
+                                                        {"V100", 16},  {"A100", 40},        {"H100", 80}, {"H200", 141},
+                                                        {"B200", 180}, {"RTX PRO 6000", 96}};
   std::int64_t gib = 0;
   for (const auto& [name, size] : known)
     if (model == name || model.starts_with(std::string(name) + " ")) gib = size;
@@ -106,18 +107,54 @@ void set_gpus(Offer& offer, const std::string& type, int count) {
   offer.gpu_memory_bytes = gpu_bytes(offer.gpu);
 }
 
+constexpr const char* slice = " slice";  // after a GPU's model: its price with its part of the machine
+
+// The key of a line that is a GPU's, the model as offers have it; "": another line. The names of 2026:
+// "Nvidia H100 80GB GPU", "Nvidia H100 80GB Mega GPU" (or Plus), "H200 141GB GPU", "RTX 6000 96GB", and
+// "A4 Nvidia B200 (1 gpu slice)", which has no lines for its processors and memory.
+std::string gpu_in(const std::string& what) {
+  constexpr std::string_view of_a4 = "A4 ", part = " (1 gpu slice)";
+  if (what == "RTX 6000 96GB") return "RTX PRO 6000";
+  if (what.starts_with(of_a4) && what.ends_with(part))
+    return gpu_model(what.substr(of_a4.size(), what.size() - of_a4.size() - part.size())) + slice;
+  if (!what.ends_with(" GPU") || !(what.starts_with("Nvidia ") || what.starts_with("H200 "))) return "";
+  const std::string model = gpu_model(what);
+  return model == "H100 80GB MEGA" || model == "H100 80GB PLUS" ? "H100 MEGA 80GB" : model;
+}
+
+std::string upper_case(std::string text) {
+  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return text;
+}
+
+// "N2D Core", "A3PLUS Ram".
+std::string part_of(const std::string& family, const std::string& part) { return upper_case(family) + " " + part; }
+
+// The first part of the keys of a type's processors and memory.
+std::string family_of(const std::string& type) {
+  if (type.starts_with("a3-megagpu-")) return "A3PLUS";
+  if (type.starts_with("a3-ultragpu-")) return "A3ULTRA";
+  return upper_case(type.substr(0, type.find('-')));
+}
+
+// A shared core has two vCPUs and costs a part of one: https://cloud.google.com/compute/docs/general-purpose-machines
+std::int64_t quarters_of_vcpus(const Offer& offer) {
+  return offer.id == "e2-micro" ? 1 : offer.id == "e2-small" ? 2 : offer.id == "e2-medium" ? 4 : 4LL * offer.vcpus;
+}
+
 // The PartPrices key for a price list description without commitment, such as "Spot Preemptible N1 Predefined Instance
 // Core running in Americas" or "Nvidia L4 GPU attached to Spot Preemptible VMs running in Iowa". "": no part that Rille
 // prices, such as a custom machine's.
 std::string sold_in(std::string what) {
   what.resize(std::min(what.find(" running in"), what.size()));
   for (const char* filler : {"Spot Preemptible ", "Preemptible ", " attached to Spot Preemptible VMs",
-                             " attached to VMs", "Predefined ", " Instance"})
+                             " attached to VMs", "Predefined ", " Instance", " AMD"})
     if (const std::size_t at = what.find(filler); at != std::string::npos)
       what.erase(at, std::string_view(filler).size());
-  if (what.starts_with("Nvidia ") && what.ends_with(" GPU")) return gpu_model(what);
+  if (const std::string gpu = gpu_in(what); !gpu.empty()) return gpu;
   const bool is_part = what.ends_with(" Core") || what.ends_with(" Ram");
-  return is_part && what.find(' ') == what.rfind(' ') ? what : "";
+  const std::size_t space = what.find(' ');
+  return is_part && space == what.rfind(' ') ? part_of(what.substr(0, space), what.substr(space + 1)) : "";
 }
 
 // The PartPrices key for a committed price: "Commitment v1: N2 Cpu in Americas for 1 Year" (no family means N1) or
@@ -127,11 +164,12 @@ std::string committed_in(const std::string& text) {
   if (!text.starts_with(begin)) return "";
   std::string what = text.substr(begin.size());
   what.resize(std::min({what.find(" running in "), what.find(" in "), what.size()}));
-  if (what.starts_with("Nvidia ") && what.ends_with(" GPU")) return gpu_model(what);
+  if (const std::string gpu = gpu_in(what); !gpu.empty()) return gpu;
+  if (const std::size_t at = what.find(" AMD "); at != std::string::npos) what.erase(at, 4);
   const std::size_t space = what.find(' ');
   const std::string family = space == std::string::npos ? "N1" : what.substr(0, space);
   const std::string part = space == std::string::npos ? what : what.substr(space + 1);
-  return part == "Cpu" ? family + " Core" : part == "Ram" ? family + " Ram" : "";
+  return part == "Cpu" ? part_of(family, "Core") : part == "Ram" ? part_of(family, "Ram") : "";
 }
 
 // Parses "2026-11-22T01:02:03.456-08:00" to microseconds since 1970, without the fraction of a second; 0: not a time.
@@ -193,11 +231,14 @@ const char* usual_disk_kind(const std::string& machine) {
 }
 
 Micros price_of(const Offer& offer, const PartPrices& prices) {
-  std::string family = offer.id.substr(0, offer.id.find('-'));
-  for (char& c : family) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  if (offer.id.starts_with("a4-")) {
+    const auto whole = prices.find(offer.gpu + slice);
+    return whole == prices.end() ? price_unknown : (whole->second * offer.gpu_count + 999) / 1000;
+  }
+  const std::string family = family_of(offer.id);
   const auto core = prices.find(family + " Core"), ram = prices.find(family + " Ram"), gpu = prices.find(offer.gpu);
   if (core == prices.end() || ram == prices.end() || (offer.gpu_count > 0 && gpu == prices.end())) return price_unknown;
-  std::int64_t nanos = core->second * offer.vcpus + ram->second * (offer.memory_bytes >> 20) / 1024;
+  std::int64_t nanos = core->second * quarters_of_vcpus(offer) / 4 + ram->second * (offer.memory_bytes >> 20) / 1024;
   if (offer.gpu_count > 0) nanos += gpu->second * offer.gpu_count;
   return (nanos + 999) / 1000;
 }
@@ -221,7 +262,7 @@ Async<Value> Compute::call(std::string method, std::string path, net::Query quer
   parts.query = std::move(query);
   if (body.as_object()) {
     parts.headers = {{"Content-Type", "application/json"}};
-    parts.body = body.to_json();
+    parts.body = to_plain_json(body);
   }
   const bool of_compute = !path.starts_with("http");
   const std::string operation = method + " " + (of_compute ? path : parts.path);
@@ -304,11 +345,13 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
                                     [&](const Value& r) { return r.as_string() && *r.as_string() == region_; });
       const std::string use = sku["category"].text("usageType");
       PartPrices* parts = nullptr;
-      if (use == (spot ? "Preemptible" : "OnDemand")) parts = &out.now;
+      const std::string told = sku.text("description");
+      // Some lines of spot machines have the type OnDemand.
+      const bool is_spot = use == "Preemptible" || (use == "OnDemand" && told.starts_with("Spot Preemptible "));
+      if ((is_spot || use == "OnDemand") && is_spot == spot) parts = &out.now;
       else if (!spot && use == "Commit1Yr") parts = &out.year;
       else if (!spot && use == "Commit3Yr") parts = &out.three_years;
       if (!here || !parts) continue;
-      const std::string told = sku.text("description");
       const std::string what = parts == &out.now ? sold_in(told) : committed_in(told);
       const Value::Array infos = list_of(sku["pricingInfo"]);
       const Value::Array tiers =
