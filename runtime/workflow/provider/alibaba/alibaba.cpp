@@ -88,7 +88,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
           "is it a zone of that region?");
     std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
-    for (Offer& offer : out) offer.disk_bytes_max = 32'000 * gb;
+    for (Offer& offer : out) offer.disk_bytes_max = 2'048 * gb;  // SystemDisk.Size
     co_return out;
   }
 

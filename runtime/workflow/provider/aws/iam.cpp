@@ -49,7 +49,7 @@ constexpr const char* policy_text = R"json({
                  "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress",
                  "ec2:AuthorizeSecurityGroupEgress", "ec2:DescribePlacementGroups", "ec2:CreatePlacementGroup",
                  "ec2:RunInstances", "pricing:GetProducts", "servicequotas:ListServiceQuotas"] },
-    { "Effect": "Allow", "Resource": "arn:aws:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
+    { "Effect": "Allow", "Resource": "arn:*:iam::*:user/${aws:username}", "Action": "iam:ListAccessKeys" },
     { "Effect": "Allow", "Resource": "*", "Action": "iam:CreateServiceLinkedRole",
       "Condition": { "StringEquals": { "iam:AWSServiceName": "spot.amazonaws.com" } } },
     { "Effect": "Allow", "Resource": "*", "Action": "ec2:CreateTags",

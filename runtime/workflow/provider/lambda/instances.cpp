@@ -25,6 +25,7 @@ constexpr net::Meaning meanings[] = {
     {"global/object-does-not-exist", Trouble::not_found},
     {"global/not-found", Trouble::not_found},
     {"global/conflict", Trouble::conflict},
+    {"global/duplicate", Trouble::conflict},
     {"global/internal-error*", Trouble::transient},
     {"provider/*", Trouble::transient},  // errors of Lambda's suppliers, also while an instance boots
 };

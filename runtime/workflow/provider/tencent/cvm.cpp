@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/core/base/plain_json.hpp"
 #include "runtime/core/base/time.hpp"
 #include "runtime/core/net/sign/tencent.hpp"
 #include "runtime/workflow/provider/cloud/prices.hpp"
@@ -26,6 +27,8 @@ constexpr net::Meaning meanings[] = {
     {"ResourceInsufficient*", Trouble::capacity},
     {"ResourcesSoldOut*", Trouble::capacity},
     {"ResourceUnavailable.InstanceType", Trouble::capacity},
+    {"InvalidParameter.InvalidCloudDiskSoldOut", Trouble::capacity},
+    {"UnsupportedOperation.InsufficientClusterQuota", Trouble::capacity},
     {"InvalidParameterValue.InsufficientOffering", Trouble::capacity},
     {"UnsupportedOperation.NoInstanceTypeSupportSpot", Trouble::capacity},
     {"UnsupportedOperation.SpotUnsupportedRegion", Trouble::capacity},
@@ -105,7 +108,7 @@ Cvm::Cvm(Loop& loop, net::CredentialChain& keys, std::string region, const Value
       api_(loop, api_options("cvm", "2017-03-12", region_), keys) {}
 
 Async<Value> Cvm::call(std::string action, Value request, Effect effect, CancelToken token) {
-  net::Parts parts = parts_for(url_, action, request.as_object() ? request.to_json() : "{}");
+  net::Parts parts = parts_for(url_, action, request.as_object() ? to_plain_json(request) : "{}");
   co_return co_await api_.call(std::move(action), std::move(parts), effect, std::move(token));
 }
 
@@ -265,11 +268,12 @@ Async<std::vector<Quota>> Cvm::quotas(CancelToken token) {
   RILLE_CO_TRY(const Value answer, co_await call("DescribeAccountQuota", Value(), Effect::none, token));
   const Value& sets = answer["AccountQuotaOverview"]["AccountQuota"];
   std::vector<Quota> out;
-  for (const auto& [set, name] : {std::pair("PostPaidQuotaSet", "by use"), std::pair("SpotPaidQuotaSet", "spot")})
+  for (const auto& [set, name] :
+       {std::pair("PostPaidQuotaSet", "by use, machines"), std::pair("SpotPaidQuotaSet", "spot, vCPUs")})
     for (const Value& v : list_of(sets[set])) {
       Quota quota;
       quota.region = region_;
-      quota.name = fmt::format("{}, machines in {}", name, v.text("Zone"));
+      quota.name = fmt::format("{} in {}", name, v.text("Zone"));
       quota.limit = v.number("TotalQuota");
       quota.used = v.number("UsedQuota", -1);
       out.push_back(std::move(quota));
