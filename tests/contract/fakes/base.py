@@ -15,6 +15,7 @@ AFTER = ("error_after", "drop_after", "unreadable_after")
 CREATE_ONLY = ("capacity", "quota", "spot_price", "vanish", "reclaim", "late_error", "lands_late")
 MALFORMED = (TypeError, KeyError, AttributeError, ValueError, IndexError)
 KINDS = BEFORE + AFTER + ("slow", "lands_late", "skew", "vanish", "reclaim", "duplicates", "late_error", "late_done")
+RECORD = os.environ.get("RILLE_FAKE_RECORD")  # a file for each request and its answer: sdk/models_test.py
 LOGIN_PAGE = "<html><body>Please log in to the network</body></html>"
 
 
@@ -101,7 +102,7 @@ class Fake:
         """(reply or None for a connection that breaks, seconds to wait before it is sent)."""
         with self.lock:
             self.world.tick()
-            self.created, self.request_id = [], self.world.uuid()
+            self.created, self.request_id, self.asked = [], self.world.uuid(), request
             call = dict(operation="", parameters={}, status=0, time=self.world.now(), token="", fault="",
                         method=request.method, path=request.path)
             self.calls.append(call)
@@ -185,6 +186,12 @@ class Fake:
 
     def end_call(self, call, reply):
         call["status"] = reply.status if reply else 0
+        if RECORD and not call["fault"] and reply and isinstance(reply.body, bytes):
+            asked = self.asked
+            with open(RECORD, "a", encoding="utf-8") as out:
+                print(json.dumps(dict(operation=call["operation"], method=asked.method, path=asked.path,
+                                      query=asked.query, body=asked.body.decode("utf-8", "replace"),
+                                      status=reply.status, answer=reply.body.decode("utf-8", "replace"))), file=out)
         return reply
 
     def token_of(self, parameters, request):
