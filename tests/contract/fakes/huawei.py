@@ -229,9 +229,10 @@ class Huawei(More, Roles, Fake):
         if not re.fullmatch(r"[\w.-]{1,64}", s["name"]) or not 1 <= s.get("count", 1) <= 500:
             raise self.bad("The name or the count is not valid.")
         for tag in s.get("server_tags") or []:
-            if not re.fullmatch(r"[\w-]{1,36}", tag.get("key", "")) or not re.fullmatch(r"[\w.-]{0,43}",
-                                                                                      tag.get("value", "")):
-                raise self.bad(f"The tag {tag} is not valid.")  # PostPaidServerTag: at most 36, and 43 characters
+            key, value = tag.get("key", ""), tag.get("value", "")  # as PostPaidServerTag of the SDK has them
+            if not re.fullmatch(r"[^\x00-\x1f=*<>\\,|/]{1,36}", key) or not re.fullmatch(
+                    r"[^\x00-\x1f=*<>\\,|]{0,43}", value):
+                raise self.bad(f"The tag {tag} is not valid.")
         if "auto_terminate_time" in s:
             at = unstamp(s["auto_terminate_time"])
             if at is None or at < self.world.wall() + 1740:
