@@ -17,13 +17,16 @@ local text = args.data ~= "" and args.data or rille.script_directory .. "/../doc
 rille.budget { limit = args.budget, alert = 0.8 }
 
 local gang = rille.cluster("gang", { count = args.count, gpu = args.gpu, provider = args.provider, ttl = args.ttl,
-  setup = function(box) box:stage(text, "corpus") end })
+  on_loss = "replace", setup = function(box) box:stage(text, "corpus") end })
 local boxes = gang:boxes()
 
--- The address of rank 0, and the token that ranks must prove, drawn once per run.
-local host = boxes[1].provider == "local" and "127.0.0.1" or boxes[1]:call("address", function()
-  return io.popen("hostname -I"):read("*a"):match "%S+"
-end)
+-- The address of rank 0, whose machine may be another one at the next attempt.
+local function address(n)
+  return boxes[1].provider == "local" and "127.0.0.1" or boxes[1]:call("address " .. n, function()
+    return io.popen("hostname -I"):read("*a"):match "%S+"
+  end)
+end
+-- The token that ranks must prove, drawn once per run.
 local token = rille.step("token", function()
   local file = assert(io.open("/dev/urandom", "rb"))
   local bytes = file:read(16)
@@ -52,13 +55,15 @@ local function train(o)
   return { loss = result.loss, validation = validation, device = dev.name }
 end
 
--- A lost rank ends the others, too: then all restart, at another port. Errors of the script are not retried.
+-- A lost rank ends the others, too: then all restart, at another port. Errors of the script are not retried. Each
+-- checkpoint is also kept here, so that another machine of rank 0 continues from it.
 local final = { invalid = true, config = true, state = true, cancelled = true, divergence = true, budget = true }
 
 local function attempt(n)
+  local host = address(n)
   return gang:each("train " .. n, function(box, index)
-    return box:call("train " .. n, { args = { rank = index - 1, world = args.count, token = token,
-      address = host .. ":" .. args.port + n - 1, batch = args.batch, lr = args.lr, seed = args.seed,
+    return box:call("train " .. n, { checkpoint = rille.home, args = { rank = index - 1, world = args.count,
+      token = token, address = host .. ":" .. args.port + n - 1, batch = args.batch, lr = args.lr, seed = args.seed,
       steps = args.steps, every = args.every } }, train)
   end)
 end
@@ -67,7 +72,8 @@ local results
 for n = 1, args.attempts do
   local ok, got = pcall(attempt, n)
   if ok then results = got break end
-  if n == args.attempts or type(got) ~= "table" or final[got.kind] then error(got, 0) end
+  local lost = type(got) == "table" and (got.code == "machine_lost" or not final[got.kind])
+  if n == args.attempts or not lost then error(got, 0) end
   print(("attempt %d: %s; all ranks begin again"):format(n, got.message))
 end
 boxes[1]:get("checkpoints/latest", args.out)

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Two instances of this machine train one model: as one instance with the whole batch, and, when one of them is killed,
 on from the checkpoint as if nothing had happened. usage: data_parallel_test.py RILLE SCRIPT"""
-import glob, json, os, signal, socket, subprocess, sys, tempfile, time
+import glob, json, os, re, signal, socket, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fault"))
+from machines import Home
 
 rille, script = map(os.path.abspath, sys.argv[1:3])
 
@@ -60,6 +63,24 @@ def kill_a_rank(root, name, process):
     return False
 
 
+def lose_a_machine(root, writer):
+    """A run whose machine of rank 0 (the writer) or 1 is lost once a checkpoint is kept here: its result and output."""
+    home = Home(rille, "rille-parallel-lost-")
+    process = home.start("--json", "run", script, "--data", f"{root}/text", "--out", f"{home.home}/out/", "--port",
+                         str(free_ports()), "--batch", "4", "--steps", "400", "--every", "20")
+    until = time.monotonic() + 120
+    while not home.taken and time.monotonic() < until and process.poll() is None:
+        kept = glob.glob(f"{home.home}/runs/*/checkpoints/*/step-*[0-9]")
+        for folder in home.instances() if kept else []:
+            if os.path.isdir(f"{folder}/work/checkpoints") == writer and not home.taken:
+                home.take(folder)
+        time.sleep(0.01)
+    process.wait(timeout=250)
+    said = home.text()
+    assert home.taken and process.returncode == 0, said
+    return json.loads(said[re.search(r"^\{$", said, re.M).start():])["result"], said
+
+
 with tempfile.TemporaryDirectory(prefix="rille-parallel-") as root:
     with open(f"{root}/text", "w") as file:
         value = 1
@@ -81,4 +102,8 @@ with tempfile.TemporaryDirectory(prefix="rille-parallel-") as root:
     went_on, said = result_of(process)
     assert killed and "all ranks begin again" in said, said
     assert went_on["losses"] == calm["losses"] and went_on["validation"] == calm["validation"], (went_on, calm, said)
+    for writer in (False, True):
+        lost, said = lose_a_machine(root, writer)
+        assert lost["losses"] == calm["losses"], (writer, lost, calm, said)
+        assert len(re.findall(r"^step +1 ", said, re.M)) == 1, said            # it went on from a checkpoint
 print("ok")

@@ -9,6 +9,14 @@ namespace {
 void load_for_nccl() { (void)telemetry::nvml::load(); }
 }  // namespace
 
+Result<> CudaRanks::find_nccl() {
+  RILLE_TRY(const auto* table, cuda_plugin());
+  load_for_nccl();
+  cuda::Failure why;
+  if (!table->unique_id(nullptr, &why)) return cuda_error(why);
+  return success();
+}
+
 Result<std::string> CudaRanks::new_id() {
   RILLE_TRY(const auto* table, cuda_plugin());
   load_for_nccl();

@@ -15,7 +15,10 @@ namespace rille::device {
 
 class CudaRanks {
  public:
-  // The id of a new group, for all its ranks: 128 bytes.
+  // device: there is no NCCL on this machine.
+  static Result<> find_nccl();
+  // The id of a new group, for all its ranks: 128 bytes. NCCL starts a thread and a listener for each id, and they end
+  // only when all ranks have joined: one rank makes the id.
   static Result<std::string> new_id();
   // Starts joining; the group is complete when settled() returns true.
   static Result<std::unique_ptr<CudaRanks>> join(std::shared_ptr<CudaDevice> device, const std::string& id, int rank,

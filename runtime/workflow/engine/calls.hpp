@@ -16,6 +16,7 @@
 #include "runtime/workflow/engine/lease_session.hpp"
 #include "runtime/workflow/engine/run.hpp"
 #include "runtime/workflow/lease/manager.hpp"
+#include "runtime/workflow/transfer/stage.hpp"
 
 namespace rille::engine {
 
@@ -150,6 +151,8 @@ class Calls {
   Async<Value> transfer(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to = nullptr);
   Async<Value> move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to);
   Async<std::string> local_copy(std::string from, Value options, CancelToken token);
+  Async<std::string> fetch_once(std::string from, std::string destination, transfer::StageOptions options,
+                                CancelToken token);
   agent::TransferProgress transfer_progress(std::string what);
   void use(const std::string& lease_id, int more);
   Async<> look_for_gpus(lease::Lease l, std::shared_ptr<agent::AgentClient> agent, CancelToken token);
@@ -177,7 +180,9 @@ class Calls {
   RunImpl& run_;
   lease::Manager* leases_;
   std::shared_ptr<Connector> connector_;
-  std::unique_ptr<net::HttpClient> http_;         // created when the first URL is staged
+  std::unique_ptr<net::HttpClient> http_;  // created when the first URL is staged
+  std::map<std::string, std::vector<Future<Result<std::string>>>>
+      downloads_;                                 // by destination: fibers that wait for it
   std::map<std::string, LeaseSession> sessions_;  // by lease; never erased
   std::int64_t beat_us_ = 0;                      // last heartbeat of the run
   std::unique_ptr<Timer> clock_;

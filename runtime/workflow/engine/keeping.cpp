@@ -70,12 +70,14 @@ void Calls::record_kept(const Keeper& keeper, const Value& published, std::strin
 }
 
 // Called before a call starts on a machine. If the kept checkpoint is from an earlier machine, it is copied to its old
-// path, where the call finds it as its newest. On the machine that made it nothing is moved.
+// path, where the call finds it as its newest. On the machine that made it nothing is moved. A call that has kept none
+// gets the newest of the lease's other calls: a script that tries again does so by a new call.
 Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   std::int64_t generation = 0, step = -1;
   std::string there, here, event;
   RILLE_CO_CHECK(
-      run_.journal_->reader().query("SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? AND call=?",
+      run_.journal_->reader().query("SELECT generation,step,there,here,event FROM checkpoints WHERE lease=? "
+                                    "ORDER BY call<>? DESC,generation,step",  // the last row counts
                                     {keeper->lease, keeper->key}, [&](const store::Row& row) {
                                       generation = row.integer(0);
                                       step = row.integer(1);

@@ -131,9 +131,26 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
   agent::TransferProgress shown = transfer_progress("fetch " + from.substr(from.rfind('/') + 1));
   stage.progress = [shown](const transfer::Progress& p) { shown(p.done_bytes, p.total_bytes); };
-  std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
-  RILLE_CO_TRY(transfer::Staged staged, co_await transfer::stage(*http_, from, destination, stage, token));
-  co_return staged.path;
+  co_return co_await fetch_once(from, run_.home() + "/staged/" + derive_hex({from, sha256}, 16), stage, token);
+}
+
+// Boxes that stage the same URL at the same time share one download. If the fiber that downloads is cancelled, the next
+// one takes over.
+Async<std::string> Calls::fetch_once(std::string from, std::string destination, transfer::StageOptions options,
+                                     CancelToken token) {
+  auto alive = run_.alive_;
+  while (!downloads_.try_emplace(destination).second) {
+    Future<Result<std::string>> fetched(run_.loop());
+    downloads_[destination].push_back(fetched);
+    auto registration = token.on_cancel([fetched](const Error& why) { fetched.set(why); });
+    auto path = co_await fetched;
+    if (!*alive || token.cancelled() || path || path.error().kind != ErrorKind::cancelled) co_return path;
+  }
+  auto staged = co_await transfer::stage(*http_, std::move(from), destination, std::move(options), token);
+  Result<std::string> path = staged ? Result<std::string>(staged->path) : Result<std::string>(staged.error());
+  if (*alive)
+    for (auto& waiter : downloads_.extract(destination).mapped()) waiter.set(path);
+  co_return path;
 }
 
 agent::TransferProgress Calls::transfer_progress(std::string what) {

@@ -47,15 +47,16 @@ std::vector<Rank> met(const Standin& standin) {
   return out;
 }
 
-// How NCCL's stand-in was joined and left so far.
+// How NCCL's stand-in was joined and left so far, and how many ids it has made.
 struct Counts {
-  int begun = 0, destroyed = 0, aborted = 0;
+  int begun = 0, destroyed = 0, aborted = 0, ids = 0;
   static Counts now() {
     void* const library = ::dlopen(RILLE_TEST_CUDA_TOOLKIT "/lib64/libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
     if (!library) FAIL(::dlerror());
     Counts c;
     const auto tell = reinterpret_cast<int (*)(int*, int*, int*)>(::dlsym(library, "standin_nccl_counts"));
     tell(&c.begun, &c.destroyed, &c.aborted);
+    c.ids = reinterpret_cast<int (*)()>(::dlsym(library, "standin_nccl_ids"))();
     return c;
   }
 };
@@ -150,6 +151,16 @@ TEST_CASE("a collective that does not wait for what is uploaded is seen", "[cuda
   Options o;
   o.no_event_waits = 1u << 0 | 1u << 3;  // both cards' computations
   CHECK(wrong_seeds(o, 10) > 0);
+}
+
+TEST_CASE("one rank makes the group's NCCL id, since each id keeps a thread until all have joined", "[cuda]") {
+  Options o;
+  o.cards = 2;
+  const Standin standin(o);
+  { const auto loaded = met(standin); }  // so that the stand-in can be asked
+  const Counts before = Counts::now();
+  const auto ranks = met(standin);
+  CHECK(Counts::now().ids == before.ids + 1);
 }
 
 TEST_CASE("without NCCL what is lost is named", "[cuda]") {

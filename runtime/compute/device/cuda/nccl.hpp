@@ -53,7 +53,7 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
   X(ncclGroupEnd, ())
 
 // The id of a new group, for all its ranks. device: no NCCL.
-bool nccl_unique_id(char* bytes, Failure& f);
+bool nccl_unique_id(char* bytes, Failure& f);  // bytes = nullptr: only looks for NCCL
 
 struct Ranks {
   std::mutex mutex;           // guards the members below

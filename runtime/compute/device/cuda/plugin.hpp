@@ -158,7 +158,7 @@ struct Table {
   bool (*elapsed)(Card*, Event* from, Event* to, std::int64_t* ns, Failure*) = nullptr;  // any
 
   // Collectives by NCCL: queued like launches, in the same order on all ranks.
-  bool (*unique_id)(char* bytes, Failure*) = nullptr;                                 // any; 128 bytes
+  bool (*unique_id)(char* bytes, Failure*) = nullptr;  // 128 bytes; null: only looks for NCCL. Any thread
   Ranks* (*join)(Card*, const char* id, int rank, int world, Failure*) = nullptr;     // any; only starts joining
   bool (*exchange)(Card*, Ranks*, const Collective*, int count, Failure*) = nullptr;  // several calls as one
   bool (*ranks_alive)(Card*, Ranks*, Failure*) = nullptr;                             // any; code 7: NCCL is still busy
