@@ -131,7 +131,8 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";
   agent::TransferProgress shown = transfer_progress("fetch " + from.substr(from.rfind('/') + 1));
   stage.progress = [shown](const transfer::Progress& p) { shown(p.done_bytes, p.total_bytes); };
-  co_return co_await fetch_once(from, run_.home() + "/staged/" + derive_hex({from, sha256}, 16), stage, token);
+  std::string destination = run_.home() + "/staged/" + derive_hex({from, sha256}, 16);
+  co_return co_await fetch_once(std::move(from), std::move(destination), std::move(stage), std::move(token));
 }
 
 // Boxes that stage the same URL at the same time share one download. If the fiber that downloads is cancelled, the next
