@@ -48,7 +48,7 @@ bool BlockRunner::prepare(LaunchShared& launch) {
   std::memcpy(grid, run.grid, sizeof grid);
   std::memcpy(block, run.block, sizeof block);
   threads_ = block[0] * block[1] * block[2];
-  ready_mask_ = 1;  // no larger than needed for the block: it stays in the L1 cache
+  ready_mask_ = 1;  // the queue is as small as the block allows, so that it stays in the L1 cache
   while (ready_mask_ < threads_) ready_mask_ *= 2;
   --ready_mask_;
   shared_bytes = run.shared_bytes;
@@ -74,7 +74,7 @@ void BlockRunner::begin_block() {
   barrier_site_ = nullptr;
   head_ = tail_ = 0;
   for (unsigned w = 0; w * 32 < threads_; ++w) warps_[w].waiting = warps_[w].finished = 0;
-  // Taken from the end, since a block uses few stacks.
+  // Stack numbers are taken from the end of the list, so a block that uses few stacks always uses the lowest numbers.
   free_stacks_ = int(threads_);
   for (unsigned i = 0; i < threads_; ++i) free_stack_[i] = std::uint16_t(threads_ - 1 - i);
 }
@@ -86,7 +86,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
     begin_block();
     first_ = first;
     last_ = last;
-    if (launch_->run->check) {  // its records cover one block
+    if (launch_->run->check) {  // MemoryCheck's records cover one block
       last_ = first + 1;
       launch_->run->check->begin_block();
     }
@@ -98,7 +98,7 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
       up_guard = nullptr;
       if (guard_.fault.signal) give_up(of_fault());
       if (failed_ || finished_ == threads_) break;
-      if (!unstick()) {  // no thread can run
+      if (!unstick()) {  // no thread of the block can continue
         give_up(deadlock());
         break;
       }
@@ -110,8 +110,8 @@ void BlockRunner::run_blocks(unsigned first, unsigned last) {
 
 RILLE_ON_FIBER void BlockRunner::fiber(void* self) { static_cast<BlockRunner*>(self)->run_fiber(); }
 
-// Offers the kernel as many moves as keep the queue non-empty, stay before its end in memory, and leave the barrier
-// open.
+// Sets `limit`, the number of threads that the kernel itself may move from the queue to the barrier. The moves must not
+// empty the queue, run past the end of the ring buffer, or make the last thread arrive at the barrier.
 RILLE_ON_FIBER void BlockRunner::offer() {
   const unsigned from = head_ & ready_mask_;
   ready = ready_ + from;
@@ -121,7 +121,7 @@ RILLE_ON_FIBER void BlockRunner::offer() {
   if (limit > ready_mask_ + 1 - from) limit = ready_mask_ + 1 - from;
 }
 
-// The body of each stack: runs threads from the frontier on until one of them has waited and finished.
+// Runs on each fiber stack: starts threads from the frontier on, until one of them has waited and then finished.
 RILLE_ON_FIBER void BlockRunner::run_fiber() {
   const int mine = starting_stack_;
   const rille_abi::Run run = launch_->run->kernel->run;

@@ -1,14 +1,15 @@
-// BlockRunner: one OS thread that runs blocks of a kernel; the scheduler of the threads of a block. Private to
-// kernel_run.cpp and block_*.cpp.
+// BlockRunner: runs the blocks of a CPU kernel on one OS thread and schedules the CUDA threads of each block. Private
+// to kernel_run.cpp and block_*.cpp.
 //
-// The threads of a block form a sequence; `frontier` is the first that has not begun. When a thread waits, execution
-// continues with the thread that has been ready longest, or starts the frontier's thread on a new stack. A thread that
-// did not wait ran in the plain loop and is finished. A waiting thread is represented by its stack pointer, stored
-// where it waits: at the barrier, in its warp, or in the queue of ready threads.
+// Threads of a block start in the order of their numbers; `frontier` is the first thread that has not begun. When a
+// thread waits, execution continues with the thread that has been ready longest, or starts the frontier's thread on a
+// new stack. A thread that never waits runs inside the kernel's plain loop and needs no stack of its own. A waiting
+// thread is represented by its stack pointer, stored at the barrier, in its warp's entry, or in the queue of ready
+// threads.
 //
-// Between two calls of the runtime the kernel itself moves threads from the queue to the barrier (abi.h): offer() sets
-// how many it may move, collect() counts those it moved. Every call that uses the queue therefore begins with
-// collect(); after that nothing is offered until a thread waits at a barrier.
+// Between two calls into the runtime, compiled kernel code itself moves threads from the ready queue to the barrier
+// (abi.h): offer() sets how many threads it may move, collect() counts the moved ones. Every function that uses the
+// queue therefore calls collect() first; no further move is allowed until a thread waits at a barrier.
 #pragma once
 
 #include <atomic>
@@ -20,29 +21,29 @@
 #include "runtime/compute/device/kernel_fault.hpp"
 #include "runtime/compute/device/kernel_run.hpp"
 
-// Sanitizers do not know these stacks, so functions on a fiber are not instrumented.
+// Sanitizers do not know the fibers' stacks, so functions that run on a fiber are not instrumented.
 #define RILLE_ON_FIBER __attribute__((no_sanitize("address", "thread", "undefined")))
 
 namespace rille::device {
 
-// grid.sync(): one OS thread per block.
+// The barrier behind grid.sync(), at which one OS thread per block waits.
 struct GridBarrier {
   std::mutex mutex;
   std::condition_variable changed;
   unsigned blocks = 0, arrived = 0, generation = 0;
   bool broken = false;
-  bool wait();  // false: another block failed
+  bool wait();  // false: another block of the grid failed
   void leave(bool failed);
 };
 
-// State shared by all runners of a launch.
+// State shared by all BlockRunners of one kernel launch.
 struct LaunchShared {
   const KernelRun* run = nullptr;
   RunReport* report = nullptr;
   GridBarrier* grid = nullptr;
   std::atomic<unsigned> next{0};
   std::atomic<bool> stop{false};
-  std::mutex mutex;  // guards the report
+  std::mutex mutex;  // guards *report
 };
 
 class alignas(64) BlockRunner : public rille_abi::Worker {
@@ -52,7 +53,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   BlockRunner(const BlockRunner&) = delete;
   BlockRunner& operator=(const BlockRunner&) = delete;
 
-  bool prepare(LaunchShared& launch);  // false: no memory
+  bool prepare(LaunchShared& launch);  // false: memory for stacks or shared memory is missing
   void run_blocks(unsigned first, unsigned last);
 
  private:
@@ -65,7 +66,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     std::uint8_t kind[32], from[32];
   };
 
-  // Called by the kernel.
+  // Callbacks that the compiled kernel calls.
   static unsigned on_barrier(Worker*, unsigned thread, unsigned predicate, const void* site);
   static rille_abi::u64 on_warp(Worker*, unsigned thread, rille_abi::WarpKind, unsigned mask, rille_abi::u64 value,
                                 unsigned from, const void* site);
@@ -88,14 +89,14 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     if (thread >= frontier_) cross_frontier(thread);
   }
   void cross_frontier(unsigned thread);
-  void finish(unsigned from, unsigned to);  // threads [from, to) are done
-  void finished_some();                     // releases those that waited for finished threads only
+  void finish(unsigned from, unsigned to);  // marks threads [from, to) as finished
+  void finished_some();                     // releases waiting threads if all threads they waited for have finished
   void push_ready(void* stack) { ready_[tail_++ & ready_mask_] = stack; }
   void* pop_ready() { return ready_[head_++ & ready_mask_]; }
-  // Suspends the thread, with its stack pointer stored in *where, until it is taken from the queue.
+  // Stores the running thread's stack pointer in *where and suspends the thread until it is taken from the queue.
   __attribute__((always_inline)) void suspend(void** where, bool offers) {
     if (head_ == tail_) return go_on(where);
-    // Hundreds of stacks do not fit into the L1 cache: prefetch the one that runs soon.
+    // Hundreds of stacks do not fit into the L1 cache: prefetch the stack of a thread that runs soon.
     const auto* soon = static_cast<const char*>(ready_[(head_ + 4) & ready_mask_]);
     __builtin_prefetch(soon);
     __builtin_prefetch(soon + 128);
@@ -109,22 +110,22 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   void run_fiber();
   bool unstick();
   void give_up(const Violation& v);
-  void fail(const Violation& v);  // gives up and leaves the fiber: does not return
+  void fail(const Violation& v);  // records the violation and leaves the fiber; does not return
   Violation of_fault() const;
   void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
   // Barriers and warps (block_waits.cpp).
-  void release_barrier(unsigned waiting);  // waiting: how many of the arrived threads are in the list
+  void release_barrier(unsigned waiting);  // waiting: how many threads in arrivals_ to release
   bool check_barrier_sites(unsigned thread, const void* site);
-  // `self`: the running lane, which is not queued; 32: none.
+  // `self`: the warp lane that is running now, so it is not put into the queue; 32: no lane of the warp is running.
   bool try_complete(unsigned warp, std::uint32_t mask, std::uint8_t kind, unsigned self);
   void complete(unsigned warp, std::uint32_t group, std::uint8_t kind, unsigned self);
-  std::uint32_t there(unsigned warp) const;  // lanes that exist and have not finished
+  std::uint32_t there(unsigned warp) const;  // bit mask of the warp's lanes that exist and have not finished
   Violation deadlock() const;
 
   LaunchShared* launch_ = nullptr;
   FiberStacks stacks_;
-  void* main_ = nullptr;  // where run_blocks() waits
+  void* main_ = nullptr;  // stack pointer of run_blocks(), which waits while fibers run
   void* nowhere_ = nullptr;
   std::byte* memory_ = nullptr;  // dynamic shared memory
   std::size_t memory_bytes_ = 0;
@@ -141,8 +142,8 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   int starting_stack_ = 0;
   unsigned frontier_ = 0, arrived_ = 0, alive_ = 0, head_ = 0, tail_ = 0, ready_mask_ = 0;
   void** ready_ = lists_[0];                         // the queue
-  void** arrivals_ = lists_[1];                      // threads at the barrier, in order of arrival
-  void* lists_[2][rille_abi::threads_max + 8] = {};  // 8: kernels prefetch a little ahead in the queue
+  void** arrivals_ = lists_[1];                      // threads waiting at the barrier, in order of arrival
+  void* lists_[2][rille_abi::threads_max + 8] = {};  // + 8: kernels prefetch beyond the queue's end
   Warp warps_[rille_abi::threads_max / 32];
 };
 

@@ -1,4 +1,4 @@
-// Waiting threads of a block: barriers, warp operations, the grid; and the callbacks of checked mode.
+// Where threads of a block wait: block barriers, warp operations, grid barriers; also the callbacks of checked mode.
 #include <utility>
 
 #include "runtime/compute/device/block_runner.hpp"
@@ -14,7 +14,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
   if (self.checked_ && !self.check_barrier_sites(thread, site)) return 0;
   self.count += predicate;
   if (++self.arrived_ == self.alive_) {
-    self.release_barrier(self.arrived_ - 1);  // without the last one, which continues
+    self.release_barrier(self.arrived_ - 1);  // the last thread to arrive is not in the list: it continues at once
     if (!self.checked_) self.offer();
     return self.result;
   }
@@ -23,7 +23,7 @@ RILLE_ON_FIBER unsigned BlockRunner::on_barrier(Worker* w, unsigned thread, unsi
 }
 
 RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
-  if (head_ == tail_) {  // the barrier's list becomes the queue
+  if (head_ == tail_) {  // the list of arrived threads becomes the queue
     std::swap(ready_, arrivals_);
     head_ = 0;
     tail_ = waiting;
@@ -36,7 +36,7 @@ RILLE_ON_FIBER void BlockRunner::release_barrier(unsigned waiting) {
   if (checked_) launch_->run->check->barrier();
 }
 
-// Threads of a block that wait at different barriers have diverged: undefined on a GPU.
+// Fails if threads of a block wait at different __syncthreads() calls: the behaviour is undefined on a GPU.
 RILLE_ON_FIBER bool BlockRunner::check_barrier_sites(unsigned thread, const void* site) {
   if (arrived_ == 0) {
     barrier_site_ = site;
@@ -85,7 +85,7 @@ RILLE_ON_FIBER u64 BlockRunner::on_warp(Worker* w, unsigned thread, rille_abi::W
   return warp_of.result[lane];
 }
 
-// Completes the operation once all unfinished lanes of the mask have arrived. False: not yet.
+// Completes the warp operation if all unfinished lanes of the mask have arrived. False: some have not.
 RILLE_ON_FIBER bool BlockRunner::try_complete(unsigned warp_at, std::uint32_t mask, std::uint8_t kind, unsigned self) {
   Warp& w = warps_[warp_at];
   const std::uint32_t need = mask & there(warp_at);
@@ -123,7 +123,7 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   for (std::uint32_t left = group; left; left &= left - 1) {
     const int lane = __builtin_ctz(left);
     w.result[lane] = all;
-    if (kind == rille_abi::exchange) {  // a source lane that takes no part: its own value
+    if (kind == rille_abi::exchange) {  // if the source lane takes no part, the lane keeps its own value
       w.result[lane] = w.value[group >> w.from[lane] & 1 ? w.from[lane] : lane];
     } else if (kind == rille_abi::match) {
       w.result[lane] = 0;
@@ -141,8 +141,8 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   if (checked_) launch_->run->check->warp_barrier(warp_at);
 }
 
-// No thread can run: completes the pending __activemask() calls. The lanes that wait in it together are the active
-// ones.
+// Called when no thread of the block can continue. Completes pending __activemask() calls: their result is the set of
+// lanes that wait in __activemask().
 RILLE_ON_FIBER bool BlockRunner::unstick() {
   bool any = false;
   for (unsigned i = 0; i * 32 < threads_; ++i) {
@@ -167,7 +167,7 @@ RILLE_ON_FIBER Violation BlockRunner::deadlock() const {
     v.thread = i * 32 + unsigned(lane);
     v.number = warps_[i].mask[lane];
     v.site = warps_[i].site[lane];
-    v.bytes = arrived_;  // threads waiting at a barrier
+    v.bytes = arrived_;  // number of threads that wait at the block barrier
     break;
   }
   return v;
@@ -184,7 +184,7 @@ RILLE_ON_FIBER void BlockRunner::on_grid_barrier(Worker* w, unsigned thread, con
     v.site = site;
     self.fail(v);
   }
-  // Synchronise the block first; then one of its threads waits for the other blocks.
+  // Synchronise this block's threads first; then one of them waits for the other blocks of the grid.
   on_barrier(w, thread, 0, site);
   bool open = true;
   if (++self.at_grid_ == 1) {

@@ -51,9 +51,8 @@ Result<> CpuDevice::clear(void* at, std::size_t bytes) {
 
 namespace {
 
-// Large buffers are mapped, so that freeing them returns the memory to the system. From the middle of the heap it would
-// not return, and a compiled function's arena would add to the memory that its first call had used. ASan checks only
-// heap memory, so there nothing is mapped.
+// Buffers from 1 MiB are mapped, so that freeing them returns the memory to the system; memory freed in the middle of
+// the heap would stay with the process. With AddressSanitizer nothing is mapped: it checks heap memory only.
 constexpr std::size_t mapped_from_bytes = 1 << 20;
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool maps = false;
@@ -67,7 +66,7 @@ void* CpuDevice::system_allocate(std::size_t bytes) {
   if (!maps || bytes < mapped_from_bytes) return std::aligned_alloc(64, bytes);
   void* data = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  (void)::madvise(data, bytes, MADV_HUGEPAGE);  // if the system supports it
+  (void)::madvise(data, bytes, MADV_HUGEPAGE);  // only a hint; an error is ignored
   return data;
 }
 

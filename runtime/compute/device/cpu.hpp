@@ -1,4 +1,4 @@
-// The CPU as a device: host memory, used by the process's lane.
+// The CPU as a compute device: its memory is host memory, and its jobs run on the lane that the process shares.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class CpuDevice final : public Device {
   Result<> upload(const Buffer& to, const void* from, std::size_t bytes) override;
   Result<> download(void* to, const void* from, std::size_t bytes) override;
   Result<> clear(void* at, std::size_t bytes) override;
-  Result<> finish() override { return success(); }  // a job that has returned is done
+  Result<> finish() override { return success(); }  // nothing to wait for: a CPU job is done when it returns
 
  private:
   explicit CpuDevice(std::shared_ptr<Lane> lane) : lane_(std::move(lane)) {}

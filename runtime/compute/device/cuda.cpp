@@ -91,7 +91,8 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   return std::pair{free_bytes, total_bytes};
 }
 
-// The rest is held by libraries, captured graphs or other processes (nvidia-smi).
+// The card's free memory, for the message of a failed allocation. Besides our buffers, libraries, captured graphs and
+// other processes use memory.
 std::string CudaDevice::memory_beside() const {
   std::int64_t free_bytes = 0, total_bytes = 0;
   if (!table_->memory(handle_, &free_bytes, &total_bytes)) return "";
@@ -106,16 +107,16 @@ std::uint64_t CudaDevice::stamp() const { return table_->stamp(handle_); }
 
 namespace {
 
-// A demangled C++ name without its parameters: "scale<float>".
+// Demangles a C++ symbol and drops the parameter list: "scale<float>".
 std::string kernel_name(const char* symbol) {
   int status = 0;
-  const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;  // else "f" would be the type float
+  const bool mangled = std::strncmp(symbol, "_Z", 2) == 0;  // the demangler reads a plain "f" as the type float
   char* const text = mangled ? abi::__cxa_demangle(symbol, nullptr, nullptr, &status) : nullptr;
   if (!text) return symbol;
   std::string out = text;
   std::free(text);
   if (out.starts_with("void ")) out.erase(0, 5);
-  int depth = 0;  // skips parentheses within template arguments
+  int depth = 0;  // depth of <>: parentheses in template arguments do not end the name
   for (std::size_t i = 0; i < out.size(); ++i) {
     depth += out[i] == '<' ? 1 : out[i] == '>' ? -1 : 0;
     if (out[i] == '(' && depth == 0 && out.compare(i, 11, "(anonymous ") != 0) out.resize(i);
@@ -131,12 +132,13 @@ Result<> checked(const Call& call) {
   return cuda_error(why);
 }
 
-// The likely cause is that NVRTC is newer than the driver.
+// Adds a hint to the error of a kernel that does not load: NVRTC is probably newer than the driver.
 Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
   e.message = fmt::format("kernel {}: {}", kernel, e.message);
   const auto driver = cuda_driver();
-  const int made = nvrtc_version();                                     // 0: the kernel came from the cache
-  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;  // invalid_image and similar
+  const int made = nvrtc_version();  // 0: NVRTC is not loaded, the kernel came from the disk cache
+  // codes 200 to 299: CUDA_ERROR_INVALID_IMAGE and similar
+  if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;
   const int known = driver->version;
   e.hint = fmt::format(
       "NVRTC of CUDA {}.{} compiled it for {}, and the driver knows CUDA {}.{}: update the driver, or let "
@@ -175,7 +177,8 @@ Result<> CudaDevice::finish() {
 
 bool CudaDevice::knows(kernels::OpId op) const { return op == kernels::OpId::launch || table_->knows(op); }
 
-// Before the first operation: compiles the kernels for a GPU that no image fits. A failure is kept.
+// Called before the first operation: if no built-in image fits the GPU, compiles Rille's kernels for it. A failure is
+// stored in no_kernels_ and returned again by later calls.
 Result<> CudaDevice::make_kernels() {
   if (no_kernels_) return *no_kernels_;
   const auto give = [this]() -> Result<> {
@@ -197,7 +200,7 @@ Result<> CudaDevice::make_kernels() {
 }
 
 Result<> CudaDevice::run(kernels::OpId op, const kernels::Call& call) {
-  if (op == kernels::OpId::launch) {  // comes back through launch()
+  if (op == kernels::OpId::launch) {  // the payload calls launch()
     call.payload->run(call);
     return success();
   }
@@ -206,7 +209,7 @@ Result<> CudaDevice::run(kernels::OpId op, const kernels::Call& call) {
   const auto run = [&](auto* f) { return table_->run(handle_, op, &call, f); };
   auto ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
-  release_cache();  // scratch memory is not in this pool: free the cache for it
+  release_cache();  // cached buffers cannot serve as scratch memory: free them and try again
   ran = checked(run);
   if (ran || ran.error().kind != ErrorKind::memory) return ran;
   Error e = std::move(ran).error();
@@ -263,7 +266,7 @@ std::vector<Fallback> CudaDevice::fallbacks() const {
   return out;
 }
 
-// Compiles the group's kernel, once. On an error its operations run one by one.
+// Compiles a group's kernel before its first run. If this fails, the group's operations run one by one.
 void CudaDevice::prepare(const Group& group, const kernels::Call& call) {
   if (std::exchange(group.tried, true)) return;
   const std::string source = group_source(group, call);

@@ -1,8 +1,9 @@
-// A CUDA device: the runtime's half; the other half is the plug-in (device/cuda/). The lane's jobs give the device work
-// and wait for it only to read, or when it is too far behind.
+// A CUDA device as the runtime sees it; the plug-in (device/cuda/) makes the CUDA calls. Jobs of the device's lane
+// queue work on the GPU; they wait for the GPU only to read results, or when too much work is queued.
 //
-// Errors: device if there is no plug-in, driver or card, or if the card is lost: every later call then returns that
-// error. Errors in a kernel's data (a label out of range) are kind invalid and are returned by the next read.
+// Errors: kind device if there is no plug-in, driver or card, or if the card is lost: every later call then returns the
+// same error. An error that a kernel finds in its data (a label out of range) has kind invalid and is returned by the
+// next read.
 #pragma once
 
 #include <memory>
@@ -19,18 +20,18 @@
 
 namespace rille::device {
 
-// "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB"
+// Returns text such as "NVIDIA H200, sm_90, 132 multiprocessors, 141 GB".
 std::string describe(const CudaCard& card);
 
 class CudaDevice final : public Device, private Executor {
  public:
-  // "cuda" (the first card), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
+  // `name`: "cuda" (the first card), "cuda:1", or "cuda:" and a card's uuid: "cuda:GPU-2c3f...", "cuda:MIG-...".
   static Result<std::shared_ptr<CudaDevice>> open(std::string_view name);
   ~CudaDevice() override;
 
   const CudaCard& card() const { return card_; }
-  std::string arch() const;  // "sm_90"
-  // Free and total memory of the whole card, over all processes.
+  std::string arch() const;  // the GPU's architecture, "sm_90"
+  // Free and total bytes of the card's memory; memory of other processes is not counted as free.
   Result<std::pair<std::int64_t, std::int64_t>> card_memory() const;
 
   Kind kind() const override { return Kind::cuda; }
@@ -92,11 +93,12 @@ class CudaDevice final : public Device, private Executor {
   CudaCard card_;
   cuda::Card* handle_;
   std::shared_ptr<Lane> lane_;
-  cuda::Stream* chosen_ = nullptr;                               // this and the next two members are the lane's
-  bool has_kernels_ = false;                                     // Rille's own kernels are available
-  std::optional<Error> no_kernels_;                              // why they cannot be
-  std::unordered_map<std::string, std::weak_ptr<void>> groups_;  // by source; the lane's
-  mutable std::mutex mutex_;                                     // guards the members below
+  cuda::Stream* chosen_ = nullptr;   // stream for launch(), null: the default; used on the lane only
+  bool has_kernels_ = false;         // Rille's own kernels are loaded; used on the lane only
+  std::optional<Error> no_kernels_;  // why loading Rille's own kernels failed
+  // compiled groups by their source; used on the lane only
+  std::unordered_map<std::string, std::weak_ptr<void>> groups_;
+  mutable std::mutex mutex_;  // guards one_by_one_
   std::string one_by_one_;
 };
 

@@ -31,7 +31,7 @@ std::vector<std::string> flags_for(const cuda::KernelSource& file, int architect
   return flags;
 }
 
-// The name hashes everything that the result depends on: all sources (headers are shared), flags, name and compiler.
+// The cubin's file name is a hash of everything it depends on: all sources (headers are shared), flags, name, compiler.
 std::string name_on_disk(const CudaSources& sources, const cuda::KernelSource& file, int architecture,
                          const std::string& compiler) {
   std::vector<std::string_view> pieces = {"own", file.name, compiler};
@@ -80,7 +80,8 @@ Result<std::string> compile(const CudaSources& sources, const cuda::KernelSource
   return image;
 }
 
-// A file that another process has written meanwhile is equivalent. A file that is not a cubin is compiled again.
+// Reads the cubin from the cache or compiles it. Another process may have written the same file: its content is
+// equivalent. A file without the ELF magic is compiled again.
 Result<std::string> kept_or_compiled(const CudaSources& sources, const cuda::KernelSource& file, int architecture,
                                      const KernelFiles& files, const std::string& compiler) {
   const std::string name = name_on_disk(sources, file, architecture, compiler);
@@ -149,7 +150,7 @@ Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int
   std::vector<const cuda::KernelSource*> wanted;
   for (const auto& s : sources.files)
     if (s.kernels) wanted.push_back(&s);
-  // The largest first, so that no thread starts it when the others are done.
+  // Start the largest source first: started last, it would run alone while the other threads are idle.
   std::vector<std::size_t> order(wanted.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -1,8 +1,8 @@
-// Rille's own kernels for a GPU that no image of this build fits: the plug-in's sources, compiled for that architecture
-// by the machine's NVRTC. The result is cached on disk beside users' kernels, by sources, NVRTC and architecture.
-// Several processes may compile at the same time.
+// Compiles Rille's own kernels for a GPU for which this build contains no image: the machine's NVRTC compiles the
+// plug-in's sources for the GPU's architecture. The cubins are cached on disk beside users' kernels; the file name is a
+// hash of sources, NVRTC version and architecture. Several processes may compile at the same time.
 //
-// Errors, kind device: no NVRTC, or it cannot compile for that GPU.
+// Errors, kind device: there is no NVRTC, or NVRTC cannot compile for that GPU.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace rille::device {
 
-// The source of a GPU's kernels: images of the build, cubins in the cache, or NVRTC.
+// Where a GPU's kernels come from: `images` in this build, `kept` cubins in the disk cache, or NVRTC (`compiler`).
 enum class KernelsFrom { images, kept, compiler };
 
-// Which source applies. device: none; the message names the GPU and what is missing, the hint how to get it. Any
-// thread. Searches for NVRTC only if no image fits.
+// Tells where the kernels for this card would come from. Error of kind device: from nowhere; the message names the GPU
+// and what is missing, the hint says how to get it. Searches for NVRTC only if no image fits. Any thread.
 Result<KernelsFrom> kernels_from(const CudaCard& card, const cuda::DriverInfo& driver);
 // Describes the build's images: "images for sm_80, sm_90 and PTX of sm_90, by CUDA 13.0", "no images".
 std::string describe(const cuda::Kernels& kernels);
@@ -27,11 +27,12 @@ struct CudaSources {
   static Result<CudaSources> of_plugin();
 };
 
-// The cubin of each source that has kernels, in their order. Blocks for about a minute of CPU time, shared by
-// `threads`, unless the cubins are in `cache` ("": no caching). Not for the loop thread.
+// Returns one cubin for each source file that has kernels, in the order of `files`. Unless the cubins are in the
+// directory `cache` ("": no caching), blocks for about a minute of CPU time, divided among `threads`. Not for the loop
+// thread.
 Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture, const std::string& cache,
                                                  int threads);
-// A single one, for tests; `file`: index in `files`.
+// For tests: compiles one source file only; `file` is its index in `files`.
 Result<std::string> compile_kernels_of(const CudaSources& sources, std::size_t file, int architecture);
 
 }  // namespace rille::device

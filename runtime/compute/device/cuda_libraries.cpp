@@ -84,7 +84,7 @@ struct Folder {
   const char* source;
 };
 
-// The folders of the bundle that contains this code (docs/design/bundle.md), which has a manifest.
+// Adds the library folders of the bundle (docs/design/bundle.md) that contains this code; a bundle has a MANIFEST.json.
 void add_bundle(std::vector<Folder>& out) {
   Dl_info here;
   if (!::dladdr(reinterpret_cast<const void*>(&add_bundle), &here) || !here.dli_fname) return;
@@ -99,7 +99,7 @@ void add_toolkit(std::vector<Folder>& out, const std::string& root, const char* 
     out.push_back({root + below, source});
 }
 
-// Resolves one step of a symbolic link; "": not a link.
+// Returns the target of a symbolic link without following further links; "": `link` is not a link.
 std::string next_of(const std::string& link) {
   char out[PATH_MAX];
   const auto n = ::readlink(link.c_str(), out, sizeof out);
@@ -108,8 +108,8 @@ std::string next_of(const std::string& link) {
   return to[0] == '/' ? to : parent(link) + "/" + to;
 }
 
-// The roots of Python installations: the active environment, the first python3 in $PATH, the user's, the system's. That
-// python3 may be a link into an environment, whose python3 links to the system's.
+// The roots of Python installations: the active environment, the first python3 in $PATH, ~/.local, /usr/local and /usr.
+// The python3 in $PATH may be a chain of links through environments: every step's root counts.
 std::vector<std::string> python_roots() {
   std::vector<std::string> out = {environment("VIRTUAL_ENV"), environment("CONDA_PREFIX")};
   const std::string path = environment("PATH");
@@ -140,7 +140,8 @@ void add_wheels(std::vector<Folder>& out, const char* wheel) {
   }
 }
 
-// From the file that the link leads to: libnvrtc.so may be libnvrtc.so.13.0.88. Unknown versions count as the newest.
+// The CUDA version of a library file, from the name of the file that the link leads to: libnvrtc.so may link to
+// libnvrtc.so.13.0.88. A name without a version counts as the newest version.
 int cuda_of(const CudaPartInfo& info, const std::string& path) {
   for (const std::string& whole : {real(path), path}) {
     const std::string name = whole.substr(whole.find_last_of('/') + 1);
@@ -154,7 +155,7 @@ void newest_last(const CudaPartInfo& info, std::vector<CudaPartFile>& files) {
   std::stable_partition(files.begin(), files.end(), [&](const auto& f) { return !too_new(cuda_of(info, f.path)); });
 }
 
-// "libcudnn.so.9 is neither in RILLE_CUDA_PATH (/opt/cuda) nor in ..."
+// The error for a missing library: "libcudnn.so.9: not in RILLE_CUDA_PATH (/opt/cuda), Python's wheels, ...".
 std::string sought(const CudaPartInfo& info) {
   std::string text;
   for (const char* file : info.files)
@@ -167,8 +168,8 @@ std::string sought(const CudaPartInfo& info) {
   return text + "/usr/local/cuda), the loader's folders";
 }
 
-// NVRTC loads its builtins library by name alone, and the wheels of CUDA 13 do not set a search path for it. A library
-// that is already loaded is found by name.
+// NVRTC loads libnvrtc-builtins by its name alone, and the wheels of CUDA 13 set no search path for it. Loading that
+// library first by its path lets NVRTC find it.
 void load_companions(const std::string& path) {
   for (const auto& file : companions_of(path)) ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
@@ -236,7 +237,7 @@ std::vector<std::string> companions_of(const std::string& path) {
 
 void set_cuda_driver(int version) { driver_version = version; }
 
-// Wheels of CUDA 13 have no version suffix, except those that are not part of the toolkit.
+// From CUDA 13 on, wheels have no suffix such as "-cu12"; those of cuDNN and NCCL, not part of the toolkit, keep one.
 std::string how_to_get(CudaPart part) {
   const auto& info = info_of(part);
   const int cuda = driver_version ? std::min(driver_version / 1000, 13) : 13;

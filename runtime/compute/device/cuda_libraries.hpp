@@ -1,10 +1,10 @@
 // Finds NVIDIA's libraries on this machine, in this order: the bundle, the folder named by RILLE_CUDA_PATH, the wheels
-// of the Python in $PATH, the toolkit, the loader's own search. Each is loaded once, at its first use, and never
-// unloaded; a process continues without missing ones. A library of a newer CUDA than the driver's comes last: it would
-// load and then fail.
+// of the Python in $PATH, the toolkit, the loader's own search. Each library is loaded at its first use and never
+// unloaded; a process continues without missing libraries. A library of a newer CUDA version than the driver supports
+// is tried last: it would load, but its calls would fail.
 //
-// RILLE_CUDA_WITHOUT=cudnn,cufft disables these libraries, to compare with Rille's own kernels. Compiled into both
-// Rille and the CUDA plug-in, each with its own state. Threads: any.
+// RILLE_CUDA_WITHOUT=cudnn,cufft disables cuDNN and cuFFT, to compare them with Rille's own kernels. This file is
+// compiled into both Rille and the CUDA plug-in, and each has its own state. Any thread.
 #pragma once
 
 #include <string>
@@ -18,12 +18,12 @@ inline constexpr CudaPart cuda_parts[] = {CudaPart::cublaslt, CudaPart::cudnn, C
 
 struct CudaPartInfo {
   const char* name;      // "cuBLASLt"
-  const char* word;      // "cublaslt", in RILLE_CUDA_WITHOUT
-  const char* files[3];  // best first
-  int cuda[3];           // CUDA version of each file; 0: any
-  const char* wheel;     // folder in NVIDIA's wheels: "cublas" in nvidia/cublas/lib
-  const char* package;   // the wheel, without CUDA's version: "nvidia-cublas"
-  const char* lost;      // the consequence if it is missing
+  const char* word;      // the library's name in RILLE_CUDA_WITHOUT, "cublaslt"
+  const char* files[3];  // file names to try, the best one first
+  int cuda[3];           // CUDA version that each of `files` belongs to; 0: any version
+  const char* wheel;     // folder in NVIDIA's wheels: "cublas" for nvidia/cublas/lib
+  const char* package;   // name of the wheel without CUDA's version: "nvidia-cublas"
+  const char* lost;      // what is lost without the library, for messages
 };
 const CudaPartInfo& info_of(CudaPart part);
 
@@ -31,26 +31,27 @@ struct CudaPartFile {
   std::string path;
   const char* source;  // "the bundle", "RILLE_CUDA_PATH", "Python's wheels", "the toolkit"
 };
-// The existing files, best first, without those that only the loader would find.
+// The library's files that exist on this machine, the best first. Files that only the dynamic loader would find are not
+// included.
 std::vector<CudaPartFile> files_of(CudaPart part);
 
-// Libraries to load before the file at `path`, which would not find them: libnvrtc-builtins, for NVRTC.
+// Libraries that must be loaded before the file at `path`, which could not find them: libnvrtc-builtins for NVRTC.
 std::vector<std::string> companions_of(const std::string& path);
 
 struct CudaPartLoaded {
   void* handle = nullptr;   // null: not found
-  std::string path, why;    // why: the error of a file that does not load, or the places searched
-  const char* source = "";  // also "the loader"
-  int cuda = 0;             // 13: CUDA 13; 0: any
+  std::string path, why;    // why: if handle is null, the loader's error or the places searched
+  const char* source = "";  // as in CudaPartFile, or "the loader"
+  int cuda = 0;             // major version of CUDA that the library belongs to; 0: any
 };
 const CudaPartLoaded& load_part(CudaPart part);
-// Advice for a missing library.
+// Advice on how to install a missing library, for the hint of an error.
 std::string how_to_get(CudaPart part);
-// Sets the CUDA version that the driver supports, 12040. Call it before libraries are searched.
+// Sets the CUDA version that the driver supports (12040 for CUDA 12.4). Call it before the first search.
 void set_cuda_driver(int version);
-// Whether RILLE_CUDA_WITHOUT names it; read at each call.
+// Whether RILLE_CUDA_WITHOUT names this library; the variable is read at each call.
 bool left_out(CudaPart part);
-// The same for the word "headers": the toolkit's headers, for NVRTC.
+// Whether RILLE_CUDA_WITHOUT contains "headers": NVRTC then compiles without the toolkit's include folder.
 bool cuda_headers_left_out();
 
 }  // namespace rille::device

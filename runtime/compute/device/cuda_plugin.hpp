@@ -1,7 +1,8 @@
-// Finds and loads the CUDA plug-in, librille_cuda.so: named by RILLE_CUDA_PLUGIN, or beside this library or program, or
-// in ../lib. Loaded once and never unloaded; a failure is not kept, the next call tries again. Any thread.
+// Finds and loads the CUDA plug-in, librille_cuda.so: RILLE_CUDA_PLUGIN names the file, else it is beside this library
+// or program, or in ../lib. The plug-in is loaded once and never unloaded; after a failure the next call tries again.
+// Any thread.
 //
-// Errors, kind device: no plug-in, one of another build, or no driver that it can use.
+// Errors, kind device: no plug-in, a plug-in of another build of Rille, or no driver that the plug-in can use.
 #pragma once
 
 #include <string>
@@ -13,17 +14,17 @@
 namespace rille::device {
 
 Result<const cuda::Table*> cuda_plugin();
-// Its path; "": not found.
+// The plug-in's path; "": not found.
 std::string cuda_plugin_place();
-// The path of this program's own plug-in, regardless of RILLE_CUDA_PLUGIN.
+// The path of the plug-in installed with this program, regardless of RILLE_CUDA_PLUGIN; "": not found.
 std::string cuda_plugin_beside();
-// Rille's own kernels in the plug-in; needs no driver.
+// Describes Rille's own kernels in the plug-in; needs no driver.
 Result<cuda::Kernels> cuda_kernels();
-// Loads the driver.
+// Loads NVIDIA's driver library and describes it.
 Result<cuda::DriverInfo> cuda_driver();
 
 struct CudaCard {
-  int ordinal = 0;  // "cuda:0"
+  int ordinal = 0;  // 0 for "cuda:0"
   cuda::CardInfo info;
 };
 // The cards that CUDA_VISIBLE_DEVICES leaves visible; a MIG instance counts as a card.

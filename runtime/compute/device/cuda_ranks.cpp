@@ -5,7 +5,8 @@
 namespace rille::device {
 
 namespace {
-// NCCL loads NVML by name alone, which finds a library loaded before, wherever the driver has put it.
+// NCCL loads libnvidia-ml by its name alone. Loading it first lets NCCL find it in whatever folder the driver has put
+// it.
 void load_for_nccl() { (void)telemetry::nvml::load(); }
 }  // namespace
 

@@ -1,8 +1,8 @@
-// A CUDA device's membership in an NCCL group, through the plug-in. Calls are queued on the device's stream in the
-// lane's order, by all ranks in the same order, and run when the stream reaches them.
+// A CUDA device's membership in an NCCL group, through the plug-in. Collective calls are queued on the device's stream
+// and run when the stream reaches them. All ranks must queue them in the same order.
 //
-// Errors: device (no NCCL, or the device is lost), network (NCCL's own: another rank is gone). Threads: run() on the
-// device's lane, the others any.
+// Errors: device (no NCCL, or the device is lost), network (NCCL reports one: another rank is gone). Threads: run() on
+// the device's lane, other functions on any thread.
 #pragma once
 
 #include <memory>
@@ -28,11 +28,11 @@ class CudaRanks {
   CudaRanks& operator=(const CudaRanks&) = delete;
 
   const std::shared_ptr<CudaDevice>& device() const { return device_; }
-  Result<> run(const std::vector<cuda::Collective>& calls);  // as one call; returns before it runs
-  // false: NCCL is still busy with join() or run(); call nothing else until then. Or its error.
+  Result<> run(const std::vector<cuda::Collective>& calls);  // queues all `calls` as one NCCL group; does not wait
+  // false: NCCL is still busy with join() or run(); call no other function until true. An error: NCCL's.
   Result<bool> settled() const;
-  // Aborts calls that are still waiting. Every read on the device then fails with `why` until a new group is joined; an
-  // empty `why` means that nothing was lost, and reads succeed.
+  // Aborts collective calls that have not finished. Every read on the device then fails with `why` until a new group is
+  // joined; with an empty `why` reads still succeed.
   void give_up(const std::string& why);
 
  private:

@@ -1,4 +1,4 @@
-// Streams and events of a CUDA device: handles of the plug-in's.
+// Streams and events of a CUDA device, each the owner of a handle from the plug-in.
 #include "runtime/compute/device/cuda.hpp"
 #include "runtime/compute/device/stream.hpp"
 
