@@ -17,7 +17,7 @@ namespace {
 bool hidden() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible && (std::string_view(visible).empty() || std::string_view(visible) == "-1" ||
-                     std::string_view(visible) == "NoDevFiles");  // set by Slurm for a job without GPUs
+                     std::string_view(visible) == "NoDevFiles");  // Slurm sets "NoDevFiles" for a job without GPUs
 }
 
 std::string shown_by_nvml() {
@@ -41,7 +41,8 @@ std::string shown_by_files() {
   return "";
 }
 
-// A driver that fails also indicates a GPU, except with CUDA_ERROR_NO_DEVICE and CUDA_ERROR_STUB_LIBRARY.
+// Whether a driver error suggests that the machine has a GPU. Code 100 (CUDA_ERROR_NO_DEVICE) and code 34
+// (CUDA_ERROR_STUB_LIBRARY) do not.
 bool shows_gpu(const Error& e) { return e.code.starts_with("cuda_") && e.code != "cuda_100" && e.code != "cuda_34"; }
 
 Error unusable(const std::string& sign, const Error& why) {

@@ -1,5 +1,5 @@
-// The device of rille.device(): the first GPU if the machine has one, else the CPU. A GPU that cannot be used is an
-// error, with no silent fallback to the CPU: it may be a rented one. Any thread.
+// Chooses the device that rille.device() returns: the first GPU if the machine has one, else the CPU. If the GPU cannot
+// be used, the result is an error, not the CPU: the user may be paying rent for the GPU. Any thread.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace rille::device {
 
-// The evidence for an NVIDIA GPU: "NVIDIA H200 (NVML)", "/dev/nvidia0"; "": none, or CUDA_VISIBLE_DEVICES hides all
-// GPUs from this process ("", "-1").
+// The evidence that the machine has an NVIDIA GPU: "NVIDIA H200 (NVML)", "/dev/nvidia0". "": there is none, or
+// CUDA_VISIBLE_DEVICES ("", "-1") hides all GPUs from this process.
 std::string sign_of_gpu();
 
-// "cuda:0" or "cpu", unless RILLE_DEVICE names one. device, code gpu_unusable: there is a GPU that cannot be used, and
-// why; RILLE_DEVICE=cpu continues without it.
+// Returns the value of RILLE_DEVICE if it is set, else "cuda:0" or "cpu". Error of kind device, code gpu_unusable: the
+// machine has a GPU that cannot be used; the message says why. RILLE_DEVICE=cpu continues without the GPU.
 Result<std::string> default_device();
 
 }  // namespace rille::device

@@ -34,7 +34,8 @@ Result<DType> parse_dtype(std::string_view name) {
 
 namespace rille::device {
 
-// Freed memory is cached here by its rounded size. Buffers hold the Device, so the pool lives as long as they do.
+// Caches freed memory by its rounded size. Buffers keep the Device alive, so the pool exists as long as any buffer
+// does.
 struct Device::Pool {
   mutable std::mutex mutex;
   MemoryStats stats;
@@ -43,15 +44,15 @@ struct Device::Pool {
     std::uint64_t stamp;
   };
   std::map<std::size_t, std::vector<Free>> free;
-  std::map<std::size_t, std::int64_t> live;  // buffers by rounded size
+  std::map<std::size_t, std::int64_t> live;  // number of live buffers by rounded size
 
   struct Held {
     std::atomic<std::int64_t> buffers{0}, bytes{0};
   };
-  std::map<const char*, Held> owners;  // keys are never freed; entries do not move
+  std::map<const char*, Held> owners;  // by the owner's name, which is never freed; blocks hold pointers to entries
 
   struct OwnedBlock : Buffer::Block {
-    Held* held = nullptr;  // in the pool, which the device keeps alive
+    Held* held = nullptr;  // entry in Pool::owners
     ~OwnedBlock() {
       held->buffers.fetch_sub(1, std::memory_order_relaxed);
       held->bytes.fetch_sub(std::int64_t(bytes), std::memory_order_relaxed);
@@ -63,7 +64,8 @@ struct Device::Pool {
 
 namespace {
 
-// Rounds up to an eighth of the power of two (at least 64 bytes), so that nearly equal sizes share buffers.
+// Rounds up to a multiple of a step, so that nearly equal sizes share buffers. The step is a power of two, at least 64
+// bytes, and for large sizes between 1/16 and 1/8 of the size.
 std::size_t rounded(std::size_t bytes) {
   std::size_t step = 64;
   while (step * 16 < bytes) step *= 2;
@@ -91,7 +93,8 @@ std::string working_text(std::int64_t bytes) {
 }  // namespace
 
 std::string Device::Pool::owners_summary() const {
-  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;  // bytes, buffers; equal names merged
+  // bytes and buffers of each owner; owners of equal names are merged
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;
   for (const auto& [name, held] : owners) {
     if (held.buffers == 0) continue;
     by_name[name].first += held.bytes;
@@ -188,7 +191,7 @@ Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
 MemoryStats Device::memory() const {
   const std::lock_guard lock(pool_->mutex);
   MemoryStats& stats = pool_->stats;
-  stats.working_bytes = working_bytes();  // may have grown since the last allocation
+  stats.working_bytes = working_bytes();  // libraries' scratch memory may have grown since the last allocation
   stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes + stats.working_bytes);
   return stats;
 }

@@ -8,7 +8,8 @@
 #error "fiber_stack.cpp is written for x86-64"
 #endif
 
-// Entry of a new stack, reached by the first switch to it: pops the argument and the function.
+// The first switch to a new stack continues here: pops the argument and the function from the stack and calls the
+// function.
 asm(R"(
 .text
 .p2align 4
@@ -46,8 +47,8 @@ void* FiberStacks::make(int number, void (*body)(void*), void* argument) {
     mprotect(low, 4096, PROT_NONE);
     guarded_[std::size_t(number)] = true;
   }
-  // Tops are staggered within a page: at equal offsets they would compete for the same L1 cache lines. With three lines
-  // more per stack they use all of its 64 sets in turn.
+  // Stack tops are staggered within a page: at equal offsets all stacks would compete for the same L1 cache lines.
+  // Shifting each stack by 192 bytes (three lines) more than the previous one uses all 64 sets of the cache.
   const std::size_t shift = std::size_t(number) * 192 % 4096;
   auto* top = reinterpret_cast<std::uint64_t*>(low + stack_bytes - 64 - shift);
   *--top = reinterpret_cast<std::uint64_t>(body);

@@ -1,8 +1,8 @@
-// The stacks on which CUDA threads of a block wait for each other, and the switch between them: a few instructions, no
-// system call. x86-64, System V. A guard page below each stack makes an overflow fault instead of overwriting a
-// neighbour.
+// The stacks on which CUDA threads of a block wait for each other, and the function that switches between stacks: a few
+// instructions, no system call. For x86-64 with the System V ABI. A guard page below each stack makes an overflow fault
+// instead of overwriting the neighbouring stack.
 //
-// Threads: a FiberStacks belongs to one OS thread; a fiber started there must not continue on another.
+// Threads: a FiberStacks belongs to one OS thread; a fiber must continue on the OS thread that started it.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace rille::device {
 
-// Leaves this stack, storing its pointer in *from, and continues at `to`, stored the same way. Returns when another
-// switch comes back. Inline, so that the caller saves only the registers that it needs. Ends in a jump, not a return,
-// so the processor's return-address predictor keeps matching the callers; threads waiting at one place have the same
-// callers.
+// Stores this stack's pointer in *from and continues at `to`, a pointer stored by an earlier switch. Returns when
+// another switch continues at *from. The function is inline, so that the caller saves only the registers that it needs.
+// It ends in a jump instead of a return, so that the processor's return-address predictor stays in step with the
+// callers; threads that wait at one place have the same callers.
 __attribute__((always_inline)) inline void switch_stack(void** from, void* to, void* worker) {
   asm volatile(
-      "leaq -128(%%rsp), %%rsp\n\t"  // the caller's red zone
+      "leaq -128(%%rsp), %%rsp\n\t"  // skips the caller's red zone
       "pushq %%rbp\n\t"
       "leaq 1f(%%rip), %%rax\n\t"
       "pushq %%rax\n\t"
       "movq %%rsp, (%0)\n\t"
       "movq %1, %%rsp\n\t"
-      "movq %2, %%r15\n\t"  // where compiled kernels expect it (kernels/shim/core.h)
+      "movq %2, %%r15\n\t"  // compiled kernels expect `worker` in r15 (kernels/shim/core.h)
       "popq %%rax\n\t"
       "jmpq *%%rax\n"
       "1:\n\t"
@@ -37,7 +37,7 @@ __attribute__((always_inline)) inline void switch_stack(void** from, void* to, v
 
 class FiberStacks {
  public:
-  // 33 pages: with a power of two all tops would map to a few sets of the TLB.
+  // 33 pages: with a power of two all stack tops would compete for a few sets of the TLB.
   static constexpr std::size_t stack_bytes = 132 << 10;
   static constexpr int stacks_max = 1024;
 
@@ -46,7 +46,7 @@ class FiberStacks {
   FiberStacks(const FiberStacks&) = delete;
   FiberStacks& operator=(const FiberStacks&) = delete;
 
-  // Reserves address space; pages are allocated at first use. False: out of memory.
+  // Reserves address space for all stacks; the system allocates a page at its first use. False: out of memory.
   bool reserve();
   // A stack on which `body(argument)` starts at the first switch to it; body must never return.
   void* make(int number, void (*body)(void*), void* argument);

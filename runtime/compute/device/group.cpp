@@ -19,7 +19,7 @@ RILLE_TEXT(params) RILLE_TEXT(walk) RILLE_TEXT(arithmetic) RILLE_TEXT(functions)
 
 namespace {
 
-// Concatenates the headers without their includes of one another.
+// Concatenates the CUDA headers that groups use, without the lines by which they include each other.
 const std::string& common_text() {
   static const std::string text = [] {
     using namespace group_text;
@@ -110,7 +110,8 @@ class Writer {
 
   const kernels::Fused& group_;
   const kernels::Call& call_;
-  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];  // current value of each place
+  // C++ expression of each operand's or result's current value
+  std::string value_[kernels::Fused::most_operands + kernels::Fused::most_pieces];
 };
 
 }  // namespace

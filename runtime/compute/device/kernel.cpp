@@ -19,7 +19,7 @@ namespace rille::device {
 
 namespace {
 
-// Runners are few and large, so all kernels share one pool while any kernel lives.
+// BlockRunners are few and large, so all kernels share one pool; it is freed with the last kernel.
 std::shared_ptr<RunnerPool> shared_pool() {
   static std::mutex mutex;
   static std::weak_ptr<RunnerPool> current;
@@ -44,7 +44,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   auto text = read_kernel_source(source);
   if (!text) {
     Error e = std::move(text).error();
-    int line = 1, length = 0;  // "line 3: .." of the source becomes the script's line
+    int line = 1, length = 0;  // replaces "line 3: .." of the source by the line in the user's script
     if (std::sscanf(e.message.c_str(), "line %d: %n", &line, &length) == 1 && length > 0) e.message.erase(0, length);
     e.message = fmt::format("{}:{}: {}", options.file, options.line + line - 1, e.message);
     return e;
@@ -64,7 +64,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   }
   RILLE_TRY(auto built, build_for_cpu(*text, name, options));
   auto loaded = k->load(built.path, !options.cache.empty());
-  if (!loaded && built.cached) {  // a corrupt or foreign file
+  if (!loaded && built.cached) {  // the cached file is damaged or from another system: compile again
     KernelFiles(options.cache).drop(built.key + ".so");
     RILLE_TRY(built, build_for_cpu(*text, name, options));
     loaded = k->load(built.path, true);
@@ -75,7 +75,8 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   return k;
 }
 
-// Loads a copy: dlopen() of the same file would return the same library with the same __constant__ variables.
+// Loads a copy of the file: dlopen() of one file twice returns one library, whose __constant__ variables would be
+// shared.
 Result<> Kernel::load(const std::string& path, bool keep) {
   const std::string copy = path + unique_suffix();
   std::error_code failed;
@@ -130,7 +131,7 @@ bool put(void* at, double v) {
   return static_cast<double>(value) == v;
 }
 
-// Rounded to nearest, ties to even.
+// Converts to bfloat16, rounding to nearest, ties to even.
 std::uint16_t bf16_of(float f) {
   std::uint32_t u;
   std::memcpy(&u, &f, 4);
@@ -144,7 +145,7 @@ std::uint16_t f16_of(float f) {
   const std::uint32_t sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
   if (a > 0x7f800000) return 0x7fff;
   if (a >= 0x477ff000) return std::uint16_t(sign | 0x7c00);
-  if (a < 0x38800000) {  // subnormal: the addition rounds
+  if (a < 0x38800000) {  // the result is subnormal: adding 0.5 rounds to its last bit
     std::memcpy(&f, &a, 4);
     f += 0.5f;
     std::memcpy(&half, &f, 4);

@@ -1,10 +1,10 @@
 // Kernel: a user's CUDA C++ kernel, compiled and loaded for the CPU, or compiled for a GPU architecture. Each Kernel
-// loads its own copy, with its own __constant__ and __device__ variables.
+// object loads a separate copy of the code, so its __constant__ and __device__ variables are its own.
 //
-// compile() blocks while the compiler runs; call it off the loop thread. run() is for the CPU's lane; a GPU's kernel is
-// launched by its device (executor.hpp). Other functions: any thread. Errors: see kernel_build.hpp; run() returns kind
-// device, code "kernel_check", for an error of the kernel itself (checked mode, assert, a deadlock), and memory if
-// there are no stacks.
+// compile() blocks while the compiler runs; do not call it on the loop thread. run() is for the CPU and called on its
+// lane; a GPU's kernel is launched by its device (executor.hpp). Other functions: any thread. Errors: see
+// kernel_build.hpp; run() returns kind device, code "kernel_check", for an error in the user's kernel (checked mode,
+// assert, a deadlock), and kind memory if there is no memory for stacks.
 #pragma once
 
 #include <memory>
@@ -23,17 +23,17 @@ struct LaunchShape {
   bool cooperative = false;
   bool operator==(const LaunchShape&) const = default;
 };
-constexpr unsigned grid_yz_max = 65535;           // of every GPU so far
-constexpr unsigned shared_bytes_max = 227 << 10;  // of an H100; a GPU may have less
+constexpr unsigned grid_yz_max = 65535;           // blocks in y or z; the limit of all GPUs so far
+constexpr unsigned shared_bytes_max = 227 << 10;  // the limit of an H100; a GPU may have less
 
-// One value or pointer, in the form of the kernel's parameter.
+// One argument of a launch, in the form that the kernel's parameter has.
 struct LaunchArgument {
   void* pointer = nullptr;
-  std::size_t bytes = 0;                 // size of the pointer's memory
-  alignas(16) std::byte value[32] = {};  // for a parameter by value
+  std::size_t bytes = 0;                 // size of the memory at `pointer`
+  alignas(16) std::byte value[32] = {};  // the bytes of an argument passed by value
 };
 
-// Stores a number as an Element of the kernel; false if the type cannot represent it.
+// Stores `v` at `at` as a value of the type `element` (rille_abi::Element); false if the type cannot represent `v`.
 bool put_number(unsigned element, void* at, double v);
 
 class Kernel {
@@ -45,32 +45,33 @@ class Kernel {
 
   const std::string& name() const { return name_; }
   const std::vector<rille_abi::Parameter>& parameters() const { return parameters_; }
-  // "x", or "argument 2" if the source does not name it.
+  // The parameter's name, "x", or "argument 2" if the source gives it no name.
   std::string parameter_name(std::size_t i) const;
   // "saxpy(int n, float a, const float* x, float* y)"
   std::string signature() const;
   bool checked() const { return options_.checked; }
-  const std::string& arch() const { return options_.arch; }  // "": the CPU
-  // For a GPU's kernel.
+  const std::string& arch() const { return options_.arch; }  // "sm_90"; "": for the CPU
+  // The compiled code, only of a kernel for a GPU.
   const Cubin& built() const { return built_; }
   struct Constant {
     std::string name, symbol;
     std::vector<std::byte> bytes;
   };
   const std::vector<Constant>& constants() const { return constants_; }
-  // The object that a device has loaded from built(), kept as long as the kernel; null: none yet.
+  // The object that `device` has loaded from built() and stored with keep_loaded(); null: not loaded yet. The Kernel
+  // keeps the object until its own destruction.
   std::shared_ptr<void> loaded_on(const void* device) const;
   void keep_loaded(const void* device, std::shared_ptr<void> loaded) const;
-  bool cached() const { return cached_; }  // it came from the disk cache
-  std::string place() const;               // "train.lua:12"
-  // The same kernel compiled for a GPU. Blocks like compile().
+  bool cached() const { return cached_; }  // the code came from the disk cache
+  std::string place() const;               // where the source begins: "train.lua:12"
+  // Compiles this kernel's source for a GPU architecture. Blocks while the compiler runs.
   Result<Cubin> cubin(const std::string& arch) const;
 
-  // invalid: a size of 0, more than 1024 threads per block or 64 in its z, more than 65535 blocks in y or z or 2^31 - 1
-  // in all, too much shared memory, or too many blocks for a cooperative launch. The limits are the same on every
-  // device.
+  // Error of kind invalid: a size of 0, more than 1024 threads per block or 64 in its z dimension, more than 65535
+  // blocks in y or z, more than 2^31 - 1 blocks in all, too much shared memory, or too many blocks for a cooperative
+  // launch. These limits apply on every device.
   Result<> check_shape(const LaunchShape& shape) const;
-  // `arguments` has one entry per parameter. `said`: the kernel's output.
+  // `arguments` has one entry per parameter. `said` receives the kernel's printf output.
   Result<> run(const LaunchShape& shape, const std::vector<LaunchArgument>& arguments, std::string& said) const;
 
  private:
@@ -78,11 +79,11 @@ class Kernel {
   Result<> load(const std::string& path, bool keep);
   Result<> set_constants();
   Result<> build_for_gpu(const KernelSource& source);
-  // room: size of the variable in bytes; 0: unknown.
+  // room: size of the __constant__ variable in bytes; 0: unknown.
   Result<std::vector<std::byte>> constant_bytes(const KernelConstant& given, unsigned element, std::size_t room) const;
   Result<> run_checked(KernelRun& run, const std::vector<LaunchArgument>& arguments, RunReport& report) const;
   Error error_of(const Violation& v, const LaunchShape& shape, const std::vector<LaunchArgument>& arguments) const;
-  std::string line_of(const void* site) const;  // " (train.lua:14)", or ""
+  std::string line_of(const void* site) const;  // the source line of a code address: " (train.lua:14)"; "": unknown
 
   KernelOptions options_;
   std::string name_, source_, library_path_;

@@ -1,9 +1,9 @@
 // Compiles a user's CUDA C++: for the CPU into a shared library by the system's C++ compiler, for a GPU into a cubin by
-// NVRTC (kernel_nvrtc.cpp). Both are cached on disk.
+// NVRTC (kernel_nvrtc.cpp). Both results are cached on disk.
 //
-// Errors: invalid, code "kernel_compile", if the source does not compile; the message begins with the position in the
-// user's script, the hint has the compiler's output. device, if there is no compiler or no NVRTC.
-// Every function here blocks while the compiler runs: any thread but the loop's.
+// Errors: kind invalid, code "kernel_compile", if the source does not compile; the message begins with the position in
+// the user's script, the hint has the compiler's output. Kind device if there is no compiler or no NVRTC. Every
+// function in this file blocks while the compiler runs: call it on any thread but the loop's.
 #pragma once
 
 #include <string>
@@ -20,24 +20,25 @@ struct KernelConstant {
 };
 
 struct KernelOptions {
-  std::string name;  // of the kernel, or an expression: "scale<float, 4>"; "": the only one
+  std::string name;  // the kernel's name or template instance, "scale<float, 4>"; "": the source's only kernel
   std::vector<std::pair<std::string, std::string>> defines;
   std::vector<KernelConstant> constants;  // values of __constant__ variables
-  std::vector<std::string> flags;         // passed to the compiler
-  bool checked = false;                   // CPU only
-  std::string arch;                       // architecture of the GPU: "sm_90"; "": the CPU
-  std::string file = "kernel";            // the script that contains the source, for errors
-  int line = 1;                           // of the source's first line in that script
-  std::string folder;                     // searched first for #include "x.h"; "": none
-  std::string cache;                      // directory; "": no caching
+  std::vector<std::string> flags;         // extra compiler flags
+  bool checked = false;                   // compile for checked mode (kernel_check.hpp); CPU only
+  std::string arch;                       // the GPU's architecture: "sm_90"; "": compile for the CPU
+  std::string file = "kernel";            // name of the script that contains the source, for error messages
+  int line = 1;                           // line number in `file` at which the source begins
+  std::string folder;                     // folder searched first for #include "x.h"; "": no such folder
+  std::string cache;                      // directory of the disk cache; "": no caching
 };
 
-// The kernel's name: options.name, or the only kernel of the source. invalid: none, several, or an unknown name.
+// Returns options.name, or if that is empty the name of the source's only kernel. Error of kind invalid: the name is
+// unknown, or it is empty and the source has no kernel or several.
 Result<std::string> choose_kernel(const KernelSource& source, const KernelOptions& options);
 
 struct BuiltLibrary {
-  std::string path;     // in the cache, or temporary
-  bool cached = false;  // it was cached before
+  std::string path;     // path of the library, in the cache or a temporary file
+  bool cached = false;  // whether the cache already had the library
   std::string key;
 };
 
@@ -45,27 +46,27 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
 
 struct Cubin {
   std::string image;
-  std::string lowered_name;  // for cuModuleGetFunction
+  std::string lowered_name;  // the kernel's mangled name, for cuModuleGetFunction
   std::vector<rille_abi::Parameter> parameters;
   struct Constant {
-    std::string symbol;  // for cuModuleGetGlobal
+    std::string symbol;  // the variable's mangled name, for cuModuleGetGlobal
     unsigned element = rille_abi::other;
-    std::size_t bytes = 0;  // 0: unknown
+    std::size_t bytes = 0;  // size of the variable; 0: unknown
   };
-  std::vector<Constant> constants;  // in the order of the options
+  std::vector<Constant> constants;  // in the order of KernelOptions::constants
   bool cached = false;
 };
 
-// arch: "sm_90a". `text`: the source as the user wrote it.
+// `arch`: "sm_90a". `text`: the source as the user wrote it.
 Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, const std::string& name,
                              const KernelOptions& options, const std::string& arch);
-// The compiler of build_for_cpu: RILLE_CXX, or c++, g++, clang++ in the PATH. "" if there is none.
+// Path of the compiler that build_for_cpu() runs: RILLE_CXX, or c++, g++ or clang++ from $PATH. "": none was found.
 std::string cpu_compiler();
 
-// Makes one Error from a compiler's output on `text`, in the forms "file:3:5: error: .." (gcc, clang) and
-// "file(3): error: .." (NVRTC).
+// Makes one Error from a compiler's output about the source `text`. Reads messages of the forms "file:3:5: error: .."
+// (gcc, clang) and "file(3): error: .." (NVRTC).
 Error compile_error(const std::string& name, const KernelOptions& options, std::string_view text, std::string log);
-// A line directive for the source's first line: #line 12 "train.lua"
+// The directive that precedes the source, so that compilers report lines of the script: #line 12 "train.lua"
 std::string line_mark(const KernelOptions& options);
 
 }  // namespace rille::device

@@ -9,7 +9,8 @@ void MemoryCheck::begin_launch() {
 
 void MemoryCheck::begin_block() { ++epoch_; }
 
-// Whether two threads' accesses are unordered by barriers. Threads of one warp are also ordered by warp operations.
+// Whether two threads' accesses form a race: no barrier lies between them. Between threads of one warp a warp operation
+// also counts as a barrier.
 bool MemoryCheck::clash(const Access& before, unsigned thread, unsigned kind) const {
   if (!before.site || before.epoch != epoch_ || before.thread == thread) return false;
   if (before.kind == rille_abi::access_atomic && kind == rille_abi::access_atomic) return false;
@@ -34,7 +35,7 @@ Violation MemoryCheck::shared(std::vector<Cell>& cells, const MemoryRange& range
       return v;
     }
     if (kind == rille_abi::access_read) {
-      // Of several readers since the barrier, one in another warp detects more races.
+      // Only one reader is stored. A reader of another warp than the stored one replaces it: that detects more races.
       if (cell.reader.epoch != epoch_ || cell.reader.thread / 32 == thread / 32) cell.reader = now;
     } else {
       cell.writer = now;
@@ -43,7 +44,7 @@ Violation MemoryCheck::shared(std::vector<Cell>& cells, const MemoryRange& range
   return {};
 }
 
-// The address is in no argument: find the nearest one. Arguments are far apart in checked mode.
+// Reports an access outside all arguments, naming the nearest argument: in checked mode they are far apart in memory.
 Violation MemoryCheck::nearest(const void* at, unsigned kind) const {
   Violation v;
   v.kind = Violation::Kind::wild;
@@ -66,7 +67,7 @@ Violation MemoryCheck::look(unsigned thread, const void* at, std::size_t bytes, 
   for (const auto& a : arguments) {
     if (!MemoryRange{a.begin, a.bytes}.has(at, bytes)) continue;
     if (kind == rille_abi::access_read || !a.read_only) return {};
-    constant = &a;  // another argument may allow writes to this memory
+    constant = &a;  // a later argument may point to the same memory and allow writes
   }
   if (constant) {
     Violation v;

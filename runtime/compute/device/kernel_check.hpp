@@ -1,6 +1,7 @@
-// Checked mode: whether a kernel's thread may make an access. Stores the memory range of each argument and, for each
-// byte of shared memory, its writer and reader since the last barrier. One per launch, used by the one OS thread that
-// runs it. Its functions are called on fibers: they allocate nothing and only record violations.
+// Checked mode: decides whether a kernel's thread may make a memory access. MemoryCheck stores the memory range of each
+// argument and, for each byte of shared memory, the last write and read since the last barrier. There is one
+// MemoryCheck per launch, used by the only OS thread that runs the launch. Its functions are called on fibers: they
+// allocate nothing and only record violations.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace rille::device {
 
-// The memory of a pointer argument.
+// The memory to which a pointer argument gives access.
 struct CheckedArgument {
   const std::byte* begin = nullptr;
   std::size_t bytes = 0;
@@ -29,7 +30,7 @@ struct MemoryRange {
   }
 };
 
-// An error in numbers, from which the message is made outside the fiber.
+// Describes an error by plain numbers and pointers; the error message is made from them later, outside the fiber.
 struct Violation {
   enum class Kind : std::uint8_t {
     none,
@@ -49,14 +50,14 @@ struct Violation {
   } kind = Kind::none;
   unsigned block = 0, thread = 0, other_thread = 0;
   unsigned parameter = 0;
-  std::int64_t offset_bytes = 0;  // from the argument's start, or in shared memory; for a fault, the address
+  std::int64_t offset_bytes = 0;  // from the start of the argument or of shared memory; for a fault, the address
   unsigned access = 0, other_access = 0, bytes = 0;
   const void* site = nullptr;
   const void* other_site = nullptr;
-  const char* text = nullptr;  // in the kernel's module
+  const char* text = nullptr;  // a literal in the kernel's loaded library
   const char* file = nullptr;
   unsigned line = 0;
-  std::uint64_t number = 0;  // for a fault, the signal
+  std::uint64_t number = 0;  // for a fault, the number of the signal
 };
 
 class MemoryCheck {
@@ -64,11 +65,11 @@ class MemoryCheck {
   std::vector<CheckedArgument> arguments;
   MemoryRange module, thread_locals, dynamic_shared;
 
-  void begin_launch();  // once the ranges are set: allocates the records of shared memory
+  void begin_launch();  // allocates the records of shared memory; call it after the ranges above are set
   void begin_block();
   void barrier() { ++epoch_; }
   void warp_barrier(unsigned warp) { ++warp_epoch_[warp]; }
-  // Kind::none: allowed.
+  // Checks one access; Kind::none: the access is allowed.
   Violation look(unsigned thread, const void* at, std::size_t bytes, unsigned kind, const void* site);
 
  private:
@@ -91,7 +92,8 @@ class MemoryCheck {
   std::uint32_t warp_epoch_[rille_abi::threads_max / 32] = {};
 };
 
-// Finds the module that contains `inside`, and this thread's part of its thread-local memory.
+// Stores in `check` the memory range of the loaded library that contains `inside`, and the range of that library's
+// thread-local memory for this OS thread.
 void find_module(const void* inside, MemoryCheck& check);
 
 }  // namespace rille::device

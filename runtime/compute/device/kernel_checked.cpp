@@ -1,5 +1,5 @@
-// Checked launches: each argument's memory is copied far from the others, so that an access outside it hits no other
-// argument; and the messages for violations.
+// Checked launches: each argument's memory is copied far from the other arguments, so that an access outside one
+// argument hits no other. Also makes the messages for violations.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <link.h>
@@ -21,9 +21,9 @@ namespace rille::device {
 
 namespace {
 
-constexpr std::size_t gap_bytes = 64 << 20;  // address space only
+constexpr std::size_t gap_bytes = 64 << 20;  // unused address space between two copies
 
-// Memory of overlapping arguments, copied as one.
+// A range of memory copied for the launch; overlapping arguments share one Copy.
 struct Copy {
   std::byte* from = nullptr;
   std::size_t bytes = 0;
@@ -151,7 +151,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
     if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
   }
   rille_abi::Worker nobody{};
-  kernel_->locals(&nobody);  // allocates this thread's part of them
+  kernel_->locals(&nobody);  // makes this OS thread's copy of the library's thread-local variables exist
   find_module(kernel_, check);
   run.arguments = values.data();
   run.check = &check;
@@ -162,7 +162,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
 
 namespace {
 
-// A program's output; "" if it fails.
+// Runs a program and returns its output; "" if the program fails.
 std::string output_of(const std::vector<std::string>& argv) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return "";
@@ -189,8 +189,9 @@ std::string output_of(const std::vector<std::string>& argv) {
 }  // namespace
 
 std::string Kernel::line_of(const void* site) const {
-  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {  // a barrier's line
-    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);                         // is in the low 20 bits
+  // In checked mode a barrier's site is not an address: its low 20 bits are the line number in the source.
+  if (const auto place = std::uintptr_t(site); place && place < std::uintptr_t{1} << 40) {
+    return fmt::format(" ({}:{})", options_.file, place & 0xfffff);  // in its low 20 bits, not an address
   }
   if (!site || options_.cache.empty()) return "";
   MemoryCheck where;
@@ -200,7 +201,8 @@ std::string Kernel::line_of(const void* site) const {
   for (const char* tool : {"addr2line", "llvm-addr2line"}) {
     const std::string program = find_program(tool);
     if (program.empty()) continue;
-    // A return address is one past the call. Of inlined frames, takes the first in the user's file.
+    // A site is a return address, one past the call: look up the byte before it. Of several inlined frames, take the
+    // first in the user's file.
     const std::string text = output_of({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)});
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());
