@@ -3,8 +3,7 @@
 //
 // Calls are queued in order and may run later; an error that a kernel finds in its data is returned by the next
 // Device::finish() or Device::download(). An Executor's own errors: kind device (no such operation, or the device is
-// lost), kind memory. Threads: the device's lane, one call at a time; functions marked "any" are called from any
-// thread.
+// lost), kind memory. Threads: the device's lane, one call at a time; functions marked "any thread" need no lane.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The CPU's part of kernel_build.hpp: the shim's headers in a directory, the rewritten source, the system's compiler.
+// build_for_cpu() of kernel_build.hpp: writes the shim's headers (kernels/shim) to a directory and compiles the
+// rewritten source with the system's C++ compiler.
 #include <cpuid.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ std::vector<ShimFile> shim_files() {
       {"groups.h", {shim::groups, shim::groups_bytes}}, {"checked.h", {shim::checked, shim::checked_bytes}}};
 }
 
-// Headers that CUDA sources include, empty because the shim has their contents.
+// Headers that CUDA sources include. They are written as empty files, because the shim already declares their contents.
 constexpr const char* empty_headers[] = {"cuda.h",
                                          "cuda_runtime.h",
                                          "cuda_runtime_api.h",
@@ -98,7 +99,7 @@ const std::string& shim_key() {
   return key;
 }
 
-// Instruction sets and model, on which -march=native depends.
+// Describes the processor's model and instruction sets, on which the code of -march=native depends.
 std::string processor() {
   std::string text;
   unsigned a, b, c, d;
@@ -107,13 +108,13 @@ std::string processor() {
     if (leaf == 1) {
       b = 0;
       c &= ~(1u << 27);
-    }  // without the core's number, and whether the system uses XSAVE
+    }  // leaf 1: ignore the number of the core and the OSXSAVE bit
     text += fmt::format("{:x}.{:x}.{:x}.{:x};", a, b, c, d);
   }
   return text;
 }
 
-// Identifies the compiler by its file, without running it.
+// Identifies the compiler by its path, size and modification time, without running it.
 std::string identity_of(const std::string& program) {
   std::error_code failed;
   const auto real = fs::canonical(program, failed);
@@ -123,7 +124,7 @@ std::string identity_of(const std::string& program) {
                      st.st_mtim.tv_nsec);
 }
 
-// The directory of the shim's headers, created if missing.
+// Returns the directory of the shim's headers; creates it if it is missing.
 Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory& work) {
   const std::string name = "shim-" + shim_key();
   const bool keep = !files.directory().empty();
@@ -141,7 +142,7 @@ Result<std::string> shim_directory(const KernelFiles& files, const WorkDirectory
   return errno_error("cannot write", place, errno);
 }
 
-// Runs the compiler with its output in `log`. Returns its exit status.
+// Runs the compiler, writes its output to the file `log` and returns its exit status.
 Result<int> run_compiler(const std::vector<std::string>& argv, const std::string& log) {
   const int file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -183,12 +184,13 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
 
 bool is_define(const std::string& flag) { return flag.size() > 2 && flag.starts_with("-D"); }
 
-// The source, followed by the table that the runtime reads.
+// The text to compile: the user's source, followed by the table (rille_abi::Kernel) that the runtime reads.
 std::string library_text(const KernelSource& source, const std::string& name, const KernelOptions& options) {
   bool flat = source.flat && !options.checked && options.flags.empty();
   for (const auto& [key, value] : options.defines)
     flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
-  // Defines go between our own headers and our table, whose names they would change: -DN=1024.
+  // The user's macros (-DN=1024) are defined after our headers and undefined before our table, whose names they would
+  // change.
   std::string text, undefined;
   const auto define = [&](const std::string& key, const std::string& value) {
     text += fmt::format("#define {} {}\n", key, value);
@@ -244,17 +246,17 @@ std::vector<std::string> compiler_flags(const KernelOptions& options, bool gcc) 
   if (options.checked) {
     flags.insert(flags.end(), {"-O1", "-g1", "-fsanitize=thread,bounds,integer-divide-by-zero", "-DRILLE_CHECKED"});
   } else {
-    flags.insert(flags.end(), {"-O3", "-g1"});  // line numbers, for error messages
+    flags.insert(flags.end(), {"-O3", "-g1"});  // -g1: line numbers for error messages
   }
-  // Reserves a register for the worker: kernels/shim/core.h.
+  // Reserves register r15 for the pointer to the worker (kernels/shim/core.h).
   if (gcc && !options.checked) flags.insert(flags.end(), {"-ffixed-r15", "-mno-red-zone", "-DRILLE_R15"});
   for (const auto& f : options.flags)
     if (!is_define(f)) flags.push_back(f);
   return flags;
 }
 
-// In a bundle a kernel links no C library and uses this process's: the host's may be newer, or not glibc, and the
-// bundle's own cannot be read by linkers before binutils 2.38.
+// In a bundle a kernel is not linked with a C library and uses the one that this process has loaded: the host's may be
+// newer or not glibc, and linkers before binutils 2.38 cannot read the bundle's.
 std::vector<std::string> linker_flags(const std::string& bundle) {
   if (bundle.empty()) return {};
   return {"-nodefaultlibs", "-lgcc"};
@@ -305,7 +307,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
   argv.insert(argv.end(), flags.begin(), flags.end());
   if (!is_clang(compiler)) argv.insert(argv.end(), {"-fno-gnu-unique", "-fno-diagnostics-show-option"});
   argv.insert(argv.end(), {"-I", headers});
-  // Checked mode links separately: with -fsanitize the compiler would link the sanitizer's library.
+  // Checked mode links in a separate step without -fsanitize, which would add the sanitizer's library.
   std::vector<std::string> link = {"-shared", "-Wl,-Bsymbolic", "-o", library, options.checked ? object : input};
   const auto libraries = linker_flags(bundle);
   link.insert(link.end(), libraries.begin(), libraries.end());
@@ -320,7 +322,7 @@ Result<BuiltLibrary> build_for_cpu(const KernelSource& source, const std::string
     RILLE_TRY(auto said, read_small_file(log, 1 << 20));
     return compile_error(name, options, source.cpu_text, std::move(said));
   }
-  if (options.cache.empty()) {  // deleted once it is loaded
+  if (options.cache.empty()) {  // no cache: a temporary file, deleted after loading
     built.path = fs::temp_directory_path().string() + "/rille-" + built.key + "-" + std::to_string(::getpid()) + ".so";
     if (::rename(library.c_str(), built.path.c_str()) != 0) return errno_error("cannot write", built.path, errno);
     return built;

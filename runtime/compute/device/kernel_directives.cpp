@@ -28,13 +28,13 @@ class DirectiveReader {
 
  private:
   struct Level {
-    bool outer = false, dead = false;  // outer: the enclosing level is dead; dead: the current branch
-    Holds taken = Holds::no;           // whether an earlier branch was taken
+    bool outer = false, dead = false;  // outer: the enclosing #if is not compiled; dead: nor is this branch
+    Holds taken = Holds::no;           // whether an earlier branch of this #if is compiled
   };
 
   bool dead() const { return !levels_.empty() && levels_.back().dead; }
 
-  // Whether a line ends, without a backslash, before token i.
+  // Whether a line ends before token i. A line that a backslash continues does not end.
   bool ends_line(std::size_t i) const {
     const std::size_t from = t_[i - 1].at + t_[i - 1].text.size();
     const auto gap = text_.substr(from, t_[i].at - from);
@@ -88,7 +88,7 @@ class DirectiveReader {
     if (!global) return;
     const bool parameters =
         name + 1 < end && t_[name + 1] == "(" && t_[name + 1].at == t_[name].at + t_[name].text.size();
-    bool whole = parameters;  // the macro names the kernel itself: #define ONE __global__ void one(float* x) {}
+    bool whole = parameters;  // the macro contains the kernel's name: #define ONE __global__ void one(float* x) {}
     for (std::size_t i = name + 1; i < end; ++i) whole = whole || t_[i] == "{";
     if (whole) result_.makes_kernels = true;
     else result_.global.push_back({t_[name].text, is_c});

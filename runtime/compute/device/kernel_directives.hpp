@@ -1,6 +1,6 @@
 // Evaluates preprocessor lines of a kernel's source without a preprocessor: which tokens are below #if 0, which belong
-// to a macro's text, and which macros stand for __global__. A condition that is not a plain number may be true: the
-// tokens below it count. Private to kernel_source.cpp. Any thread.
+// to a macro's definition, and which macros stand for __global__. A branch whose condition is not a plain number may be
+// compiled: the tokens in it count. Private to kernel_source.cpp. Any thread.
 #pragma once
 
 #include <string_view>
@@ -11,12 +11,12 @@
 namespace rille::device {
 
 struct Directives {
-  std::vector<bool> aside;  // per token: below #if 0, or in a macro's text
+  std::vector<bool> aside;  // per token: whether it is below #if 0 or in a macro's definition
   struct Word {
     std::string_view name;
     bool is_c = false;  // contains extern "C"
   };
-  std::vector<Word> global;    // #define KERNEL extern "C" __global__ void
+  std::vector<Word> global;    // macros such as #define KERNEL extern "C" __global__ void
   bool makes_kernels = false;  // a macro with parameters contains __global__
 
   const Word* find(std::string_view name) const;

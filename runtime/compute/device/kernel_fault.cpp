@@ -10,7 +10,7 @@ constinit thread_local FaultGuard* volatile up_guard __attribute__((tls_model("i
 namespace {
 
 constexpr int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
-constexpr std::size_t stack_bytes = 64 << 10;  // the registers of AVX-512 and AMX alone are 11 kB
+constexpr std::size_t stack_bytes = 64 << 10;  // the kernel saves up to 11 kB of AVX-512 and AMX registers on it
 constexpr greg_t direction_flag = 0x400;
 
 struct sigaction before[NSIG];
@@ -21,7 +21,8 @@ void hand_on(int signal, siginfo_t* info, void* context) {
   if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
   if (old.sa_handler == SIG_IGN && info->si_code <= 0) return;
   if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-  // The default action: a faulting instruction runs again and ends the process; a sent signal is raised again.
+  // Restore the default action. A faulting instruction then runs again and ends the process; a signal sent by a process
+  // is raised again.
   struct sigaction ending {};
   ending.sa_handler = SIG_DFL;
   ::sigaction(signal, &ending, nullptr);
@@ -34,7 +35,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   up_guard = nullptr;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   guard->fault = {signal, info->si_code, info->si_addr, reinterpret_cast<const void*>(registers[REG_RIP])};
-  // Does what switch_stack() to *home would do. Returning from the handler restores the signal mask.
+  // Set the registers as switch_stack() to *home would. Returning from the handler restores the signal mask.
   void** const home = static_cast<void**>(*guard->home);
   registers[REG_RIP] = reinterpret_cast<greg_t>(*home);
   registers[REG_RSP] = reinterpret_cast<greg_t>(home + 1);
@@ -42,13 +43,13 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   registers[REG_EFL] &= ~direction_flag;
 }
 
-// This thread's signal stack.
+// The signal stack of one OS thread.
 class SignalStack {
  public:
   SignalStack() {
     stack_t has{};
     if (::sigaltstack(nullptr, &has) == 0 && !(has.ss_flags & SS_DISABLE)) {
-      ready_ = true;  // set by a sanitizer or the embedding program
+      ready_ = true;  // a sanitizer or the embedding program has set one
       return;
     }
     memory_ = ::mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,14 +1,14 @@
-// If a kernel divides an integer by zero or accesses unmapped memory, the launch fails with an error that says what
-// happened and where; the process and the run continue.
+// If a CPU kernel divides an integer by zero or accesses unmapped memory, the launch fails with an error that says what
+// happened and where; the process continues.
 //
-// While a thread runs a kernel, a handler for SIGFPE, SIGSEGV, SIGBUS and SIGILL continues where that thread left for
-// the kernel's stack, as after a failed assert, and abandons the kernel's stack. Nothing on it needs unwinding: it has
-// only frames of the kernel, which is compiled without exceptions, and of BlockRunner's functions, which hold no lock
-// and own nothing while the guard is set. Where they do, they clear it (Unguarded).
+// A handler for SIGFPE, SIGSEGV, SIGBUS and SIGILL abandons the kernel's stack and continues where the OS thread
+// switched to that stack, as after a failed assert. No frame on the abandoned stack needs unwinding: the kernel is
+// compiled without exceptions, and BlockRunner's functions hold no lock and own nothing while the guard is set. Code
+// that does hold a lock clears the guard (Unguarded).
 //
-// Other faults and sent signals go to the handler installed before. Our handlers are installed at the process's first
-// launch and stay. They run on a signal stack: the thread's own (sigaltstack) if it has one, else one made at its first
-// launch.
+// Faults elsewhere and signals sent by a process go to the handler installed before ours. Our handlers are installed at
+// the process's first launch and never removed. They run on the thread's signal stack (sigaltstack); a thread that has
+// none gets one at its first launch.
 #pragma once
 
 #include <csignal>
@@ -17,24 +17,25 @@
 namespace rille::device {
 
 struct Fault {
-  int signal = 0;              // 0: none
-  int code = 0;                // of siginfo: FPE_INTDIV
-  const void* at = nullptr;    // the accessed address
-  const void* site = nullptr;  // address of the instruction
+  int signal = 0;              // the signal's number; 0: no fault
+  int code = 0;                // si_code of the signal: FPE_INTDIV
+  const void* at = nullptr;    // the address that the kernel accessed
+  const void* site = nullptr;  // address of the faulting instruction
 };
 
-// Where to continue, as stored by switch_stack() (fiber_stack.hpp).
+// Where to continue after a fault: a stack that switch_stack() (fiber_stack.hpp) has left.
 struct FaultGuard {
-  void* const* home = nullptr;  // where the stack pointer is stored
-  void* worker = nullptr;       // for r15
+  void* const* home = nullptr;  // location of the stored stack pointer
+  void* worker = nullptr;       // value for register r15
   Fault fault;
 };
 
-// Call before a thread's first kernel: installs handlers and the signal stack. False: out of memory; faults then end
-// the process.
+// Call before an OS thread runs its first kernel: installs the handlers and the thread's signal stack. False: out of
+// memory; a fault then ends the process.
 bool prepare_for_faults();
 
-// The thread's guard; null: none is set. In static thread-local storage, so that a signal handler may read it.
+// This OS thread's guard; null: the thread runs no kernel. The variable is in static thread-local storage
+// (initial-exec), so that a signal handler may read it.
 extern constinit thread_local FaultGuard* volatile up_guard __attribute__((tls_model("initial-exec")));
 
 class Unguarded {

@@ -66,7 +66,7 @@ Result<WorkDirectory> KernelFiles::work() const {
   return WorkDirectory::create(directory_);
 }
 
-// Best effort: another process may be doing the same.
+// Removes the least recently used files. Errors are ignored: another process may be removing the same files.
 void KernelFiles::make_room() const {
   struct Entry {
     fs::file_time_type used;

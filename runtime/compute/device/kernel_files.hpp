@@ -1,8 +1,9 @@
-// Compiled kernels on disk: one file per key, written elsewhere and renamed into place, so that no reader sees a
-// partial file. The key is a hash of everything that the result depends on. Beyond files_max the least recently used
-// files are removed.
+// Compiled kernels on disk, one file per key. A file is written in another directory and renamed into place, so that no
+// reader sees a partial file. The key is a hash of everything that the compiled result depends on. If there are more
+// than files_max files, the least recently used ones are removed.
 //
-// Without a directory (no $HOME) each kernel is compiled again, in a directory below /tmp. Any thread, any process.
+// Without a cache directory (no $HOME) each kernel is compiled again, in a temporary directory below /tmp. Any thread;
+// several processes may use one cache.
 #pragma once
 
 #include <string>
@@ -13,7 +14,7 @@
 
 namespace rille::device {
 
-// 32 hexadecimal digits: a hash of the pieces, each with its length.
+// Returns 32 hexadecimal digits, a hash of the pieces and of their lengths.
 std::string kernel_key(const std::vector<std::string_view>& pieces);
 
 // A temporary directory for one compilation, removed with its contents.
@@ -34,13 +35,13 @@ class KernelFiles {
  public:
   static constexpr std::size_t files_max = 1000;
   explicit KernelFiles(std::string directory) : directory_(std::move(directory)) {}
-  // The default: <home>/cache/kernels.
+  // The default cache directory: <home>/cache/kernels.
   static std::string default_directory();
 
   const std::string& directory() const { return directory_; }
   std::string path_of(const std::string& name) const { return directory_ + "/" + name; }
-  bool find(const std::string& name) const;                              // whether it exists; marks it as used now
-  Result<> put(const std::string& from, const std::string& name) const;  // moves the file
+  bool find(const std::string& name) const;  // whether the file exists; marks it as used now
+  Result<> put(const std::string& from, const std::string& name) const;  // moves the file `from` into the cache
   void drop(const std::string& name) const;
   Result<WorkDirectory> work() const;
 

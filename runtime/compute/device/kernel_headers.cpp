@@ -36,7 +36,7 @@ constexpr const char* empty[] = {"stdio.h",
                                  "cuda_runtime.h",
                                  "cuda_runtime_api.h",
                                  "device_launch_parameters.h"};
-// Built into NVRTC.
+// Without the toolkit these headers are empty: NVRTC has their contents built in.
 constexpr const char* empty_without_toolkit[] = {"vector_types.h",   "vector_functions.h", "math_constants.h",
                                                  "math_functions.h", "device_functions.h", "sm_60_atomic_functions.h"};
 constexpr const char* halves[] = {"cuda_fp16.h", "cuda_bf16.h"};
@@ -75,10 +75,11 @@ std::string nvrtc_include_folder(const void* function) {
     if (!failed) folders.push_back((real.parent_path().parent_path() / "include").string());
     const auto folder = fs::path(info.dli_fname).parent_path().parent_path();
     folders.push_back((folder / "include").string());
-    folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());  // another of NVIDIA's wheels
+    folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());  // NVIDIA's wheel "cuda_runtime"
   }
   folders.emplace_back("/usr/local/cuda/include");
-  // Wheels split the headers into parts, some of which may be missing: the first complete folder, else the first.
+  // Wheels split the headers into parts, some of which may not be installed. Return the first folder that has all
+  // parts, else the first folder.
   const auto has = [&failed](const std::string& file) { return fs::exists(file, failed); };
   std::string first;
   for (const auto& folder : folders) {

@@ -20,7 +20,7 @@ std::string_view past_blanks(std::string_view text) {
   return text;
 }
 
-// "x.h" from a line `# include "x.h"` or <x.h>; "" from other lines.
+// Returns x.h for a line `# include "x.h"` or `# include <x.h>`; "" for other lines.
 std::string_view included_by(std::string_view line) {
   line = past_blanks(line);
   if (!line.starts_with('#')) return {};
@@ -69,7 +69,7 @@ class IncludeFinder {
     }
   }
 
-  // Takes the file from every folder that has it, since only the compiler knows which one it uses.
+  // Takes the file from every folder that has one of that name, since only the compiler knows which one it reads.
   void find(std::string_view name, const fs::path& beside) {
     if (!beside.empty() || name.starts_with('/')) take(beside / name);
     for (const auto& folder : folders_) take(fs::path(folder) / name);

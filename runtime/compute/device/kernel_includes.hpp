@@ -1,4 +1,4 @@
-// The files that a kernel's source includes, on which the compiled result also depends. Any thread.
+// Finds the files that a kernel's source includes: a change to one of them must compile the kernel again. Any thread.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace rille::device {
 
-// Paths and contents of all files that `text` may include, directly or not: beside the including file, in
-// options.folder, and in the options' -I folders. Includes in branches not taken count; an include by a macro does not.
-// "": none, apart from the compiler's own headers.
+// Returns the paths and contents of all files that `text` may include, directly or through other files. Searches beside
+// the including file, in options.folder, and in the -I folders of options.flags. Includes below #if count even if the
+// branch is not compiled; an #include of a macro does not count. "": only the compiler's own headers are included.
 std::string included_files(std::string_view text, const KernelOptions& options);
 
 }  // namespace rille::device

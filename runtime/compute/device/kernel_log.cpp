@@ -1,4 +1,5 @@
-// Chooses the kernel, and translates compilers' messages into the terms of the user's script.
+// choose_kernel() and compile_error() of kernel_build.hpp: translates compilers' messages into lines of the user's
+// script.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +29,7 @@ struct Remark {
   std::string place, text;
 };
 
-// "train.lua:12:7: error: text" or "train.lua(12): error: text"
+// Reads "train.lua:12:7: error: text" or "train.lua(12): error: text"; false for any other line.
 bool read_remark(std::string_view line, Remark& out) {
   for (const std::string_view mark : {": fatal error: ", ": error: ", ": catastrophic error: "}) {
     const auto at = line.find(mark);
@@ -48,7 +49,7 @@ bool read_remark(std::string_view line, Remark& out) {
   return false;
 }
 
-// Refuses invalid declarations with their line; compilers would report them in Rille's own headers.
+// Refuses invalid kernel declarations and names their line: compilers would report a line of Rille's own headers.
 Result<> check_declaration(const KernelDeclaration& k, const KernelOptions& options) {
   std::string what, hint;
   if (!k.returns.empty()) {
@@ -119,7 +120,7 @@ std::string line_mark(const KernelOptions& options) {
 
 namespace {
 
-// Line n of a text, counting from 1, trimmed.
+// Returns line n of a text, trimmed; the first line is 1.
 std::string_view line_of(std::string_view text, int n) {
   while (n-- > 1) {
     const auto end = text.find('\n');
@@ -131,14 +132,14 @@ std::string_view line_of(std::string_view text, int n) {
   return from == text.npos ? std::string_view{} : text.substr(from, text.find_last_not_of(" \t\r") - from + 1);
 }
 
-// Lines about the compiler's and the shim's headers, which do not help the user.
+// Whether a line of the log is about the compiler's or the shim's headers: it does not help the user and is left out.
 bool about_headers(std::string_view line) {
   return line.starts_with("In file included from ") || line.starts_with("                 from ") ||
          line.find("/shim-") != line.npos || line.find("the kernel's table") != line.npos ||
          line.starts_with("the constant ");
 }
 
-// "train.lua:12" from "train.lua:12:7: note: to match this '{'"
+// Returns "train.lua:12" if the log contains "train.lua:12:7: note: to match this '{'".
 std::optional<std::string> opened_at(std::string_view log) {
   const auto at = log.find(": note: to match this '{'");
   if (at == log.npos) return std::nullopt;
@@ -147,14 +148,15 @@ std::optional<std::string> opened_at(std::string_view log) {
   return std::string(place.substr(0, place.rfind(':')));
 }
 
-// A follow-up error: the compiler also complains about the kernel whose parameter has an unknown type.
+// Whether the error only follows from another one: after an unknown parameter type the compiler also reports the
+// kernel.
 bool is_consequence(std::string_view text) {
   return text.find("declared void") != text.npos || text.find("does not apply here") != text.npos ||
          text.find("incomplete type \"void\"") != text.npos;
 }
 
-// "train.lua:12", where a header that does not compile is included: the first line of "In file included from
-// /usr/include/curand.h:60,\n                 from train.lua:12:" that names the script.
+// Returns "train.lua:12", the script's line that includes a header in which an error lies: the first line of "In file
+// included from /usr/include/curand.h:60,\n from train.lua:12:" that names the script.
 std::string included_at(std::string_view log, std::string_view file) {
   for (std::size_t at = 0; at < log.size();) {
     const auto end = std::min(log.find('\n', at), log.size());
@@ -169,14 +171,14 @@ std::string included_at(std::string_view log, std::string_view file) {
   return {};
 }
 
-// The header in an #include <..>, which is not one of the source's own.
+// Returns the header named by a line #include <..>; "" for other lines.
 std::string_view header_in(std::string_view line) {
   if (!line.starts_with('#') || line.find("include") == line.npos) return {};
   const auto open = line.find('<'), close = line.find('>');
   return open == line.npos || close <= open ? std::string_view{} : line.substr(open + 1, close - open - 1);
 }
 
-// Replacements for CUDA's headers that are meant for complete programs.
+// Says what a kernel can use instead of a CUDA header that is meant for complete programs.
 std::string_view instead_of(std::string_view header) {
   if (header.starts_with("curand"))
     return "random numbers come in a tensor: dev:rand{n}, dev:randn{n}; or from a generator in the source";
@@ -185,8 +187,8 @@ std::string_view instead_of(std::string_view header) {
   return "";
 }
 
-// The error in terms of the source, if it stands at a line that Rille or NVRTC has added: a wrong kernel name, a wrong
-// constant name, or an unclosed brace.
+// If the first error is at a line that Rille or NVRTC has added, returns the mistake in the user's source that causes
+// it: a wrong kernel name, a wrong constant name, or an unclosed brace.
 std::optional<Remark> mistake_at_generated_line(const Remark& first, const KernelOptions& options,
                                                 const std::string& log) {
   constexpr std::string_view constant_place = "the constant ";
@@ -230,7 +232,7 @@ Error compile_error(const std::string& name, const KernelOptions& options, std::
     errors = 1;
   }
   std::string_view instead;
-  const auto said_at = [&](const std::string& place) {  // at a position in the script
+  const auto said_at = [&](const std::string& place) {  // the source's text at `place`, a position in the script
     return line_of(text, std::atoi(place.c_str() + options.file.size() + 1) - options.line + 1);
   };
   const auto colon_of = [](std::string_view place) { return std::min(place.rfind(':'), place.size()); };

@@ -1,5 +1,5 @@
-// CUDA's part of kernel_build.hpp: NVRTC, loaded at run time, makes a cubin for one architecture. It needs no GPU and
-// no driver.
+// build_for_cuda() of kernel_build.hpp: NVRTC, loaded at run time, compiles a cubin for one architecture. This needs
+// neither a GPU nor a driver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Error nvrtc_error(const std::string& name, const char* what, int code) {
   return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)));
 }
 
-// For a pointer whose type is known only as text: true for void and for types that the source defines. Any other type
+// For a pointer type known only as text: true if it points to void or to a type that the source defines. Any other type
 // may be an alias of float.
 bool points_to_own_type(std::string_view text, std::string type) {
   while (!type.empty() && (type.back() == '*' || type.back() == ' ')) type.pop_back();
@@ -61,13 +61,13 @@ Result<std::vector<rille_abi::Parameter>> parameters_by_text(std::string_view te
   return out;
 }
 
-// Facts about the kernel found by a build, as cached on disk.
+// Facts about the kernel that a compilation finds; they are cached on disk with the cubin.
 struct Told {
-  std::string types;  // the lowered names that answer kernel_typeof.hpp's questions
+  std::string types;  // mangled names from which read_typeof() (kernel_typeof.hpp) gets the types of the parameters
   struct Constant {
     std::string symbol, type;
   };
-  std::vector<Constant> constants;  // in the order of options.constants; "" for unknown ones
+  std::vector<Constant> constants;  // in the order of options.constants; members are "" if unknown
 };
 
 Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelSource& source, const std::string& name,
@@ -77,7 +77,7 @@ Result<> tell(Cubin& out, const Told& told, std::string_view text, const KernelS
     out.parameters = parameters_of(*types);
   } else if (const auto plain = demangled(out.lowered_name); !plain.empty()) {
     for (const auto& type : parameter_types_of(plain)) out.parameters.push_back(parameter_of(type));
-  } else if (declared) {  // extern "C": the name does not contain the types
+  } else if (declared) {  // extern "C": the mangled name does not contain the types
     RILLE_TRY(out.parameters, parameters_by_text(text, name, *declared, options));
   } else if (source.makes_kernels) {
     return make_error(
@@ -108,19 +108,20 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
   return flags;
 }
 
-// Headers of half types take NVRTC as long as the rest of a small kernel, so they are included only if needed.
+// Whether the source or its flags mention f16 or bf16 types. Their headers double the compile time of a small kernel,
+// so they are included only if needed.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
   const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
   return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);
 }
 
-// One attempt at compiling a source.
+// What one attempt at compiling adds to the source.
 struct Way {
-  bool types = true;  // ask kernel_typeof.hpp's questions
-  bool words = true;  // include kernel_headers.hpp's words before the source
+  bool types = true;  // the expressions of kernel_typeof.hpp, which find out types
+  bool words = true;  // our headers (nvrtc_words() of kernel_headers.hpp)
 };
 
-// Compilation errors caused by the questions.
+// Which added expressions of kernel_typeof.hpp made a compilation fail.
 struct Refused {
   bool types = false;
   std::string constant;  // name of a constant that does not exist
@@ -201,14 +202,15 @@ Error no_constant(std::string_view text, const std::string& name, const KernelOp
   return e;
 }
 
-// Reports the errors of the source alone, without the questions.
+// Compiles with what Rille adds to the source, then with less of it. An error that is returned is one of the source
+// alone.
 Result<Cubin> compile_some_way(std::string_view text, const std::string& name, const KernelOptions& options,
                                const std::vector<std::string>& flags, bool types, Told& told) {
   Result<Cubin> first = make_error(ErrorKind::device, "nothing was tried");
   Refused refused;
   for (const bool asked : {true, false}) {
     if (asked ? !types : types && !refused.types) continue;
-    for (const bool words : {true, false}) {  // the source may define some of our words itself
+    for (const bool words : {true, false}) {  // without our headers: the source may define their names itself
       auto compiled = compile_now(text, name, options, flags, {asked, words}, told, refused);
       if (compiled && !refused.constant.empty()) return no_constant(text, name, options, refused.constant);
       if (compiled) return compiled;
@@ -220,7 +222,7 @@ Result<Cubin> compile_some_way(std::string_view text, const std::string& name, c
   return first;
 }
 
-// The cached file: a line with the lowered name, one per answer, then the cubin, an ELF file.
+// The contents of the cached file: a line with the kernel's mangled name, a line per string of `told`, then the cubin.
 std::string to_keep(const Cubin& built, const Told& told) {
   std::string text = built.lowered_name + "\n" + told.types + "\n";
   for (const auto& c : told.constants) text += c.symbol + "\n" + c.type + "\n";
@@ -274,7 +276,8 @@ Result<Cubin> build_for_cuda(std::string_view text, const KernelSource& source, 
                       "NVRTC compiles kernels for GPUs (dev:kernel, k:cubin); everything else works without it: " +
                           how_to_get(CudaPart::nvrtc));
   }
-  const bool users = !source.kernels.empty() || source.makes_kernels;  // otherwise Rille's own, with known types
+  // false: Rille's own kernel, whose parameter types are known
+  const bool users = !source.kernels.empty() || source.makes_kernels;
   RILLE_TRY(out, compile_some_way(text, name, options, flags, users, told));
   RILLE_CHECK(tell(out, told, text, source, name, options));
   if (!options.cache.empty()) {

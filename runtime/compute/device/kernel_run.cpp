@@ -38,9 +38,10 @@ void RunnerPool::give(std::unique_ptr<BlockRunner> runner) {
 
 namespace {
 
-constexpr unsigned team_threads_min = 512;  // fewer CUDA threads do not repay a team
+// with fewer CUDA threads, starting an OpenMP team takes longer than it saves
+constexpr unsigned team_threads_min = 512;
 
-// Runs blocks until none are left.
+// Runs blocks of the grid until none are left.
 void work(LaunchShared& launch, RunnerPool& pool, unsigned blocks, unsigned piece) {
   auto runner = pool.take();
   if (!runner->prepare(launch)) {
@@ -77,7 +78,7 @@ void run_cooperative(LaunchShared& launch, RunnerPool& pool, unsigned blocks) {
     };
     try {
       threads.emplace_back(one);
-    } catch (const std::system_error&) {  // out of threads
+    } catch (const std::system_error&) {  // the system has no more threads
       no_memory();
       barrier.leave(true);
     }

@@ -1,9 +1,10 @@
-// Runs a compiled kernel (kernels/shim/abi.h) on the CPU: blocks in parallel with OpenMP, the threads of a block in a
-// plain loop. Only a thread that waits (at a barrier or shuffle) gets its own stack and is suspended there; nothing
-// runs twice. A kernel without barriers costs a loop; one with barriers costs a stack switch per thread and wait.
+// Runs a compiled kernel (kernels/shim/abi.h) on the CPU: blocks run in parallel with OpenMP, the threads of a block in
+// a plain loop. Only a thread that waits (at a barrier or a shuffle) gets a stack of its own and is suspended on it; no
+// code of a thread runs twice. A kernel without barriers costs no more than a loop; one with barriers costs a stack
+// switch per thread and wait.
 //
-// Threads: run_kernel() on the lane, with OpenMP below it. Several may run at once only for kernels of different
-// modules. A kernel that never ends is never stopped.
+// Threads: run_kernel() on the lane, where it starts OpenMP threads. Two calls may run at once only for kernels of
+// different libraries. Nothing stops a kernel that never ends.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@ namespace rille::device {
 
 class BlockRunner;
 
-// Runners and their stacks, reused by later launches.
+// Keeps BlockRunners and their stacks for later launches.
 class RunnerPool {
  public:
   RunnerPool();
@@ -34,15 +35,15 @@ struct KernelRun {
   const rille_abi::Kernel* kernel = nullptr;
   unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
   unsigned shared_bytes = 0;
-  void** arguments = nullptr;    // a pointer to each value
-  bool cooperative = false;      // grid.sync() works: each block has an OS thread
-  MemoryCheck* check = nullptr;  // checked mode: one OS thread runs all
+  void** arguments = nullptr;    // one pointer per argument, to its value
+  bool cooperative = false;      // each block runs on an OS thread of its own, as grid.sync() requires
+  MemoryCheck* check = nullptr;  // null: not checked mode. Checked mode runs all blocks on one OS thread
 };
 
 struct RunReport {
-  Violation violation;         // the first one; Kind::none: no error
-  std::string said;            // printf output; at most said_bytes_max
-  bool out_of_memory = false;  // no stacks, or no shared memory
+  Violation violation;         // the first violation; Kind::none: no error
+  std::string said;            // printf output, cut at said_bytes_max bytes
+  bool out_of_memory = false;  // memory for stacks or shared memory was missing
 };
 constexpr std::size_t said_bytes_max = 1 << 20;
 constexpr unsigned cooperative_blocks_max = 256;

@@ -42,7 +42,7 @@ class KernelFinder {
   }
 
  private:
-  // Whether a token makes threads differ or wait, or includes text that may.
+  // Whether token i makes the source not flat: it makes threads behave differently or wait, or includes other text.
   bool tells_threads_apart(std::size_t i) const {
     const Token& t = t_[i];
     if (!t.is_word()) return false;
@@ -52,7 +52,8 @@ class KernelFinder {
            t.text.find("sync") != t.text.npos;
   }
 
-  // CUDA defines these names only in headers, so a source may define them with another type than the shim's.
+  // Records a typedef of a name that the shim also defines. CUDA defines the name only in a header, so the source may
+  // define it with another type.
   void own_type(std::size_t i) {
     while (i < t_.size() && !(t_[i] == ";") && !(t_[i] == "{")) ++i;
     if (i >= t_.size() || !(t_[i] == ";")) return;
@@ -74,7 +75,7 @@ class KernelFinder {
     std::string name;    // "a::b::"
   };
 
-  // namespace a::b {    extern "C" {
+  // The scope that the brace at i opens: `namespace a::b {`, `extern "C" {`, or another.
   Scope scope_of(std::size_t i) const {
     Scope s;
     for (std::size_t back = 1; back <= i && back < 12; ++back) {
@@ -87,7 +88,7 @@ class KernelFinder {
     return {};
   }
 
-  // The index of the bracket that closes the one at i; nullopt if none does.
+  // The index of the bracket that closes the bracket at i; nullopt if none does.
   std::optional<std::size_t> close_of(std::size_t i, std::string_view open, std::string_view close) const {
     int depth = 0;
     for (; i < t_.size(); ++i) {
@@ -104,7 +105,7 @@ class KernelFinder {
       if (t_[n] == ";" || t_[n] == "{") break;
       if (t_[n] == "*" || t_[n] == "&") returns += t_[n].text;
       if (!t_[n].is_word()) continue;
-      if (t_[n + 1] == "<") {  // a specialisation: only its template is listed
+      if (t_[n + 1] == "<") {  // a template specialisation is not listed, only the template
         const auto end = close_of(n + 1, "<", ">");
         if (end && at(*end + 1) == "(") return success();
         continue;
@@ -128,7 +129,7 @@ class KernelFinder {
       add(i, n, *end, returns);
       return success();
     }
-    return success();  // made by a macro
+    return success();  // a macro names the kernel: it is not listed
   }
 
   void add(std::size_t start, std::size_t name, std::size_t end, const std::string& returns) {
@@ -158,7 +159,7 @@ class KernelFinder {
   }
 
   bool follows_template(std::size_t close) const {
-    int depth = 0, round = 0;  // `<` and `>` in parentheses are comparisons
+    int depth = 0, round = 0;  // within parentheses (round != 0), `<` and `>` are comparisons
     for (std::size_t i = close + 1; i-- > 0;) {
       if (t_[i] == ")") ++round;
       else if (t_[i] == "(") --round;
@@ -186,7 +187,7 @@ class KernelFinder {
   }
 
   KernelParameter parameter(std::size_t from, std::size_t end) const {
-    std::size_t last = from;  // before a default value and array brackets
+    std::size_t last = from;  // the parameter's end, without a default value and array brackets
     while (last < end && !(t_[last] == "=") && !(t_[last] == "[")) ++last;
     KernelParameter p;
     const bool array = last < end && t_[last] == "[";
@@ -203,7 +204,7 @@ class KernelFinder {
     return p;
   }
 
-  // Replaces the tokens [from, to] by `with`, keeping the number of lines.
+  // Replaces the tokens from `from` to `to`, inclusive, by `with`, keeping the number of lines.
   void replace(std::size_t from, std::size_t to, const std::string& with) {
     const std::size_t end = t_[to].at + t_[to].text.size();
     out_ += text_.substr(copied_, t_[from].at - copied_);
@@ -215,7 +216,7 @@ class KernelFinder {
 
   static bool aligns(const Token& t) { return one_of(t, {"__align__", "alignas", "__attribute__"}); }
 
-  // The first `extern` or `static` among the tokens before i; i if there is none.
+  // Index of the first `extern` or `static` in the declaration that contains token i; i if there is none.
   std::size_t begin_of(std::size_t i) const {
     std::size_t begin = i;
     for (std::size_t n = i; n > 0 && i - n < 16 && !directives_.aside[n - 1]; --n) {
@@ -229,18 +230,19 @@ class KernelFinder {
     return begin;
   }
 
-  // Handles __shared__ at i; returns how many further tokens it consumed. The order of the words is free:
+  // Handles `__shared__` at i and returns how many further tokens it has consumed. The words may come in any order:
   // extern __shared__ [__align__(16)] float s[]; extern volatile __shared__ float s[]; static __shared__ float s[32];
   std::size_t shared(std::size_t i) {
     const std::size_t begin = begin_of(i);
     if (const std::size_t end = dynamic_shared(begin)) return end - i;
     result_.flat = false;
     const std::size_t fixed = t_[begin] == "static" ? begin : at(i + 1) == "static" ? i + 1 : i;
-    if (fixed != i) replace(fixed, fixed, "");  // redundant with __shared__
+    if (fixed != i) replace(fixed, fixed, "");  // drops `static`, which is redundant with __shared__
     return fixed > i ? 1 : 0;
   }
 
-  // The index of the semicolon; 0: not a declaration of dynamic shared memory.
+  // Rewrites a declaration of dynamic shared memory and returns the index of its semicolon; 0: it is another
+  // declaration.
   std::size_t dynamic_shared(std::size_t begin) {
     std::string type;
     bool outside = false;
@@ -275,7 +277,8 @@ class KernelFinder {
         type, name);
   }
 
-  // Replaces blockIdx.x * blockDim.x + threadIdx.x in its four orders; returns how many further tokens it consumed.
+  // Replaces blockIdx.x * blockDim.x + threadIdx.x, written in any of four orders, and returns how many further tokens
+  // it has consumed.
   std::size_t position(std::size_t i) {
     static constexpr std::array<std::array<std::string_view, 5>, 4> orders = {
         {{"blockIdx", "*", "blockDim", "+", "threadIdx"},
@@ -285,7 +288,8 @@ class KernelFinder {
     if (i + 10 >= t_.size() || !t_[i].is_word()) return 0;
     const auto axis = t_[i + 2].text;
     if (axis != "x" && axis != "y" && axis != "z") return 0;
-    // A tighter-binding operator before or after it would apply to part of the sum; ")" may end a cast.
+    // An operator that binds tighter than `+`, before or after the sum, would apply to a part of it: do not replace. A
+    // ")" before the sum may end a cast.
     if (i > 0 && one_of(t_[i - 1], {"-", "*", "/", "%", ")", ".", "->", "::", "~", "!", "&"})) return 0;
     if (one_of(at(i + 11), {"*", "/", "%", ".", "->", "["})) return 0;
     for (const auto& order : orders) {
@@ -307,7 +311,7 @@ class KernelFinder {
   KernelSource result_;
   std::string out_;
   std::size_t copied_ = 0;
-  std::vector<Scope> scopes_;  // one per open brace
+  std::vector<Scope> scopes_;  // the scopes of the open braces, the innermost last
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ class TokenReader {
   char peek(std::size_t n = 0) const { return at_ + n < text_.size() ? text_[at_ + n] : '\0'; }
   bool starts(std::string_view s) const { return text_.substr(at_, s.size()) == s; }
 
-  // Advances to `end`, counting lines.
+  // Advances to the offset `end` and counts the lines up to it.
   void go_to(std::size_t end) {
     line_ += int(std::count(text_.begin() + std::ptrdiff_t(at_), text_.begin() + std::ptrdiff_t(end), '\n'));
     at_ = end;
@@ -72,7 +72,7 @@ class TokenReader {
     std::size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != mark && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
     if (end >= text_.size()) return open("a string");
-    // An apostrophe or quote in an #error line ends with the line.
+    // A single apostrophe or quote, as in the text of an #error line, ends with the line.
     add(Token::Kind::text, text_[end] == mark ? end + 1 : end);
     return success();
   }

@@ -1,5 +1,5 @@
-// The tokens of a C++ text, with their positions. Comments and blanks are omitted; a string, raw or not, is one token.
-// Used by kernel_source.cpp and by the tests' fake NVRTC.
+// Splits a C++ text into tokens with their positions. Comments and blanks are omitted; a string literal is one token,
+// also a raw one. Used by kernel_source.cpp and by the tests' fake NVRTC.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace rille::device {
 struct Token {
   enum class Kind : unsigned char { word, number, text, sign } kind = Kind::sign;
   std::string_view text;
-  std::size_t at = 0;  // offset in the source
+  std::size_t at = 0;  // offset of the token in the source, in bytes
   int line = 1;
   bool operator==(std::string_view other) const { return text == other; }
   bool is_word() const { return kind == Kind::word; }
 };
 
-// invalid: an unclosed comment or string.
+// Error of kind invalid: a comment or string is not closed.
 Result<std::vector<Token>> tokens_of(std::string_view text);
 
 }  // namespace rille::device

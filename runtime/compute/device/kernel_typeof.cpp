@@ -28,7 +28,7 @@ std::string typeof_variable(const std::string& name) {
 }
 
 std::string demangled(const std::string& lowered) {
-  if (!lowered.starts_with("_Z")) return {};  // otherwise "f" would be the type float
+  if (!lowered.starts_with("_Z")) return {};  // the demangler reads a plain "f" as the type float
   int status = 0;
   char* const text = abi::__cxa_demangle(lowered.c_str(), nullptr, nullptr, &status);
   std::string out = text ? text : "";
@@ -36,7 +36,7 @@ std::string demangled(const std::string& lowered) {
   return out;
 }
 
-// void rille_types_of<void (*)(float*, P), rille_sizes<8ull, 16ull> >()
+// Parses the demangled name: void rille_types_of<void (*)(float*, P), rille_sizes<8ull, 16ull> >()
 std::optional<TypeOf> read_typeof(const std::string& lowered) {
   constexpr std::string_view between = ", rille_sizes<";
   const std::string text = demangled(lowered);

@@ -1,6 +1,6 @@
-// Questions to NVRTC about a kernel: the types of its parameters and constants, which a text with macros and typedefs
-// does not tell. The answers are the names of instances of an empty kernel, which exists only for that.
-// Private to kernel_nvrtc.cpp and the tests' fake NVRTC. Any thread.
+// Finds the types of a kernel's parameters and constants with NVRTC, since macros and typedefs hide them in the text.
+// We ask NVRTC for the mangled name of an empty kernel template, instantiated with the type in question: the name
+// contains the type. Private to kernel_nvrtc.cpp and the tests' fake NVRTC. Any thread.
 #pragma once
 
 #include <optional>
@@ -14,23 +14,24 @@ namespace rille::device {
 
 constexpr std::string_view typeof_name = "rille_types_of";
 
-// Text before the source, with its own file name in line directives. All its names begin with rille_: N may be a macro.
+// The template's text, placed before the source, with line directives that name a file of ours. All names in it begin
+// with rille_: a shorter name such as N may be a macro of the user.
 std::string_view typeof_text();
-// The questions: expressions for nvrtcAddNameExpression.
+// Expressions for nvrtcAddNameExpression: the template instantiated for a kernel, or for a variable.
 std::string typeof_kernel(const std::string& name);
 std::string typeof_variable(const std::string& name);
 
-// The answer to a question.
+// What a mangled name tells about a kernel or a variable.
 struct TypeOf {
   std::string type;             // "void (*)(float*, P)", "float const [4]"
-  std::vector<unsigned> sizes;  // bytes of each parameter, or of the variable
+  std::vector<unsigned> sizes;  // size in bytes of each parameter, or of the variable
 };
-// Reads the lowered name of a question; nullopt if it is not an answer.
+// Reads the mangled name that NVRTC gives for one of the expressions above; nullopt: it is another name.
 std::optional<TypeOf> read_typeof(const std::string& lowered);
 
-// "_Z5scalePf" -> "scale(float*)"; "" if it is not mangled.
+// Demangles "_Z5scalePf" to "scale(float*)"; "" if the name is not mangled.
 std::string demangled(const std::string& lowered);
-// Parameters from a kernel's answer: as by parameter_of, with the size of unknown types.
+// The parameters of a kernel as parameter_of() (kernel_source.hpp) describes them, with sizes also for unknown types.
 std::vector<rille_abi::Parameter> parameters_of(const TypeOf& kernel);
 
 }  // namespace rille::device

@@ -1,4 +1,4 @@
-// Types and their names: the part of kernel_source.hpp that needs no source.
+// Reads and writes names of types: the functions of kernel_source.hpp that work on a type's name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,17 +65,17 @@ bool is_word_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == ':';
 }
 
-// The words and stars of a type; anything else makes it unknown.
+// A type's name split into words and pointer stars; any other sign makes the type unknown (plain is false).
 struct Parts {
   std::vector<std::string> words;
   int stars = 0;
-  bool constant = false;  // of the pointer's target, or of the value
+  bool constant = false;  // whether the pointer's target, or the value, is const
   bool plain = true;
 };
 
 Parts parts_of(std::string_view type) {
   Parts p;
-  int depth = 0;  // in V<const float*>
+  int depth = 0;  // depth of template brackets, as in V<const float*>
   for (std::size_t i = 0; i < type.size();) {
     if (type[i] == '<') ++depth;
     if (type[i] == '>') --depth;
@@ -185,7 +185,7 @@ unsigned element_of_variable(std::string type) {
   return p.pointer ? unsigned(rille_abi::other) : p.element;
 }
 
-// const float __constant__ a[2], name[4] = {..};
+// Finds a declaration such as: const float __constant__ a[2], name[4] = {..};
 unsigned constant_element(std::string_view text, const std::string& name) {
   const auto tokens = tokens_of(text);
   if (!tokens) return rille_abi::other;
@@ -194,7 +194,7 @@ unsigned constant_element(std::string_view text, const std::string& name) {
     if (!(t[i] == "__constant__")) continue;
     std::size_t from = i;
     while (from > 0 && t[from - 1].is_word()) --from;
-    std::string type, declared;  // the last word is the first variable
+    std::string type, declared;  // the last word read is the first variable's name
     std::size_t n = from;
     for (; n < t.size() && (t[n].is_word() || t[n] == "::" || t[n] == "*"); ++n) {
       if (t[n] == "__constant__" || t[n] == "static" || t[n] == "extern" || t[n] == "__device__") continue;

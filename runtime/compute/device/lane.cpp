@@ -20,7 +20,7 @@ namespace rille::device {
 
 namespace {
 
-// This thread's lane, for rest().
+// The lane that runs on this thread, for rest(); null members: this thread is not a lane.
 struct Resting {
   std::mutex* mutex = nullptr;
   std::condition_variable* wake = nullptr;
@@ -29,7 +29,7 @@ struct Resting {
 };
 thread_local Resting resting;
 
-std::atomic<std::size_t> jobs_of_all{0};  // posted to any lane and not finished
+std::atomic<std::size_t> jobs_of_all{0};  // jobs of all lanes that are posted and not finished
 
 }  // namespace
 
@@ -45,7 +45,7 @@ struct Lane::State {
   std::deque<Job> jobs;
   std::atomic<std::size_t> depth{0};
   bool stop = false;
-  bool orphaned = false;  // the thread owns the state and deletes it at its end
+  bool orphaned = false;  // the lane's thread owns this State and deletes it when it ends
   int threads = 1;
   std::string name;
   std::thread thread;
@@ -53,7 +53,7 @@ struct Lane::State {
   void run() {
     resting = {&mutex, &wake, &jobs, &stop};
     pthread_setname_np(pthread_self(), name.c_str());
-    omp_set_num_threads(threads);  // affects only teams of this thread
+    omp_set_num_threads(threads);  // affects only OpenMP teams that this thread starts
     omp_set_dynamic(0);
     kernels::LaneState lane;
     for (;;) {
@@ -107,7 +107,7 @@ std::shared_ptr<Lane> Lane::shared(int threads) {
 }
 
 std::shared_ptr<Lane> Lane::of_device(const std::string& name) {
-  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));  // the limit for thread names
+  return std::shared_ptr<Lane>(new Lane(1, name.substr(0, 15)));  // Linux limits thread names to 15 characters
 }
 
 Lane::Lane(int threads, std::string name) : state_(std::make_unique<State>()) {
@@ -125,11 +125,11 @@ Lane::~Lane() {
     state_->stop = true;
   }
   state_->wake.notify_one();
-  // The last handle may be dropped by a job's own destruction: a thread cannot join itself.
+  // Destroying a job may drop the last handle of its lane, on the lane's own thread: a thread cannot join itself.
   if (state_->thread.get_id() == std::this_thread::get_id()) {
-    state_->orphaned = true;  // only this thread reads it
+    state_->orphaned = true;  // only this thread reads `orphaned`
     state_->thread.detach();
-    state_.release();  // the thread deletes it on its way out
+    state_.release();  // this thread deletes the State when it ends
   } else {
     state_->thread.join();
   }

@@ -1,8 +1,9 @@
-// Lane: the process's one thread for CPU compute, with OpenMP below it. There is one because two OpenMP teams on the
-// same cores slow each other down tenfold (measured). Jobs run in the order of post().
+// Lane: a thread that runs jobs in the order of post(). The process has one lane for CPU compute, which starts OpenMP
+// threads. There is only one because two OpenMP teams on the same cores slow each other down tenfold (measured). Each
+// GPU has a further lane, which only queues its work.
 //
-// Threads: post() and depth() from any; jobs must not wait for the lane. The destructor runs all posted jobs, then
-// joins. A child has no lane after a fork and must not use an earlier one.
+// Threads: post() and depth() from any thread; a job must not wait for another job of its lane. The destructor runs all
+// posted jobs, then joins the thread. After a fork the child process has no lane and must not use the parent's.
 #pragma once
 
 #include <cstddef>
@@ -21,17 +22,18 @@ namespace rille::device {
 class Lane {
  public:
   using Job = std::function<void(kernels::LaneState&)>;
-  // The process's lane, created if none is held. `threads` takes effect only then; 0: one per core, divided by the
-  // local ranks in the environment (RILLE_LOCAL_RANKS); RILLE_THREADS overrides both.
+  // Returns the process's lane for CPU compute; creates it if nothing holds one. `threads` takes effect only when it is
+  // created; 0: one thread per core, divided by the local ranks in the environment (RILLE_LOCAL_RANKS). RILLE_THREADS
+  // overrides both.
   static std::shared_ptr<Lane> shared(int threads = 0);
-  // For a device that computes by itself: a plain thread that gives it work.
+  // Creates a lane for a GPU: a thread, without OpenMP, that queues the GPU's work.
   static std::shared_ptr<Lane> of_device(const std::string& name);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
   void post(Job job);
-  std::size_t depth() const;  // jobs posted and not finished; for callers that must not run ahead
+  std::size_t depth() const;  // number of jobs that are posted and not finished
   int threads() const;
 
  private:
@@ -40,8 +42,9 @@ class Lane {
   std::unique_ptr<State> state_;
 };
 
-// A job that runs work(lane) and reports its result only after `work` is destroyed: the receiver may drop the last
-// other handle and end the process, and the device must not be closed after that.
+// Makes a job that runs work(lane), destroys `work` and then passes the result to `done`. The order matters: the
+// receiver of the result may drop the other handles of a device and end the process, and the device must not be closed
+// after that.
 template <class Work, class Done>
 Lane::Job telling(Work work, Done done) {
   return [work = std::optional<Work>(std::move(work)), done = std::move(done)](kernels::LaneState& lane) mutable {

@@ -1,5 +1,5 @@
-// For a process about to exit: it joins its lanes, and a computation cannot be interrupted. A job that holds the last
-// handle of a device closes the device, for which libraries are needed that exit() destroys.
+// For a process that is about to exit: exit() would wait for running lane jobs, which cannot be interrupted. A job that
+// holds the last handle of a device also closes the device, which uses libraries that exit() destroys.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@ namespace rille::device {
 // Whether a lane of this process has unfinished jobs. Any thread.
 bool lanes_busy();
 
-// Waits until no lane has; false after `most`.
+// Waits until no lane has unfinished jobs; false if some are unfinished after `most`.
 bool lanes_settle(std::chrono::milliseconds most);
 
 }  // namespace rille::device

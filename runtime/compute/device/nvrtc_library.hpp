@@ -1,5 +1,5 @@
-// NVRTC, loaded at run time and declared here as in its documentation (CUDA 12 and 13). It needs no GPU and no driver.
-// Loaded once and never unloaded, which NVRTC does not support well. Any thread.
+// NVRTC, NVIDIA's compiler library, declared as in its documentation for CUDA 12 and 13. It needs no GPU and no driver.
+// It is loaded at its first use and never unloaded: NVRTC does not support unloading well. Any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@ struct Nvrtc {
   int (*lowered_name)(Program, const char* expression, const char** lowered);
   const char* (*error_text)(int);
   int (*version)(int* major, int* minor);
-  std::string why;  // why it could not be loaded
+  std::string why;  // why NVRTC could not be loaded
 };
 const Nvrtc& nvrtc();
 
-std::string why_no_nvrtc();  // "": it can be loaded here
-int nvrtc_version();         // 13000; 0: no NVRTC
+std::string why_no_nvrtc();  // "": NVRTC can be loaded on this machine
+int nvrtc_version();         // CUDA version of NVRTC, 13000; 0: no NVRTC
 // Identifies the installed NVRTC by its file, without loading it if possible.
 std::string nvrtc_identity();
 
@@ -41,7 +41,7 @@ struct NvrtcProgram {
   NvrtcProgram& operator=(const NvrtcProgram&) = delete;
 
   std::string log() const;              // the compiler's output; "": none
-  int cubin(std::string& image) const;  // NVRTC's status; 0: success
+  int cubin(std::string& image) const;  // returns NVRTC's status; 0: success
 };
 
 }  // namespace rille::device

@@ -1,5 +1,5 @@
-// Names the owner of memory that this thread allocates while an OwnedBy lives, for Device::memory_summary() and errors
-// of kind memory. A name is a literal or interned(): it is never freed.
+// While an OwnedBy exists, memory that this thread allocates is counted under the given name; Device::memory_summary()
+// and errors of kind memory list these names. A name must never be freed: use a literal or interned().
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ class OwnedBy {
   ~OwnedBy();
   OwnedBy(const OwnedBy&) = delete;
   OwnedBy& operator=(const OwnedBy&) = delete;
-  static const char* said();  // null if none is set
-  static const char* now();   // "other" if none is set
+  static const char* said();  // the name set on this thread; null: none
+  static const char* now();   // the name set on this thread; "other" if there is none
 
  private:
   const char* before_;
 };
 
-const char* interned(const std::string& name);  // for few, short names: they are never freed
+const char* interned(const std::string& name);  // returns a copy that is never freed; use it for few, short names
 
 }  // namespace rille::device

@@ -1,8 +1,8 @@
-// Stream: an order of work on a device, beside the device's own. Event: a position in an order, for which the device
-// can wait and whose time it records. Made and used by an Executor. The CPU has a single order, so a Stream there is
-// only a name.
+// Stream: a queue of work on a device, beside the device's default stream. Event: a position in a stream, for which the
+// device can wait and whose time it records. Both are made and used by an Executor. The CPU has a single queue, so a
+// Stream of the CPU is only a number.
 //
-// Threads: destroyed on any thread, even while work is running.
+// Threads: Streams and Events may be destroyed on any thread, even while work is running.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class Stream {
   virtual ~Stream() = default;
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  std::uint64_t number() const { return number_; }  // from 1; unique in this process
+  std::uint64_t number() const { return number_; }  // counts from 1; unique in this process
 
  private:
   static inline std::atomic<std::uint64_t> last_{0};
@@ -28,9 +28,9 @@ class Stream {
 class Event {
  public:
   virtual ~Event() = default;
-  // Whether all work before it has run. Any thread. device: the device is lost.
+  // Whether all work before the event has run. Any thread. Error of kind device: the device is lost.
   virtual Result<bool> done() = 0;
-  // Requires two timed events that are done. Any thread.
+  // Nanoseconds from `earlier` to this event. Both events must be timed and done. Any thread.
   virtual Result<std::int64_t> ns_since(Event& earlier) = 0;
 };
 
