@@ -69,7 +69,7 @@ class Executor {
   virtual Result<std::int64_t> stop_clock_ns() = 0;
   // A trace of kernels and copies, recorded by the device while work continues. Error of kind device: not available.
   virtual Result<> trace_start() = 0;
-  virtual void trace_call(std::uint64_t call) = 0;       // number for later records; 0: none
+  virtual void trace_call(std::uint64_t call) = 0;       // number for later records; 0: no number
   virtual Result<std::vector<Traced>> trace_stop() = 0;  // waits for the traced work
   // Streams (stream.hpp). A null Stream is the default stream, on which all other calls above run. Work on two streams
   // is unordered unless wait() orders it.

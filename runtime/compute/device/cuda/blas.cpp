@@ -36,7 +36,7 @@ const Library& library() {
   return l;
 }
 
-// The descriptors of one product; destroyed together.
+// cuBLASLt's descriptors of one matrix product; the destructor destroys them.
 struct Described {
   const Library& l = library();
   void *desc = nullptr, *a = nullptr, *b = nullptr, *d = nullptr, *preference = nullptr;
@@ -75,7 +75,8 @@ struct Described {
   void set(Status (*function)(void*, int, const void*, std::size_t), void* of, int what, const T& value) {
     good = good && !function(of, what, &value, sizeof value);
   }
-  // The heuristic, too, reads the alignment of the bias and of the activation's input from their addresses.
+  // Sets the addresses of the bias and of the activation's input. The heuristic needs them as well: it reads their
+  // alignment.
   void point(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
     if (s.bias) set(l.desc_set, desc, desc_bias, static_cast<const void*>(p.bias->data));
     if (s.ld_before) set(l.desc_set, desc, desc_before, static_cast<const void*>(p.before->data));
@@ -83,7 +84,7 @@ struct Described {
   void prefer(const BlasShape& s) {
     good = good && !l.prefer_create(&preference);
     set(l.prefer_set, preference, prefer_scratch, scratch_most);
-    // Otherwise partial sums may be added in the output's type instead of f32.
+    // Without this preference partial sums may be added in the output's type instead of f32.
     set(l.prefer_set, preference, prefer_reduction, reduce_in_compute_type);
     set(l.prefer_set, preference, prefer_align_a, s.align_a);
     set(l.prefer_set, preference, prefer_align_b, s.align_b);
@@ -104,7 +105,8 @@ int type_of(DType t) {
   }
 }
 
-// A row-major rows x columns matrix, which the library sees as its column-major transpose. `flipped`: column-major.
+// How an operand lies in memory. A row-major matrix is a column-major transpose for the library; flipped: the operand
+// itself is column-major.
 struct Matrix {
   bool flipped = false;
   std::int64_t ld = 0;
@@ -121,7 +123,7 @@ bool read(const kernels::View& v, std::int64_t rows, std::int64_t columns, Matri
   return (rows == 1 || v.strides[r - 2] == 1) && over >= rows;
 }
 
-// Merges the dimensions before the last two. false: their strides do not allow it.
+// Merges all dimensions before the last two into one batch dimension. false: their strides do not allow it.
 bool batches_of(const kernels::View& v, const kernels::View& out, std::int64_t& count, std::int64_t& stride) {
   count = 1;
   stride = 0;
@@ -140,7 +142,8 @@ unsigned alignment(const void* p) {
   return unsigned(std::min<std::uintptr_t>(at & (~at + 1), 256));
 }
 
-// Library rules for an output of the activation's input: ld a multiple of 8, 16-byte alignment. One matrix only.
+// Sets an epilogue that also writes the activation's input. The library requires a leading dimension that is a multiple
+// of 8 and 16-byte alignment; we use it for a single matrix only. false: a rule is not met.
 bool with_activation(const kernels::cuda::Launcher::Product& p, bool widens, BlasShape& s) {
   if (s.batches != 1 || widens || p.out->dtype == DType::f64) return false;
   s.epilogue =
@@ -177,7 +180,7 @@ bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& s, const c
   if (!batches_of(a, out, s.batches, of_a) || !batches_of(b, out, s.batches, of_b) ||
       !batches_of(out, out, s.batches, of_out))
     return false;
-  // One matrix for all batches, and the other operand's rows are evenly spaced: a single taller product.
+  // If all batches share B and the rows of A are evenly spaced, compute one product with more rows.
   if (s.batches > 1 && of_b == 0 && !left.flipped && of_a == rows * left.ld && of_out == rows * result.ld) {
     rows *= std::exchange(s.batches, 1);
   }

@@ -1,12 +1,12 @@
-// Matrix products by cuBLASLt, loaded at run time and declared here as in its headers of CUDA 12 and 13. If it is
+// Matrix products by cuBLASLt, loaded at run time and declared here as in its headers of CUDA 12 and 13. If cuBLASLt is
 // missing or does not support an operand's layout or type, Rille's own kernel multiplies.
 //
-// Row-major C = A B is column-major C' = B' A': the library gets B first, and no matrix is transposed in memory. f32 is
-// computed in f32, or in TF32 if the product allows it; half types are summed in f32. The algorithm is the heuristic's
-// first, chosen once per geometry, so it is the same in a plain run, in a capture, and in another process with this
-// version.
+// Row-major C = A B equals column-major C' = B' A': the library gets B as its first operand, and no matrix is
+// transposed in memory. f32 is computed in f32, or in TF32 if the product allows it; half types are summed in f32. The
+// heuristic's first algorithm is chosen once per geometry, so a plain run, a capture and another process with the same
+// library version use the same algorithm.
 //
-// One instance per card; used on the lane.
+// One Blas per card; used on the lane.
 #pragma once
 
 #include <string>
@@ -17,21 +17,21 @@
 
 namespace rille::device::cuda {
 
-// A product in the library's terms.
+// A matrix product in cuBLASLt's terms.
 struct BlasShape {
-  std::int64_t m = 0, n = 0, k = 0;  // the library's: D is m x n, column-major
+  std::int64_t m = 0, n = 0, k = 0;  // D is m x n and column-major, with k summands per element
   bool transpose_a = false, transpose_b = false;
   std::int64_t lda = 0, ldb = 0, ldd = 0;
   std::int64_t batches = 1, stride_a = 0, stride_b = 0, stride_d = 0;
   int type = 0, type_d = 0;  // cudaDataType
   bool bias = false, accumulate = false, tf32 = false;
-  int epilogue = 1;            // a sum of the library's flags
-  std::int64_t ld_before = 0;  // of the matrix that receives the activation's input; 0: none
+  int epilogue = 1;            // a sum of cublasLtEpilogue_t flags
+  std::int64_t ld_before = 0;  // leading dimension of the matrix that receives the activation's input; 0: there is none
   unsigned align_before = 0, align_bias = 0;
-  unsigned align_a = 0, align_b = 0, align_d = 0;  // of the addresses, in bytes
+  unsigned align_a = 0, align_b = 0, align_d = 0;  // alignment of the addresses, in bytes
 };
 
-// false: the library does not support these layouts; `why` says what.
+// false: the library does not support these layouts; `why` says which property.
 bool blas_shape(const kernels::cuda::Launcher::Product& p, BlasShape& shape, const char*& why);
 
 class Blas {
@@ -39,19 +39,20 @@ class Blas {
   ~Blas();
   struct Plan {
     bool good = false;
-    std::string why;  // if not good
+    std::string why;  // why there is no algorithm; "" if good
     std::uint64_t algorithm[8] = {};
     std::size_t scratch_bytes = 0;
   };
-  // null: no library, or no algorithm for this shape; see why(). Needs the card's context current.
+  // Finds an algorithm; null: cuBLASLt is missing or has no algorithm for this shape, see why(). The card's context
+  // must be current.
   const Plan* plan(const BlasShape& shape, const kernels::cuda::Launcher::Product& p);
   bool run(const BlasShape& shape, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
            CUstream stream);
-  const char* why() const { return why_.c_str(); }  // the latest refusal
+  const char* why() const { return why_.c_str(); }  // reason of the latest failure
 
  private:
   bool ready();
-  std::string why_, why_not_;  // why_not_: why there is no library
+  std::string why_, why_not_;  // why_not_: why cuBLASLt is not available
   void* handle_ = nullptr;
   bool tried_ = false;
   std::unordered_map<std::string, Plan> plans_;

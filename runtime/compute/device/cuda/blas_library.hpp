@@ -1,5 +1,5 @@
-// cuBLASLt's functions, constants and structs as in its headers of CUDA 12 and 13; checked against them by
-// tests/unit/cuda/library_prototypes_test.cpp.
+// cuBLASLt's functions, constants and structs as in NVIDIA's headers of CUDA 12 and 13.
+// tests/unit/cuda/library_prototypes_test.cpp compares them with those headers.
 #pragma once
 
 #include <cstddef>

@@ -6,11 +6,12 @@
 
 namespace rille::device::cuda {
 
-// Captures this thread only: others may allocate meanwhile. Until now an operation's scratch memory may have come from
-// several blocks, each too small for all of it; in a capture nothing can be allocated, so it must come from one block.
+// Starts capturing the calls of this thread; other threads may allocate meanwhile. Scratch memory cannot be allocated
+// during a capture, so one block must be large enough for every operation: if operations have used several blocks
+// together so far, allocates one of their total size first.
 bool Card::begin_capture(Failure& f) {
   if (alive(f) && scratch_wanted > (scratch ? scratch->bytes : 0)) {
-    Failure ignored;  // then the capture fails and reports the error
+    Failure ignored;  // if no memory is free, the capture fails later and reports it
     if (auto grown = allocate_block(scratch_wanted, ignored)) scratch = std::move(grown);
   }
   if (!alive(f) || !ok(driver.cuStreamBeginCapture(captures, cu::capture_thread_local), "capturing", f)) return false;
@@ -40,7 +41,7 @@ bool Card::replay(Sequence& sequence, std::uint64_t seed, std::uint64_t step, Fa
   return alive(f) && set_key(seed, step, f) && ok(driver.cuGraphLaunch(sequence.exec, compute), "replaying", f);
 }
 
-// The driver frees a running graph once it is done; ~Block waits before it frees the scratch memory.
+// If the graph is running, the driver frees it when it is done; ~Block waits before it frees the scratch memory.
 void Card::drop(Sequence* sequence) {
   driver.cuGraphExecDestroy(sequence->exec);
   delete sequence;

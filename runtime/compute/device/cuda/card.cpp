@@ -21,7 +21,7 @@ Block::~Block() {
   if (!data) return;
   const Current current(card);
   Failure ignored;
-  card.settle(ignored);  // queued work may still use it
+  card.settle(ignored);  // queued work may still use the block
   card.driver.cuMemFree(address(data));
   card.block_bytes -= std::int64_t(bytes);
 }
@@ -31,7 +31,7 @@ bool Card::ok(CUresult result, const char* doing, Failure& f) {
   if (is_loss(result)) {
     CUresult none = cu::success;
     lost.compare_exchange_strong(none, result);
-    result = lost;  // the first error, not one that followed from it
+    result = lost;  // report the first error, not one that followed from it
   }
   char named[160];
   std::snprintf(named, sizeof named, "cuda:%d: %s", ordinal, doing);
@@ -116,18 +116,19 @@ bool Card::mark(Failure& f) {
   const std::uint64_t number = marked + 1;
   const CUevent event = marks[number % marks_max];
   if (number > marks_max && !ok(driver.cuEventSynchronize(event), "waiting for the device", f)) return false;
-  const std::lock_guard lock(mutex);  // wait_for_stamp() must see a mark's event and number together
+  const std::lock_guard lock(mutex);  // wait_for_stamp() must see the mark's event and number change together
   if (!ok(driver.cuEventRecord(event, compute), "recording an event", f)) return false;
   marked.store(number, std::memory_order_release);
   return true;
 }
 
-// Makes a copying stream, this card's or another's, wait. A mark whose event has been reused is long past.
+// Makes the stream `waits`, which copies to this card, wait for the work that `stamp` covers. A mark whose event was
+// reused has passed, so there is nothing to wait for.
 bool Card::wait_for_stamp(std::uint64_t stamp, CUstream waits, Failure& f) {
   const std::uint64_t last = marked;
   if (stamp == 0 || stamp + marks_max <= last) return true;
   CUevent event = marks[stamp % marks_max];
-  if (stamp > last) {  // not recorded yet: wait for all work queued so far
+  if (stamp > last) {  // this mark is not recorded yet: wait for all work queued so far
     event = now;
     if (!ok(driver.cuEventRecord(now, compute), "recording an event", f)) return false;
   }
@@ -153,7 +154,7 @@ bool Card::upload(void* to, const void* from, std::size_t bytes, std::uint64_t s
   return !last || ok(driver.cuStreamWaitEvent(compute, last, 0), "waiting for an event", f);
 }
 
-// Two slots: the device fills one while the host reads the other.
+// Copies from device to host memory through two slots: the device fills one while the host reads the other.
 bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& f) {
   Staging& ring = bytes <= small_bytes ? *down_small : *down_large;
   Staging::Slot* before = nullptr;
@@ -179,7 +180,7 @@ bool Card::transfer_out(void* to, const void* from, std::size_t bytes, Failure& 
   return collect();
 }
 
-// The fault is copied before the values, so that a read waits only once.
+// Copies to host memory. The error cell that kernels write is copied before the values, so that one wait covers both.
 bool Card::download(void* to, const void* from, std::size_t bytes, Failure& f) {
   if (!alive(f)) return false;
   const auto* asked = ask_fault(f);
@@ -242,7 +243,7 @@ bool Card::set_key(std::uint64_t seed, std::uint64_t step, Failure& f) {
   std::uint32_t words[4], known[4];
   std::memcpy(words, &wanted, sizeof words);
   std::memcpy(known, &known_key, sizeof known);
-  for (int i = 0; i < 4; ++i) {  // usually just one changes: the step's low word
+  for (int i = 0; i < 4; ++i) {  // usually only the low word of the step has changed
     if (words[i] == known[i]) continue;
     const auto at = address(key) + 4 * unsigned(i);
     if (!ok(driver.cuMemsetD32Async(at, words[i], 1, compute), "the random key", f)) return false;

@@ -1,14 +1,14 @@
-// Card: one opened device. Its primary context is retained and never reset, so that other users of CUDA in this process
-// can continue.
+// Card: one opened GPU. The GPU's primary CUDA context is retained and never reset, so that other users of CUDA in this
+// process can continue.
 //
-// All computation runs on one stream in the order of the calls. Memory whose last use has been queued may therefore be
-// reused at once: the next use comes later on that stream. The exception is an upload: it runs on a second stream,
-// beside the computation, after the mark that `stamp` names; work queued later waits for it. A third stream only
-// captures: nothing runs on it, and other threads may use the first two meanwhile. Users' streams are ordered by their
-// callers (streams.cpp).
+// All computation runs on one stream in the order of the calls. Memory may therefore be reused as soon as its last use
+// is queued: the next use comes later on that stream. Uploads are the exception: they run on a second stream beside the
+// computation, after the mark that `stamp` names, and work queued later waits for them. A third stream is only for
+// capturing: nothing runs on it, and other threads may use the first two streams meanwhile. Callers order users'
+// streams (streams.cpp).
 //
-// Locks: `mutex` guards marks, uploads and copies from other cards; `streams_mutex` users' streams; `declined_mutex`
-// the operations that libraries declined. The rest belongs to the lane.
+// Locks: `mutex` guards marks, uploads and copies from other cards; `streams_mutex` guards users' streams;
+// `declined_mutex` guards the operations that libraries declined. All other members are used on the lane only.
 #pragma once
 
 #include <atomic>
@@ -28,10 +28,10 @@
 
 namespace rille::device::cuda {
 
-constexpr unsigned marks_max = 16;        // jobs by which the device may lag behind its lane
-constexpr std::size_t streams_max = 128;  // users' streams in use
+constexpr unsigned marks_max = 16;        // the GPU may lag behind its lane by this many jobs
+constexpr std::size_t streams_max = 128;  // most users' streams in use at a time
 
-// Device memory of the plug-in, held by all that may still use it: the card, captured sequences.
+// Device memory of the plug-in. The card and captured sequences share ownership of the blocks that they may still use.
 struct Block {
   Card& card;
   void* data = nullptr;
@@ -44,18 +44,19 @@ struct Block {
 
 struct KernelHandle {
   CUfunction function = nullptr;
-  unsigned shared_static = 0, shared_allowed = 0;  // bytes per block; allowed: dynamic memory. Set at first use
+  // bytes of shared memory per block: static, and dynamic allowed; set at first use
+  unsigned shared_static = 0, shared_allowed = 0;
 };
 
 struct Sequence {
   CUgraphExec exec = nullptr;
-  std::vector<std::shared_ptr<Block>> scratch;  // used by the graph
+  std::vector<std::shared_ptr<Block>> scratch;  // scratch memory that the graph's kernels use
 };
 
 struct Function {
   CUmodule module = nullptr;
   KernelHandle kernel;
-  int threads_most = 0;  // per block; 0: not queried yet
+  int threads_most = 0;  // most threads per block; 0: not queried yet
 };
 
 struct Card {
@@ -63,7 +64,7 @@ struct Card {
   bool open(int ordinal, Failure& f);
   void close();
 
-  // Like Driver::ok, with the device's name in the message; remembers a loss.
+  // Like Driver::ok(), but adds the device's name to the message and records an error that loses the device.
   bool ok(CUresult result, const char* doing, Failure& f);
   bool alive(Failure& f);
 
@@ -71,19 +72,19 @@ struct Card {
   bool settle(Failure& f);
   bool upload(void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   bool download(void* to, const void* from, std::size_t bytes, Failure& f);
-  bool finish(Failure& f);  // also returns a fault found by a kernel
+  bool finish(Failure& f);  // also fails with an error that a kernel has found in its data
   bool mark(Failure& f);
-  // Results were lost: every read and finish() fails with `why` until spoil(""). Any thread.
+  // Records that results were lost: every read and finish() fails with `why` until spoil("") is called. Any thread.
   void spoil(const char* why);
   bool whole(Failure& f);
-  // To another card's memory, which was free at that card's stamp (peers.cpp).
+  // Copies to memory of another card, which is free after the work that the other card's `stamp` covers (peers.cpp).
   bool send(Card& other, void* to, const void* from, std::size_t bytes, std::uint64_t stamp, Failure& f);
   std::uint64_t stamp() const { return marked.load(std::memory_order_acquire) + 1; }
 
   // -- Rille's kernels (own_kernels.cpp)
   bool find(const char* name, KernelHandle*& handle, Failure& f);
-  bool give(const void* image, Failure& f);  // compiled for this card from the sources
-  bool fits_images = false;                  // the build's images run on this card
+  bool give(const void* image, Failure& f);  // loads an image compiled from the sources for this card
+  bool fits_images = false;                  // whether the build's images run on this card
 
   // -- calls (launcher.cpp)
   bool run(kernels::OpId op, const kernels::Call& call, Failure& f);
@@ -124,32 +125,32 @@ struct Card {
   std::atomic<std::uint64_t> marked{0};
   std::unique_ptr<Staging> up_small, up_large, down_small, down_large, down_fault;
 
-  // Device memory shared with the host: the fault found by a kernel, and the random key.
+  // Device memory that holds the error that a kernel has found in its data, and the key of random operations.
   std::shared_ptr<Block> cells;
   kernels::cuda::Fault* fault = nullptr;
   kernels::cuda::StepKey* key = nullptr;
-  kernels::cuda::StepKey known_key{};  // the value at that point of the stream
+  kernels::cuda::StepKey known_key{};  // value of *key after the work queued so far
 
-  std::vector<CUmodule> modules;                                  // of kernels::cuda::images, those loaded so far
-  std::vector<CUmodule> given;                                    // modules given instead of the images
-  std::unordered_map<const void*, KernelHandle> kernels_by_name;  // names live as long as the plug-in
-  std::atomic<std::int64_t> block_bytes{0};                       // of all live blocks
+  std::vector<CUmodule> modules;                                  // the images of kernels::cuda::images loaded so far
+  std::vector<CUmodule> given;                                    // modules from give(), used instead of the images
+  std::unordered_map<const void*, KernelHandle> kernels_by_name;  // keys: names in the plug-in's constants
+  std::atomic<std::int64_t> block_bytes{0};                       // total size of all live Blocks
   std::shared_ptr<Block> scratch;
-  std::size_t scratch_wanted = 0;  // the most that one operation has used
+  std::size_t scratch_wanted = 0;  // the largest amount of scratch memory that one operation has used
   std::unique_ptr<Blas> blas = std::make_unique<Blas>();
   std::unique_ptr<Fft> fft = std::make_unique<Fft>();
   std::unique_ptr<Dnn> dnn;
   bool capturing = false;
   CUevent clock[2] = {}, sent = nullptr;
-  std::vector<CUcontext> met;  // cards for which peer access was requested
+  std::vector<CUcontext> met;  // contexts of cards for which peer access was requested
   std::mutex streams_mutex;
-  std::vector<CUstream> streams, idle_streams;  // all users' streams; the unused ones
+  std::vector<CUstream> streams, idle_streams;  // all users' streams; those that no user holds
   struct Declined {
     std::int64_t calls = 0;
     std::string why;
   };
   std::mutex declined_mutex;
-  std::map<std::pair<std::string, std::string>, Declined> declined;  // by library and operation
+  std::map<std::pair<std::string, std::string>, Declined> declined;  // keys: library and operation
 
  private:
   bool find_in_images(const char* name, CUfunction& found, Failure& f);
@@ -163,7 +164,7 @@ struct Card {
   bool tell_fault(const Staging::Slot* asked, Failure& f);
 };
 
-// Makes the card's context current on this thread and restores the previous one.
+// Makes the card's context current on this thread; the destructor restores the previous context.
 class Current {
  public:
   explicit Current(Card& card) : card_(card) { pushed_ = card.driver.cuCtxPushCurrent(card.context) == cu::success; }

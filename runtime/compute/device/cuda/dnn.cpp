@@ -32,7 +32,7 @@ const Library& library() {
   return l;
 }
 
-// The descriptors of one convolution; destroyed together.
+// cuDNN's descriptors of one convolution; the destructor destroys them.
 struct Described {
   const Library& l = library();
   void *x = nullptr, *y = nullptr, *weight = nullptr, *how = nullptr, *bias = nullptr;
@@ -76,8 +76,8 @@ int type_of(DType t) {
   }
 }
 
-// The stride of a dimension of size 1 has no meaning, but the library infers the layout from it. It becomes that of a
-// packed tensor, channels last if the other strides say so.
+// Reads sizes and strides. The stride of a dimension of size 1 has no meaning, but cuDNN infers the layout from it: we
+// set it as in a packed tensor, with channels last if the other strides have them last.
 bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   if (v.shape.n != 4) return false;
   std::int64_t reach = 0;
@@ -90,14 +90,14 @@ bool numbers(const kernels::View& v, int (&size)[4], int (&step)[4]) {
   const bool last = size[1] > 1 && step[1] == 1 && (size[2] > 1 || size[3] > 1);
   std::int64_t packed = 1;
   for (const int d : {3, 2, 1, 0}) {
-    const int dim = d == 0 || !last ? d : d == 3 ? 1 : d + 1;  // N C H W, or N H W C
+    const int dim = d == 0 || !last ? d : d == 3 ? 1 : d + 1;  // memory order N C H W, or N H W C if `last`
     if (size[dim] == 1) step[dim] = int(packed);
     packed *= size[dim];
   }
   return reach < INT_MAX && packed < INT_MAX;
 }
 
-// Packed with channels first or last; -1: neither.
+// The tensor format: packed with channels first, or with channels last; -1: neither.
 int format_of(const kernels::View& w) {
   const auto packed = [&](const int(&order)[4]) {
     std::int64_t step = 1;
@@ -116,7 +116,8 @@ int math_of(const DnnShape& s) {
   return s.tf32 ? math_default : math_fma;
 }
 
-// Keeps the heuristic's deterministic algorithms that do not reduce precision unasked, each with less scratch memory.
+// Takes from the heuristic's list the algorithms that are deterministic and do not reduce precision unasked, and of
+// these only those that need less scratch memory than the ones before.
 void choose(const DnnShape& s, const Choice* choices, int count, std::size_t most, Dnn::Plan& plan) {
   for (int i = 0; i < count; ++i) {
     const auto& c = choices[i];

@@ -1,9 +1,10 @@
-// Convolutions by cuDNN 9, loaded at run time and declared here as in its headers: the functions of version 7, which it
-// still exports. If it is missing, or has no deterministic algorithm for a geometry, Rille's own kernels convolve.
+// Convolutions by cuDNN 9, loaded at run time and declared here as in its headers: the functions of cuDNN 7, which
+// cuDNN 9 still exports. If cuDNN is missing, or has no deterministic algorithm for a geometry, Rille's own kernels
+// convolve.
 //
-// The algorithm is the heuristic's first deterministic one. Nothing is timed, so another process with this version
-// chooses the same. f32 is computed in f32, or in TF32 if the operation allows it; half types are summed in f32. One
-// instance per card; used on the lane.
+// We use the first deterministic algorithm that the heuristic lists. Nothing is timed, so another process with the same
+// library version chooses the same algorithm. f32 is computed in f32, or in TF32 if the operation allows it; half types
+// are summed in f32. One Dnn per card; used on the lane.
 #pragma once
 
 #include <string>
@@ -63,7 +64,7 @@ struct Choice {  // cudnnConvolution..AlgoPerf_t
     (void* handle, const void* alpha, void* a_desc, const void* a, const void* beta, void* c_desc, void* c))
 }  // namespace dnn
 
-// A convolution in the library's terms.
+// A convolution in cuDNN's terms.
 struct DnnShape {
   kernels::cuda::Launcher::Convolved::What what{};
   int type = 0, weight_format = 0;
@@ -82,26 +83,26 @@ class Dnn {
     std::size_t scratch_bytes = 0;
   };
   struct Plan {
-    std::vector<Way> ways;  // the first is used; each next one needs less memory
-    std::string why;        // if `ways` is empty
+    std::vector<Way> ways;  // the first one is used; each later one needs less memory
+    std::string why;        // the reason if `ways` is empty
   };
-  // Scratch memory for one convolution. cuDNN copies half tensors with channels first into it, with channels last:
-  // ResNet-50 at B=256 needs 0.6 GB, which a GPU for such work must allow.
+  // The most scratch memory that one convolution may use. cuDNN copies f16 and bf16 tensors with channels first into
+  // scratch memory, with channels last: ResNet-50 at batch size 256 needs 0.6 GB, which a GPU for such work must allow.
   static std::size_t scratch_most(std::size_t memory_bytes);
 
   explicit Dnn(std::size_t memory_bytes) : scratch_most_(scratch_most(memory_bytes)) {}
-  // null: no library, or no algorithm for this shape; see why(). `may_make`: a first use allocates. Needs the card's
-  // context current.
+  // Finds an algorithm; null: cuDNN is missing or has no algorithm for this shape, see why(). `may_make`: a first use,
+  // which allocates memory, is allowed. The card's context must be current.
   Plan* plan(const DnnShape& shape, bool may_make);
-  // No memory for the first way: drops it. false: it was the last.
+  // Call it if there is no memory for the first way: drops that way. false: no way is left.
   bool take_less(Plan& plan);
   bool run(const DnnShape& shape, const Plan& plan, const kernels::cuda::Launcher::Convolved& c, void* scratch,
            CUstream stream);
-  const char* why() const { return why_.c_str(); }  // the latest refusal
+  const char* why() const { return why_.c_str(); }  // reason of the latest failure
 
  private:
   bool ready(bool may_make);
-  std::string why_, why_not_;  // why_not_: why there is no library
+  std::string why_, why_not_;  // why_not_: why cuDNN is not available
   void* handle_ = nullptr;
   bool tried_ = false;
   std::size_t scratch_most_;

@@ -13,8 +13,8 @@ namespace rille::device::cuda {
 
 namespace {
 
-// The loader's own search first, then the usual places of drivers, in case the loader's cache is another system's (a
-// bundle, a container that mounts the driver).
+// First the loader's own search, then the usual places of drivers: in a bundle or a container that mounts the driver,
+// the loader's cache may be that of another system.
 constexpr const char* places[] = {"libcuda.so.1",
                                   "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
                                   "/usr/lib64/libcuda.so.1",
@@ -54,7 +54,7 @@ struct Advice {
   const char* hint;
 };
 constexpr int device_kind = int(ErrorKind::device);
-// The driver reports an error without the kernel that caused it.
+// The hint for errors after which the GPU is unusable. The driver does not tell which kernel caused such an error.
 #define RILLE_LOST                                                                                      \
   "this process can no longer use the device: start it again, and resume from the last checkpoint, on " \
   "another device if need be: RILLE_DEVICE=cpu"

@@ -1,7 +1,8 @@
 // The CUDA driver (libcuda.so.1), loaded at run time. Its prototypes are declared here as in its documentation for CUDA
 // 12 and 13, so that the build needs neither a toolkit nor a driver.
 //
-// Loaded once for the process and never unloaded. Threads: any, except load(), which the plug-in's entry guards.
+// The driver is loaded once per process and never unloaded. Any thread may call its functions; the plug-in's `start`
+// calls load() under a lock.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +43,7 @@ constexpr int threads_max = 0, static_shared = 1, dynamic_shared_max = 8;  // CU
 constexpr int capture_thread_local = 1;
 }  // namespace cu
 
-// X(member's name, name in the library, parameters)
+// X(name of the member of Driver, name in the library, parameters)
 #define RILLE_CUDA_DRIVER(X)                                                                                       \
   X(cuInit, "cuInit", (unsigned flags))                                                                            \
   X(cuDriverGetVersion, "cuDriverGetVersion", (int* version))                                                      \
@@ -108,16 +109,17 @@ struct Driver {
 #define RILLE_MEMBER(name, symbol, parameters) CUresult(*name) parameters = nullptr;
   RILLE_CUDA_DRIVER(RILLE_MEMBER)
 #undef RILLE_MEMBER
-  int version = 0;  // 13000
+  int version = 0;  // the CUDA version that the driver supports: 13000
   char path[512] = {};
 
-  // false: it is missing, too old, or fails to start. RILLE_CUDA_DRIVER names another library, for tests.
+  // false: the driver is missing, too old, or fails to start. For tests, the environment variable RILLE_CUDA_DRIVER
+  // names another library.
   bool load(Failure& why);
-  // False on an error: `f` then has the driver's message, what was being done, and a hint if there is one.
+  // False on an error: `f` then has the driver's message, the action `doing`, and a hint if there is one.
   bool ok(CUresult result, const char* doing, Failure& f) const;
 };
 
-// Whether the error makes the device unusable for the rest of this process.
+// Whether the error makes the GPU unusable for the rest of this process.
 inline bool is_loss(CUresult r) {
   switch (r) {
     case cu::ecc_uncorrectable:
@@ -139,7 +141,7 @@ inline bool is_loss(CUresult r) {
   }
 }
 
-// Whether the image needs a newer driver, or another GPU.
+// Whether the error says that a code image needs a newer driver or another GPU.
 inline bool is_misfit(CUresult r) {
   return r == cu::invalid_image || r == cu::no_binary_for_gpu || r == cu::unsupported_ptx;
 }

@@ -1,8 +1,9 @@
-// Fourier transforms by cuFFT, loaded at run time and declared here as in its headers of CUDA 12 and 13. Complex, along
-// one dimension, in place. If it is missing, or the transforms are too scattered in memory, Rille's own kernels run.
+// Fourier transforms by cuFFT, loaded at run time and declared here as in its headers of CUDA 12 and 13. Transforms are
+// complex, along one dimension, in place. If cuFFT is missing, or the transforms are too scattered in memory, Rille's
+// own kernels run.
 //
-// A plan is made once per geometry and kept, since captured graphs use its tables; beyond plans_max geometries Rille's
-// own kernels run. Scratch memory is the operation's. One instance per card; used on the lane.
+// A plan is made once per geometry and kept, since captured graphs use the plan's tables; beyond plans_max geometries
+// Rille's own kernels run. The operation provides scratch memory. One Fft per card; used on the lane.
 #pragma once
 
 #include <string>
@@ -28,7 +29,8 @@ namespace rille::device::cuda {
 class Fft {
  public:
   static constexpr std::size_t plans_max = 256;
-  static constexpr std::int64_t runs_max = 32;  // executions per transform: its outer dimension, if it has an inner one
+  // most cuFFT executions per operation: one per index of the outer dimension, if there is an inner dimension
+  static constexpr std::int64_t runs_max = 32;
   static constexpr int complex_32 = 0x29, complex_64 = 0x69;  // cufftType
   ~Fft();
   struct Plan {
@@ -36,10 +38,11 @@ class Fft {
     std::size_t scratch_bytes = 0;
     bool good = false;
   };
-  // null: no library or no plan; see why(). `may_make`: a new plan allocates. Needs the card's context current.
+  // Finds or makes the plan; null: cuFFT is missing or has no plan, see why(). `may_make`: a new plan, which allocates
+  // memory, may be made. The card's context must be current.
   const Plan* plan(const kernels::cuda::Launcher::Fourier& f, bool may_make);
   bool run(const Plan& plan, const kernels::cuda::Launcher::Fourier& f, void* scratch, CUstream stream);
-  const char* why() const { return why_.c_str(); }  // the latest refusal
+  const char* why() const { return why_.c_str(); }  // reason of the latest failure
 
  private:
   std::string why_;

@@ -1,4 +1,5 @@
-// Runs an operation: its launch function names kernels, which are found in the modules and passed to the driver.
+// Runs an operation: the operation's launch function names kernels; CardLauncher finds them in the loaded modules and
+// passes them to the driver.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
@@ -8,7 +9,7 @@
 
 namespace rille::kernels {
 
-// Defined again for the plug-in, which does not contain the CPU's kernels.
+// A second definition of Call::fail for the plug-in, which is not linked with the CPU's kernels.
 void Call::fail(const char* format, ...) const {
   if (!error || error[0]) return;
   va_list args;
@@ -31,7 +32,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
   CardLauncher(Card& card, const char* operation, const kernels::Call& call, Failure& f)
       : card_(card), operation_(operation), call_(call), f_(f) {}
   bool good() const { return good_; }
-  std::size_t asked() const { return asked_; }  // bytes of scratch()
+  std::size_t asked() const { return asked_; }  // bytes of working memory requested
 
   void launch(const char* kernel, kernels::cuda::Grid grid, kernels::cuda::Grid block, unsigned shared_bytes,
               void** arguments) override {
@@ -64,7 +65,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
 
   kernels::cuda::Fault* fault() override { return card_.fault; }
   const kernels::cuda::StepKey* step_key() override {
-    // A replay sets the key itself each time.
+    // During a capture the key is not set: each replay sets it.
     if (!card_.capturing) good_ = good_ && card_.set_key(call_.random.seed, call_.random.step, f_);
     return card_.key;
   }
@@ -81,7 +82,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
     return good_ &&
            (card_.blas->run(shape, *plan, p, memory, card_.stream()) || refused("cuBLASLt", card_.blas->why()));
   }
-  // In place, so a transform that failed half-way cannot be repeated by own kernels.
+  // The transform is in place: after cuFFT has failed half-way, Rille's own kernels cannot repeat it.
   bool transform(const Fourier& f) override {
     if (!good_) return false;
     const auto* plan = card_.fft->plan(f, !card_.capturing);
@@ -111,8 +112,9 @@ class CardLauncher final : public kernels::cuda::Launcher {
   void declined(const char* library, const char* why) override { refused(library, why); }
 
  private:
-  // null: out of memory, which is an error if `must`. Several requests of one operation are adjacent. A block that is
-  // too small is kept until the operation ends, because queued launches may use it.
+  // Returns scratch memory; null: out of memory, which fails the operation if `must`. Several requests of one operation
+  // are adjacent in one block. A block that became too small is kept until the operation ends, because queued launches
+  // may use it.
   void* working_memory(std::size_t bytes, bool must) {
     bytes = (std::max<std::size_t>(bytes, 1) + 255) / 256 * 256;
     asked_ += bytes;
@@ -124,7 +126,8 @@ class CardLauncher final : public kernels::cuda::Launcher {
             "a compiled operation needs %zu bytes of working memory that it did not need when it was recorded", bytes);
         return nullptr;
       }
-      Failure ample, bare;  // ample: with room for later requests; bare: this one only
+      // errors of two attempts: ample: a block with room for later requests; bare: a block for this request only
+      Failure ample, bare;
       auto grown = card_.allocate_block(
           std::max({used_ + bytes, card_.scratch_wanted, block ? 2 * block->bytes : std::size_t(1) << 20}), ample);
       if (!grown) grown = card_.allocate_block(used_ + bytes, bare);
@@ -154,12 +157,13 @@ class CardLauncher final : public kernels::cuda::Launcher {
   Failure& f_;
   bool good_ = true;
   std::size_t used_ = 0, asked_ = 0;
-  std::vector<std::shared_ptr<Block>> retired_;  // blocks that this operation used before
+  std::vector<std::shared_ptr<Block>> retired_;  // earlier blocks of this operation, kept until it ends
 };
 
 }  // namespace
 
-// Static and dynamic shared memory together may have 48 KB by default; a kernel must opt in to more.
+// Lets a kernel use `bytes` of dynamic shared memory. By default static and dynamic shared memory together are limited
+// to 48 KB; a kernel must opt in to more.
 bool Card::allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f) {
   if (bytes <= kernel.shared_allowed) return true;
   if (kernel.shared_allowed == 0) {
@@ -198,7 +202,7 @@ void Card::fall_back(const char* library, const char* operation, const char* why
   const std::lock_guard lock(declined_mutex);
   const auto [found, fresh] = declined.try_emplace({library, operation});
   if (fresh) found->second.why = why;
-  if (fresh || !capturing) ++found->second.calls;  // a capture repeats calls that were counted before
+  if (fresh || !capturing) ++found->second.calls;  // captured calls have run, and were counted, before
 }
 
 void Card::fallbacks(void (*each)(void* to, const Fallback*), void* to) {

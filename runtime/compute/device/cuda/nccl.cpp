@@ -107,7 +107,7 @@ bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
 }
 
 bool Ranks::alive(Failure& f) {
-  const std::lock_guard lock(mutex);  // give_up() would free the communicator
+  const std::lock_guard lock(mutex);  // without the lock give_up() could free the communicator meanwhile
   if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
   int error = nccl::success;
   if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
@@ -126,7 +126,7 @@ void Ranks::give_up(const char* reason) {
   library().ncclCommAbort(ended);
 }
 
-// ncclCommDestroy waits for the other ranks, so it is called only after a finished ncclCommFinalize.
+// ncclCommDestroy waits for the other ranks without a limit, so it is called only after ncclCommFinalize has finished.
 void Ranks::leave() {
   const std::lock_guard lock(mutex);
   const auto mine = std::exchange(comm, nullptr);

@@ -1,9 +1,10 @@
-// Collectives by NCCL, loaded at run time and declared here as in its headers of version 2. Ranks is one rank: one card
-// of a group, whose other members are in this process or elsewhere. Its calls are queued on the card's stream in order,
-// like other work. give_up(), from any thread, ends a call that hangs because another rank died.
+// Collectives by NCCL, loaded at run time and declared here as in its headers of version 2. A Ranks object is one rank,
+// one card, of a group; the group's other ranks are in this process or elsewhere. Calls are queued on the card's stream
+// in order, like other work. give_up(), from any thread, ends a call that hangs because another rank died.
 //
-// NCCL is non-blocking (`blocking` is 0): it may still be at work when a function returns; alive() reports that. No
-// other function may be called before it is done. Work queued on the stream after a call runs after it.
+// We use NCCL in non-blocking mode (`blocking` is 0): a function may return while NCCL is still working, which alive()
+// reports; until it is done no other function may be called. Work queued on the stream after a call runs after that
+// call.
 #pragma once
 
 #include <climits>
@@ -23,15 +24,15 @@ using Comm = struct ncclCommOpaque*;
 struct UniqueId {
   char bytes[128];
 };
-// As in NCCL 2.14. Newer versions see from `version` that their fields are missing. The part that they copy ends with
-// `later`, the first field added since.
+// ncclConfig_t as in NCCL 2.14. Newer NCCL versions see from `version` which of their fields are missing. They copy the
+// fields up to `later`, the first field added after 2.14.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeefu, version = 21400;
-  int blocking = 0, later = INT_MIN;  // INT_MIN: unset
+  int blocking = 0, later = INT_MIN;  // INT_MIN: not set
 };
 inline constexpr int success = 0, internal_error = 3, in_progress = 7;
-// Indexed by DType and by Fold.
+// NCCL's constants: `types` by DType, `reductions` by Fold.
 inline constexpr int types[] = {1, 1, 0, 2, 4, 6, 9, 7, 8};
 inline constexpr int reductions[] = {0, 4, 2, 3, 1};
 }  // namespace nccl
@@ -52,21 +53,22 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
   X(ncclGroupStart, ())                                                                                               \
   X(ncclGroupEnd, ())
 
-// The id of a new group, for all its ranks. device: no NCCL.
-bool nccl_unique_id(char* bytes, Failure& f);  // bytes = nullptr: only looks for NCCL
+// Writes the id of a new group, 128 bytes, which every rank passes to join(). With bytes = nullptr it only looks for
+// NCCL. Error of kind device: NCCL is missing.
+bool nccl_unique_id(char* bytes, Failure& f);
 
 struct Ranks {
   std::mutex mutex;           // guards the members below
-  nccl::Comm comm = nullptr;  // give_up() may run during a call: NCCL allows that
-  std::string why;            // why it was given up
+  nccl::Comm comm = nullptr;  // null after give_up(), which may run during another call: NCCL allows that
+  std::string why;            // the reason given to give_up()
   nccl::Comm now(Failure& f);
-  // Starts joining. Needs the card's context current, as the functions below.
+  // Starts joining the group. For join() and the functions below the card's context must be current.
   bool join(const char* id, int rank, int world, Failure& f);
   bool run(Card& card, const Collective* calls, int count, Failure& f);
   // Failure::code is nccl::in_progress while NCCL is at work, else 0.
   bool alive(Failure& f);
   void give_up(const char* why);
-  void leave();  // once the device has finished all calls; waits a few seconds at most
+  void leave();  // call it after the device has finished all calls; waits at most a few seconds
 };
 
 }  // namespace rille::device::cuda

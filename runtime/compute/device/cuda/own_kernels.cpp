@@ -12,7 +12,7 @@ namespace rille::device::cuda {
 
 namespace {
 
-// Whether an NVRTC is installed whose code this driver can load.
+// Whether an NVRTC is installed that produces code which this driver can load.
 bool can_compile(const Driver& driver) {
   if (kernels::cuda::source_count == 0 || left_out(CudaPart::nvrtc)) return false;
   const auto& nvrtc = load_part(CudaPart::nvrtc);
@@ -58,7 +58,7 @@ bool knows_kernels(const Driver& driver, Failure& f) {
   return false;
 }
 
-// Sets the hint for images that do not fit: the CUDA that made them, and the driver's.
+// Sets the hint for images that do not fit: the CUDA version that compiled them, and the driver's version.
 bool Card::tell_misfit(Failure& f) const {
   Kernels built;
   tell_kernels(&built);
@@ -79,7 +79,7 @@ bool Card::give(const void* image, Failure& f) {
   return true;
 }
 
-// Searches the build's images; each is loaded only if the ones before it lack the kernel.
+// Searches the build's images for a kernel. An image is loaded only if no image before it has the kernel.
 bool Card::find_in_images(const char* name, CUfunction& found, Failure& f) {
   using kernels::cuda::images, kernels::cuda::image_count;
   for (std::size_t i = 0; i < image_count && !found; ++i) {
@@ -94,7 +94,7 @@ bool Card::find_in_images(const char* name, CUfunction& found, Failure& f) {
   return true;
 }
 
-// True with a null function if this module lacks the kernel.
+// Searches one module. Returns true and leaves `found` null if the module lacks the kernel.
 bool Card::find_in(CUmodule module, const char* name, CUfunction& found, Failure& f) {
   const CUresult result = driver.cuModuleGetFunction(&found, module, name);
   if (result != cu::not_found) return ok(result, name, f);
@@ -102,7 +102,7 @@ bool Card::find_in(CUmodule module, const char* name, CUfunction& found, Failure
   return true;
 }
 
-// If no module has the kernel, the build is broken.
+// Finds a kernel by its name. If no module has the kernel, the build is broken.
 bool Card::find(const char* name, KernelHandle*& handle, Failure& f) {
   if (const auto known = kernels_by_name.find(name); known != kernels_by_name.end()) {
     handle = &known->second;

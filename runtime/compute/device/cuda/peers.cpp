@@ -1,14 +1,15 @@
-// Copies from one card's memory to another's, on the sender's stream: after the work queued there, and before later
-// work that may reuse the source. The copy waits for the receiver's earlier uses of the destination, and the receiver's
-// stream waits for the copy. Each wait is for an event recorded before, so two cards that send to each other cannot
-// deadlock.
+// Copies from one card's memory to another card's, on the sender's stream: after the work queued there, and before
+// later work that may reuse the source memory. The copy waits for the receiver's earlier uses of the destination
+// memory, and the receiver's stream waits for the copy. Each wait is for an event that is already recorded, so two
+// cards that send to each other cannot deadlock.
 #include <algorithm>
 
 #include "runtime/compute/device/cuda/card.hpp"
 
 namespace rille::device::cuda {
 
-// With peer access the copy is direct; without it the driver goes through host memory.
+// Requests peer access to the other card. With peer access copies are direct, without it the driver copies through host
+// memory.
 void Card::meet(Card& other) {
   if (std::find(met.begin(), met.end(), other.context) != met.end()) return;
   met.push_back(other.context);

@@ -23,7 +23,7 @@ struct Process {
   bool started = false;
 };
 
-// One per process, like CUDA itself.
+// The driver's state; one per process.
 Process& process() {
   static Process p;
   return p;
@@ -255,7 +255,8 @@ void unload(Card* card, Function* function) {
   delete function;
 }
 
-// Waits for the copy: the kernel may be launched on any stream, and only the card's own waits for uploads.
+// Copies and waits for the copy: the kernel may be launched on any stream, but only the card's default stream waits for
+// uploads.
 bool set_constant(Card* card, Function* function, const char* name, const void* bytes, std::size_t count, Failure* f) {
   CUdeviceptr at = 0;
   std::size_t room = 0;
@@ -268,7 +269,7 @@ bool set_constant(Card* card, Function* function, const char* name, const void* 
          card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }
 
-// Checked here because the driver would only report an invalid launch.
+// Checks the number of threads per block: for too many the driver would only report an invalid launch.
 bool allow_block(Card* card, Function* function, const unsigned* block, Failure* f) {
   if (function->threads_most == 0 &&
       !card->ok(card->driver.cuFuncGetAttribute(&function->threads_most, cu::threads_max, function->kernel.function),

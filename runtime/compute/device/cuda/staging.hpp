@@ -1,7 +1,8 @@
-// Staging: pinned memory between host and card, in rings of slots. A transfer uses its slot when the stream reaches it,
-// so a slot is reused only after the event recorded behind its last transfer.
+// Staging: a ring of slots of pinned memory, for transfers between host and card. The card reads or writes a slot
+// later, when its stream reaches the transfer, so a slot is reused only after the event recorded behind its last
+// transfer.
 //
-// The caller ensures that one thread uses a ring at a time, with the card's context current.
+// The caller ensures that only one thread uses a ring at a time, and that the card's context is current.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,17 @@ struct Card;
 class Staging {
  public:
   static constexpr int slots_max = 32;
-  // `spins`: waiting for a slot spins instead of sleeping.
+  // `spins`: waiting for a slot spins instead of sleeping, which is faster and uses CPU time.
   Staging(Card& card, int slots, std::size_t slot_bytes, bool spins)
       : card_(card), slots_(slots), slot_bytes_(slot_bytes), spins_(spins) {}
-  void close();  // once the streams are done
+  void close();  // call it after the streams have finished
 
   struct Slot {
     void* memory = nullptr;
-    CUevent event = nullptr;  // recorded by the user after the transfer
+    CUevent event = nullptr;  // the caller records it after the slot's transfer
     bool taken = false;
   };
-  // Waits for the slot's last transfer. null: no pinned memory, or the card is lost.
+  // Returns the next slot, after waiting for its last transfer. null: there is no pinned memory, or the card is lost.
   Slot* take(Failure& f);
   std::size_t slot_bytes() const { return slot_bytes_; }
 

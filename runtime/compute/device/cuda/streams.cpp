@@ -1,5 +1,5 @@
-// Users' streams. An unused stream is kept for the next request and destroyed only with the card, so settle() can wait
-// for all work regardless of owners.
+// Users' streams. A dropped stream is kept for the next request and destroyed only when the card closes, so settle()
+// can wait for all streams, whether held or dropped.
 #include <algorithm>
 
 #include "runtime/compute/device/cuda/card.hpp"
@@ -36,7 +36,8 @@ bool Card::passed(CUevent event, bool& yes, Failure& f) {
   return result == cu::not_ready || ok(result, "asking for an event", f);
 }
 
-// Without holding the lock while it waits: drop_stream() must not wait for the card.
+// Waits for all users' streams. It does not hold the lock while it waits, since drop_stream() must not wait for the
+// card.
 bool Card::settle_streams(Failure& f) {
   std::vector<CUstream> all;
   {

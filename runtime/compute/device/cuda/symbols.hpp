@@ -16,7 +16,7 @@ class Symbols {
     if (library_) function = reinterpret_cast<F*>(::dlsym(library_, name));
     whole_ = whole_ && function;
   }
-  bool whole() const { return whole_; }  // the library is loaded and has all functions looked up
+  bool whole() const { return whole_; }  // whether the library is loaded and has all functions that were looked up
 
  private:
   void* library_;

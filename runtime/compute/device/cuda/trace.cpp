@@ -47,10 +47,11 @@ struct Seen {
   std::int64_t ns, bytes;
 };
 
-// Records of the running trace. The call of a record comes in a separate record, before or after it.
+// Records of the running trace. CUPTI reports the call number of a kernel or copy in a separate record, before or after
+// the kernel's or copy's record.
 struct Records {
   std::mutex mutex;
-  const Card* card = nullptr;  // null: no trace runs; late records are dropped
+  const Card* card = nullptr;  // null: no trace runs, records that come late are dropped
   std::vector<Seen> seen;
   std::unordered_map<std::uint32_t, std::uint64_t> call_of;
   std::set<std::string> names;

@@ -1,9 +1,9 @@
-// The card's activity as recorded by CUPTI, which is loaded at run time and declared here as in its headers of CUDA 12
-// and 13. The device times kernels and copies while work continues; nothing waits. Launches between trace_call(n) and
-// trace_call(0) belong to call n.
+// Traces a GPU's activity with CUPTI, which is loaded at run time and declared here as in its headers of CUDA 12 and
+// 13. The GPU times kernels and copies while work continues; nothing waits for the trace. Launches between
+// trace_call(n) and trace_call(0) are recorded with the number n.
 //
-// CUPTI is global to the process: one trace at a time, of one card. Threads: the lane; CUPTI's buffer callbacks come on
-// its own thread.
+// CUPTI is global to the process, so only one trace runs at a time, of one card. Threads: functions are called on the
+// card's lane; CUPTI calls its buffer callbacks on a thread of CUPTI.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr int kind_copy = 1, kind_fill = 2, kind_driver = 4, kind_runtime = 5, k
 constexpr int external_kind = 3;  // CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 constexpr unsigned flush_forced = 1;
 
-// The leading fields of records, unchanged since CUDA 9.
+// The leading fields of CUPTI's records, unchanged since CUDA 9.
 struct Kernel {
   int kind;
   std::uint8_t cache, shared;
@@ -31,7 +31,7 @@ struct Kernel {
   std::int64_t grid_id;
   const char* name;
 };
-struct Move {  // a copy or a fill
+struct Move {  // a copy or a fill of memory
   int kind;
   std::uint8_t how, from, to, flags;
   std::uint64_t bytes, start, end;
@@ -59,13 +59,13 @@ using Complete = void (*)(CUcontext, std::uint32_t stream, std::uint8_t* buffer,
 
 struct Card;
 
-// false: no CUPTI, another tool uses it, or another trace runs.
+// false: CUPTI is missing, another tool uses CUPTI, or another trace runs.
 bool start_trace(Card& card, Failure& f);
 void trace_call(std::uint64_t id);
-// Waits for the card, then gives all records.
+// Waits for the card, then calls `each` for every record.
 bool stop_trace(Card& card, void (*each)(void* to, const TraceRecord*), void* to, Failure& f);
 
-// Call when the card closes.
+// Ends the card's trace, if one runs, and drops its records. Call it when the card closes.
 void drop_trace(const Card& card);
 
 }  // namespace rille::device::cuda
