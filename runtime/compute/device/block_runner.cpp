@@ -188,7 +188,7 @@ Violation BlockRunner::of_fault() const {
   v.kind = stacks_.holds(guard_.fault.at) ? Violation::Kind::stack : Violation::Kind::fault;
   v.number = std::uint64_t(guard_.fault.signal);
   v.offset_bytes = guard_.fault.code == SI_KERNEL ? 0 : reinterpret_cast<std::intptr_t>(guard_.fault.at);
-  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;  // like a return address, which is one past the call
+  v.site = static_cast<const std::byte*>(guard_.fault.site) + 1;  // + 1: other sites are return addresses
   return v;
 }
 

@@ -1,11 +1,9 @@
-// BlockRunner: runs the blocks of a CPU kernel on one OS thread and schedules the CUDA threads of each block. Private
-// to kernel_run.cpp and block_*.cpp.
+// BlockRunner: runs blocks of a CPU kernel on one OS thread and schedules each block's CUDA threads.
 //
 // Threads of a block start in the order of their numbers; `frontier` is the first thread that has not begun. When a
 // thread waits, execution continues with the thread that has been ready longest, or starts the frontier's thread on a
 // new stack. A thread that never waits runs inside the kernel's plain loop and needs no stack of its own. A waiting
-// thread is represented by its stack pointer, stored at the barrier, in its warp's entry, or in the queue of ready
-// threads.
+// thread is represented by its stack pointer, stored at the barrier, in its warp, or in the ready queue.
 //
 // Between two calls into the runtime, compiled kernel code itself moves threads from the ready queue to the barrier
 // (abi.h): offer() sets how many threads it may move, collect() counts the moved ones. Every function that uses the
@@ -77,7 +75,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
                            unsigned line);
   static void on_failed(Worker*, unsigned thread, const char* text, const char* file, unsigned line);
 
-  // The sequence of threads (block_runner.cpp).
+  // Starting, suspending and finishing threads (block_runner.cpp).
   void begin_block();
   void collect() {
     head_ += at;
@@ -105,7 +103,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
     if (offers) offer();
     switch_stack(where, next, static_cast<Worker*>(this));
   }
-  __attribute__((noinline)) void go_on(void** where);  // the queue is empty
+  __attribute__((noinline)) void go_on(void** where);  // suspends if the ready queue is empty
   static void fiber(void* self);
   void run_fiber();
   bool unstick();
@@ -114,7 +112,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   Violation of_fault() const;
   void leave_block() { switch_stack(&nowhere_, main_, static_cast<Worker*>(this)); }
 
-  // Barriers and warps (block_waits.cpp).
+  // Block barriers and warp operations (block_waits.cpp).
   void release_barrier(unsigned waiting);  // waiting: how many threads in arrivals_ to release
   bool check_barrier_sites(unsigned thread, const void* site);
   // `self`: the warp lane that is running now, so it is not put into the queue; 32: no lane of the warp is running.
@@ -127,7 +125,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   FiberStacks stacks_;
   void* main_ = nullptr;  // stack pointer of run_blocks(), which waits while fibers run
   void* nowhere_ = nullptr;
-  std::byte* memory_ = nullptr;  // dynamic shared memory
+  std::byte* memory_ = nullptr;  // the block's dynamic shared memory
   std::size_t memory_bytes_ = 0;
 
   unsigned threads_ = 0, finished_ = 0;
@@ -141,7 +139,7 @@ class alignas(64) BlockRunner : public rille_abi::Worker {
   std::uint16_t free_stack_[rille_abi::threads_max];
   int starting_stack_ = 0;
   unsigned frontier_ = 0, arrived_ = 0, alive_ = 0, head_ = 0, tail_ = 0, ready_mask_ = 0;
-  void** ready_ = lists_[0];                         // the queue
+  void** ready_ = lists_[0];                         // ring buffer: queue of threads ready to continue
   void** arrivals_ = lists_[1];                      // threads waiting at the barrier, in order of arrival
   void* lists_[2][rille_abi::threads_max + 8] = {};  // + 8: kernels prefetch beyond the queue's end
   Warp warps_[rille_abi::threads_max / 32];

@@ -141,8 +141,8 @@ RILLE_ON_FIBER void BlockRunner::complete(unsigned warp_at, std::uint32_t group,
   if (checked_) launch_->run->check->warp_barrier(warp_at);
 }
 
-// Called when no thread of the block can continue. Completes pending __activemask() calls: their result is the set of
-// lanes that wait in __activemask().
+// When no thread of the block can continue, completes pending __activemask() calls. Their result is the set of lanes
+// that wait in such a call.
 RILLE_ON_FIBER bool BlockRunner::unstick() {
   bool any = false;
   for (unsigned i = 0; i * 32 < threads_; ++i) {

@@ -91,8 +91,7 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   return std::pair{free_bytes, total_bytes};
 }
 
-// The card's free memory, for the message of a failed allocation. Besides our buffers, libraries, captured graphs and
-// other processes use memory.
+// The card's free memory, for the message of a failed allocation: other users of the card also take memory.
 std::string CudaDevice::memory_beside() const {
   std::int64_t free_bytes = 0, total_bytes = 0;
   if (!table_->memory(handle_, &free_bytes, &total_bytes)) return "";
@@ -124,7 +123,7 @@ std::string kernel_name(const char* symbol) {
   return out;
 }
 
-// Turns a failed call(Failure*) into an Error.
+// Calls call(Failure*) and turns a failure into an Error.
 template <class Call>
 Result<> checked(const Call& call) {
   cuda::Failure why;

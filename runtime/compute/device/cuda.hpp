@@ -74,7 +74,7 @@ class CudaDevice final : public Device, private Executor {
   Result<> trace_start() override;
   void trace_call(std::uint64_t call) override;
   Result<std::vector<Traced>> trace_stop() override;
-  Result<std::shared_ptr<Stream>> make_stream() override;  // cuda_streams.cpp
+  Result<std::shared_ptr<Stream>> make_stream() override;  // streams and events: cuda_streams.cpp
   Result<std::shared_ptr<Event>> make_event(bool timed) override;
   void choose(Stream* stream) override;
   Result<> record(Event& event, Stream* stream) override;

@@ -19,7 +19,7 @@ enum class KernelsFrom { images, kept, compiler };
 // Tells where the kernels for this card would come from. Error of kind device: from nowhere; the message names the GPU
 // and what is missing, the hint says how to get it. Searches for NVRTC only if no image fits. Any thread.
 Result<KernelsFrom> kernels_from(const CudaCard& card, const cuda::DriverInfo& driver);
-// Describes the build's images: "images for sm_80, sm_90 and PTX of sm_90, by CUDA 13.0", "no images".
+// Describes the build's kernel images: "images for sm_80, sm_90 and PTX of sm_90, by CUDA 13.0", or "no images".
 std::string describe(const cuda::Kernels& kernels);
 
 struct CudaSources {
@@ -28,7 +28,7 @@ struct CudaSources {
 };
 
 // Returns one cubin for each source file that has kernels, in the order of `files`. Unless the cubins are in the
-// directory `cache` ("": no caching), blocks for about a minute of CPU time, divided among `threads`. Not for the loop
+// directory `cache` ("": no caching), takes about a minute of CPU time, divided among `threads`. Not for the loop
 // thread.
 Result<std::vector<std::string>> compile_kernels(const CudaSources& sources, int architecture, const std::string& cache,
                                                  int threads);

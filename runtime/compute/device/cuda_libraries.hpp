@@ -17,7 +17,7 @@ inline constexpr CudaPart cuda_parts[] = {CudaPart::cublaslt, CudaPart::cudnn, C
                                           CudaPart::cupti,    CudaPart::nccl,  CudaPart::nvrtc};
 
 struct CudaPartInfo {
-  const char* name;      // "cuBLASLt"
+  const char* name;      // the library's name for messages, "cuBLASLt"
   const char* word;      // the library's name in RILLE_CUDA_WITHOUT, "cublaslt"
   const char* files[3];  // file names to try, the best one first
   int cuda[3];           // CUDA version that each of `files` belongs to; 0: any version
@@ -29,17 +29,16 @@ const CudaPartInfo& info_of(CudaPart part);
 
 struct CudaPartFile {
   std::string path;
-  const char* source;  // "the bundle", "RILLE_CUDA_PATH", "Python's wheels", "the toolkit"
+  const char* source;  // where `path` was found: "the bundle", "RILLE_CUDA_PATH", "Python's wheels" or "the toolkit"
 };
-// The library's files that exist on this machine, the best first. Files that only the dynamic loader would find are not
-// included.
+// The library's files on this machine, the best first, without files that only the dynamic loader would find.
 std::vector<CudaPartFile> files_of(CudaPart part);
 
 // Libraries that must be loaded before the file at `path`, which could not find them: libnvrtc-builtins for NVRTC.
 std::vector<std::string> companions_of(const std::string& path);
 
 struct CudaPartLoaded {
-  void* handle = nullptr;   // null: not found
+  void* handle = nullptr;   // handle from dlopen(); null: not found
   std::string path, why;    // why: if handle is null, the loader's error or the places searched
   const char* source = "";  // as in CudaPartFile, or "the loader"
   int cuda = 0;             // major version of CUDA that the library belongs to; 0: any

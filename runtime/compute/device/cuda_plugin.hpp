@@ -1,6 +1,6 @@
 // Finds and loads the CUDA plug-in, librille_cuda.so: RILLE_CUDA_PLUGIN names the file, else it is beside this library
-// or program, or in ../lib. The plug-in is loaded once and never unloaded; after a failure the next call tries again.
-// Any thread.
+// or program, or in ../lib. It is loaded once and never unloaded; a failed load is tried again at the next call. Any
+// thread.
 //
 // Errors, kind device: no plug-in, a plug-in of another build of Rille, or no driver that the plug-in can use.
 #pragma once

@@ -5,8 +5,7 @@
 namespace rille::device {
 
 namespace {
-// NCCL loads libnvidia-ml by its name alone. Loading it first lets NCCL find it in whatever folder the driver has put
-// it.
+// NCCL loads libnvidia-ml by its name alone. Loading it first lets NCCL find it, whatever its folder.
 void load_for_nccl() { (void)telemetry::nvml::load(); }
 }  // namespace
 

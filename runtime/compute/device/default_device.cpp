@@ -41,8 +41,7 @@ std::string shown_by_files() {
   return "";
 }
 
-// Whether a driver error suggests that the machine has a GPU. Code 100 (CUDA_ERROR_NO_DEVICE) and code 34
-// (CUDA_ERROR_STUB_LIBRARY) do not.
+// Whether a driver error suggests a GPU. CUDA_ERROR_NO_DEVICE (100) and CUDA_ERROR_STUB_LIBRARY (34) do not.
 bool shows_gpu(const Error& e) { return e.code.starts_with("cuda_") && e.code != "cuda_100" && e.code != "cuda_34"; }
 
 Error unusable(const std::string& sign, const Error& why) {

@@ -34,8 +34,7 @@ Result<DType> parse_dtype(std::string_view name) {
 
 namespace rille::device {
 
-// Caches freed memory by its rounded size. Buffers keep the Device alive, so the pool exists as long as any buffer
-// does.
+// Caches freed memory by its rounded size. Buffers keep the Device alive, so they cannot outlive the pool.
 struct Device::Pool {
   mutable std::mutex mutex;
   MemoryStats stats;

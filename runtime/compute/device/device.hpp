@@ -78,8 +78,8 @@ class Device : public std::enable_shared_from_this<Device> {
   virtual Result<> clear(void* at, std::size_t bytes) = 0;                       // on the lane; fills with zero bytes
   // Whether send() to that device works. If not, the caller downloads the data and uploads it to the other device.
   virtual bool sends_to(const Device&) const { return false; }
-  // Copies to a buffer of another device, before all work that is queued on that device later. Called on this device's
-  // lane; does not wait.
+  // Copies to another device's buffer before all work queued on that device later. For this device's lane. Does not
+  // wait.
   virtual Result<> send(Device& other, const Buffer& to, const void* from, std::size_t bytes);
   virtual Result<> finish() = 0;  // on the lane; waits for all work queued so far
 

@@ -1,5 +1,4 @@
-// Executor: runs the graph's operations on a device other than the CPU. The CPU has no Executor: the graph calls CPU
-// kernels directly on host memory.
+// Executor: runs the graph's operations on a GPU. The CPU has no Executor: the graph calls CPU kernels directly.
 //
 // Calls are queued in order and may run later; an error that a kernel finds in its data is returned by the next
 // Device::finish() or Device::download(). An Executor's own errors: kind device (no such operation, or the device is
@@ -71,8 +70,7 @@ class Executor {
   virtual Result<> trace_start() = 0;
   virtual void trace_call(std::uint64_t call) = 0;       // number for later records; 0: no number
   virtual Result<std::vector<Traced>> trace_stop() = 0;  // waits for the traced work
-  // Streams (stream.hpp). A null Stream is the default stream, on which all other calls above run. Work on two streams
-  // is unordered unless wait() orders it.
+  // A null Stream is the default stream, on which all other calls run. Only wait() orders work on two streams.
   virtual Result<std::shared_ptr<Stream>> make_stream() = 0;          // on any thread
   virtual Result<std::shared_ptr<Event>> make_event(bool timed) = 0;  // on any thread
   virtual void choose(Stream* stream) = 0;                            // later launch() calls use this stream

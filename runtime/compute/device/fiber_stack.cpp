@@ -8,8 +8,7 @@
 #error "fiber_stack.cpp is written for x86-64"
 #endif
 
-// The first switch to a new stack continues here: pops the argument and the function from the stack and calls the
-// function.
+// The first switch to a new stack continues here: pops an argument and a function and calls the function.
 asm(R"(
 .text
 .p2align 4

@@ -75,8 +75,7 @@ Result<std::shared_ptr<Kernel>> Kernel::compile(std::string_view source, const K
   return k;
 }
 
-// Loads a copy of the file: dlopen() of one file twice returns one library, whose __constant__ variables would be
-// shared.
+// Loads a copy of the file: dlopen() of the same file twice returns one library with shared __constant__ variables.
 Result<> Kernel::load(const std::string& path, bool keep) {
   const std::string copy = path + unique_suffix();
   std::error_code failed;

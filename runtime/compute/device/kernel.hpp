@@ -47,7 +47,7 @@ class Kernel {
   const std::vector<rille_abi::Parameter>& parameters() const { return parameters_; }
   // The parameter's name, "x", or "argument 2" if the source gives it no name.
   std::string parameter_name(std::size_t i) const;
-  // "saxpy(int n, float a, const float* x, float* y)"
+  // The kernel's declaration: "saxpy(int n, float a, const float* x, float* y)".
   std::string signature() const;
   bool checked() const { return options_.checked; }
   const std::string& arch() const { return options_.arch; }  // "sm_90"; "": for the CPU

@@ -9,8 +9,7 @@ void MemoryCheck::begin_launch() {
 
 void MemoryCheck::begin_block() { ++epoch_; }
 
-// Whether two threads' accesses form a race: no barrier lies between them. Between threads of one warp a warp operation
-// also counts as a barrier.
+// Whether two threads' accesses race: no barrier lies between them, nor, for threads of one warp, a warp operation.
 bool MemoryCheck::clash(const Access& before, unsigned thread, unsigned kind) const {
   if (!before.site || before.epoch != epoch_ || before.thread == thread) return false;
   if (before.kind == rille_abi::access_atomic && kind == rille_abi::access_atomic) return false;

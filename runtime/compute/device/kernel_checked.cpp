@@ -42,7 +42,7 @@ class Copies {
 
   void want(void* at, std::size_t bytes, bool written) {
     Copy mine{static_cast<std::byte*>(at), bytes, nullptr, nullptr, 0, written};
-    for (std::size_t i = 0; i < list_.size();) {  // merges overlapping copies
+    for (std::size_t i = 0; i < list_.size();) {  // overlapping ranges become one Copy
       Copy& c = list_[i];
       if (c.from + c.bytes <= mine.from || mine.from + mine.bytes <= c.from) {
         ++i;
@@ -201,8 +201,7 @@ std::string Kernel::line_of(const void* site) const {
   for (const char* tool : {"addr2line", "llvm-addr2line"}) {
     const std::string program = find_program(tool);
     if (program.empty()) continue;
-    // A site is a return address, one past the call: look up the byte before it. Of several inlined frames, take the
-    // first in the user's file.
+    // A return address is one past the call, hence - 1. Of several inlined frames take the first in the user's file.
     const std::string text = output_of({program, "-i", "-e", library_path_, fmt::format("{:#x}", offset - 1)});
     for (std::size_t at = 0; at < text.size();) {
       const auto end = std::min(text.find('\n', at), text.size());

@@ -189,8 +189,8 @@ std::string library_text(const KernelSource& source, const std::string& name, co
   bool flat = source.flat && !options.checked && options.flags.empty();
   for (const auto& [key, value] : options.defines)
     flat = flat && value.find("Idx") == value.npos && value.find("sync") == value.npos;
-  // The user's macros (-DN=1024) are defined after our headers and undefined before our table, whose names they would
-  // change.
+  // The user's macros (-DN=1024) are defined after our headers and undefined before our table, which may use the same
+  // names.
   std::string text, undefined;
   const auto define = [&](const std::string& key, const std::string& value) {
     text += fmt::format("#define {} {}\n", key, value);

@@ -14,10 +14,10 @@ struct Directives {
   std::vector<bool> aside;  // per token: whether it is below #if 0 or in a macro's definition
   struct Word {
     std::string_view name;
-    bool is_c = false;  // contains extern "C"
+    bool is_c = false;  // whether the macro contains extern "C"
   };
   std::vector<Word> global;    // macros such as #define KERNEL extern "C" __global__ void
-  bool makes_kernels = false;  // a macro with parameters contains __global__
+  bool makes_kernels = false;  // whether a macro with parameters contains __global__
 
   const Word* find(std::string_view name) const;
 };

@@ -21,8 +21,8 @@ void hand_on(int signal, siginfo_t* info, void* context) {
   if (old.sa_flags & SA_SIGINFO) return old.sa_sigaction(signal, info, context);
   if (old.sa_handler == SIG_IGN && info->si_code <= 0) return;
   if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) return old.sa_handler(signal);
-  // Restore the default action. A faulting instruction then runs again and ends the process; a signal sent by a process
-  // is raised again.
+  // Restore the default action: the faulting instruction runs again and ends the process; a sent signal is raised
+  // again.
   struct sigaction ending {};
   ending.sa_handler = SIG_DFL;
   ::sigaction(signal, &ending, nullptr);

@@ -7,8 +7,8 @@
 // that does hold a lock clears the guard (Unguarded).
 //
 // Faults elsewhere and signals sent by a process go to the handler installed before ours. Our handlers are installed at
-// the process's first launch and never removed. They run on the thread's signal stack (sigaltstack); a thread that has
-// none gets one at its first launch.
+// the first launch and never removed. They run on the thread's signal stack (sigaltstack), which a thread without one
+// gets at its first launch.
 #pragma once
 
 #include <csignal>
@@ -30,8 +30,7 @@ struct FaultGuard {
   Fault fault;
 };
 
-// Call before an OS thread runs its first kernel: installs the handlers and the thread's signal stack. False: out of
-// memory; a fault then ends the process.
+// Installs the handlers and this thread's signal stack. False: out of memory; a fault then ends the process.
 bool prepare_for_faults();
 
 // This OS thread's guard; null: the thread runs no kernel. The variable is in static thread-local storage

@@ -2,8 +2,8 @@
 // reader sees a partial file. The key is a hash of everything that the compiled result depends on. If there are more
 // than files_max files, the least recently used ones are removed.
 //
-// Without a cache directory (no $HOME) each kernel is compiled again, in a temporary directory below /tmp. Any thread;
-// several processes may use one cache.
+// Without a cache directory (no $HOME) each kernel is compiled again, in a directory below /tmp. Any thread, any
+// process.
 #pragma once
 
 #include <string>

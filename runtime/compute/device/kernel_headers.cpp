@@ -78,8 +78,7 @@ std::string nvrtc_include_folder(const void* function) {
     folders.push_back((folder.parent_path() / "cuda_runtime" / "include").string());  // NVIDIA's wheel "cuda_runtime"
   }
   folders.emplace_back("/usr/local/cuda/include");
-  // Wheels split the headers into parts, some of which may not be installed. Return the first folder that has all
-  // parts, else the first folder.
+  // A wheel may contain only a part of the headers. Return the first folder that has all parts, else the first folder.
   const auto has = [&failed](const std::string& file) { return fs::exists(file, failed); };
   std::string first;
   for (const auto& folder : folders) {

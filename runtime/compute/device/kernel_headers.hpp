@@ -22,8 +22,8 @@ std::vector<std::string> nvrtc_words(bool half);
 // The texts of all headers in memory, a part of the disk cache's key.
 std::vector<std::string_view> nvrtc_header_texts();
 
-// The include folder of the CUDA toolkit to which the library of `function` belongs. "": there is none, or
-// RILLE_CUDA_WITHOUT contains "headers".
+// The include folder of the CUDA toolkit whose library contains `function`. "": there is none, or RILLE_CUDA_WITHOUT
+// contains "headers".
 std::string nvrtc_include_folder(const void* function);
 
 }  // namespace rille::device

@@ -1,5 +1,4 @@
-// choose_kernel() and compile_error() of kernel_build.hpp: translates compilers' messages into lines of the user's
-// script.
+// choose_kernel() and compile_error(): translates compilers' messages into lines of the user's script.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -148,8 +147,7 @@ std::optional<std::string> opened_at(std::string_view log) {
   return std::string(place.substr(0, place.rfind(':')));
 }
 
-// Whether the error only follows from another one: after an unknown parameter type the compiler also reports the
-// kernel.
+// Whether an error only follows from an earlier one: after an unknown parameter type compilers also report the kernel.
 bool is_consequence(std::string_view text) {
   return text.find("declared void") != text.npos || text.find("does not apply here") != text.npos ||
          text.find("incomplete type \"void\"") != text.npos;

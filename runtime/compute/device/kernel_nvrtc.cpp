@@ -1,5 +1,4 @@
-// build_for_cuda() of kernel_build.hpp: NVRTC, loaded at run time, compiles a cubin for one architecture. This needs
-// neither a GPU nor a driver.
+// build_for_cuda(): NVRTC, loaded at run time, compiles a cubin. This needs neither a GPU nor a driver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +24,7 @@ Error nvrtc_error(const std::string& name, const char* what, int code) {
   return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)));
 }
 
-// For a pointer type known only as text: true if it points to void or to a type that the source defines. Any other type
-// may be an alias of float.
+// Whether a pointer type points to void or to a type that the source defines. Any other type may be an alias of float.
 bool points_to_own_type(std::string_view text, std::string type) {
   while (!type.empty() && (type.back() == '*' || type.back() == ' ')) type.pop_back();
   type.resize(std::min(type.size(), type.find('<')));
@@ -34,7 +32,7 @@ bool points_to_own_type(std::string_view text, std::string type) {
   const auto tokens = tokens_of(text);
   for (std::size_t i = 0; tokens && i + 1 < tokens->size(); ++i) {
     const auto& t = (*tokens)[i];
-    if (t == "}" && (*tokens)[i + 1] == type) return true;  // typedef struct { .. } P;
+    if (t == "}" && (*tokens)[i + 1] == type) return true;  // finds: typedef struct { .. } P;
     if (!(t == "struct") && !(t == "class") && !(t == "union") && !(t == "enum")) continue;
     for (std::size_t n = i + 1; n < tokens->size() && n < i + 12; ++n) {
       const auto& word = (*tokens)[n];
@@ -108,8 +106,7 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
   return flags;
 }
 
-// Whether the source or its flags mention f16 or bf16 types. Their headers double the compile time of a small kernel,
-// so they are included only if needed.
+// Whether the source or its flags mention half types, whose headers double the compile time of a small kernel.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
   const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
   return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);
@@ -124,7 +121,7 @@ struct Way {
 // Which added expressions of kernel_typeof.hpp made a compilation fail.
 struct Refused {
   bool types = false;
-  std::string constant;  // name of a constant that does not exist
+  std::string constant;  // name of a constant that the source does not define
 };
 
 Result<Cubin> compile_now(std::string_view text, const std::string& name, const KernelOptions& options,
@@ -202,8 +199,7 @@ Error no_constant(std::string_view text, const std::string& name, const KernelOp
   return e;
 }
 
-// Compiles with what Rille adds to the source, then with less of it. An error that is returned is one of the source
-// alone.
+// Tries to compile with all that Rille adds to the source, then with less, so that errors are the source's own.
 Result<Cubin> compile_some_way(std::string_view text, const std::string& name, const KernelOptions& options,
                                const std::vector<std::string>& flags, bool types, Told& told) {
   Result<Cubin> first = make_error(ErrorKind::device, "nothing was tried");

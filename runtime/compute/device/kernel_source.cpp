@@ -52,8 +52,8 @@ class KernelFinder {
            t.text.find("sync") != t.text.npos;
   }
 
-  // Records a typedef of a name that the shim also defines. CUDA defines the name only in a header, so the source may
-  // define it with another type.
+  // Records a typedef of a name that the shim defines. CUDA defines it only in a header, so the source may use it for
+  // another type.
   void own_type(std::size_t i) {
     while (i < t_.size() && !(t_[i] == ";") && !(t_[i] == "{")) ++i;
     if (i >= t_.size() || !(t_[i] == ";")) return;
@@ -71,8 +71,8 @@ class KernelFinder {
   }
 
   struct Scope {
-    bool space = false;  // a namespace or extern "C", not a function body
-    std::string name;    // "a::b::"
+    bool space = false;  // true: the scope is a namespace or extern "C", not a body
+    std::string name;    // prefix for names in a namespace: "a::b::"
   };
 
   // The scope that the brace at i opens: `namespace a::b {`, `extern "C" {`, or another.
@@ -220,7 +220,7 @@ class KernelFinder {
   std::size_t begin_of(std::size_t i) const {
     std::size_t begin = i;
     for (std::size_t n = i; n > 0 && i - n < 16 && !directives_.aside[n - 1]; --n) {
-      if (t_[n - 1] == ")") {  // extern __align__(16) __shared__
+      if (t_[n - 1] == ")") {  // skips the brackets of: extern __align__(16) __shared__
         if (n < 4 || !(t_[n - 3] == "(") || !aligns(t_[n - 4])) break;
         n -= 3;
       }
@@ -241,8 +241,7 @@ class KernelFinder {
     return fixed > i ? 1 : 0;
   }
 
-  // Rewrites a declaration of dynamic shared memory and returns the index of its semicolon; 0: it is another
-  // declaration.
+  // Rewrites a declaration of dynamic shared memory; returns the index of its semicolon, 0 for other declarations.
   std::size_t dynamic_shared(std::size_t begin) {
     std::string type;
     bool outside = false;
@@ -277,8 +276,7 @@ class KernelFinder {
         type, name);
   }
 
-  // Replaces blockIdx.x * blockDim.x + threadIdx.x, written in any of four orders, and returns how many further tokens
-  // it has consumed.
+  // Replaces blockIdx.x * blockDim.x + threadIdx.x, in any of four orders; returns how many further tokens it consumed.
   std::size_t position(std::size_t i) {
     static constexpr std::array<std::array<std::string_view, 5>, 4> orders = {
         {{"blockIdx", "*", "blockDim", "+", "threadIdx"},
@@ -288,8 +286,8 @@ class KernelFinder {
     if (i + 10 >= t_.size() || !t_[i].is_word()) return 0;
     const auto axis = t_[i + 2].text;
     if (axis != "x" && axis != "y" && axis != "z") return 0;
-    // An operator that binds tighter than `+`, before or after the sum, would apply to a part of it: do not replace. A
-    // ")" before the sum may end a cast.
+    // An operator that binds tighter than `+` would apply to a part of the sum, so the sum is not replaced. A ")"
+    // before the sum may end a cast.
     if (i > 0 && one_of(t_[i - 1], {"-", "*", "/", "%", ")", ".", "->", "::", "~", "!", "&"})) return 0;
     if (one_of(at(i + 11), {"*", "/", "%", ".", "->", "["})) return 0;
     for (const auto& order : orders) {

@@ -5,8 +5,7 @@
 //   extern __shared__ float s[];                  becomes a pointer to the block's dynamic shared memory
 //   blockIdx.x * blockDim.x + threadIdx.x         becomes rille_at_x, which GCC can optimise (kernels/shim/core.h)
 //
-// A source is "flat" if its threads use no other index than this sum and never wait: then all threads of all blocks run
-// as one loop.
+// A source is "flat" if its threads use only this sum as index and never wait: then all blocks run as one loop.
 //
 // Accepts any bytes; results do not point into the text. Any thread.
 #pragma once
@@ -21,7 +20,7 @@
 namespace rille::device {
 
 struct KernelParameter {
-  std::string type;  // as written, with single blanks
+  std::string type;  // the type as written in the source, with single blanks
   std::string name;  // "": the parameter has no name
 };
 
@@ -29,7 +28,7 @@ struct KernelDeclaration {
   std::string name;  // qualified name: a::scale in namespace a
   std::vector<KernelParameter> parameters;
   bool is_template = false;
-  bool is_c = false;  // preceded by extern "C"
+  bool is_c = false;  // whether extern "C" precedes the kernel
   bool has_body = false;
   int line = 1;         // line of the kernel's name in the source, from 1
   std::string returns;  // "int", if the return type is certainly not void
@@ -48,8 +47,7 @@ struct KernelSource {
 
 constexpr std::size_t kernel_source_bytes_max = 1u << 20;
 
-// Error of kind invalid: the text is too long, contains a zero byte, or has an unclosed comment, string or bracket; the
-// message names the line.
+// Error of kind invalid: the text is too long, has a zero byte or an unclosed comment, string or bracket.
 Result<KernelSource> read_kernel_source(std::string_view text);
 
 // Tells which value a launch must give for a parameter of this type: "float const*", "const unsigned int *",
@@ -58,8 +56,7 @@ rille_abi::Parameter parameter_of(std::string_view type);
 // Splits "void scale<float, 4>(float*, int)" into {"float*", "int"}.
 std::vector<std::string> parameter_types_of(std::string_view demangled);
 
-// The element type of a variable, f32 for "float const [4]"; `other` unless it is a plain number or an array of such
-// numbers.
+// The element type of a variable, f32 for "float const [4]"; `other` unless it is a number or an array of numbers.
 unsigned element_of_variable(std::string type);
 // The element type of a __constant__ variable, from its declaration in the source: `__constant__ float name[..]`.
 // `other` if there is no declaration that this function can read.

@@ -23,7 +23,7 @@ std::string typeof_variable(const std::string& name);
 
 // What a mangled name tells about a kernel or a variable.
 struct TypeOf {
-  std::string type;             // "void (*)(float*, P)", "float const [4]"
+  std::string type;             // of a kernel "void (*)(float*, P)", of a variable "float const [4]"
   std::vector<unsigned> sizes;  // size in bytes of each parameter, or of the variable
 };
 // Reads the mangled name that NVRTC gives for one of the expressions above; nullopt: it is another name.

@@ -43,8 +43,7 @@ class Lane {
 };
 
 // Makes a job that runs work(lane), destroys `work` and then passes the result to `done`. The order matters: the
-// receiver of the result may drop the other handles of a device and end the process, and the device must not be closed
-// after that.
+// receiver may drop all other handles of a device and end the process, and `work` must not close the device after that.
 template <class Work, class Done>
 Lane::Job telling(Work work, Done done) {
   return [work = std::optional<Work>(std::move(work)), done = std::move(done)](kernels::LaneState& lane) mutable {

@@ -27,7 +27,7 @@ const Nvrtc& nvrtc();
 
 std::string why_no_nvrtc();  // "": NVRTC can be loaded on this machine
 int nvrtc_version();         // CUDA version of NVRTC, 13000; 0: no NVRTC
-// Identifies the installed NVRTC by its file, without loading it if possible.
+// Identifies the installed NVRTC for the disk cache's key: path, size and time of its file, or the version.
 std::string nvrtc_identity();
 
 struct NvrtcProgram {

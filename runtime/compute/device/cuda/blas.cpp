@@ -75,8 +75,7 @@ struct Described {
   void set(Status (*function)(void*, int, const void*, std::size_t), void* of, int what, const T& value) {
     good = good && !function(of, what, &value, sizeof value);
   }
-  // Sets the addresses of the bias and of the activation's input. The heuristic needs them as well: it reads their
-  // alignment.
+  // Sets the addresses of the bias and of the activation's input, whose alignment the heuristic reads.
   void point(const BlasShape& s, const kernels::cuda::Launcher::Product& p) {
     if (s.bias) set(l.desc_set, desc, desc_bias, static_cast<const void*>(p.bias->data));
     if (s.ld_before) set(l.desc_set, desc, desc_before, static_cast<const void*>(p.before->data));
@@ -93,7 +92,7 @@ struct Described {
   }
 };
 
-// -- geometry
+// -- shapes and layouts of operands
 
 int type_of(DType t) {
   switch (t) {
@@ -105,8 +104,7 @@ int type_of(DType t) {
   }
 }
 
-// How an operand lies in memory. A row-major matrix is a column-major transpose for the library; flipped: the operand
-// itself is column-major.
+// An operand's layout: row-major, for the library a column-major transpose; or flipped, which is column-major.
 struct Matrix {
   bool flipped = false;
   std::int64_t ld = 0;

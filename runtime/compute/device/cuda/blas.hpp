@@ -43,8 +43,7 @@ class Blas {
     std::uint64_t algorithm[8] = {};
     std::size_t scratch_bytes = 0;
   };
-  // Finds an algorithm; null: cuBLASLt is missing or has no algorithm for this shape, see why(). The card's context
-  // must be current.
+  // null: cuBLASLt is missing or has no algorithm for this shape, see why(). The card's context must be current.
   const Plan* plan(const BlasShape& shape, const kernels::cuda::Launcher::Product& p);
   bool run(const BlasShape& shape, const Plan& plan, const kernels::cuda::Launcher::Product& p, void* scratch,
            CUstream stream);

@@ -1,4 +1,4 @@
-// Captured sequences (CUDA graphs).
+// Captures sequences of calls as CUDA graphs and replays them.
 #include <utility>
 
 #include "runtime/compute/device/cuda/card.hpp"

@@ -1,5 +1,5 @@
-// Card: one opened GPU. The GPU's primary CUDA context is retained and never reset, so that other users of CUDA in this
-// process can continue.
+// Card: one opened GPU. Its primary CUDA context is retained and never reset: the process may contain other users of
+// CUDA.
 //
 // All computation runs on one stream in the order of the calls. Memory may therefore be reused as soon as its last use
 // is queued: the next use comes later on that stream. Uploads are the exception: they run on a second stream beside the
@@ -86,7 +86,7 @@ struct Card {
   bool give(const void* image, Failure& f);  // loads an image compiled from the sources for this card
   bool fits_images = false;                  // whether the build's images run on this card
 
-  // -- calls (launcher.cpp)
+  // -- running operations (launcher.cpp)
   bool run(kernels::OpId op, const kernels::Call& call, Failure& f);
   bool allow_shared(KernelHandle& kernel, unsigned bytes, Failure& f);
   std::shared_ptr<Block> allocate_block(std::size_t bytes, Failure& f);

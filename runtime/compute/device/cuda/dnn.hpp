@@ -1,6 +1,5 @@
 // Convolutions by cuDNN 9, loaded at run time and declared here as in its headers: the functions of cuDNN 7, which
-// cuDNN 9 still exports. If cuDNN is missing, or has no deterministic algorithm for a geometry, Rille's own kernels
-// convolve.
+// cuDNN 9 still exports. If cuDNN is missing or has no deterministic algorithm, Rille's own kernels convolve.
 //
 // We use the first deterministic algorithm that the heuristic lists. Nothing is timed, so another process with the same
 // library version chooses the same algorithm. f32 is computed in f32, or in TF32 if the operation allows it; half types
@@ -72,7 +71,7 @@ struct DnnShape {
   int stride[2] = {}, padding[2] = {}, dilation[2] = {}, groups = 1;
   bool tf32 = false;
 };
-// false: the library does not support these layouts or types.
+// Converts to cuDNN's terms; false: cuDNN does not support these layouts or types.
 bool dnn_shape(const kernels::cuda::Launcher::Convolved& c, DnnShape& shape);
 
 class Dnn {

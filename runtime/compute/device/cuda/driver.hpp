@@ -1,8 +1,7 @@
 // The CUDA driver (libcuda.so.1), loaded at run time. Its prototypes are declared here as in its documentation for CUDA
 // 12 and 13, so that the build needs neither a toolkit nor a driver.
 //
-// The driver is loaded once per process and never unloaded. Any thread may call its functions; the plug-in's `start`
-// calls load() under a lock.
+// The driver is loaded once and never unloaded. Any thread; the plug-in's `start` calls load() under a lock.
 #pragma once
 
 #include <cstddef>
@@ -112,8 +111,7 @@ struct Driver {
   int version = 0;  // the CUDA version that the driver supports: 13000
   char path[512] = {};
 
-  // false: the driver is missing, too old, or fails to start. For tests, the environment variable RILLE_CUDA_DRIVER
-  // names another library.
+  // false: the driver is missing, too old, or fails to start. For tests $RILLE_CUDA_DRIVER names another library.
   bool load(Failure& why);
   // False on an error: `f` then has the driver's message, the action `doing`, and a hint if there is one.
   bool ok(CUresult result, const char* doing, Failure& f) const;

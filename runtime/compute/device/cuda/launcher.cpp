@@ -1,5 +1,4 @@
-// Runs an operation: the operation's launch function names kernels; CardLauncher finds them in the loaded modules and
-// passes them to the driver.
+// Runs operations: an operation's launch function names kernels; CardLauncher finds and launches them.
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>

@@ -58,14 +58,14 @@ inline constexpr int reductions[] = {0, 4, 2, 3, 1};
 bool nccl_unique_id(char* bytes, Failure& f);
 
 struct Ranks {
-  std::mutex mutex;           // guards the members below
+  std::mutex mutex;           // guards comm and why
   nccl::Comm comm = nullptr;  // null after give_up(), which may run during another call: NCCL allows that
   std::string why;            // the reason given to give_up()
   nccl::Comm now(Failure& f);
   // Starts joining the group. For join() and the functions below the card's context must be current.
   bool join(const char* id, int rank, int world, Failure& f);
   bool run(Card& card, const Collective* calls, int count, Failure& f);
-  // Failure::code is nccl::in_progress while NCCL is at work, else 0.
+  // Whether the group has not failed. Sets Failure::code to nccl::in_progress while NCCL is still working, else to 0.
   bool alive(Failure& f);
   void give_up(const char* why);
   void leave();  // call it after the device has finished all calls; waits at most a few seconds

@@ -44,7 +44,7 @@ bool fits_images(const Driver& driver, int architecture) {
   return kernels::cuda::image_count && built.cuda / 1000 <= driver.version / 1000 && has_image(built, architecture);
 }
 
-// A driver loads code made by an older CUDA, but not by a newer one.
+// A driver loads code compiled by an older CUDA version, but not by a newer one.
 bool knows_kernels(const Driver& driver, Failure& f) {
   const int made = kernels::cuda::images_built().cuda, known = driver.version;
   if (made / 1000 <= known / 1000 || can_compile(driver)) return true;

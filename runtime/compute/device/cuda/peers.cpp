@@ -8,8 +8,7 @@
 
 namespace rille::device::cuda {
 
-// Requests peer access to the other card. With peer access copies are direct, without it the driver copies through host
-// memory.
+// Requests peer access to the other card. Without peer access the driver copies through host memory.
 void Card::meet(Card& other) {
   if (std::find(met.begin(), met.end(), other.context) != met.end()) return;
   met.push_back(other.context);

@@ -255,8 +255,7 @@ void unload(Card* card, Function* function) {
   delete function;
 }
 
-// Copies and waits for the copy: the kernel may be launched on any stream, but only the card's default stream waits for
-// uploads.
+// Waits for the copy: the kernel may run on any stream, and only the card's default stream waits for uploads.
 bool set_constant(Card* card, Function* function, const char* name, const void* bytes, std::size_t count, Failure* f) {
   CUdeviceptr at = 0;
   std::size_t room = 0;

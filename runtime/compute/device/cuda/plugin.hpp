@@ -51,9 +51,9 @@ struct KernelSource {
 };
 
 struct CardInfo {
-  char name[256] = {};            // "NVIDIA H200"
+  char name[256] = {};            // the product's name: "NVIDIA H200"
   char uuid[48] = {};             // "GPU-..."; "MIG-..." for a MIG instance
-  char bus[24] = {};              // "0000:1b:00.0"
+  char bus[24] = {};              // PCI address: "0000:1b:00.0"
   std::int32_t architecture = 0;  // 90 for sm_90
   std::int32_t multiprocessors = 0;
   std::int32_t shared_bytes_max = 0;  // shared memory that a block may use
@@ -61,7 +61,7 @@ struct CardInfo {
   std::int64_t memory_bytes = 0;
 };
 
-struct Card;      // one opened device
+struct Card;      // one opened GPU
 struct Sequence;  // a captured sequence of calls
 struct Function;  // a loaded kernel of a user
 struct Stream;    // a user's stream, beside the card's default stream

@@ -36,8 +36,7 @@ bool Card::passed(CUevent event, bool& yes, Failure& f) {
   return result == cu::not_ready || ok(result, "asking for an event", f);
 }
 
-// Waits for all users' streams. It does not hold the lock while it waits, since drop_stream() must not wait for the
-// card.
+// Waits for all users' streams, without holding the lock: drop_stream() must not wait for the card.
 bool Card::settle_streams(Failure& f) {
   std::vector<CUstream> all;
   {

@@ -47,8 +47,8 @@ struct Seen {
   std::int64_t ns, bytes;
 };
 
-// Records of the running trace. CUPTI reports the call number of a kernel or copy in a separate record, before or after
-// the kernel's or copy's record.
+// Records of the running trace. CUPTI reports a kernel's call number in a separate record, before or after the kernel's
+// timing record.
 struct Records {
   std::mutex mutex;
   const Card* card = nullptr;  // null: no trace runs, records that come late are dropped
