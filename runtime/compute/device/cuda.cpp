@@ -136,7 +136,7 @@ Error not_loaded(const std::string& kernel, const std::string& arch, Error e) {
   e.message = fmt::format("kernel {}: {}", kernel, e.message);
   const auto driver = cuda_driver();
   const int made = nvrtc_version();  // 0: NVRTC is not loaded, the kernel came from the disk cache
-  // codes 200 to 299: CUDA_ERROR_INVALID_IMAGE and similar
+  // Codes 200 to 299: CUDA_ERROR_INVALID_IMAGE and similar.
   if (!driver || made == 0 || !e.code.starts_with("cuda_2")) return e;
   const int known = driver->version;
   e.hint = fmt::format(

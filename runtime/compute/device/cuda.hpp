@@ -96,7 +96,7 @@ class CudaDevice final : public Device, private Executor {
   cuda::Stream* chosen_ = nullptr;   // stream for launch(), null: the default; used on the lane only
   bool has_kernels_ = false;         // Rille's own kernels are loaded; used on the lane only
   std::optional<Error> no_kernels_;  // why loading Rille's own kernels failed
-  // compiled groups by their source; used on the lane only
+  // Compiled groups by their source; used on the lane only.
   std::unordered_map<std::string, std::weak_ptr<void>> groups_;
   mutable std::mutex mutex_;  // guards one_by_one_
   std::string one_by_one_;

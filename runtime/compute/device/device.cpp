@@ -92,7 +92,7 @@ std::string working_text(std::int64_t bytes) {
 }  // namespace
 
 std::string Device::Pool::owners_summary() const {
-  // bytes and buffers of each owner; owners of equal names are merged
+  // Bytes and buffers of each owner; owners of equal names are merged.
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> by_name;
   for (const auto& [name, held] : owners) {
     if (held.buffers == 0) continue;

@@ -151,7 +151,7 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
     if (at) check.arguments.push_back({at, arguments[i].bytes, unsigned(i), parameters_[i].constant != 0});
   }
   rille_abi::Worker nobody{};
-  kernel_->locals(&nobody);  // makes this OS thread's copy of the library's thread-local variables exist
+  kernel_->locals(&nobody);  // allocates this OS thread's copy of the library's thread-local variables
   find_module(kernel_, check);
   run.arguments = values.data();
   run.check = &check;

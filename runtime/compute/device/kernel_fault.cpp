@@ -10,7 +10,7 @@ constinit thread_local FaultGuard* volatile up_guard __attribute__((tls_model("i
 namespace {
 
 constexpr int signals[] = {SIGFPE, SIGSEGV, SIGBUS, SIGILL};
-constexpr std::size_t stack_bytes = 64 << 10;  // the kernel saves up to 11 kB of AVX-512 and AMX registers on it
+constexpr std::size_t stack_bytes = 64 << 10;  // Linux saves up to 11 kB of AVX-512 and AMX registers on it
 constexpr greg_t direction_flag = 0x400;
 
 struct sigaction before[NSIG];

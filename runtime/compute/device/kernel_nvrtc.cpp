@@ -106,7 +106,7 @@ std::vector<std::string> flags_of(const KernelOptions& options, const std::strin
   return flags;
 }
 
-// Whether the source or its flags mention half types, whose headers double the compile time of a small kernel.
+// Whether the source, name or flags mention f16 or bf16 types, whose headers double a small kernel's compile time.
 bool speaks_of_half(std::string_view text, const std::string& name, const std::vector<std::string>& flags) {
   const auto speaks = [](std::string_view t) { return t.find("half") != t.npos || t.find("bfloat16") != t.npos; };
   return speaks(text) || speaks(name) || std::any_of(flags.begin(), flags.end(), speaks);

@@ -38,7 +38,7 @@ void RunnerPool::give(std::unique_ptr<BlockRunner> runner) {
 
 namespace {
 
-// with fewer CUDA threads, starting an OpenMP team takes longer than it saves
+// With fewer CUDA threads, starting an OpenMP team takes longer than it saves.
 constexpr unsigned team_threads_min = 512;
 
 // Runs blocks of the grid until none are left.

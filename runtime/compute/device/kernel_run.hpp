@@ -42,7 +42,7 @@ struct KernelRun {
 
 struct RunReport {
   Violation violation;         // the first violation; Kind::none: no error
-  std::string said;            // printf output, cut at said_bytes_max bytes
+  std::string said;            // printf output; text beyond said_bytes_max bytes is dropped
   bool out_of_memory = false;  // memory for stacks or shared memory was missing
 };
 constexpr std::size_t said_bytes_max = 1 << 20;

@@ -72,7 +72,7 @@ class TokenReader {
     std::size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != mark && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
     if (end >= text_.size()) return open("a string");
-    // A single apostrophe or quote, as in the text of an #error line, ends with the line.
+    // An unclosed quote or apostrophe, as in the text of an #error line, ends with the line.
     add(Token::Kind::text, text_[end] == mark ? end + 1 : end);
     return success();
   }

@@ -44,7 +44,7 @@ struct Block {
 
 struct KernelHandle {
   CUfunction function = nullptr;
-  // bytes of shared memory per block: static, and dynamic allowed; set at first use
+  // Bytes of shared memory per block: static, and dynamic allowed; set at first use.
   unsigned shared_static = 0, shared_allowed = 0;
 };
 

@@ -29,7 +29,7 @@ namespace rille::device::cuda {
 class Fft {
  public:
   static constexpr std::size_t plans_max = 256;
-  // most cuFFT executions per operation: one per index of the outer dimension, if there is an inner dimension
+  // Most cuFFT executions per operation: one per index of the outer dimension, if there is an inner dimension.
   static constexpr std::int64_t runs_max = 32;
   static constexpr int complex_32 = 0x29, complex_64 = 0x69;  // cufftType
   ~Fft();

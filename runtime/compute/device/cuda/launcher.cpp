@@ -125,7 +125,7 @@ class CardLauncher final : public kernels::cuda::Launcher {
             "a compiled operation needs %zu bytes of working memory that it did not need when it was recorded", bytes);
         return nullptr;
       }
-      // errors of two attempts: ample: a block with room for later requests; bare: a block for this request only
+      // Errors of two attempts: ample: a block with room for later requests; bare: a block for this request only.
       Failure ample, bare;
       auto grown = card_.allocate_block(
           std::max({used_ + bytes, card_.scratch_wanted, block ? 2 * block->bytes : std::size_t(1) << 20}), ample);

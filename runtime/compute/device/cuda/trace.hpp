@@ -31,7 +31,7 @@ struct Kernel {
   std::int64_t grid_id;
   const char* name;
 };
-struct Move {  // a copy or a fill of memory
+struct Move {  // record of a memory copy or fill
   int kind;
   std::uint8_t how, from, to, flags;
   std::uint64_t bytes, start, end;
