@@ -177,10 +177,8 @@ int step_enter(lua_State* L) {
   Ticket& t = check_object<Ticket>(L, 1, "step");
   t.before = Captured::of(L, 2);
   t.outer = v.fiber.random;
-  std::uint64_t seed = v.run.seed(v.id);
-  for (char c : t.ticket.key + "#" + std::to_string(t.ticket.attempt))
-    seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  v.fiber.random.reseed(seed);
+  const std::string attempt = t.ticket.key + "#" + std::to_string(t.ticket.attempt);
+  v.fiber.random.reseed(engine::mix_seed(v.run.seed(v.id), attempt));
   v.fiber.step = t.name;
   if (t.limited) v.host.look_later(v.run.look_at_clock());
   return 0;

@@ -78,10 +78,14 @@ inline Result<Tensor> wide(const Tensor& t) { return cast(t, stats_type(t.dtype(
 template <class F>
 Result<Tensor> over_last(const char* op, const Tensor& a, int dim, const F& f) {
   RILLE_TRY(const int d, normal_dim(op, dim, a.rank()));
+  if (d == a.rank() - 1) {
+    RILLE_TRY(const auto rows, contiguous(a));
+    return f(rows);
+  }
   RILLE_TRY(const auto moved, transpose(a, d, -1));
-  RILLE_TRY(const auto rows, contiguous(d == a.rank() - 1 ? a : moved));
+  RILLE_TRY(const auto rows, contiguous(moved));
   RILLE_TRY(const auto y, f(rows));
-  return d == a.rank() - 1 ? Result<Tensor>(y) : transpose(y, d, -1);
+  return transpose(y, d, -1);
 }
 
 }  // namespace rille::tensor

@@ -18,14 +18,20 @@ Result<Dims> make_dims(const std::vector<std::int64_t>& sizes) {
                                                       sizes.size(), kernels::max_rank));
   }
   Dims dims;
+  for (const auto s : sizes) dims.push(s);
+  RILLE_CHECK(check_dims(dims));
+  return dims;
+}
+
+Result<> check_dims(const Dims& dims) {
   double elements = 1;
-  for (const auto s : sizes) {
-    if (s < 0) return make_error(ErrorKind::invalid, fmt::format("a dimension of size {}: expected 0 or more", s));
-    elements *= double(s);
-    dims.push(s);
+  for (int i = 0; i < dims.n; ++i) {
+    if (dims[i] < 0)
+      return make_error(ErrorKind::invalid, fmt::format("a dimension of size {}: expected 0 or more", dims[i]));
+    elements *= double(dims[i]);
   }
   if (elements > 1e15) return make_error(ErrorKind::invalid, fmt::format("{} has too many elements", to_string(dims)));
-  return dims;
+  return success();
 }
 
 Dims contiguous_strides(const Dims& shape) {

@@ -62,6 +62,7 @@ class Tensor {
 };
 
 std::string to_string(const Dims& dims);                         // for example "[2, 3]"
+Result<> check_dims(const Dims& dims);                           // error invalid: a size < 0, or too many elements
 Result<Dims> make_dims(const std::vector<std::int64_t>& sizes);  // error invalid: a size < 0, or more than 8 sizes
 
 }  // namespace rille::tensor

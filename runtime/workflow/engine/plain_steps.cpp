@@ -9,11 +9,6 @@ namespace rille::engine {
 
 namespace {
 constexpr std::size_t spare_rows_max = 256;
-
-std::uint64_t mixed(std::uint64_t seed, std::string_view text) {
-  for (char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
-  return seed;
-}
 }  // namespace
 
 struct RunImpl::PlainRow final : store::Journal::Queued {
@@ -49,13 +44,13 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   step.started_us = now_us();
   step.seq = 0;
   step.ticket = 0;
-  if (!f.plain_seed) f.plain_seed = mixed(mixed(this->seed(id), f.path), "/");
+  if (!f.plain_seed) f.plain_seed = mix_seed(mix_seed(this->seed(id), f.path), "/");
   char digits[24] = "#";
   char* end = std::to_chars(digits + 1, digits + 21, step.occurrence).ptr;
   *end++ = '#';
   *end++ = '1';
   std::string room;
-  seed = mixed(mixed(*f.plain_seed, name_in_key(name, room)), {digits, static_cast<std::size_t>(end - digits)});
+  seed = mix_seed(mix_seed(*f.plain_seed, name_in_key(name, room)), {digits, static_cast<std::size_t>(end - digits)});
   return true;
 }
 

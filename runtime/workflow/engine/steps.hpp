@@ -25,6 +25,12 @@ struct Operation {
   std::string source;  // "train.lua:12", for messages
 };
 
+// Continues the seed of a step's random numbers: fiber's seed, then the step's key, "#" and the attempt.
+inline std::uint64_t mix_seed(std::uint64_t seed, std::string_view text) {
+  for (char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return seed;
+}
+
 class Steps {
  public:
   virtual ~Steps() = default;

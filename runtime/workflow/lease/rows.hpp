@@ -1,4 +1,5 @@
-// Leases as journal rows: the only file that knows their columns.
+// Leases as journal rows: reads and writes them whole. Single columns are also updated in release.cpp, resize.cpp,
+// ledger_rows.cpp, tally.cpp, and copied for a fork in engine/rewrite.cpp.
 #pragma once
 
 #include "runtime/workflow/lease/manager.hpp"

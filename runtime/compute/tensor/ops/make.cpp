@@ -13,9 +13,8 @@
 namespace rille::tensor {
 
 Result<Tensor> make(Graph& g, OpId op, const kernels::Attrs& attrs, const Dims& shape, DType dtype) {
-  std::vector<std::int64_t> sizes(shape.d, shape.d + shape.n);
-  RILLE_TRY(const auto checked, make_dims(sizes));
-  Tensor t = make_tensor(g, dtype, checked);
+  RILLE_CHECK(check_dims(shape));
+  Tensor t = make_tensor(g, dtype, shape);
   RILLE_CHECK(record(g, op, attrs, {}, {t}));
   return t;
 }
@@ -74,12 +73,11 @@ Result<Tensor> eye(Graph& g, std::int64_t rows, std::int64_t columns, DType dtyp
 }
 
 Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* data, std::size_t bytes) {
-  std::vector<std::int64_t> sizes(shape.d, shape.d + shape.n);
-  RILLE_TRY(const auto checked, make_dims(sizes));
-  Tensor t = make_tensor(g, dtype, checked);
+  RILLE_CHECK(check_dims(shape));
+  Tensor t = make_tensor(g, dtype, shape);
   if (t.size_bytes() != bytes) {
     return bad(fmt::format("{} bytes are given for a tensor {}{}, which has {}", bytes, name_of(dtype),
-                           to_string(checked), t.size_bytes()));
+                           to_string(shape), t.size_bytes()));
   }
   auto& storage = *t.impl()->storage;
   const device::OwnedBy owner(storage.owner ? storage.owner.load() : "data from the host");
