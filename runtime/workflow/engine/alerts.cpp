@@ -14,7 +14,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t hold_us = 90'000'000;  // for the process that sends it; then another may retry
+constexpr std::int64_t hold_us = 90'000'000;  // how long an alert is reserved for the process that sends it
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 1'800'000'000;
 constexpr std::int64_t give_up_after_us = 86'400'000'000;
 
@@ -221,7 +221,7 @@ Task<void> Alerts::work(Alerts* self) {
   for (const Future<bool>& w : std::exchange(self->waiters_, {})) w.set(true);
 }
 
-// Retries in this process while it lives, instead of waiting for another.
+// Retries failed alerts in this process while the process lives.
 void Alerts::come_back() {
   std::int64_t next_us = -1;
   auto read = [&](const store::Row& row) {

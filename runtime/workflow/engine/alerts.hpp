@@ -19,7 +19,7 @@ struct Alert {
   Alert() = default;     // not an aggregate: see loop/task.hpp
   std::string key;       // at most one alert per key
   std::string run, url;  // url: http(s)://.. or mailto:a@b,c@d
-  Value body;            // POSTed as JSON; a mail has `message` and then the other fields
+  Value body;            // sent as JSON to a web hook, as text (`message` first) by mail
 };
 
 class Alerts {
@@ -30,12 +30,12 @@ class Alerts {
 
   // invalid: neither a web address nor a mail address.
   static Result<> check(const std::string& url);
-  // Call in the transaction that finds it due. False: an alert with this key exists.
+  // Call in the transaction that finds the alert due. False: an alert with this key exists.
   static Result<bool> add(store::Db& db, const Alert& alert, std::int64_t now_us);
   Result<bool> any_due() const;
   // Sends due alerts and waits for those being sent. Failures are retried later, for a day.
   Async<> deliver();
-  void deliver_soon();  // the same without waiting
+  void deliver_soon();  // sends due alerts in the background, without waiting
 
  private:
   struct Due {
@@ -58,7 +58,7 @@ class Alerts {
   CancelSource closed_;
   bool working_ = false;
   std::unique_ptr<Timer> again_;
-  Result<> failure_;  // journal error of the last round
+  Result<> failure_;  // the journal's error in the last delivery round
   std::vector<Future<bool>> waiters_;
 };
 

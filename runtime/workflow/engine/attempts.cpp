@@ -16,7 +16,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_at_wall_ms = 60'000;  // wall time may jump
-constexpr std::int64_t rest_within_ms = 5000;     // for a resumed run that was cancelled
+constexpr std::int64_t rest_within_ms = 5000;     // how long a fiber may compute after a recorded cancel
 constexpr const char* attempts_used_up = "attempts_used_up";
 
 Error with_code(Error e, const char* code) {
@@ -48,7 +48,7 @@ Result<> RunImpl::take_over(StepState& step) {
     slot.next_us = 0;
     return {};
   }
-  if (slot.next_us) return {};  // between two attempts
+  if (slot.next_us) return {};  // the process died between two attempts
   bool once = step.options.effect == Effect::once;
   if (once && !step.options.probes) return uncertain(slot);
   if (step.options.crashes_max < 0 || !config_.died) return {};
@@ -134,7 +134,7 @@ void RunImpl::watch(std::uint64_t entry) {
   auto it = steps_.find(entry);
   std::int64_t left = it == steps_.end() ? -1 : look_at(it->second);
   if (left < 0) return;
-  // Not from inside the timer that this replaces.
+  // Posted to the loop: the running timer must not destroy itself.
   it->second.limit = std::make_unique<Timer>(loop_, left, [this, entry, alive = alive_] {
     loop_.post([this, entry, alive] {
       if (*alive) watch(entry);
@@ -203,7 +203,7 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   co_return held.error();
 }
 
-// --- of the whole run
+// --- Pausing and cancelling the whole run
 
 void RunImpl::pause(Error why) {
   if (paused_ || cancel_reason_) return;
@@ -241,7 +241,7 @@ void RunImpl::suspend_now() {
       fence_,
       [this, alive = alive_](Result<> written) {
         if (!*alive) return;
-        // Not written: the next process finds the run interrupted.
+        // If this fails to be written, the next process finds the run interrupted.
         if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
         if (ended_) ended_->set(true);
       });

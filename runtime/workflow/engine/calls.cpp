@@ -149,9 +149,9 @@ Error Calls::gave_up(const std::string& name, int attempts, Error last) {
   return std::move(e).with_cause(std::move(last));
 }
 
-// Full jitter, seeded by the call's identity.
+// The pause before a call's next attempt, with full jitter seeded by the call's identity.
 std::int64_t Calls::restart_delay_ms(const std::string& agent_key, int attempt, int idle_attempts) const {
-  if (idle_attempts <= 0) return 0;  // it made progress: restart at once
+  if (idle_attempts <= 0) return 0;  // the last attempt made progress: restart at once
   const RetryPolicy& p = run_.config_.restarts;
   double full = std::min<double>(static_cast<double>(p.cap_ms),
                                  static_cast<double>(p.initial_ms) * std::pow(p.factor, idle_attempts - 1));
@@ -192,7 +192,7 @@ struct Calls::RunningCall {
   std::string lease_id;
   CallSpec spec;
   agent::StartRequest request = {};
-  std::int64_t offset = 0;  // bytes of its log printed so far
+  std::int64_t offset = 0;  // bytes of the call's log printed so far
   Measuring measuring;
   std::shared_ptr<Keeper> keeper = std::make_shared<Keeper>();
   std::shared_ptr<agent::AgentClient> agent = {};
@@ -304,7 +304,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (!connected) co_return connected.error();
     agent = *connected;
     RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-    if (l->generation != request.generation) {  // first or replacement machine
+    if (l->generation != request.generation) {  // the call has not started on this machine yet
       if (request.generation) breaks = 0, postponed.until_us = 0;
       ran_on = l->generation;
       RILLE_CO_CHECK(co_await begin_on(work, *l, token));
@@ -328,7 +328,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (attached) {
       bool done = attached->state == agent::CallState::done;
       if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
-        if (!attached->result->ok()) {  // the disk may vanish before the process
+        if (!attached->result->ok()) {  // a machine that is ending may lose its disk first: check
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
           if (gone) continue;
         }
@@ -336,7 +336,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
         co_return std::move(*attached->result);
       }
       request.after_attempt = attached->attempt;
-      if (attached->attempt > 0)  // its worker died, alone or with the agent
+      if (attached->attempt > 0)  // the call's worker died, alone or with the agent
         RILLE_CO_CHECK(co_await wait_for_restart(work, *attached, postponed, token));
       const Result<> begun = co_await restore_and_start(work, token);
       if (begun) continue;
@@ -355,11 +355,11 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   }
 }
 
-// Lets the agent drop the result. Sent once a connection exists; `now` makes one.
+// Lets the agent drop the call's result, once connected; with `now`, connects for this purpose.
 void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
   LeaseSession& session = this->session(lease_id);
   session.unwanted.insert_or_assign(call_key(lease_id, key), std::move(reason));
-  if (!now && !session.connected()) return;  // sent first on the next connection
+  if (!now && !session.connected()) return;  // the next connection sends the keys first
   if (!std::exchange(session.telling, true)) run_.loop().spawn(tell_until_told(lease_id));
 }
 
@@ -367,9 +367,9 @@ Task<void> Calls::tell_until_told(std::string lease_id) {
   auto alive = run_.alive_;
   LeaseSession& session = this->session(lease_id);
   for (int tries = 0; !session.unwanted.empty() && tries < reconnects_max; ++tries) {
-    auto agent = co_await known_client(lease_id, closed_.token());  // a new connection sends it, too
+    auto agent = co_await known_client(lease_id, closed_.token());  // a new connection also sends the keys to forget
     if (!*alive) co_return;
-    if (!agent) break;  // gone or unreachable: the next connection sends it
+    if (!agent) break;  // the machine is gone or unreachable: the next connection sends the keys
     Result<> told = co_await tell_unwanted(lease_id, *agent);
     if (!*alive) co_return;
     if (told) continue;
@@ -381,7 +381,7 @@ Task<void> Calls::tell_until_told(std::string lease_id) {
 }
 
 Async<> Calls::tell_unwanted(std::string lease_id, std::shared_ptr<agent::AgentClient> agent) {
-  constexpr std::size_t keys_max = 1000;  // per frame
+  constexpr std::size_t keys_max = 1000;  // call keys in one request to the agent
   auto alive = run_.alive_;
   auto& unwanted = session(lease_id).unwanted;
   while (!unwanted.empty() && !agent->broken()) {

@@ -55,7 +55,7 @@ class Calls {
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
   // Changes the machine's type while nothing runs on it. resizing.cpp
   Async<LeaseView> resize(std::string lease_id, Value options, CancelToken token);
-  // The preemption deadline, in seconds since 1970, or null.
+  // When the lease's machine will be preempted, in seconds since 1970; null: no notice.
   Async<Value> preempting(std::string lease_id, CancelToken token);
   // Usage of the leases' machines, in order: a reading or { error } each. usage.cpp
   Async<Value> telemetry(std::vector<std::string> lease_ids, CancelToken token);
@@ -77,14 +77,14 @@ class Calls {
   // only a warning, and only for the last one. keeping.cpp
   struct Keeper {
     std::string lease, key;  // key: of the call on its agent
-    std::string folder;      // of this call, below the run's checkpoints/; calls may be concurrent
+    std::string folder;      // this call's folder below the run's checkpoints/
     std::int64_t generation = 0;
     Value latest;
     std::int64_t kept_step = -1;
     bool busy = false;
     std::string warning;
   };
-  static constexpr int reconnects_max = 20;  // consecutive
+  static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
   // A ready connection. If the lease's machine is lost and its options allow it, replaces the machine and sets it up
   // like the old one.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
@@ -93,7 +93,7 @@ class Calls {
   Async<std::shared_ptr<agent::AgentClient>> reach(lease::Lease lease, CancelToken token);
   Async<std::shared_ptr<agent::AgentClient>> reached(lease::Lease lease, std::int64_t not_yet_us,
                                                      std::unique_ptr<agent::AgentClient> made);
-  Async<> await_start(Reaching& reaching);  // waits a moment; fails after too long
+  Async<> await_start(Reaching& reaching);  // pauses before the next poll; fails after too long a wait
   bool patient(const Reaching& reaching, const Error& why) const;
   void tell_starting(const Reaching& reaching, const std::string& why);
   // losses.cpp
@@ -106,7 +106,7 @@ class Calls {
   Async<> move_on(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options, CancelToken token);
   Async<> resize_alone(std::string lease_id, Value options, CancelToken token);
-  Async<> end_resize(std::string lease_id, CancelToken token);  // one begun by any fiber or process
+  Async<> end_resize(std::string lease_id, CancelToken token);  // finishes a resize begun by any fiber or process
   Async<bool> stood_still(std::string lease_id, std::int64_t before, CancelToken token);
   struct Setup {
     std::int64_t n = 0;
@@ -122,7 +122,7 @@ class Calls {
   Async<> set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value spec,
                       std::shared_ptr<agent::AgentClient> agent, CancelToken token);
   // notices.cpp
-  std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: no notice
+  std::int64_t deadline_us(const std::string& lease_id, std::int64_t generation) const;  // 0: no preemption notice
   void recall_notice(const lease::Lease& lease);
   void noticed(const std::string& lease_id, std::int64_t generation, std::int64_t deadline_us);
   void tell_working(const std::string& lease_id, std::int64_t generation);
@@ -181,10 +181,10 @@ class Calls {
   lease::Manager* leases_;
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<net::HttpClient> http_;  // created when the first URL is staged
-  std::map<std::string, std::vector<Future<Result<std::string>>>>
-      downloads_;                                 // by destination: fibers that wait for it
-  std::map<std::string, LeaseSession> sessions_;  // by lease; never erased
-  std::int64_t beat_us_ = 0;                      // last heartbeat of the run
+  // By destination of a download in progress: the fibers that wait for it.
+  std::map<std::string, std::vector<Future<Result<std::string>>>> downloads_;
+  std::map<std::string, LeaseSession> sessions_;  // by lease id; entries are never erased
+  std::int64_t beat_us_ = 0;                      // time of the run's last heartbeat
   std::unique_ptr<Timer> clock_;
   CancelSource closed_;
 };

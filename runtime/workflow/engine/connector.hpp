@@ -23,7 +23,7 @@ class Connector {
   // Connects to the machine's agent, installing it if necessary. network: the machine cannot be reached now.
   virtual Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
                                                              CancelToken token) = 0;
-  // The machine changed its type: look for its agent again.
+  // After a resize of the machine: forgets where its agent was found.
   virtual void forget(const std::string& machine_id) = 0;
 
   // Adapt a script's requests to this world: a query, an offers query, a rent, a resize, a call.
@@ -44,8 +44,8 @@ class Connector {
 
 struct ConnectorOptions {
   std::string self_exe;
-  std::function<std::string()> install_identity;  // null: none
-  std::string cache;                              // a folder
+  std::function<std::string()> install_identity;  // null: no identity
+  std::string cache;                              // the folder of the staging cache
 };
 std::unique_ptr<Connector> make_connector(ConnectorOptions options);
 

@@ -130,7 +130,7 @@ void RunImpl::on_quiet() {
     return;
   }
   const Entry& missed = replay_.next_entry();
-  if (missed.kind == "released") {  // of a scope that the edited script no longer has
+  if (missed.kind == "released") {  // the release of a scope that the edited script no longer has
     replay_.advance();
     return scheduler_.poke();
   }
@@ -215,7 +215,7 @@ store::Journal::Write RunImpl::start_write(Slot& slot) const {
           progress = std::move(progress)](store::Db& db) { return write_begun(db, *row, attempt, next_us, progress); };
 }
 
-// Durable within milliseconds.
+// Queues the begin for the journal, without waiting; it is on the disk within milliseconds.
 void RunImpl::record_start(Slot& slot) {
   if (config_.mode == Mode::durable) journal_->enqueue(start_write(slot), fence_);
 }

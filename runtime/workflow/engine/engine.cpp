@@ -230,7 +230,7 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
   auto host = std::make_shared<std::string>(host_name());
   store::Journal::Write write = [shared, host, fresh, now](store::Db& db) -> Result<> {
     const RunRow& r = *shared;
-    RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {r.id}));  // of an earlier process
+    RILLE_CHECK(db.run("DELETE FROM permits WHERE run=?", {r.id}));  // permits of an earlier process
     if (!fresh)
       return db.run("UPDATE runs SET state='running', epoch=epoch+1, host=?, pid=?, updated_us=? WHERE id=?",
                     {*host, std::int64_t{getpid()}, now, r.id});
@@ -394,7 +394,7 @@ Async<> Engine::fail(std::string id, Error why) {
 
 Result<> Engine::suspend(Run& run) {
   std::int64_t now = loop_.clock().wall_us();
-  journal_->enqueue([id = run.id(), now](store::Db& db) {  // and the children it waits for
+  journal_->enqueue([id = run.id(), now](store::Db& db) {  // also the children that the run waits for
     return db.run(
         "WITH RECURSIVE these(id) AS (SELECT ?2 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'",
@@ -421,7 +421,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
                            "stop that process first; `rille release` ends a lease under a living run");
       co_return e;
     }
-    RILLE_CO_CHECK(journal_->reader().query(  // and its children
+    RILLE_CO_CHECK(journal_->reader().query(  // the run and its children
         "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "SELECT id FROM these",
         {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));

@@ -21,7 +21,7 @@ class Connector;
 struct Simulation;
 
 struct EngineOptions {
-  lease::GpuUse gpu_use;                          // GPUs this build can use; null: none is refused
+  lease::GpuUse gpu_use;                          // which GPUs this build can use; null: every GPU is accepted
   std::function<std::string()> install_identity;  // agent::InstallOptions::identity; null: the build alone
   std::string home;                               // RILLE_HOME; created if missing (mode 0700)
   std::string self_exe;                           // the `rille` command, for agents on this machine
@@ -33,16 +33,16 @@ struct RunSpec {
   std::string script;  // absolute path, or a name such as "-e" or "repl"
   Mode mode = Mode::durable;
   Value args;                    // the run's input
-  std::string id;                // "" = make one
-  std::string parent;            // the run that starts it; "": none
-  std::string tag;               // the budget tag; "" = its parent's, or none
-  std::int64_t deadline_ms = 0;  // from now; then it is cancelled with `timeout`. 0: none
+  std::string id;                // the new run's id; "": a generated id
+  std::string parent;            // the run whose script starts this run; "": no parent
+  std::string tag;               // the budget tag; "": the parent run's tag, if any
+  std::int64_t deadline_ms = 0;  // the run is cancelled with `timeout` after this time; 0: no limit
 };
 
 struct ReapSpec {
   ReapSpec() = default;  // not an aggregate: see loop/task.hpp
   bool in_background = false;
-  bool only_due = false;  // only due rows; asks no provider for other machines
+  bool only_due = false;  // only leases whose end is due; asks no provider for machines
   std::string now;        // a run whose leases end now instead of waiting for a resume
   std::string unknown;    // a machine in no journal here that is ended anyway
 };
@@ -51,9 +51,9 @@ struct ReapSpec {
 struct Cut {
   std::string run;                       // the run with the resulting record
   std::string key, source;               // the first dropped entry, as `rille show` prints it
-  std::string because_of;                // set: the cut is earlier than requested, as this lease was open
-  std::int64_t kept = 0, dropped = 0;    // entries
-  std::vector<std::string> rented_anew;  // of a fork: leases open there that get new machines
+  std::string because_of;                // not "": this open lease forced an earlier cut than requested
+  std::int64_t kept = 0, dropped = 0;    // number of record entries
+  std::vector<std::string> rented_anew;  // a fork's open leases that get new machines
 };
 
 // One row of the table `runs`.
@@ -61,10 +61,10 @@ struct RunRow {
   std::string id, script, mode, state, host, parent, forked_from, tag;
   Value args, result;
   std::optional<Error> error;
-  std::optional<Error> cancel_reason;  // set: it was cancelled, and unwinds or has unwound
+  std::optional<Error> cancel_reason;  // set: the run was cancelled, and unwinds or has unwound
   std::int64_t epoch = 0, created_us = 0, updated_us = 0, ended_us = 0, pid = 0;
   std::string seed;              // run id that seeds random numbers; a fork has its origin's
-  std::int64_t deadline_us = 0;  // 0: none
+  std::int64_t deadline_us = 0;  // 0: the run has no deadline
   Value shown_args() const;      // secrets in URLs are redacted
   Value to_value() const;
 };
@@ -106,12 +106,12 @@ class Engine {
   Result<std::vector<Value>> entries(const std::string& run) const;
   // The audit trail: of one run, or of all ("").
   Result<std::vector<Value>> events(const std::string& run) const;
-  bool alive(const std::string& run) const;  // a runner holds it now
+  bool alive(const std::string& run) const;  // whether a process runs the run now
   Async<> signal(std::string run, std::string name, Value payload);
   // Ends a run that has no process, without its script: releases the leases of its rows, retrying for some seconds.
   // state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
   Async<> abandon(std::string run, lease::Manager::Event event);
-  // The same for children without a runner. diverged: also diverged ones, which otherwise keep their leases.
+  // Ends a run's children that have no process. diverged: also diverged children, which otherwise keep their leases.
   Async<> abandon_children(std::string run, bool diverged, lease::Manager::Event event);
   // Runs a child to its end from its current state. If another fiber or process runs it already, waits for its outcome.
   // state: the id belongs to a run with another script or arguments. `paused`: called when the child is paused, so that
@@ -153,7 +153,7 @@ class Engine {
 
   Loop& loop_;
   EngineOptions options_;
-  // Set in a simulation; null: lock files, and real machines.
+  // Set in a simulation; null: the engine uses lock files and real machines.
   std::set<std::string>* locks_ = nullptr;  // runs that have a runner
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<store::Journal> journal_;

@@ -19,12 +19,12 @@ constexpr std::int64_t beat_us = 60'000'000;
 std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
-// The latest end; the row is read again at that time. 0: read it now.
+// Sets the lease's latest end; the lease's row is read again at that time. 0: read the row now.
 void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
   LeaseSession::Term& term = session(lease_id).in_term();
   term.expires_us = expires_us;
   term.met_us = run_.now_us();
-  if (!term.orphan_ms) {  // not rented by this process
+  if (!term.orphan_ms) {  // this process did not rent the lease
     const Result<std::optional<lease::Lease>> row = leases_->find(lease_id);
     if (row && *row) term.orphan_ms = (*row)->request.orphan_after_ms;
   }

@@ -22,7 +22,7 @@ struct Holder {
 
 Value PoolSpec::to_value() const { return Value().set("slots", slots).set("rate", rate).set("per_ms", per_ms); }
 
-// In the queue from the first attempt to the grant.
+// A fiber's place in the pool's queue, from its first attempt until it has the permit.
 struct Pools::Waiter {
   Waiter(Pools& p, std::string n) : pools(p), name(std::move(n)) { pools.waiting_[name].push_back(this); }
   ~Waiter() {
@@ -35,7 +35,7 @@ struct Pools::Waiter {
   bool first() const { return pools.waiting_.at(name).front() == this; }
   Pools& pools;
   std::string name;
-  std::optional<CancelSource> rest;  // ends its pause
+  std::optional<CancelSource> rest;  // cancelled to end the fiber's pause early
 };
 
 void Pools::wake_next(const std::string& pool) {

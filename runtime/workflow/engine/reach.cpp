@@ -20,8 +20,8 @@ namespace {
 
 using provider::MachineState;
 
-constexpr std::int64_t boot_max_ms = 20 * 60'000;  // pending, since it was rented
-constexpr std::int64_t unreachable_ms = 300'000;   // live: if it never answered, or may be replaced
+constexpr std::int64_t boot_max_ms = 20 * 60'000;  // longest time from the rent that a machine may be pending
+constexpr std::int64_t unreachable_ms = 300'000;   // longest silence of a live machine that is new or replaceable
 constexpr std::int64_t first_look_ms = 200, longest_look_ms = 5'000;
 constexpr std::int64_t told_after_ms = 20'000, told_every_ms = 30'000;
 
@@ -53,7 +53,7 @@ Error is_gone(const lease::Lease& l) {
 struct Calls::Reaching {
   lease::Lease lease;
   CancelToken token;
-  bool fresh = false;           // it has never answered
+  bool fresh = false;           // the machine's agent has never answered
   std::int64_t since_us = 0;    // start of the wait; of a fresh machine: its rent
   std::int64_t up_us = 0;       // the machine is live since then at the earliest
   std::int64_t not_yet_us = 0;  // latest time at which the provider said it did not run
@@ -85,7 +85,7 @@ struct Calls::Reaching {
   }
 };
 
-// Rate-limited, however many fibers wait for it.
+// Reports that the machine still starts, at a limited rate however many fibers wait.
 void Calls::tell_starting(const Reaching& r, const std::string& why) {
   const std::int64_t now = run_.now_us();
   std::int64_t& told_us = session(r.lease.id).told_starting_us;

@@ -119,7 +119,7 @@ Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, st
 
 struct Engine::Place {
   Cut cut;
-  std::int64_t number = 0, end_id = 0;  // of the run; of the first dropped entry
+  std::int64_t number = 0, end_id = 0;  // number: the run's; end_id: the first dropped entry's
   std::vector<Mark> open;               // rents of leases open at the cut, to be rented anew
 };
 

@@ -15,7 +15,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t late_us = 60'000'000;  // an instant later than this was missed
-constexpr std::size_t ticks_max = 100;        // per schedule and pass
+constexpr std::size_t ticks_max = 100;        // due instants handled per schedule in one pass
 
 Result<> check(const Schedule& s) {
   bool good = !s.name.empty() && s.name.size() <= 60 && std::isalnum(static_cast<unsigned char>(s.name[0]));
@@ -39,7 +39,7 @@ Result<> check(const Schedule& s) {
   return {};
 }
 
-// 20261121T030000Z
+// Formats an instant in UTC as 20261121T030000Z.
 std::string stamp(std::int64_t us) {
   std::string out;
   for (char c : format_utc(us))
@@ -186,7 +186,7 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
     if (!tick->run.empty()) s.last_run = tick->run;
     bool started = !tick->run.empty();
     ticks.push_back(*tick);
-    if (started && s.overlap == "queue") co_return success();  // the others wait for it
+    if (started && s.overlap == "queue") co_return success();  // the later instants wait for this run
   }
   co_return success();
 }

@@ -23,7 +23,7 @@ struct Schedule {
   std::string overlap = "skip";
   std::int64_t created_us = 0;
   std::int64_t after_us = 0;  // instants up to this one are handled
-  std::string last_run;       // "": none yet
+  std::string last_run;       // id of the schedule's newest run; "": no run yet
   Value to_value() const;
 };
 
@@ -43,7 +43,7 @@ class Schedules {
   Result<std::vector<Schedule>> all() const;
   // Creates the runs that are due now, in order of schedule and time.
   Async<std::vector<Tick>> look();
-  // When the next one is due; INT64_MAX: never.
+  // When the next run of any schedule is due; INT64_MAX: never.
   Result<std::int64_t> next_us() const;
 
  private:

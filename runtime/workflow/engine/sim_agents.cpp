@@ -256,8 +256,8 @@ class SimAgent final : public agent::AgentClient {
   Loop& loop_;
   SimAgents& all_;
   std::string machine_;
-  std::int64_t stopped_us_;                   // the machine's, when connected: a later stop breaks this
-  std::map<std::string, CancelSource> naps_;  // of attaches, by call
+  std::int64_t stopped_us_;  // the machine's last stop when connected; a later stop breaks this connection
+  std::map<std::string, CancelSource> naps_;  // by call key: ends the wait of an attach
 };
 
 Async<> SimAgents::place(Loop& loop, const char* request, bool done) {

@@ -19,8 +19,8 @@ namespace rille::engine {
 
 // What earlier runs recorded about an operation.
 struct Learned {
-  std::int64_t duration_ms = 0;  // the median
-  Value result;                  // the last
+  std::int64_t duration_ms = 0;  // median duration of the earlier runs
+  Value result;                  // the result of the newest earlier run
 };
 
 // By kind and name, as "call train". Kinds: call exec stage get; for stage and get the result holds the size.
@@ -41,7 +41,7 @@ class SimAgents {
   // alive. If false, the request never returns.
   using Gate = std::function<bool(const char* request, bool done)>;
   void set_gate(Gate gate) { gate_ = std::move(gate); }
-  // Machines start, but no agent answers.
+  // Simulates a fault: machines start, but no agent answers.
   void never_answer() { silent_ = true; }
   void declare_size(const std::string& path, std::int64_t bytes) { sizes_[path] = bytes; }
 
@@ -56,11 +56,11 @@ class SimAgents {
   struct Call {
     std::string machine, name;
     std::int64_t generation = 0, epoch = 0, started_us = 0;
-    std::int64_t begun_with_us = 0;  // work done before on other machines
+    std::int64_t begun_with_us = 0;  // work that this call did earlier on other machines
     std::int64_t work_us = 0, checkpoint_us = 0, timeout_us = 0;
     std::int64_t told_us = 0;     // work at the last reported checkpoint
     std::int64_t noticed_us = 0;  // work at the checkpoint made for a notice
-    std::int64_t left_us = 0;     // when it left for another machine; 0: it did not
+    std::int64_t left_us = 0;     // when the call left for another machine; 0: it did not leave
     Value result;
     std::int64_t end_us() const { return started_us + work_us - begun_with_us; }
   };
@@ -73,9 +73,10 @@ class SimAgents {
   std::shared_ptr<const Lessons> lessons_ = std::make_shared<Lessons>();
   bool unknown_end_ = false, silent_ = false;
   Gate gate_;
-  std::map<std::string, Call> calls_;  // by call key; on the newest machine
+  std::map<std::string, Call> calls_;  // by call key; the call on its newest machine
   mutable std::map<std::string, std::int64_t> sizes_;
-  std::map<std::string, std::map<std::string, std::int64_t>> restored_;  // by machine and call: work in its files
+  std::map<std::string, std::map<std::string, std::int64_t>>
+      restored_;  // by machine, then call: work in the staged checkpoint
   std::string home_;
   std::int64_t done_us_ = 0, useful_us_ = 0;  // work of calls removed from calls_
 

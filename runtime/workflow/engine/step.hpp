@@ -14,7 +14,7 @@ namespace rille::engine {
 // What happens to a step whose process died while its body ran.
 enum class Effect : std::uint8_t {
   idempotent,  // the body runs again
-  pure,        // the same; nothing is written before the body has ended
+  pure,        // the body runs again; nothing is written before the body has ended
   once,        // the body does not run again: its begin is on the disk before it runs, and a resumed run fails with
                // `state`, code step_uncertain, unless a probe finds out whether it took effect
 };
@@ -25,21 +25,21 @@ struct RetryPolicy {
   double factor = 2;
   std::int64_t cap_ms = 60'000;  // full jitter, seeded by the step's identity
   bool any_error = false;
-  std::int64_t elapsed_ms_max = 0;  // no attempt starts later than this after the first; 0: no limit
-  bool pauses = false;              // when used up, suspend the run; a resume grants a new set
-  bool counts_crashes = false;      // an attempt cut off by a crash counts
+  std::int64_t elapsed_ms_max = 0;  // no attempt starts later than this after the first attempt; 0: no limit
+  bool pauses = false;              // suspend the run after the last attempt; a resume allows attempts_max more
+  bool counts_crashes = false;      // an attempt cut off by a crash counts towards attempts_max
 };
 
 struct StepOptions {
   Effect effect = Effect::idempotent;
   bool probes = false;  // the guest has a probe, for `once`
-  RetryPolicy retry;    // not for `once`
+  RetryPolicy retry;    // unused for a `once` step
   // More crashes inside the body than this fail the step with `state`, code step_poisoned; below 0: not counted. To
   // count them, each attempt is on the disk before it begins. Not for `pure`.
   int crashes_max = -1;
   std::int64_t timeout_ms = 0;            // per attempt: cancels the body with a retryable `timeout`; 0: none
-  std::int64_t total_timeout_ms = 0;      // from the first attempt on, across process deaths
-  std::int64_t heartbeat_timeout_ms = 0;  // between heartbeats
+  std::int64_t total_timeout_ms = 0;      // of all attempts together, across process deaths
+  std::int64_t heartbeat_timeout_ms = 0;  // longest time between two heartbeats of the body
 
   bool limited() const { return timeout_ms > 0 || total_timeout_ms > 0 || heartbeat_timeout_ms > 0; }
 };
@@ -48,9 +48,9 @@ struct StepTicket {
   std::string key;  // fiber path/name#n
   int attempt = 1;
   std::optional<Result<Value>> recorded;  // set: the recorded outcome; the step is done
-  bool probe = false;                     // it was cut off: run the probe first, then call step_probed
+  bool probe = false;                     // the step was cut off: run the probe first, then call step_probed
   Value last;                             // the last heartbeat of an earlier attempt
-  std::uint64_t entry = 0;                // for the engine
+  std::uint64_t entry = 0;                // the engine's number of the step's entry
 };
 
 // A probe's answer: the step took effect with this result, or it had no effect.
@@ -60,9 +60,9 @@ struct ProbeAnswer {
 
 struct StepOutcome {
   bool again = false;              // run the body (again): the delay is over
-  int attempt = 1;                 // of the next attempt
+  int attempt = 1;                 // number of the next attempt
   Value last;                      // the last heartbeat, for the next attempt
-  Result<Value> result = Value();  // the decoded journal copy, when not again
+  Result<Value> result = Value();  // the result as stored in the journal; set if `again` is false
 };
 
 // An idempotency key of one step of one run: the same in every attempt and after every resume.

@@ -85,7 +85,7 @@ Async<StepOutcome> RunImpl::step_probed(FiberId id, StepTicket ticket, Result<Pr
     steps_.erase(ticket.entry);
     co_return reason;
   }
-  if (answer && !answer->done) {  // nothing took effect
+  if (answer && !answer->done) {  // the probe found no effect: run the body again
     step.slot.attempt += 1;
     RILLE_CO_CHECK(co_await begin_attempt(ticket.entry));
     co_return again(step.slot);

@@ -18,7 +18,7 @@ constexpr std::int64_t days_ahead = 366 * 9;  // 29 February may be eight years 
 struct Field {
   const char* name;
   int low, high;
-  std::vector<std::string_view> names;  // of the values from `low` on
+  std::vector<std::string_view> names;  // names[i] stands for the value low + i
 };
 
 const std::vector<Field>& fields() {

@@ -21,14 +21,14 @@ class Timing {
   std::int64_t next_us(std::int64_t after_us, std::int64_t begin_us) const;
 
  private:
-  bool due_on(std::int64_t day) const;  // since 1970-01-01
+  bool due_on(std::int64_t day) const;  // `day`: days since 1970-01-01
 
   std::int64_t every_us_ = 0;  // 0: use the cron fields
   std::bitset<60> minutes_;
   std::bitset<24> hours_;
-  std::bitset<32> days_;     // of the month, from 1
-  std::bitset<13> months_;   // from 1
-  std::bitset<8> weekdays_;  // from Sunday, 0
+  std::bitset<32> days_;     // allowed days of the month, 1 to 31
+  std::bitset<13> months_;   // allowed months, 1 to 12
+  std::bitset<8> weekdays_;  // allowed weekdays, 0 (Sunday) to 6
   bool any_day_ = true, any_weekday_ = true;
 };
 

@@ -15,7 +15,7 @@ namespace rille::engine {
 namespace {
 constexpr std::int64_t patience_ms = 10'000;  // per machine, if several; a single one may still be starting
 
-// The delay before a retry.
+// The delay before the next try to connect to the agent.
 std::int64_t usage_again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
@@ -95,7 +95,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
   };
   for (int attempt = 0;; ++attempt) {
     Result<> turn = co_await enter(lease_id, LeaseSession::Phase::ending,
-                                   closed);  // a replacement waits for the end
+                                   closed);  // a replacement of the machine waits until the old machine has ended
     if (!turn || !*alive) co_return;
     store::Fence fence = run_.fence();
     Result<> ended = co_await leases_->end_idle(lease_id, generation, event, std::move(fence));

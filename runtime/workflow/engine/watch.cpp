@@ -17,7 +17,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t look_again_ns = 60'000'000'000;  // for a run that is left alone
+constexpr std::int64_t look_again_ns = 60'000'000'000;  // when a run that was not resumed is considered again
 constexpr std::int64_t watch_again_ms = 60'000;         // after a reap that could not ask all providers
 constexpr std::int64_t schedule_first_pause_us = 10'000'000, schedule_longest_pause_us = 3'600'000'000;
 
@@ -170,7 +170,7 @@ Result<std::vector<Watch::Candidate>> Watch::candidates() const {
         c.alive_us = std::max(row.integer(3), row.integer(9));
         c.tries = row.integer(4), c.next_us = row.integer(5), c.seen = row.integer(6), c.why = row.text(7);
         c.entries = row.integer(8);
-        if (c.handed) c.alive_us = std::max(c.alive_us, c.next_us);  // the time of the handover
+        if (c.handed) c.alive_us = std::max(c.alive_us, c.next_us);  // the run counts as alive until it was handed over
         out.push_back(std::move(c));
       }));
   return out;
@@ -199,7 +199,7 @@ Async<> Watch::revive(Candidate c) {
   RILLE_CO_TRY(std::string why, objection(c));
   left_alone_.erase(c.id);
   if (!why.empty()) left_alone_[c.id] = now_ns + look_again_ns;
-  if (!why.empty() && why == c.why) co_return success();  // reported already
+  if (!why.empty() && why == c.why) co_return success();  // this reason was reported already
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
   // A handed-over run keeps its mark until it runs, because the mark contains its old epoch.

@@ -16,20 +16,21 @@ namespace rille::engine {
 
 struct WatchOptions {
   WatchOptions() = default;                    // not an aggregate: see loop/task.hpp
-  std::int64_t look_ms = 2'000;                // between two passes, at most
+  std::int64_t look_ms = 2'000;                // longest time between two passes
   std::int64_t gc_ms = 300'000;                // between two reaps; at most a minute after one
                                                // that could not ask all providers
   bool resumes = true;                         // resume runs whose process died
-  int tries_max = 5;                           // per run, while its record does not grow
-  std::int64_t resume_within_ms = 86'400'000;  // since its last sign of life
+  int tries_max = 5;                           // restarts of a run whose record does not grow
+  std::int64_t resume_within_ms = 86'400'000;  // a run silent for longer is not resumed
 };
 
 // The watch's environment; all calls on the loop thread.
 struct WatchWorld {
   WatchWorld() = default;
-  std::function<bool(const std::string& run)> alive;                                 // whether a process runs it
-  std::function<Result<>(const std::string& run, const std::string& script)> start;  // starts a process that resumes it
-  std::function<void(const std::string& run)> interrupt;  // like Ctrl-C to its process, if there is one
+  std::function<bool(const std::string& run)> alive;  // whether a process runs the run
+  std::function<Result<>(const std::string& run, const std::string& script)>
+      start;                                              // starts a process that resumes the run
+  std::function<void(const std::string& run)> interrupt;  // sends SIGINT to the run's process, if there is one
   std::function<Async<>()> reap;
   std::function<void()> deliver;                                     // sends due alerts without waiting; may be null
   std::function<Result<std::string>(const std::string& path)> read;  // reads the current script
@@ -51,7 +52,7 @@ class Watch {
  private:
   struct Candidate;
   Result<std::vector<Candidate>> candidates() const;
-  Result<std::string> objection(const Candidate& run) const;  // why it is left alone; "": resume it
+  Result<std::string> objection(const Candidate& run) const;  // why the run is not resumed; "": resume the run
   Async<> revive(Candidate run);
   void failed(const char* what, const Error& why);
   std::int64_t now_us() const { return loop_.clock().wall_us(); }
@@ -62,7 +63,7 @@ class Watch {
   WatchWorld world_;
   Schedules schedules_;
   bool reaped_ = true;                              // the last reap succeeded; otherwise retry soon
-  std::string last_failure_;                        // reported once while unchanged
+  std::string last_failure_;                        // a repeated failure is reported only once
   std::map<std::string, std::int64_t> left_alone_;  // run -> monotonic time until which to skip it
   std::set<std::string> interrupted_;               // once per run: a second interrupt would cut its cleanup short
 };
