@@ -13,7 +13,7 @@
 namespace rille::agent {
 
 namespace {
-constexpr std::int64_t leave_after_result_ms = 10'000;  // for a worker to exit after its result
+constexpr std::int64_t leave_after_result_ms = 10'000;  // how long a worker may take to exit after its result
 constexpr std::int64_t remove_container_ms = 30'000;
 constexpr const char* call_environment = "RILLE_CALL";
 
@@ -114,8 +114,8 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
 
 std::string Call::image() const { return (is_exec() ? record_.spec : record_.spec["payload"]).text("container"); }
 
-// The same in a container. Its processes carry the environment mark as well, so those visible here are found and
-// killed.
+// Builds the worker's command in a container. The container's processes carry the environment mark too, so they are
+// found and killed where they are visible.
 Result<> Call::contain(WorkerStart& start) {
   RILLE_TRY(ContainerEngine engine, find_container_engine());
   ContainerStart inside;

@@ -91,18 +91,18 @@ class Call : public std::enable_shared_from_this<Call> {
   CancelSource stop_output_;
   std::optional<Future<Result<>>> output_done_, line_done_;
   std::unique_ptr<Timer> deadline_;  // kills a worker that was cancelled, or that stays after its result
-  std::unique_ptr<Timer> limit_;     // the call's timeout
+  std::unique_ptr<Timer> limit_;     // ends the attempt at the call's timeout_ms
   std::optional<Error> cancel_reason_;
   std::function<void()> when_done_;
-  std::optional<Value> outcome_;          // sent by the worker
-  std::optional<Value> unsaved_outcome_;  // could not be written to disk
+  std::optional<Value> outcome_;          // the outcome that the worker sent
+  std::optional<Value> unsaved_outcome_;  // an outcome that could not be written to disk
   std::vector<ProcessId>
       beneath_;  // processes below the worker when it was cancelled; some may lack our environment mark
   std::optional<NotedContainer> container_;  // the container that the program runs in
   std::int64_t oom_kills_ = 0;
 };
 
-// {value = v} or {error = e}, and back.
+// Converts a result to {value = v} or {error = e}, and back.
 Value outcome_to_value(const Result<Value>& result);
 Result<Value> outcome_from_value(const Value& outcome);
 

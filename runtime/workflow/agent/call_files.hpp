@@ -24,7 +24,7 @@ class CallFiles {
   explicit CallFiles(std::string directory) : directory_(std::move(directory)) {}
   const std::string& directory() const { return directory_; }
 
-  Result<CallRecord> load() const;  // integrity: damaged
+  Result<CallRecord> load() const;  // integrity: the spec file is damaged
   Result<> save(const CallRecord& record) const;
   // {progress, checkpoint, grown_attempt}, where grown_attempt is the attempt in which the checkpoint's step last grew;
   // null: there are no events.
@@ -33,7 +33,7 @@ class CallFiles {
   bool has_result() const;
   Result<Value> result() const;  // {value} or {error}
   Result<> save_result(const Value& outcome) const;
-  Result<> remove_result() const;  // before another attempt
+  Result<> remove_result() const;  // call before another attempt starts
   Result<> remove() const;
 
   Result<> open_log();
@@ -41,7 +41,7 @@ class CallFiles {
   // At the limit one line says that the log is full; further output is dropped.
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
   Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
-  std::string last_lines() const;  // at most five, indented
+  std::string last_lines() const;  // the log's last lines, at most five, indented
 
  private:
   std::string path(const char* name) const { return directory_ + "/" + name; }

@@ -35,7 +35,7 @@ Result<> CallTable::load() {
   return {};
 }
 
-// Written to disk before it takes effect, so that a restarted agent still refuses an old runner.
+// Raises the fence: written to disk before it takes effect, so that a restarted agent still refuses an old runner.
 Result<> CallTable::pass_fence(const CallRecord& record) {
   auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
     return make_error(ErrorKind::state,

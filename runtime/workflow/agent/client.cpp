@@ -79,7 +79,7 @@ Async<Reply> AgentClient::State::request(Self self, const char* op, Value header
 
 void AgentClient::State::hear(Frame frame) {
   auto it = pending.find(frame.header.integer("id"));
-  if (it == pending.end()) return;  // no longer awaited
+  if (it == pending.end()) return;  // no operation waits for this response
   if (frame.type == FrameType::response) {
     if (frame.header["error"].as_object()) {
       it->second.answer.set(error_from_value(frame.header["error"]));
@@ -219,7 +219,7 @@ Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, Can
   co_return success();
 }
 
-// Read at each send, so that a changed value takes effect.
+// The secrets' values, read from the environment at each send, so that a changed value takes effect.
 Result<Value> values_of_secrets(const Value& spec) {
   Value out{Value::Object{}};
   const Value& names = spec["secrets"].is_null() ? spec["payload"]["secrets"] : spec["secrets"];

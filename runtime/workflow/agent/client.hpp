@@ -21,13 +21,13 @@ namespace rille::agent {
 
 struct Heartbeat {
   std::int64_t every_ms = 5'000;
-  std::int64_t silence_ms = 30'000;  // by the loop's clock
+  std::int64_t silence_ms = 30'000;  // the channel breaks after this silence, by the loop's clock
 };
 
 struct ClientOptions {
   // The command before `connect --dir D`, in the instance's paths: {"/usr/bin/rille", "agent"}.
   std::vector<std::string> agent_argv;
-  std::string build;  // this program's; shown to the agent
+  std::string build;  // this program's build id; shown to the agent
   Heartbeat heartbeat;
   // Environment variables that an agent on this machine, and everything that it starts, must not inherit.
   std::vector<std::string> withheld;
@@ -43,7 +43,7 @@ enum class CallState { absent, running, done };
 
 struct CallStatus {
   CallState state = CallState::absent;
-  std::optional<Result<Value>> result;  // when done
+  std::optional<Result<Value>> result;  // set when the call is done
   Value progress, checkpoint;           // the latest, or null; kept for a call that is absent because its agent died
   std::int64_t log_size_bytes = 0;
   // How often the call was started, and how many of the latest starts gave no checkpoint with a higher `step`.
@@ -52,7 +52,7 @@ struct CallStatus {
 
 struct StartRequest {
   std::string call_key;
-  std::int64_t generation = 1;  // of the lease's machine
+  std::int64_t generation = 1;  // generation of the lease's machine
   std::int64_t epoch = 0;       // the run's fencing epoch
   // {kind = "exec", argv = {..}, env = {..}} runs a program; the result is {code, signal}. Any other kind is passed to
   // the worker program unchanged. For every kind: `timeout_ms` ends a longer attempt with the error `timeout`, also
@@ -75,7 +75,7 @@ struct FileInfo {
   bool directory = false;
   std::int64_t size_bytes = 0, modified_wall_us = 0;
   int mode = 0644;
-  std::string sha256;  // of a file, if requested
+  std::string sha256;  // the file's digest, if it was requested
 };
 
 struct Transfer {
@@ -120,14 +120,14 @@ class AgentClient {
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
                               CancelToken token = {});
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
-  Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // recursive, sorted
+  Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 
   // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, usage (usage.hpp), ..}
   virtual Async<Value> describe(CancelToken token = {});
   Async<> shutdown(CancelToken token = {});  // ends the agent and everything below it; the directory is kept
 
  protected:
-  AgentClient() = default;  // without a channel
+  AgentClient() = default;  // makes a client without a channel, for simulated agents
 
  private:
   struct State;

@@ -21,10 +21,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t window = 4;  // chunks in flight
+constexpr std::size_t window = 4;  // most chunk requests in flight
 
 struct LocalFile {
-  std::string path;  // relative; "" is the root
+  std::string path;  // path relative to the transferred directory; "": the directory itself
   bool directory = false;
   std::int64_t size_bytes = 0;
 };
@@ -299,7 +299,8 @@ Async<Transfer> AgentClient::get(std::string remote_path, std::string local_path
     RILLE_CO_TRY(FileInfo root, co_await stat_there(self, remote, true, cancel));
     Transfer sum;
     if (!root.directory) {
-      if (local.ends_with('/')) local += remote.substr(remote.rfind('/') + 1);  // into that folder
+      if (local.ends_with('/'))
+        local += remote.substr(remote.rfind('/') + 1);  // a folder as the target: keep the remote file's name
       std::string folder = store::parent_path(local), name = local.substr(local.rfind('/') + 1);
       RILLE_CO_CHECK(
           co_await State::get_file(self, std::move(root), std::move(folder), std::move(name), sum, told, cancel));

@@ -21,7 +21,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   };
   struct Pending {
     Future<Result<Reply>> answer;
-    const AttachHandlers* handlers = nullptr;  // of an attach; owned by its coroutine
+    const AttachHandlers* handlers = nullptr;  // an attach's callbacks; owned by the attach's coroutine
   };
   using Self = std::shared_ptr<State>;
 
@@ -32,7 +32,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   std::shared_ptr<Subprocess> command;
   std::shared_ptr<Connection> connection;
   AgentInfo info;
-  std::string last_words;  // of the command's standard error
+  std::string last_words;  // last lines of the command's standard error
   std::map<std::int64_t, Pending> pending;
   std::int64_t next_id = 1;
   std::optional<Error> broken;
@@ -42,7 +42,7 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
   // Sends a request; the ticket receives the response. The caller must forget() the ticket's id.
   Result<Ticket> ask(const char* op, Value header, std::string body = {}, const AttachHandlers* handlers = nullptr);
   void forget(std::int64_t id) { pending.erase(id); }
-  // ask, wait, forget.
+  // Sends a request, waits for the response, and forgets the request.
   static Async<Reply> request(Self self, const char* op, Value header, std::string body, CancelToken token);
 
   static Task<void> read(Self self);

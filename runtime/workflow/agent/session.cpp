@@ -180,7 +180,7 @@ Task<void> Session::stream(std::shared_ptr<Session> self, std::int64_t id, std::
       sent = sent && (co_await self->connection_->send(std::move(frame))).ok();
     }
     if (!sent || token.cancelled()) break;
-    if (call->version() != seen) continue;  // changed while sending
+    if (call->version() != seen) continue;  // the call changed while its state was sent
     if (call->state() != CallState::running) {
       Reply reply;
       auto status = call->status();

@@ -10,9 +10,9 @@ constexpr std::int64_t reading_every_us = 1'000'000;
 
 struct Usage::Gpus {
   std::optional<telemetry::GpuTelemetry> cards;
-  bool none = false;  // no driver
+  bool none = false;  // true: the machine has no GPU driver
   bool reading = false;
-  std::optional<double> busy;  // the latest reading
+  std::optional<double> busy;  // the latest GPU utilization, 0 to 1
 
   Result<double> read() {
     if (!cards) {

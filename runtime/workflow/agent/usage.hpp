@@ -20,7 +20,7 @@ class Usage {
   explicit Usage(Loop& loop);
   // Takes a reading, at most one per second.
   void look(std::int64_t wall_us);
-  // 0 to 1; nothing before the second reading.
+  // The utilization, 0 to 1; nullopt before the second reading.
   std::optional<double> utilization() const;
   // {utilization, cpu_percent, gpu_percent (mean of the GPUs that report it), memory_used_bytes, memory_total_bytes};
   // unknown values are left out.
@@ -38,7 +38,7 @@ class Usage {
   telemetry::CpuTelemetry cpu_;
   Value cpu_now_;
   std::shared_ptr<Gpus> gpus_;
-  std::deque<Reading> readings_;  // within the window
+  std::deque<Reading> readings_;  // the readings of the last minute
 };
 
 }  // namespace rille::agent

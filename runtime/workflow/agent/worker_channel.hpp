@@ -22,10 +22,10 @@ class WorkerChannel {
   static Result<std::unique_ptr<WorkerChannel>> open_standard(Loop& loop, std::string directory, std::string call_key);
   ~WorkerChannel();
 
-  const Value& spec() const;  // as given to start
+  const Value& spec() const;  // the call's spec as the runner gave it to start
   const std::string& call_key() const;
-  const std::string& directory() const;  // D
-  int attempt() const;                   // 1 at the first start
+  const std::string& directory() const;  // the instance's directory D
+  int attempt() const;                   // number of this start of the call, from 1
   Value last_checkpoint() const;         // the latest checkpoint of an earlier attempt, or null
 
   // Queued and sent as the line allows. Only the newest progress is kept in the queue; every checkpoint is sent.

@@ -73,7 +73,7 @@ void Children::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     auto it = waiting_.find(pid);
-    if (it == waiting_.end()) continue;  // a reparented orphan
+    if (it == waiting_.end()) continue;  // an orphan that the kernel gave to this subreaper
     auto fn = std::move(it->second);
     waiting_.erase(it);
     ExitStatus exit;

@@ -28,7 +28,7 @@ struct WorkerStart {
 
 struct StartedWorker {
   pid_t pid = 0;
-  store::Fd output, line;  // the agent's ends
+  store::Fd output, line;  // the agent's ends of the output pipe and of the line
 };
 
 // io (code "errno 2": no such program or directory).
