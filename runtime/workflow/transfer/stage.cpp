@@ -23,7 +23,7 @@ constexpr std::size_t buffer_bytes = 1 << 20;
 constexpr std::int64_t job_bytes = 32 << 20;  // per thread job: some tens of milliseconds
 constexpr std::int64_t tell_every_ns = 100'000'000;
 
-// A copy in progress.
+// A local file copy in progress.
 struct Copy {
   std::string from;
   store::Fd in;

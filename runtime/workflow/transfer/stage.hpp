@@ -25,14 +25,14 @@ namespace rille::transfer {
 struct Progress {
   std::int64_t done_bytes = 0;
   std::int64_t total_bytes = -1;  // -1: unknown
-  double bytes_per_second = 0;    // over this call
+  double bytes_per_second = 0;    // average over this call
 };
 
 struct StageOptions {
   std::string sha256;           // the expected digest, 64 hexadecimal digits; "": not checked. Files only.
   std::string cache_directory;  // "": no cache
   std::int64_t cache_bytes_max = std::int64_t{100} << 30;
-  net::Headers headers;             // for the server, e.g. credentials
+  net::Headers headers;             // HTTP request headers, such as credentials
   int resumes_max = 8;              // attempts in a row to continue a transfer without a byte of progress
   std::int64_t size_bytes_max = 0;  // of a web file; 0: no limit. Exceeding it is a network error that names the limit
   std::int64_t stall_timeout_ms = 60'000;
@@ -42,9 +42,9 @@ struct StageOptions {
 
 struct Staged {
   std::string path;             // the destination
-  std::int64_t size_bytes = 0;  // over all files
+  std::int64_t size_bytes = 0;  // total size of all staged files
   std::string sha256;           // "" for a directory
-  std::string version;          // ETag or date; "" without either and for local sources
+  std::string version;          // the server's ETag or date; "": neither was sent, or a local source
   bool from_cache = false;
   std::int64_t resumed_at_bytes = 0;  // where the first request of this call continued; 0: from the start
 };

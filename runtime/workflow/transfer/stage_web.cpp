@@ -34,7 +34,7 @@ std::string version_of(const net::HttpResponse& head) {
   return head.header("last-modified");
 }
 
-// "bytes 5-9/10" -> {5, 10}; -1 where unknown.
+// Parses a Content-Range: "bytes 5-9/10" -> {5, 10}; -1 for an unknown number.
 std::pair<std::int64_t, std::int64_t> content_range(std::string_view text) {
   std::size_t dash = text.find('-'), slash = text.find('/');
   if (!text.starts_with("bytes ") || dash == std::string_view::npos || slash == std::string_view::npos || dash > slash)
@@ -98,7 +98,7 @@ class Download {
   bool must_start_over_ = false;
 };
 
-// Opens and locks the part; retries if another process renamed it meanwhile.
+// Opens and locks the part file; retries if another process renamed the file meanwhile.
 Result<> Download::lock() {
   for (int tries = 0; tries < 3; ++tries) {
     store::Fd fd(::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
@@ -176,7 +176,7 @@ Result<> Download::head(const net::HttpResponse& answer) {
   RILLE_CHECK(start_over());
   RILLE_CHECK(expect(number_in(answer.header("content-length"))));
   version_ = version_of(answer);
-  if (version_.empty()) return success();  // not resumable
+  if (version_.empty()) return success();  // the part has no version and cannot be continued: no note
   Value note;
   note.set("url", key_).set("version", version_).set("boot", boot_id());
   return store::write_file_atomic(note_, note.to_json());
