@@ -1,7 +1,7 @@
-// The rows of a run's record. Completed operations are appended to `entries` in completion order, so that a commit
-// shared by many fibers writes few pages. Begun and incomplete operations are in `begun`, where most never appear: a
-// row is written only if the operation outlasts the journal's next lazy write. The writers run on the journal's thread,
-// the readers on the loop's, over any connection.
+// The rows of a run's record, in two tables of the journal. Completed operations are appended to `entries` in
+// completion order, so that a commit shared by many fibers writes few pages. An operation that has begun and not
+// completed has a row in `begun`, but only if it outlasts the journal's next lazy write: most never get that row. The
+// functions that write run on the journal's thread; those that read run on the loop's thread, over any connection.
 #pragma once
 
 #include <atomic>
@@ -24,52 +24,52 @@ struct EntryRow {
   std::int64_t pos = 0, occurrence = 1, attempt = 1, next_us = 0, started_us = 0;
 };
 
-// An operation's row on its way to the writer's thread, shared by its queued writes.
+// An operation's row on its way to the journal's thread, shared by all queued writes of that operation.
 struct QueuedEntry : EntryRow {
-  std::atomic<std::int64_t> wanted{0};  // the attempt whose `begun` row is still needed; 0: completed
-  bool written = false;                 // a `begun` row may exist; the writer's own once queued
-  // The loop fills these before it queues the completion. error is "" unless it failed; both are JSON.
+  std::atomic<std::int64_t> wanted{0};  // the attempt whose `begun` row is still needed; 0: the operation is completed
+  bool written = false;                 // a `begun` row may exist; once queued, only the journal's thread uses this
+  // The loop's thread fills these before it queues the completion. value and error are JSON; error is "" on success.
   std::int64_t seq = 0, ended_us = 0;
   std::string value, error;
-  std::shared_ptr<const store::Blobs> blobs;  // set: the value is too large for a row
+  std::shared_ptr<const store::Blobs> blobs;  // set: the value is too large for a row and is stored as a blob
 };
 
 struct Entry : EntryRow {
   std::int64_t seq = -1, ended_us = 0;
   Value value;
-  std::string blob;  // the blob's name if the value was not read; "" otherwise
-  Value progress;    // of an incomplete step: see steps.cpp
+  std::string blob;  // the blob's name if the large value was not read; "" otherwise
+  Value progress;    // what an incomplete step wrote so far; see steps.cpp
   std::optional<Error> error;
   bool completed() const { return seq >= 0; }
 };
 
-// entries.id: the run's number in the high bits, seq in the low bits. A single integer key, so that rows are appended,
-// and a run's rows are a range.
+// The column entries.id: the run's number in the high bits, seq in the low 32 bits. With this single integer key, new
+// rows are appended and the rows of one run are contiguous.
 inline std::int64_t entry_id(std::int64_t run, std::int64_t seq) { return (run << 32) | seq; }
 
-// "main/worker#1/prepare#2": the name of an entry for people, and the input for tokens and ids; a fiber's path has the
-// same form. Unique within a run: in a name with a '#', a later '/' or '%', which could be mistaken for further parts
-// of a path, is escaped as %2F or %25. All other names are unchanged, as in older records.
+// Makes an entry's key, such as "main/worker#1/prepare#2": shown to users, and the input for tokens and ids. A fiber's
+// path has the same form. Keys are unique within a run: if a name contains a '#', each later '/' or '%' in the name is
+// escaped as %2F or %25, because it could be mistaken for a further part of the path. All other names are unchanged.
 std::string make_key(std::string_view fiber, std::string_view name, std::int64_t n);
 std::string key_of(const EntryRow& row);
-// A name as escaped in keys; `room` is the buffer if it needs escaping.
+// Returns the name as it is escaped in keys; `room` holds the text if the name needs escaping.
 std::string_view name_in_key(std::string_view name, std::string& room);
-// The key of a row of either table, as an SQL expression.
+// An SQL expression for the key of a row of `entries` or `begun`.
 inline constexpr std::string_view key_sql =
     "fiber||'/'||CASE WHEN name GLOB '*#*[/%]*' THEN replace(replace(name,'%','%25'),'/','%2F') ELSE name END"
     "||'#'||occurrence";
 
-// The run's number in its entries. state: there is no such run.
+// The number that stands for the run in its entries' ids. Fails with `state` if there is no such run.
 Result<std::int64_t> run_number(store::Db& db, const std::string& run);
 
 Result<> write_begun(store::Db& db, QueuedEntry& row, std::int64_t attempt, std::int64_t next_us,
                      std::string_view progress);
 Result<> write_completed(store::Db& db, const QueuedEntry& row);
-// The same for a step without arguments that succeeded in its first attempt and has no row in `begun`.
+// write_completed for a step without arguments that succeeded in its first attempt and has no row in `begun`.
 Result<> write_plain(store::Db& db, const QueuedEntry& row);
 
-// Reads all entries of a run: completed ones first, by seq. integrity: a row does not parse, or a large value is not
-// what was written. Without `blobs`, only the names of large values are read.
+// Reads all entries of a run: completed ones first, by seq. Fails with `integrity` if a row does not parse, or if a
+// large value differs from what was written. If `blobs` is null, only the names of large values are read.
 Result<> read_entries(store::Db& db, const std::string& run, const store::Blobs* blobs,
                       const std::function<void(Entry)>& each);
 

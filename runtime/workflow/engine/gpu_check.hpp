@@ -1,5 +1,5 @@
-// Checks that a machine shows the GPUs it was rented with. Without them a call would run on the CPU or fail in its own
-// words, at a GPU's price. Pure; any thread.
+// Checks that a rented machine has as many GPU device files as its offer promised. Without the GPUs, a call would run
+// on the CPU or fail with an unclear error, at the price of a GPU machine. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace rille::engine {
 
-// Device files that the agent counted. AMD's driver and WSL have one for all cards.
+// The GPU device files that the agent counted on its machine.
 struct GpusSeen {
   std::int64_t count = 0;
-  bool each = true;  // one for each card
+  bool each = true;  // true: one device file per card; false: one for all cards (AMD's driver, WSL)
 };
 
-// nullopt: it shows them. device, code gpus_missing: names the machine, the offer and the count. If one file may stand
-// for several GPUs (slices of one card), one is enough.
+// Returns nullopt if the machine has its GPUs, otherwise a `device` error, code gpus_missing, that names the machine,
+// the offer and the count. One file is enough if it may stand for several GPUs (one file for all cards, or slices).
 std::optional<Error> gpus_missing(const lease::Lease& lease, GpusSeen seen);
 
 }  // namespace rille::engine

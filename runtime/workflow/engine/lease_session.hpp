@@ -1,6 +1,6 @@
-// LeaseSession: this process's state of one lease of its run: the agent connection, the running calls, the turn of the
-// one fiber that changes the machine, the preemption notice, and the expiry. Created when the lease is first used, kept
-// while the run runs. Private to runtime/workflow/engine; loop thread only.
+// LeaseSession: what this process knows about one lease of the run: the agent connection, the running calls, the change
+// of the machine in progress, the preemption notice, and the expiry. Created when the lease is first used, and kept
+// until the run ends. Private to runtime/workflow/engine; loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -17,40 +17,43 @@
 namespace rille::engine {
 
 struct LeaseSession {
-  // The change in progress. One fiber at a time makes changes; the others wait until the phase is steady.
+  // The change of the lease's machine in progress. One fiber at a time makes a change; the other fibers wait in
+  // `waiting` until the phase is `steady`.
   enum class Phase : std::uint8_t { steady, moving, resizing, setting_up, ending };
   Phase phase = Phase::steady;
   std::vector<Future<Result<>>> waiting;
-  std::int64_t resizes = 0;  // number of times its machine was stopped for a resize
+  std::int64_t resizes = 0;  // how often the lease's machine was stopped for a resize
 
   std::shared_ptr<agent::AgentClient> agent;    // null: not connected
-  std::int64_t told_starting_us = 0;            // when the user was last told that it is starting
-  std::map<std::string, std::string> unwanted;  // results to drop: call key on the agent -> reason
-  bool telling = false;                         // a task is sending `unwanted`
+  std::int64_t told_starting_us = 0;            // when the user was last told that the machine is starting
+  std::map<std::string, std::string> unwanted;  // results that the agent should drop: call key -> reason
+  bool telling = false;                         // a task is sending `unwanted` to the agent
 
-  struct Working {  // a running call, by its key on the agent
+  struct Working {  // a running call
     std::shared_ptr<agent::AgentClient> agent;
     std::int64_t generation = 0;
-    bool may_leave = false, left = false;  // may_leave: checkpoints are kept here; left: moves on
+    // may_leave: the home keeps the call's checkpoints, so the call can continue on another machine. left: the call has
+    // stopped to continue on the lease's next machine.
+    bool may_leave = false, left = false;
   };
   std::map<std::string, Working> working;
-  int users = 0;  // calls and transfers. In the ledger, a started machine without users is idle
+  int users = 0;  // calls and transfers in progress; the ledger counts a started machine with 0 users as idle
 
   struct Notice {
     std::int64_t generation = 0, deadline_us = 0;
   };
-  std::optional<Notice> notice;  // none: not read yet
+  std::optional<Notice> notice;  // nullopt: not read from the journal yet
 
-  // The last generation for which each was done.
-  std::int64_t watched = 0;  // notices are polled; 0: they are not
-  std::int64_t gpus_counted = 0;
-  std::int64_t ended_idle = 0;  // its agent reported it idle
+  std::int64_t watched = 0;       // generation whose preemption notices are polled; 0: no polling
+  std::int64_t gpus_counted = 0;  // last generation whose GPUs were counted
+  std::int64_t ended_idle = 0;    // last generation whose agent reported the machine as idle
 
-  struct Term {                              // until the lease is released
-    std::optional<std::int64_t> expires_us;  // none: nothing to end, or it is being ended
-    std::int64_t orphan_ms = 0, met_us = 0;  // met: last contact with its agent
+  struct Term {                              // exists until the lease is released
+    std::optional<std::int64_t> expires_us;  // when this process ends the lease; nullopt: never, or being ended now
+    // orphan_ms: after this time without contact the machine ends itself. met_us: the last contact with its agent.
+    std::int64_t orphan_ms = 0, met_us = 0;
     bool meeting = false;
-    CancelSource over;  // cancels its calls
+    CancelSource over;  // cancels the lease's calls
   };
   std::optional<Term> term;
   Term& in_term() { return term ? *term : term.emplace(); }

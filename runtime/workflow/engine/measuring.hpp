@@ -1,6 +1,6 @@
-// Records the training speed that one call reports (`measured` in its progress; stdlib/tools/meter.lua) in the home,
-// with the machine type. Written for the first measurement, whenever its number of steps has doubled, and at the end:
-// the file is not a log. Private to runtime/workflow/engine; loop thread only.
+// Records in the home the training speed that one call reports (`measured` in its progress; stdlib/tools/meter.lua),
+// with the machine type. To keep the file small, a measurement is written only the first time, when the number of
+// steps has doubled since the last write, and at the end. Private to runtime/workflow/engine; loop thread only.
 #pragma once
 
 #include <string>
@@ -10,20 +10,21 @@
 
 namespace rille::engine {
 
-// $RILLE_HOME, from a run's folder in it.
+// Returns $RILLE_HOME, given the folder of a run: $RILLE_HOME/runs/<id>.
 std::string home_of(const std::string& run_folder);
 
 class Measuring {
  public:
-  // workload: the name used if the loop reports none.
+  // workload: the workload's name, used if the call's training loop reports none.
   Measuring(std::string home, std::string run, std::string workload);
   ~Measuring();  // writes the last measurement; ignores failures
   Measuring(const Measuring&) = delete;
   Measuring& operator=(const Measuring&) = delete;
 
-  // Sets the machine for later measurements, after saving those of the last one.
+  // Sets the machine for later measurements; first writes the last measurement of the previous machine.
   void on(const lease::Lease& lease);
-  // Ignores progress without a valid measurement. io: reported once.
+  // Takes a call's progress; ignores it if it has no valid measurement. Fails with `io` only for the first failed
+  // write.
   Result<> hear(const Value& progress, std::int64_t now_us);
 
  private:

@@ -1,4 +1,4 @@
-// Where `box:stage` puts a file on an instance.
+// The path on the instance to which `box:stage` copies a file.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace rille::engine {
 
-// Returns `to`; for a single file into a folder ("data/"), with the file's name appended, taken from `from`, a path or
-// an address. `local`: the file's path here. invalid: the address has no file name.
+// Returns `to`. If `to` is a folder ("data/") and the source is a single file, appends the file's name, taken from
+// `from`, a path or a URL. `local`: the path of the file on this machine. Fails with `invalid` if the URL has no file
+// name.
 Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to);
 
 }  // namespace rille::engine

@@ -1,6 +1,7 @@
-// Pools: limits on concurrency and rate over all runs of one home. A permit is a row; a permit of a run without a
-// runner does not count, and the next caller removes it. A rate is kept as one instant per pool (the generic cell rate
-// algorithm): `rate` permits at once after a rest, then one each per/rate. Loop thread only.
+// Pools: limits on concurrency and rate over all runs of one home. A permit is a row in the journal; if no process
+// runs the permit's run, the permit does not count, and the next caller of the pool removes it. The rate follows the
+// generic cell rate algorithm, with one stored time per pool: after an idle period `rate` permits are granted at once,
+// then one each per_ms/rate. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -17,8 +18,8 @@ namespace rille::engine {
 struct PoolSpec {
   PoolSpec() = default;  // not an aggregate: see loop/task.hpp
   std::string name;
-  std::int64_t slots = 0;             // permits held at a time; 0: unlimited
-  std::int64_t rate = 0, per_ms = 0;  // permits granted per period; 0: unlimited
+  std::int64_t slots = 0;             // most permits held at a time; 0: unlimited
+  std::int64_t rate = 0, per_ms = 0;  // at most `rate` permits are granted per per_ms milliseconds; 0: unlimited
   Value to_value() const;
 };
 
@@ -27,8 +28,8 @@ class Pools {
   using Alive = std::function<bool(const std::string& run)>;
   Pools(Loop& loop, store::Journal& journal, Alive alive) : loop_(loop), journal_(journal), alive_(std::move(alive)) {}
 
-  // Waits for a permit, first come, first served within this process. Calling again with the same key and run returns
-  // the permit that it holds.
+  // Waits for a permit; the waiters of this process get permits in the order of their calls. If the run already holds
+  // the permit with this key, returns at once.
   Async<> acquire(PoolSpec pool, std::string key, store::Fence run, CancelToken token);
   void release(const std::string& pool, const std::string& key, const store::Fence& run);
 
@@ -36,7 +37,7 @@ class Pools {
   struct Waiter;
   struct Answer {
     bool granted = false;
-    std::int64_t not_before_us = 0;  // earliest time by the rate; 0: no free slot
+    std::int64_t not_before_us = 0;  // not granted: when the rate allows the next permit; 0: no slot is free
   };
   Async<Answer> attempt(PoolSpec pool, std::string key, store::Fence run);
   void wake_next(const std::string& pool);
@@ -44,7 +45,7 @@ class Pools {
   Loop& loop_;
   store::Journal& journal_;
   Alive alive_;
-  std::map<std::string, std::deque<Waiter*>> waiting_;  // by pool
+  std::map<std::string, std::deque<Waiter*>> waiting_;  // pool name -> waiters of this process, in order
 };
 
 }  // namespace rille::engine

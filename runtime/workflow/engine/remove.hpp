@@ -1,5 +1,5 @@
-// `rille rm`: removes an ended run from the list, with its record, its files and its child runs. Its costs stay: the
-// leases and the audit trail.
+// `rille rm`: removes an ended run with its record, its files and its child runs. The rows that document the costs
+// stay: the run's leases and the audit trail.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace rille::engine {
 
-// state: it has not ended, something of it is still rented, or it was started by another run. Loop thread.
+// Fails with `state` if the run has not ended, still rents something, or was started by another run. Loop thread only.
 Async<> remove_run(Engine& engine, std::string id);
 
 }  // namespace rille::engine

@@ -1,5 +1,5 @@
-// A run's record, and how far the replay has got. Entries are found by (fiber path, position); completed ones are
-// delivered in order of seq. Loop thread only.
+// A run's record, and the current position of the replay. Entries are found by fiber path and position in the fiber;
+// completed entries are delivered in order of seq. Loop thread only.
 #pragma once
 
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace rille::engine {
 
-// A cancel of the whole run takes effect after the delivery of one completion and before the next, which is recorded
-// before anything follows from it: a resumed run unwinds from the same place.
+// A cancel of the whole run takes effect between the deliveries of two completions. The place is recorded before the
+// cancel has any effect, so that a resumed run unwinds from the same place.
 struct PlannedCancel {
-  std::int64_t after = 0;  // seq of the last completion that came before it; -1: before the run's start
+  std::int64_t after = 0;  // seq of the last completion delivered before the cancel; -1: cancelled before the start
   Error reason;
   bool recorded = false;
 };
@@ -23,13 +23,13 @@ class Replay {
   static Result<Replay> load(store::Db& db, const std::string& run, const store::Blobs* blobs = nullptr);
 
   const Entry* find(const std::string& fiber, std::int64_t pos) const;
-  // The seq of the next delivery; -1 when all recorded completions have been delivered.
+  // The seq of the next completion to deliver; -1 when all recorded completions have been delivered.
   std::int64_t next() const { return cursor_ < order_.size() ? order_[cursor_]->seq : -1; }
   const Entry& next_entry() const { return *order_[cursor_]; }
   bool empty() const { return entries_.empty(); }
   bool over() const { return cursor_ >= order_.size(); }
   void advance() { ++cursor_; }
-  // The first completed entry of that fiber at `pos` or later: one that the fiber should have reached.
+  // The fiber's first completed entry at `pos` or later, or null. If the fiber ends before this entry, it has diverged.
   const Entry* beyond(const std::string& fiber, std::int64_t pos) const;
   const std::optional<PlannedCancel>& cancel() const { return cancel_; }
   std::int64_t last_seq() const { return order_.empty() ? 0 : order_.back()->seq; }

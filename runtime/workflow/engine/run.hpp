@@ -1,13 +1,13 @@
 // Run: one execution of a script, durable by re-execution. The engine keeps fibers as records (path, ordinal, scope,
 // cancellation), answers durable operations from the journal on resume, and lets live effects begin only after every
 // recorded completion has been delivered in its recorded order. Code runs in a Guest; the guest's fibers call the
-// operations of the interfaces below, each of which names the calling fiber first.
+// operations of Run's base interfaces, whose first parameter is the calling fiber.
 //
 // Modes: `durable` journals everything; `session` (the REPL) journals leases only and is never replayed; `ephemeral`
 // (code on an agent) has no journal: steps run once and sleep just sleeps.
-// Loop thread only. Operations fail with `cancelled` (or the reason of the scope) once the fiber's scope is cancelled,
-// at every suspension point, until the scope has unwound; a shielded scope is exempt. `divergence` is raised before
-// any effect.
+// Loop thread only. Once a fiber's scope is cancelled, the fiber's operations fail at every suspension point with the
+// reason of the cancel, until the scope has unwound; operations in a shielded scope (cleanup) do not fail. An operation
+// that differs from the record fails with `divergence` before it has any effect.
 #pragma once
 
 #include <memory>

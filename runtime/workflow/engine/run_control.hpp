@@ -1,4 +1,4 @@
-// RunControl: the interface for starting, cancelling and showing a run: identity, hooks, execution, cancellation,
+// RunControl: the interface to one run for the program that hosts it: identity, hooks, execution, cancellation,
 // pinned sources. Loop thread only.
 #pragma once
 
@@ -18,7 +18,7 @@ enum class Mode { durable, session, ephemeral };
 struct RunLimits {
   RunLimits() = default;
   std::int64_t spend_micros = -1;  // the highest budget that rille.budget may set
-  std::int64_t leases_max = -1;    // held at a time
+  std::int64_t leases_max = -1;    // most leases that the run may hold at a time
 };
 
 class Run;
@@ -32,7 +32,7 @@ class Program {
   virtual FunctionRef main() = 0;
 };
 
-// How the edge loads the runs that a script starts.
+// How the host program loads the child runs that a script starts.
 class ChildPrograms {
  public:
   virtual ~ChildPrograms() = default;
@@ -40,12 +40,12 @@ class ChildPrograms {
   virtual Result<std::unique_ptr<Program>> load(Run& child, const std::string& script) = 0;
 };
 
-// Callbacks to the edge. All optional; called on the loop thread.
+// Callbacks to the host program. All are optional; they are called on the loop thread.
 struct RunHooks {
   std::function<void(std::string_view text)> print;     // output of the script and of its calls, as it was written
   std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
   std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
-  std::shared_ptr<ChildPrograms> children;              // null: this run cannot start others
+  std::shared_ptr<ChildPrograms> children;              // null: this run cannot start child runs
 };
 
 class RunControl {
@@ -55,24 +55,25 @@ class RunControl {
   virtual Mode mode() const = 0;
   virtual Loop& loop() = 0;
   virtual const RunHooks& hooks() const = 0;
-  // <RILLE_HOME>/runs/<id>, created on demand; for ephemeral runs the working directory.
+  // The run's folder <RILLE_HOME>/runs/<id>, created on demand; for an ephemeral run the working directory.
   virtual std::string home() const = 0;
   virtual Value args() const = 0;  // the run's input, as given by --x and `args`
 
-  // Before execute.
+  // Sets the run's limits; call before execute.
   virtual void limit(const RunLimits& limits) = 0;
-  // Runs `main` as fiber 1 and then settles: children, leases, journal. Call once. The guest may be destroyed before
-  // the run, once it has ended.
+  // Runs `main` as fiber 1, then ends the run's children, releases its leases and records the result. Call once. Once
+  // the returned task has ended, the guest may be destroyed before the run.
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // Cancels the run as Ctrl-C and `rille cancel` do: unwinds the script with this reason, then cleans up. Takes effect
-  // when every fiber waits; a guest whose fiber keeps computing calls cancel_now.
+  // when every fiber waits; if a fiber computes without ever waiting, the guest calls cancel_now. cancel_waits: a
+  // cancel was requested and has not taken effect.
   virtual void cancel(Error reason) = 0;
   virtual bool cancel_waits() const = 0;
   virtual void cancel_now() = 0;
-  // For code that computes while the loop does not turn: cancels what has timed out, and returns the milliseconds until
-  // the next check, or -1.
+  // Called by code that computes for long, because no timer of the loop fires meanwhile: cancels the steps and runs
+  // whose time limit has passed, and returns the milliseconds until the next check; -1: no check is needed.
   virtual std::int64_t look_at_clock() = 0;
-  // Whether the run is replaying its record: the script's output was shown before.
+  // Whether the run is replaying its record, so that the script's output was already shown by an earlier process.
   virtual bool replaying() const = 0;
   // The pinned source of a module or script: from `load` the first time, from the journal afterwards.
   virtual Result<std::string> pinned(const std::string& module, const std::function<Result<std::string>()>& load) = 0;

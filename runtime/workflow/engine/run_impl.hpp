@@ -27,61 +27,62 @@ class Connector;
 
 std::uint64_t name_hash(std::string_view name);
 
-constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // of most steps: sha256("null")
+constexpr std::string_view no_args_sha256 = "74234e98afe7498fb5daf1f36ac2d78a";  // sha256("null"): no arguments
 
 struct ScopeRecord {
   ScopeId id = 0;
   std::string name;
-  std::int64_t number = 0;  // in its fiber; 0: the root scope
+  std::int64_t number = 0;  // counts the fiber's scopes from 1; 0: the fiber's root scope
   ScopeRecord* parent = nullptr;
   FiberId owner = 0;
   std::unique_ptr<CancelSource> source;
-  bool transparent = false;         // an entry at the prompt: owns nothing
-  bool releases = false;            // its leases are being or have been released
-  bool shielded = false;            // unwinding: cancelled already, so cleanup is not cancelled
-  std::set<FiberId> children;       // running fibers spawned in it
-  std::vector<std::string> leases;  // in the order of renting
+  bool transparent = false;         // true: the scope of one input at the REPL's prompt, which owns nothing
+  bool releases = false;            // the release of the scope's leases has begun
+  bool shielded = false;            // the scope unwinds: a cancel no longer reaches the fiber, so that cleanup can run
+  std::set<FiberId> children;       // running fibers spawned in this scope
+  std::vector<std::string> leases;  // ids of the leases to release at the end, in the order of renting
   std::optional<Error> failure;     // the first error of a child
   std::vector<Wake<bool>> settled;  // waiters for `children` to be empty
-  std::vector<FiberId> failed;      // ended children listed in failures_
+  std::vector<FiberId> failed;      // failed children, whose errors are in RunImpl::failures_
   CancelToken::Registration interrupt;
 };
 
-// A step on the fast path, from plain_begin on.
+// A step on the fast path, between plain_begin and plain_end (plain_steps.cpp).
 struct PlainStep {
   std::string name, source;
   std::int64_t pos = 0, occurrence = 0, started_us = 0;
-  std::int64_t seq = 0;      // of the outcome that the fiber waits for; 0: none
-  std::uint64_t ticket = 0;  // in steps_, once it has left the fast path
+  std::int64_t seq = 0;      // seq of the queued outcome that the fiber waits for; 0: the fiber does not wait
+  std::uint64_t ticket = 0;  // the step's key in steps_ if it has left the fast path; 0: it has not
 };
 
-// A recorded permit, which the fiber takes again when it goes live.
+// A pool permit that the fiber held in its record. The fiber takes it again when the replay is over.
 struct OwedPermit {
   PoolSpec pool;
   std::string key;
 };
 
-// Dropped when the fiber has ended; operations in progress keep it alive.
+// The state of a fiber. The run drops it when the fiber has ended; operations in progress keep it alive.
 struct FiberRecord : std::enable_shared_from_this<FiberRecord> {
   FiberId id = 0;
   std::string path;
   ScopeRecord* root = nullptr;
-  ScopeRecord* scope = nullptr;  // innermost
+  ScopeRecord* scope = nullptr;  // the innermost open scope
   std::int64_t next_pos = 0, scopes = 0;
-  mutable std::optional<std::uint64_t> seed;  // derived once
+  mutable std::optional<std::uint64_t> seed;  // the fiber's random seed; computed at first use
   // Uses of each name, keyed by a hash of the name, so that a million names need little memory. Two names with the same
   // hash share a counter, deterministically.
   std::unordered_map<std::uint64_t, std::int64_t> occurrences, child_names;
   PlainStep plain;
-  mutable std::optional<std::uint64_t> plain_seed;  // the part of the seed shared by its steps
-  int waiting = 0;                                  // waits that only the replay or other fibers can end
+  mutable std::optional<std::uint64_t> plain_seed;  // the part of a step's seed that all steps of the fiber share
+  int waiting = 0;                                  // > 0: only the replay or another fiber can wake this fiber
   bool body_done = false, ended = false;
   std::vector<OwedPermit> owed;
   Result<Value> result = Value();
   std::vector<Wake<bool>> joiners;
 };
 
-// Marks a fiber as waiting for the replay or another fiber; when all fibers do, the replay is stuck.
+// While it exists, the fiber counts as waiting for the replay or another fiber. If every fiber waits like this during
+// a replay, the replay is stuck.
 struct Waiting {
   std::shared_ptr<FiberRecord> fiber;
   explicit Waiting(FiberRecord& f) : fiber(f.shared_from_this()) { ++fiber->waiting; }
@@ -97,10 +98,10 @@ struct Slot {
   Operation operation;
   int attempt = 1;
   std::int64_t next_us = 0, started_us = 0;
-  bool begun = false;  // recorded as begun and not completed
-  Value progress;      // of a step: written with each start
+  bool begun = false;  // the record has this operation as begun and not completed
+  Value progress;      // a step's data for a resume (see attempts.cpp); written when an attempt starts
   std::optional<Result<Value>> recorded;
-  std::shared_ptr<QueuedEntry> row;  // null until one is queued or read
+  std::shared_ptr<QueuedEntry> row;  // the operation's row; null until a write is queued or a `begun` row was read
 };
 
 // A step between its begin and its end.
@@ -108,19 +109,22 @@ struct StepState {
   Slot slot;
   StepOptions options;
   FiberId fiber = 0;
-  std::int64_t since_us = 0;  // start of the first attempt of this set
-  bool runs = false;          // the body runs
-  // For a body with a time limit: its scope, when to cancel it by the monotonic clock, and why it was cancelled.
+  std::int64_t since_us = 0;  // start of the first attempt since the step began or was last resumed from a pause
+  bool runs = false;          // the body is running
+  // For a body with a time limit: `scope` is the body's scope, due_ms is when to cancel it by the monotonic clock, and
+  // `late` is why it was cancelled. total_due_ms (deadline of all attempts) and silent_ms (deadline of the next
+  // heartbeat): 0: no limit.
   ScopeId scope = 0;
-  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;  // the last two: 0 = none
+  std::int64_t due_ms = INT64_MAX, total_due_ms = 0, silent_ms = 0;
   std::unique_ptr<Timer> limit;
   std::optional<Error> late;
-  std::int64_t heartbeat_us = 0;  // when the last one was written
-  bool heartbeat_waits = false;   // a newer heartbeat is pending; this timer writes it:
-  std::unique_ptr<Timer> heartbeat;
+  std::int64_t heartbeat_us = 0;     // when the last heartbeat was written
+  bool heartbeat_waits = false;      // a newer heartbeat waits to be written
+  std::unique_ptr<Timer> heartbeat;  // writes the waiting heartbeat
 };
 
-// The journal cannot be written or read; not that another runner has the run.
+// Whether the error means that the journal could not be read or written. The error that another process runs the run
+// has kind `state` and does not count.
 inline bool of_journal(const Error& e) { return e.operation == "journal" && e.kind != ErrorKind::state; }
 
 inline RetryPolicy call_restarts() {
@@ -135,18 +139,18 @@ struct RunConfig {
   Mode mode = Mode::durable;
   Value args;
   RunHooks hooks;
-  std::int64_t epoch = 1, number = 0;         // as in the run's row; number: durable runs only
-  std::int64_t deadline_us = 0;               // wall time; 0: none
-  std::shared_ptr<const store::Blobs> blobs;  // null: all values are inline
+  std::int64_t epoch = 1, number = 0;         // columns of the run's row; number: set for durable runs only
+  std::int64_t deadline_us = 0;               // wall time at which the run is cancelled; 0: no deadline
+  std::shared_ptr<const store::Blobs> blobs;  // where large values are stored; null: all values are inline
   bool died = true;                           // an earlier process died instead of suspending the run
   std::string self_exe;
   std::function<std::string()> install_identity;
-  std::shared_ptr<Connector> connector;    // null: real machines, from the two above
-  RetryPolicy restarts = call_restarts();  // of dead calls; attempts_max: in a row, without a checkpoint
+  std::shared_ptr<Connector> connector;    // null: the run makes one for real machines
+  RetryPolicy restarts = call_restarts();  // restarts of calls that died; attempts_max: in a row without a checkpoint
   RunLock lock;                            // held while the run exists
-  class Engine* engine = nullptr;          // null: ephemeral
-  std::string edited;                      // script to continue with instead of the pinned one
-  std::string seed;                        // run id that seeds random numbers; "" = its own
+  class Engine* engine = nullptr;          // null: an ephemeral run
+  std::string edited;                      // edited script to continue with; "": continue with the pinned script
+  std::string seed;                        // run id that seeds random numbers; "": this run's id
 };
 
 class RunImpl final : public Run {
@@ -224,7 +228,7 @@ class RunImpl final : public Run {
   Async<Value> child(FiberId fiber, ChildSpec spec, std::string source) override;
   Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) override;
 
-  void event(const std::string& name, Value data);  // to the hooks and the audit trail
+  void event(const std::string& name, Value data);  // reports an event to the hooks and the audit trail
 
  private:
   friend class Calls;
@@ -246,9 +250,9 @@ class RunImpl final : public Run {
   CancelToken token(const FiberRecord& f) const;
   Async<Value> list_offers(Value query, CancelToken token);
   Async<std::size_t> first_ended(FiberId self, std::vector<FiberId> children);
-  static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own things
+  static ScopeRecord& owner(FiberRecord& f);  // the innermost scope that can own leases and fibers
   void begin_cancel();
-  std::int64_t look_at_cancel();  // next check in ms; -1: never
+  std::int64_t look_at_cancel();  // checks for a cancel; returns the ms until the next check; -1: no check is needed
   void unwind(Error reason);
   Async<> release_all(FiberRecord& f, std::vector<std::string> leases, Slot slot);
   Slot ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const;
@@ -264,7 +268,7 @@ class RunImpl final : public Run {
 
   // durable.cpp
   Async<Slot> admit(FiberId id, Operation operation);
-  std::string next_key(FiberRecord& f, const std::string& name) const;  // the key of the next operation with that name
+  std::string next_key(FiberRecord& f, const std::string& name) const;  // key of the fiber's next operation `name`
   Async<Value> complete(Slot slot, Result<Value> outcome, store::Journal::Write extra = nullptr);
   Async<> not_recorded(std::shared_ptr<FiberRecord> f, Error why);
   Error unrecorded(const Error& why) const;
@@ -315,9 +319,9 @@ class RunImpl final : public Run {
 
   Loop& loop_;
   RunConfig config_;
-  store::Journal* journal_;  // null: ephemeral
+  store::Journal* journal_;  // null: an ephemeral run
   store::Journal::SharedFence fence_;
-  lease::Manager* leases_;  // null: ephemeral
+  lease::Manager* leases_;  // null: an ephemeral run
   Replay replay_;
   Scheduler scheduler_;
   std::int64_t next_seq_ = 1;
@@ -325,39 +329,39 @@ class RunImpl final : public Run {
   FiberId next_fiber_ = 1;
   ScopeId next_scope_ = 1;
   std::map<FiberId, std::shared_ptr<FiberRecord>> fibers_;  // running fibers, and the main fiber
-  std::map<FiberId, Error> failures_;                       // of ended fibers, until their parent scope is left
+  std::map<FiberId, Error> failures_;                       // errors of ended fibers, until their parent scope is left
   std::map<ScopeId, std::unique_ptr<ScopeRecord>> scopes_;
   std::map<std::int64_t, Wake<Result<>>> turns_;   // fibers waiting for recorded completions, by seq
-  std::set<std::int64_t> passed_;                  // cancelled before their turn
+  std::set<std::int64_t> passed_;                  // seqs whose fiber was cancelled before the delivery
   std::set<std::string> unwound_;                  // paths of fibers that failed or were cancelled
-  std::vector<Wake<Result<>>> gate_;               // waiters for the end of the replay
-  std::map<FiberId, Wake<Result<bool>>> patches_;  // patched() markers to be decided
-  std::vector<Wake<bool>> release_gates_;          // releases; false: the record continues past this one
-  std::int64_t delivered_ = 0;                     // seq of the last delivered completion
+  std::vector<Wake<Result<>>> gate_;               // fibers waiting for the end of the replay
+  std::map<FiberId, Wake<Result<bool>>> patches_;  // fibers whose patched() has no answer yet
+  std::vector<Wake<bool>> release_gates_;  // waiting releases; woken with false if the record continues past them
+  std::int64_t delivered_ = 0;             // seq of the last delivered completion
   std::optional<PlannedCancel> planned_cancel_;
-  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // since when that cancel is due while fibers compute
+  std::int64_t computes_since_ns_ = 0, computes_after_ = -1;  // since when fibers compute, and after which seq
   std::map<std::uint64_t, StepState> steps_;
-  int bodies_ = 0;               // running or about to run
-  std::optional<Error> paused_;  // nothing new begins; suspended once all bodies end
+  int bodies_ = 0;               // step bodies that run or are about to run
+  std::optional<Error> paused_;  // set: no operation begins, and the run is suspended once all step bodies end
   bool suspended_ = false;
-  std::vector<Wake<Result<>>> held_;                // operations that would begin
-  std::optional<Wake<bool>> ended_;                 // the main fiber has ended, or the run is suspended
-  std::set<std::string> hinted_;                    // offers queries without a result, as JSON
-  std::map<std::string, std::string> recorded_as_;  // of a fork: own lease id -> id in the origin's record
+  std::vector<Wake<Result<>>> held_;                // operations that a paused run keeps from beginning
+  std::optional<Wake<bool>> ended_;                 // set when the main fiber has ended or the run is suspended
+  std::set<std::string> hinted_;                    // offers queries, as JSON, for which the hint was given
+  std::map<std::string, std::string> recorded_as_;  // in a fork: lease id -> the id that the copied record has for it
   std::unique_ptr<Timer> deadline_timer_;
-  std::optional<Deadline> deadline_;  // of the run; set at the first check
+  std::optional<Deadline> deadline_;  // the run's deadline; set at the first check
   std::uint64_t next_step_ = 1;
-  std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows
-  std::size_t plain_next_ = 0;    // index in plain_ready_ of the next delivery
-  std::set<std::string> taking_;  // messages whose commit as taken is pending
+  std::vector<std::unique_ptr<store::Journal::Queued>> plain_spare_, plain_ready_;  // PlainRows: unused, and written
+  std::size_t plain_next_ = 0;    // index in plain_ready_ of the next row to deliver
+  std::set<std::string> taking_;  // signals that are being recorded as taken
   std::map<std::string, std::string> pinned_;
-  bool edited_ = false;   // newly pinned sources replace the journal's
-  bool followed_ = true;  // false: edited sources wait for the end of the replay
+  bool edited_ = false;   // the run continues with an edited script: its sources replace those in the journal
+  bool followed_ = true;  // false: the edited sources are pinned at the end of the replay
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
   RunLimits limits_;
   std::string alert_url_;
-  double alert_share_ = 0;  // share of the budget at which to warn; 0: off, or done
+  double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned
   std::shared_ptr<Connector> connector_;
   std::unique_ptr<Calls> calls_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

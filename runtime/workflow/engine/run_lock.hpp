@@ -1,5 +1,5 @@
-// One runner per run: a lock on <home>/runs/<id>/lock, held by an open descriptor, so that it ends with its process
-// even if that is killed. The file names the holder, for messages.
+// RunLock: lets only one process run a run. It is a file lock on <home>/runs/<id>/lock, held by an open descriptor, so
+// that the lock ends with the process even if the process is killed. The file names the holder for error messages.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@ namespace rille::engine {
 
 class RunLock {
  public:
-  RunLock() = default;  // holds nothing
+  RunLock() = default;  // an object that holds no lock
   RunLock(RunLock&& o) noexcept : fd_(std::exchange(o.fd_, -1)), held_(std::exchange(o.held_, nullptr)), run_(o.run_) {}
   RunLock& operator=(RunLock&& o) noexcept {
     std::swap(fd_, o.fd_);
@@ -22,11 +22,12 @@ class RunLock {
   }
   ~RunLock();
 
-  // `folder` is the run's home, created if missing. state: another process has it (named).
+  // Takes the lock. `folder` is the run's folder, created if missing. Fails with `state`, naming the process, if
+  // another process holds the lock.
   static Result<RunLock> take(const std::string& folder, const std::string& run);
-  // In a simulated world: `held` is the set of runs with a runner. It outlives the lock.
+  // Takes the lock in a simulation, without a file: `held` is the set of locked runs, and must outlive the lock.
   static Result<RunLock> take(std::set<std::string>& held, const std::string& run);
-  // Whether any process holds it now.
+  // Whether any process holds the lock of the run with this folder now.
   static bool held(const std::string& folder);
 
  private:

@@ -1,7 +1,7 @@
-// The order in which fibers continue. Wake-ups inside the run (a child ended, a scope was cancelled) go to `ready`;
-// completions of durable operations go to `deliver`, in order of seq. After each delivery everything that it woke runs
-// until it waits again, before the next delivery, both live and on replay; so races have the same outcome. Loop thread
-// only.
+// Scheduler: the order in which fibers continue. Wake-ups inside the run (a child ended, a scope was cancelled) go to
+// `ready`; completions of durable operations go to `deliver`, in order of seq. Before the next delivery, every fiber
+// that the last delivery woke runs until it waits again. This holds live and on replay, so races between fibers have
+// the same outcome. Loop thread only.
 #pragma once
 
 #include <coroutine>
@@ -27,9 +27,9 @@ class Scheduler {
     deliveries_.push_back(std::move(fn));
     schedule();
   }
-  // Called whenever all woken fibers wait again; may queue more.
+  // Sets the function that is called whenever all woken fibers wait again. The function may queue more work.
   void on_quiet(std::function<void()> fn) { quiet_ = std::move(fn); }
-  // Requests on_quiet, even if a fiber was woken from outside the scheduler.
+  // Makes sure that the on_quiet function is called soon, even if a fiber was woken without the scheduler.
   void poke() {
     if (!scheduled_) ready([] {});
   }
@@ -46,7 +46,8 @@ class Scheduler {
   bool scheduled_ = false;
 };
 
-// A one-shot value with one waiting coroutine, resumed by the scheduler (set) or at once (fire). First value wins.
+// A value that is set once and resumes the one coroutine that waits for it: through the scheduler (set) or at once
+// (fire). Later values are ignored.
 template <class T>
 class Wake {
  public:
@@ -57,7 +58,7 @@ class Wake {
     state_->value.emplace(std::move(value));
     state_->scheduler->ready([state = state_] { resume(*state); });
   }
-  // Only from inside a delivery: resumes the waiter before returning.
+  // Sets the value and resumes the waiter before returning. Call only from inside a delivery.
   void fire(T value) const {
     if (state_->value) return;
     state_->value.emplace(std::move(value));
