@@ -18,11 +18,11 @@ constexpr std::int64_t hold_us = 90'000'000;  // how long an alert is reserved f
 constexpr std::int64_t first_pause_us = 10'000'000, longest_pause_us = 1'800'000'000;
 constexpr std::int64_t give_up_after_us = 86'400'000'000;
 
-constexpr const char* by_name = "env:";  // followed by the name of the variable with the address
+constexpr const char* by_name = "env:";  // prefix of an address that names an environment variable
 
 bool by_mail(const std::string& url) { return url.starts_with("mailto:"); }
 
-// All of a web hook's address but its host may be secret.
+// The part of an address that may be shown: of a web hook's URL only scheme and host, because the rest may be secret.
 std::string shown(const std::string& url) {
   if (by_mail(url) || url.starts_with(by_name)) return url;
   const std::string clear = net::redact_url(url);
@@ -36,7 +36,7 @@ void cut(std::string& text, const std::string& part, const std::string& by) {
     text.replace(at, part.size(), by);
 }
 
-// Removes the address from a receiver's error: some servers reply with the requested path.
+// Removes the secret URL from a receiver's error, because some servers reply with the requested path.
 Error without_address(Error e, const std::string& url) {
   const std::string host = shown(url);
   const std::size_t scheme = url.find("://"), path = url.find('/', scheme == std::string::npos ? 0 : scheme + 3);
@@ -51,7 +51,7 @@ Error without_address(Error e, const std::string& url) {
   return e;
 }
 
-// Resolves an address from an environment variable; the result is never stored.
+// Returns the address to send to: "env:NAME" is replaced by the variable's value, which is never stored.
 Result<std::string> address(const std::string& url) {
   if (!url.starts_with(by_name)) return url;
   const std::string name = url.substr(4);
@@ -170,7 +170,7 @@ Async<> Alerts::tell(const Due& due) {
   request.headers = {{"content-type", "application/json"}, {"idempotency-key", due.key}};
   request.body = body.to_json();
   request.total_timeout_ms = 30'000;
-  request.retry.attempts = 1;  // retries are counted in the row
+  request.retry.attempts = 1;  // the HTTP client does not retry: the alert's row counts the tries
   const Result<net::HttpResponse> answer = co_await http_->send(request, closed_.token());
   if (!answer) co_return without_address(answer.error(), url);
   if (answer->ok()) co_return success();
@@ -206,7 +206,7 @@ Async<> Alerts::round(CancelToken closed) {
     RILLE_CO_TRY(std::optional<Due> due, co_await take());
     if (!due) co_return success();
     Result<> told = co_await tell(*due);
-    if (closed.cancelled()) co_return closed.reason();  // `this` is gone
+    if (closed.cancelled()) co_return closed.reason();  // `this` was destroyed meanwhile
     RILLE_CO_CHECK(co_await settle(*due, told));
   }
 }

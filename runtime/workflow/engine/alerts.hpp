@@ -1,6 +1,6 @@
 // Alerts to people by web hook or e-mail. An alert is a row from the moment it is due, so that it is not lost if the
-// run ends or dies right after: the run's process, the next command, or `rille watch` sends it. Each is sent at least
-// once; its `id` stays the same. Loop thread only.
+// run ends or dies right after: the run's process, the next command, or `rille watch` sends it. An alert may be sent
+// more than once, always with the same `id`. Loop thread only.
 #pragma once
 
 #include <memory>
@@ -25,15 +25,15 @@ struct Alert {
 class Alerts {
  public:
   Alerts(Loop& loop, store::Journal& journal, net::MailServer mail);
-  ~Alerts();  // leaves unfinished deliveries for later
+  ~Alerts();  // alerts not sent yet keep their rows and are sent later
   Alerts(const Alerts&) = delete;
 
-  // invalid: neither a web address nor a mail address.
+  // Fails with `invalid` if `url` is neither a web address, a mail address nor env:NAME.
   static Result<> check(const std::string& url);
-  // Call in the transaction that finds the alert due. False: an alert with this key exists.
+  // Adds an alert; call in the transaction that finds it due. Returns false if an alert with this key exists.
   static Result<bool> add(store::Db& db, const Alert& alert, std::int64_t now_us);
   Result<bool> any_due() const;
-  // Sends due alerts and waits for those being sent. Failures are retried later, for a day.
+  // Sends all due alerts and waits until they are sent or have failed. A failed alert is retried later, for a day.
   Async<> deliver();
   void deliver_soon();  // sends due alerts in the background, without waiting
 

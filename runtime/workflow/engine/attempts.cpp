@@ -1,8 +1,8 @@
 // The attempts of a step: their number, their time limits, and what follows the last one. In the row of a begun step,
-// next_us = 0 means that an attempt was running, otherwise it is when the next one is due. `progress` holds what the
-// next process needs:
-//   last: the last heartbeat; crashes: their number; base, since_us: the attempts used by earlier sets of attempts,
-//   and the start of this set; paused: the set is used up, and a resume grants a new one.
+// next_us = 0 means that an attempt was running; otherwise next_us is when the next attempt is due. The column
+// `progress` holds what the next process needs. Each resume from a pause grants a new set of attempts_max attempts.
+//   last: the last heartbeat; crashes: how often a process died in the body; base: attempts used before the current
+//   set; since_us: start of the current set; paused: the current set is used up.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t look_at_wall_ms = 60'000;  // wall time may jump
+constexpr std::int64_t look_at_wall_ms = 60'000;  // longest timer for a wall-time deadline: the wall clock may be set
 constexpr std::int64_t rest_within_ms = 5000;     // how long a fiber may compute after a recorded cancel
 constexpr const char* attempts_used_up = "attempts_used_up";
 
@@ -38,7 +38,7 @@ int attempts_used(const StepState& step) {
 
 }  // namespace
 
-// Continues a step from what an earlier process left. An error ends the step now.
+// Continues a step that an earlier process began. If this returns an error, the step ends with it.
 Result<> RunImpl::take_over(StepState& step) {
   Slot& slot = step.slot;
   step.since_us = slot.progress.integer("since_us", slot.started_us);
@@ -48,7 +48,7 @@ Result<> RunImpl::take_over(StepState& step) {
     slot.next_us = 0;
     return {};
   }
-  if (slot.next_us) return {};  // the process died between two attempts
+  if (slot.next_us) return {};  // the earlier process died between two attempts
   bool once = step.options.effect == Effect::once;
   if (once && !step.options.probes) return uncertain(slot);
   if (step.options.crashes_max < 0 || !config_.died) return {};
@@ -76,7 +76,7 @@ Result<> RunImpl::not_too_late(const StepState& step) const {
   return too_long(step, "took longer, in all attempts together, than", total_ms);
 }
 
-// Records that the attempt begins; where the options require it, before the body runs.
+// Records that the attempt begins. If the step's options require it, waits until the record is on the disk.
 Async<> RunImpl::begin_attempt(std::uint64_t entry) {
   StepState& step = steps_.at(entry);
   step.slot.next_us = 0;
@@ -110,7 +110,7 @@ Async<> RunImpl::begin_attempt(std::uint64_t entry) {
   co_return success();
 }
 
-// Cancels the body when its time is over; returns when to check again in ms, or -1.
+// Cancels a step's body whose time is over. Returns the milliseconds until the next check; -1: no check is needed.
 std::int64_t RunImpl::look_at(StepState& step) {
   if (!step.scope || step.late) return -1;
   std::int64_t now = monotonic_ms(), left = step.due_ms - now;
@@ -158,7 +158,8 @@ bool RunImpl::is_transient(const StepState& step, const Error& failure) {
   return failure.retryable || step.options.retry.any_error;
 }
 
-// The pause before the next attempt, with full jitter, identical on each resume. nullopt: no further attempt.
+// The pause before the next attempt: random up to the back-off, seeded so that a resume gets the same pause. nullopt:
+// no further attempt.
 std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const Error& failure) const {
   const RetryPolicy& retry = step.options.retry;
   int used = attempts_used(step);
@@ -180,7 +181,7 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   if (!pauses || config_.mode != Mode::durable) co_return co_await complete_step(entry, std::move(failure));
   StepState& step = steps_.at(entry);
   Slot& slot = step.slot;
-  // The number of the next attempt; after a crash it was incremented already.
+  // Counts up to the next attempt's number; after a crash, take_over has already done so.
   if (failure.code != attempts_used_up) slot.attempt += 1;
   Error why = make_error(ErrorKind::state,
                          fmt::format("run {} is paused: step '{}' has used all its attempts: {}", config_.id,
@@ -197,7 +198,7 @@ Async<StepOutcome> RunImpl::give_up(std::uint64_t entry, Error failure, bool pau
   } else if (held) {
     pause(std::move(why));
     held = co_await hold(*slot.fiber);
-    if (held) co_return co_await complete_step(entry, std::move(failure));  // a cancelled run continues its cleanup
+    if (held) co_return co_await complete_step(entry, std::move(failure));  // the run was cancelled: fail the step
   }
   steps_.erase(entry);
   co_return held.error();
@@ -212,7 +213,8 @@ void RunImpl::pause(Error why) {
   suspend_when_calm();
 }
 
-// Waits for the end of the process, or for a cancel of the fiber (an error) or of the run (success).
+// Keeps an operation of a paused run from beginning. Returns only if the fiber is cancelled (an error) or the run is
+// cancelled (success); otherwise waits until the process ends.
 Async<> RunImpl::hold(FiberRecord& f) {
   if (const Error* why = cancelled(f.id)) co_return *why;
   if (!paused_) co_return success();
@@ -224,7 +226,8 @@ Async<> RunImpl::hold(FiberRecord& f) {
   co_return co_await never;
 }
 
-// A paused run begins nothing new, and stops once the last body has ended and its outcome is queued for the disk.
+// A paused run begins no operation. It is suspended once the last step body has ended and its outcome is queued for
+// the disk.
 void RunImpl::suspend_when_calm() {
   loop_.post([this, alive = alive_] {
     if (*alive) suspend_now();
@@ -241,7 +244,7 @@ void RunImpl::suspend_now() {
       fence_,
       [this, alive = alive_](Result<> written) {
         if (!*alive) return;
-        // If this fails to be written, the next process finds the run interrupted.
+        // If the state `suspended` cannot be written, the next process treats the run as one whose process died.
         if (!written) paused_ = of_journal(written.error()) ? unrecorded(written.error()) : written.error();
         if (ended_) ended_->set(true);
       });
@@ -277,8 +280,8 @@ std::int64_t RunImpl::look_at_clock() {
   return next;
 }
 
-// A recorded cancel: fibers continue until the place where it took effect before. A fiber that keeps computing without
-// reaching it is cancelled.
+// If the record contains a cancel, fibers continue until the place where it took effect in the earlier process. A fiber
+// that computes for rest_within_ms without a delivery is cancelled where it is.
 std::int64_t RunImpl::look_at_cancel() {
   if (!planned_cancel_ || !planned_cancel_->recorded) return -1;
   const std::int64_t now_ns = loop_.clock().monotonic_ns();

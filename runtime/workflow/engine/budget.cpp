@@ -58,7 +58,8 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
                       fmt::format("a budget of {} is more than the {} that the host program allows this run",
                                   format_dollars(*limit), format_dollars(limits_.spend_micros)),
                       "lower it, or raise the limit spend_micros");
-  // Takes effect before every later rent: the journal writes in call order, and a rent waits for its row.
+  // The budget takes effect before every later rent, because the journal writes in call order and a rent waits until
+  // its own row is written.
   journal_->enqueue(
       [run = config_.id, limit, month, tag = options.text("tag"), url = alert_url_,
        at = now_us()](store::Db& db) -> Result<> {
@@ -75,7 +76,7 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
 void RunImpl::limit(const RunLimits& limits) {
   limits_ = limits;
   if (limits.spend_micros < 0 || !journal_) return;
-  // A lower budget that the script set before a resume stays.
+  // If the script set a lower budget before a resume, that budget stays.
   journal_->enqueue(
       [run = config_.id, most = limits.spend_micros](store::Db& db) {
         return db.run("UPDATE runs SET budget_micros=MIN(COALESCE(budget_micros,?),?) WHERE id=?", {most, most, run});
@@ -85,8 +86,8 @@ void RunImpl::limit(const RunLimits& limits) {
 
 namespace {
 
-// The alert for a nearly exhausted limit. `when` is part of its key, so that a limit that alerts again (each month)
-// makes a new alert.
+// The alert for a nearly exhausted limit. `when` is part of the alert's key, so that a monthly limit makes a new alert
+// each month.
 Alert alert_of(const lease::Money& m, const std::string& run, std::string url, std::string_view when) {
   Alert out;
   out.key = fmt::format("budget:{}:{}:{}", m.scope == "run" ? run : m.scope, m.limit, when);
@@ -101,7 +102,8 @@ Alert alert_of(const lease::Money& m, const std::string& run, std::string url, s
 
 }  // namespace
 
-// A rent reserves its maximum cost, so spent plus reserved grows only with rents.
+// Sends due budget alerts; called after each rent. A rent reserves its maximum cost, so only a rent can raise the sum
+// of spent and reserved money.
 void RunImpl::alert_budgets() {
   std::optional<Alert> own;
   if (alert_share_ > 0) {

@@ -41,7 +41,7 @@ LeaseView to_view(const lease::Lease& l, std::int64_t now_us) {
   return v;
 }
 
-// "scripts/train_gpt.lua" -> "train_gpt"; without a file, the call's name.
+// The workload's name: "scripts/train_gpt.lua" -> "train_gpt"; if the script is not a file, the call's name.
 std::string workload_of(const std::string& script, const std::string& call) {
   const std::filesystem::path path(script);
   return path.has_extension() ? path.stem().string() : call;
@@ -77,7 +77,7 @@ Async<lease::Lease> Calls::rent(std::string key, std::string name, std::string s
   if (Result<provider::Workload> by = provider::Workload::resolve(home_of(run_.config_.home), options); !by) {
     RILLE_CO_TRY(std::optional<lease::Lease> begun, leases_->find(lease::Manager::lease_id(run_.id(), key)));
     if (!begun) co_return by.error();
-    provider::Workload::leave_out(options);  // a sent request is completed even if the file is gone
+    provider::Workload::leave_out(options);  // complete the begun rent even if the measurements file is gone
   }
   lease::Acquire request;
   request.key = std::move(key);
@@ -170,7 +170,7 @@ Async<Value> Calls::call(std::string lease_id, std::string key, CallSpec spec, P
   if (!*alive) co_return result;
   session(lease_id).working.erase(call_key(lease_id, key));
   use(lease_id, -1);
-  // The call must not outlive the scope that wanted it.
+  // The agent ends the call, so that it does not outlive the scope that started it.
   if (!result && token.cancelled()) forget(lease_id, key, token.reason().message, true);
   co_return result;
 }
@@ -202,7 +202,7 @@ struct Calls::RunningCall {
         measuring(home_of(run.config_.home), run.id(), workload_of(run.config_.script, spec.name)) {}
 };
 
-// The handlers refer to `work`, which outlives them.
+// The handlers refer to `work`, which must outlive them.
 agent::AttachHandlers Calls::handlers(RunningCall& work, CancelToken token) {
   agent::AttachHandlers callbacks;
   callbacks.log = [this, &work](std::string_view text, std::int64_t at) {
@@ -266,7 +266,8 @@ Async<> Calls::keep_last(RunningCall& work, CancelToken token) {
   co_return success();
 }
 
-// Waits before the next attempt, longer after each one without a new checkpoint; fails after too many of them.
+// Waits before a dead call's next attempt, longer after each attempt without a new checkpoint. Fails after too many
+// attempts without a new checkpoint in a row.
 Async<> Calls::wait_for_restart(RunningCall& work, const agent::CallStatus& ended, Postponed& postponed,
                                 CancelToken token) {
   Error why =
@@ -328,7 +329,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
     if (attached) {
       bool done = attached->state == agent::CallState::done;
       if (done && (attached->result->ok() || attached->result->error().code != "worker_died")) {
-        if (!attached->result->ok()) {  // a machine that is ending may lose its disk first: check
+        if (!attached->result->ok()) {  // the call may have failed because its machine is ending: ask the provider
           RILLE_CO_TRY(bool gone, co_await lost(lease_id, request.generation, token));
           if (gone) continue;
         }
@@ -355,7 +356,7 @@ Async<Value> Calls::run_call(std::string lease_id, std::string key, CallSpec spe
   }
 }
 
-// Lets the agent drop the call's result, once connected; with `now`, connects for this purpose.
+// Lets the agent drop the call's result, at the next connection. If `now` is true, connects for this purpose.
 void Calls::forget(const std::string& lease_id, const std::string& key, std::string reason, bool now) {
   LeaseSession& session = this->session(lease_id);
   session.unwanted.insert_or_assign(call_key(lease_id, key), std::move(reason));
@@ -373,7 +374,7 @@ Task<void> Calls::tell_until_told(std::string lease_id) {
     Result<> told = co_await tell_unwanted(lease_id, *agent);
     if (!*alive) co_return;
     if (told) continue;
-    session.agent.reset();  // treat the connection as broken
+    session.agent.reset();  // the agent could not be told: treat the connection as broken and make a new one
     told = co_await sleep_for(run_.loop(), std::min<std::int64_t>(20LL << std::min(tries, 8), 5'000), closed_.token());
     if (!*alive) co_return;
   }

@@ -1,6 +1,6 @@
-// A run's operations on its instances: rent and release, stage and get, call and exec. Keeps one agent connection per
-// lease and reconnects when it breaks. "Cannot reach" is not "failed": before a call is given up, the provider and the
-// agent are asked. Private to runtime/workflow/engine; loop thread only.
+// Calls: a run's operations on its instances: rent and release, stage and get, call and exec. Keeps one agent
+// connection per lease and reconnects when it breaks. A broken connection alone does not fail a call: first the
+// provider and the agent are asked what happened. Private to runtime/workflow/engine; loop thread only.
 #pragma once
 
 #include <filesystem>
@@ -39,19 +39,19 @@ class Calls {
     std::int64_t until_us = 0;
     std::function<void(std::int64_t until_us)> record;
   };
-  // Joins the call if the agent has it, otherwise starts it. Returns its result, which the agent keeps until forget().
-  // If the call's process dies, the call restarts after a back-off, unless too many consecutive attempts brought no
-  // checkpoint with a higher step. Cancelled: the agent is told. `ran_on`: the generation of the machine that gave the
-  // result.
+  // Joins the call if the agent already has it, otherwise starts it. Returns the call's result, which the agent keeps
+  // until forget(). If the call's process dies, the call restarts after a back-off; it fails after too many consecutive
+  // attempts without a checkpoint of a higher step. If `token` is cancelled, the agent is told to end the call. Sets
+  // `ran_on` to the generation of the machine that gave the result.
   Async<Value> call(std::string lease_id, std::string key, CallSpec spec, Postponed postponed, CancelToken token,
                     std::int64_t& ran_on);
-  // Lets the agent drop the call's result, because it is in the journal or unwanted. Sent with the next connection, or
-  // now.
+  // Tells the agent to drop the call's result, because the journal has it or the script no longer wants it. If `now` is
+  // false, the agent is told at the next connection.
   void forget(const std::string& lease_id, const std::string& key, std::string reason, bool now);
-  // The result also has `generation`, of the machine that received the files.
+  // Copies files to the lease's machine. The result also has `generation`, the machine's generation.
   Async<Value> stage(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
   Async<Value> get(std::string lease_id, std::string from, std::string to, Value options, CancelToken token);
-  // Replaces the lease's machine, even if it is healthy; `options` override those of the rent.
+  // Replaces the lease's machine, even if the machine is healthy. `options` override the options of the rent.
   Async<LeaseView> replace(std::string lease_id, Value options, std::string why, CancelToken token);
   // Changes the machine's type while nothing runs on it. resizing.cpp
   Async<LeaseView> resize(std::string lease_id, Value options, CancelToken token);
@@ -65,8 +65,8 @@ class Calls {
   void end_by(const std::string& lease_id, std::int64_t expires_us);
   // Starts the agent of a lease with idle_after, because the agent detects that the machine is idle.
   Task<void> wake(std::string lease_id);
-  // A setup that the lease's next machines need too: one row, written in the transaction that completes it. Specs:
-  // losses.cpp.
+  // A setup is an operation to repeat on the lease's next machines. It is one row, written in the transaction that
+  // completes the operation. setup_of makes the row's spec, whose fields losses.cpp describes.
   static Value setup_of(const std::string& from, const std::string& to, const Value& options);
   static Value setup_of(const CallSpec& spec);
   store::Journal::Write setup_write(const std::string& lease_id, const Value& spec, std::int64_t generation) const;
@@ -85,8 +85,8 @@ class Calls {
     std::string warning;
   };
   static constexpr int reconnects_max = 20;  // reconnects in a row before giving up
-  // A ready connection. If the lease's machine is lost and its options allow it, replaces the machine and sets it up
-  // like the old one.
+  // Connects to the lease's machine, set up and ready. If the machine is lost and the lease's options allow it,
+  // replaces the machine and repeats the setups.
   Async<std::shared_ptr<agent::AgentClient>> client(std::string lease_id, CancelToken token);
   // reach.cpp
   struct Reaching;
@@ -98,7 +98,7 @@ class Calls {
   void tell_starting(const Reaching& reaching, const std::string& why);
   // losses.cpp
   Async<std::shared_ptr<agent::AgentClient>> known_client(std::string lease_id, CancelToken token);
-  // Whether an error came from a machine that is gone, and the lease gets another one.
+  // Call after an error: whether its cause is that the machine is gone and the lease gets another machine.
   Async<bool> lost(std::string lease_id, std::int64_t generation, CancelToken token);
   Async<> steady(std::string lease_id, CancelToken token);  // waits for phase steady
   Async<> enter(std::string lease_id, LeaseSession::Phase phase, CancelToken token);

@@ -1,4 +1,5 @@
-// Runs that a script starts: each is a separate run, found by its id after a crash, and ended with its parent's fiber.
+// Child runs, which a script starts. Each is a separate run, is found by its id after a crash, and is ended when the
+// parent's fiber that waits for it is cancelled.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -15,7 +16,7 @@ namespace {
 constexpr std::int64_t look_again_ms = 500;
 constexpr std::size_t id_chars_max = 120;
 
-// eval.lua of run R -> "R.eval-3f9c20"
+// The id of a child run: run R's child with the script eval.lua -> "R.eval-3f9c20".
 std::string child_id(const std::string& parent, const std::string& script, const std::string& key) {
   std::string stem;
   for (char c : std::filesystem::path(script).stem().string())
@@ -66,7 +67,7 @@ Async<Value> RunImpl::child(FiberId id, ChildSpec spec, std::string source) {
   Result<Slot> admitted = co_await admit(id, std::move(op));
   if (!admitted) {
     Error why = admitted.error();
-    // A fiber cancelled while it waits for the end of the replay may have begun this in an earlier process.
+    // A fiber cancelled while it waits for the end of the replay may have begun this child in an earlier process.
     if (!cancelled(id) || divergence_ || !config_.engine || !config_.hooks.children) co_return why;
     RILLE_CO_TRY(const bool live, co_await release_gate(f));
     if (!live || divergence_) co_return why;
@@ -130,7 +131,8 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
 
 namespace {
 
-// Not before it runs: a run cancelled before it began does not replay its record, and does no cleanup.
+// Cancels a child after it has begun to run. A run that is cancelled before it begins neither replays its record nor
+// cleans up.
 Task<void> cancel_soon(Loop& loop, std::shared_ptr<CancelSource> source, Error why) {
   (void)co_await sleep_for(loop, 0);
   source->cancel(std::move(why));
@@ -159,7 +161,7 @@ Async<Value> Engine::execute_child(std::unique_ptr<Run> run, std::string script,
   auto registration = token.on_cancel([r = run.get()](const Error& why) { r->cancel(why); });
   Value none;
   Result<Value> result = co_await run->execute((*program)->guest(), (*program)->main(), none);
-  // Its suspended fibers stay as they are until this process ends.
+  // A paused child's fibers stay suspended until this process ends.
   if (!result && result.error().code == "run_paused" && paused) RILLE_CO_CHECK(co_await paused(result.error()));
   co_return result;
 }

@@ -1,4 +1,4 @@
-// Real machines, reached by the channels that their providers give.
+// Connects to agents on real machines, by the channel (such as ssh) that the provider gives for each machine.
 #include "runtime/workflow/engine/connector.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ class ByChannel final : public Connector {
   std::int64_t next_look_ms(const lease::Lease&, std::int64_t every_ms) const override { return every_ms; }
 
  private:
-  // Looks for the agent once per process; installs it if necessary.
+  // Checks once per process and machine whether the agent is installed; installs it if it is not.
   Async<std::vector<std::string>> agent_there(Loop& loop, provider::Machine machine, CancelToken token) {
     if (const auto known = installed_.find(machine.id); known != installed_.end()) co_return known->second;
     agent::InstallOptions options;
@@ -59,7 +59,7 @@ class ByChannel final : public Connector {
   }
 
   ConnectorOptions options_;
-  std::map<std::string, std::vector<std::string>> installed_;  // by machine: the command that starts its agent
+  std::map<std::string, std::vector<std::string>> installed_;  // machine id -> the command that starts its agent
 };
 
 }  // namespace

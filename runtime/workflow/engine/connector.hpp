@@ -1,6 +1,6 @@
-// Connector: how a run reaches its leases' machines, and what differs for simulated ones. One per run for real
-// machines; one per simulation, shared by its runs (simulation.hpp). Private to runtime/workflow/engine; loop thread
-// only.
+// Connector: the interface through which a run reaches the machines of its leases, real or simulated. For real machines
+// each run has a connector; all runs of a simulation share one (simulation.hpp). Private to runtime/workflow/engine;
+// loop thread only.
 #pragma once
 
 #include <functional>
@@ -20,25 +20,25 @@ class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Connects to the machine's agent, installing it if necessary. network: the machine cannot be reached now.
+  // Connects to the machine's agent, installing it if necessary. Fails with `network` if the machine cannot be reached.
   virtual Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
                                                              CancelToken token) = 0;
-  // After a resize of the machine: forgets where its agent was found.
+  // Call after a resize of the machine: the next connect checks again where the machine's agent is installed.
   virtual void forget(const std::string& machine_id) = 0;
 
-  // Adapt a script's requests to this world: a query, an offers query, a rent, a resize, a call.
+  // These change a script's request before it is used; a simulation replaces providers and types here.
   virtual void adapt_query(Value& query) const = 0;
   virtual void adapt_offers(Value& query) const = 0;
   virtual void adapt_rent(const std::string& lease_id, Value& options) = 0;
   virtual Result<Value> adapt_resize(Value options) const = 0;
   virtual void adapt_call(const CallSpec& spec, agent::StartRequest& request) const = 0;
-  // Whether staged files are read on this side. False: only their declared size matters, and is recorded.
+  // Whether stage reads the source files. False in a simulation: only the declared size matters, and is recorded.
   virtual Result<bool> reads_source(const std::string& from, const Value& options) = 0;
 
   // Whether time passes while this process is away: prices change, machines become idle or end without a runner, and
   // signals arrive at any moment.
   virtual bool real_time() const = 0;
-  // How long until the provider is asked again for a preemption notice; -1: never.
+  // Milliseconds until the provider is asked again for a preemption notice; -1: never.
   virtual std::int64_t next_look_ms(const lease::Lease& lease, std::int64_t every_ms) const = 0;
 };
 

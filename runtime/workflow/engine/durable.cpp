@@ -40,11 +40,12 @@ void RunImpl::diverge(Error error) {
   if (divergence_) return;
   divergence_ = error;
   event("divergence", error_to_value(error));
-  // Every fiber unwinds; the gate never opens, so nothing live begins.
+  // Every fiber unwinds. Fibers that wait for the end of the replay get the error, so no new operation begins.
   scheduler_.ready([this, error] { unwind(error); });
 }
 
-// Waits for the recorded completion to be the next in order. If cancelled, its turn is skipped.
+// Waits until the recorded completion `seq` is the next to be delivered. If the fiber is cancelled, the delivery is
+// skipped.
 Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
   Wake<Result<>> turn(scheduler_);
   turns_.insert_or_assign(seq, turn);
@@ -60,7 +61,7 @@ Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
   co_return r;
 }
 
-// Nothing live begins before the whole record has been delivered.
+// Waits until the whole record has been delivered; only then may the fiber begin a new operation.
 Async<> RunImpl::wait_live(FiberRecord& f) {
   if (divergence_) co_return *divergence_;
   if (replay_.over()) co_return success();
@@ -72,7 +73,8 @@ Async<> RunImpl::wait_live(FiberRecord& f) {
   co_return co_await open;
 }
 
-// Whether a release is carried out now. False: an earlier process tried it, it failed, and the script continued.
+// Waits until it is known whether a release must be carried out now. False: in an earlier process the release failed
+// and the script continued.
 Async<bool> RunImpl::release_gate(FiberRecord& f) {
   if (replay_.over()) co_return true;
   Wake<bool> open(scheduler_);
@@ -84,7 +86,7 @@ Async<bool> RunImpl::release_gate(FiberRecord& f) {
 
 void RunImpl::open_gates(const Result<>& how) {
   if (gate_.empty() && release_gates_.empty() && patches_.empty() && turns_.empty()) return;
-  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // waiters in shielded scopes
+  for (auto& [seq, wake] : std::exchange(turns_, {})) wake.set(how);  // fibers that wait inside a cleanup
   for (auto& wake : std::exchange(gate_, {})) wake.set(how);
   for (auto& wake : std::exchange(release_gates_, {})) wake.set(true);
   for (auto& [id, wake] : std::exchange(patches_, {})) wake.set(how ? Result<bool>(true) : Result<bool>(how.error()));
@@ -93,8 +95,8 @@ void RunImpl::open_gates(const Result<>& how) {
 // All fibers wait: apply a cancel, deliver the next recorded completion, open the gate, or detect that the script
 // diverges from its record.
 void RunImpl::on_quiet() {
-  // A cancelled or failed fiber may have recorded further entries in the earlier process: the loser of a race continues
-  // until it is cancelled, and that moment is not in the record. Skip those entries.
+  // Skip recorded entries that no fiber will ask for. A cancelled or failed fiber may have recorded more entries in the
+  // earlier process than now: the moment at which the loser of a race is cancelled is not in the record.
   const auto nobody_comes = [this] {
     if (passed_.contains(replay_.next())) return true;
     return unwound_.contains(replay_.next_entry().fiber) && !turns_.contains(replay_.next());
@@ -120,7 +122,7 @@ void RunImpl::on_quiet() {
   bool main_runs = fibers_.contains(1) && !fibers_.at(1)->body_done;
   if (divergence_) return open_gates(*divergence_);
   if (!all_wait) return;
-  if (!patches_.empty()) {  // the record continues because this fiber continued without its marker
+  if (!patches_.empty()) {  // the replay is stuck: in the earlier process, this fiber passed without a marker
     Wake<Result<bool>> first = patches_.begin()->second;
     patches_.erase(patches_.begin());
     return first.set(false);
@@ -135,7 +137,7 @@ void RunImpl::on_quiet() {
     return scheduler_.poke();
   }
   if (cancel_reason_ || !main_runs) {
-    // Unwinding need not follow the record: from here on, cleanup is live.
+    // Cleanup after a cancel need not follow the record: drop the rest of the record and run the cleanup live.
     while (!replay_.over()) replay_.advance();
     scheduler_.poke();
     return open_gates(success());
@@ -189,7 +191,7 @@ Async<Slot> RunImpl::admit(FiberId id, Operation operation) {
   co_return slot;
 }
 
-// A copy for the journal's thread: the Slot belongs to the loop.
+// The operation's row for the journal's thread, a copy, because only the loop's thread may use the Slot.
 QueuedEntry& RunImpl::row_of(Slot& slot) const {
   if (!slot.row) {
     slot.row = std::make_shared<QueuedEntry>();
@@ -207,7 +209,7 @@ QueuedEntry& RunImpl::row_of(Slot& slot) const {
   return *slot.row;
 }
 
-// Records the begin and the attempt. Skipped if the completion is written first.
+// The write that records the begin of an attempt. It does nothing if the operation's completion is queued first.
 store::Journal::Write RunImpl::start_write(Slot& slot) const {
   row_of(slot).wanted = slot.attempt;
   std::string progress = slot.progress.is_null() ? std::string() : slot.progress.to_json();
@@ -232,8 +234,8 @@ Error RunImpl::unrecorded(const Error& why) const {
   return e;
 }
 
-// A result that the journal could not store must not reach the script, which would pass a place that a resume cannot
-// find: the run is suspended instead. Returns, with an error, only when a cancel unwinds the fiber.
+// Suspends the run because the journal could not store a result. The script must not get that result: it would continue
+// past a place that a resume cannot find. Returns only if the fiber is cancelled, with an error.
 Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   if (const Error* cancel = cancelled(f->id)) co_return *cancel;
   if (config_.mode == Mode::durable) {
@@ -243,7 +245,8 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   co_return why;
 }
 
-// Records the outcome and resumes the fiber when it is durable, in completion order over all fibers.
+// Records the outcome, and resumes the fiber once the outcome is on the disk. The fibers of the run are resumed in the
+// order of their completions.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
   if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // do not record it: a resume would replay it
@@ -278,10 +281,11 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
       durable.fire(std::move(*shared));
     });
   });
-  // A fiber cancelled meanwhile unwinds at once, as on replay (wait_turn), whatever is recorded.
+  // If the fiber is cancelled while the outcome is written, it unwinds at once, as it does on replay (wait_turn).
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
-  // `state`: another runner has the run, or the transaction itself failed its condition.
+  // An error of kind `state` means that another process runs the run, or that a condition inside the transaction
+  // failed.
   if (!written && written.error().kind != ErrorKind::state)
     written = co_await not_recorded(slot.fiber, written.error());
   if (!written) co_return written.error();
@@ -293,7 +297,7 @@ Async<> RunImpl::sleep(FiberId id, std::string name, std::int64_t ms, std::strin
   RILLE_CO_TRY(Slot slot, co_await admit(id, std::move(op)));
   if (slot.recorded) co_return success();
   if (!slot.next_us) {
-    slot.next_us = now_us() + ms * 1000;  // absolute, so that a resume waits only for the rest
+    slot.next_us = now_us() + ms * 1000;  // an absolute time, so that a resumed run sleeps only for the rest
     record_start(slot);
   }
   // Wall time may jump; check at least every minute. No clock change makes a sleep longer than `ms`.
@@ -324,7 +328,7 @@ Async<Value> RunImpl::recorded(FiberId id, Operation operation, std::function<As
   co_return co_await complete(std::move(slot), std::move(outcome));
 }
 
-// Messages wait in the inbox; taking one and recording it are one transaction.
+// Signals wait in the journal's inbox. A signal is taken and recorded as this operation's result in one transaction.
 Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_ms, Value otherwise,
                              std::string source) {
   RILLE_CO_TRY(Slot slot, co_await admit(id, Operation{"signal", name, Value(), std::move(source)}));
@@ -348,7 +352,7 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
         });
     if (!looked) RILLE_CO_CHECK(co_await not_recorded(slot.fiber, looked.error()));
     if (!message_id.empty()) {
-      // Until the reader connection shows it as taken, no other fiber of this run may choose it.
+      // No other fiber of this run may choose this signal before the reader connection shows it as taken.
       taking_.insert(message_id);
       RILLE_CO_TRY(Value message, Value::from_json(payload));
       store::Journal::Write take = [run = config_.id, name, message_id, key = slot.key](store::Db& db) -> Result<> {

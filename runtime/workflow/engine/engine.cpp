@@ -67,7 +67,7 @@ std::string host_name() {
 
 std::string_view mode_name(Mode mode) { return mode == Mode::session ? "session" : "durable"; }
 
-// SQLite's locks and WAL need a local disk (sqlite.org/wal.html).
+// Refuses a home on a network file system, because SQLite's locks and WAL need a local disk (sqlite.org/wal.html).
 Result<> refuse_network_disk(const std::string& home) {
   struct statfs fs {};
   if (statfs(home.c_str(), &fs) != 0) return errno_error("look at", home, errno);
@@ -79,8 +79,8 @@ Result<> refuse_network_disk(const std::string& home) {
   return {};
 }
 
-// The identity in the tags of this installation's machines. It is outside RILLE_HOME, so that copying a home does not
-// make two installations share one, and deleting it does not lose it.
+// The installation's id, which the tags of its machines contain. The file is outside RILLE_HOME, so that a copied home
+// does not give two installations one id, and a deleted home does not lose the id.
 Result<std::string> install_id() {
   std::string known = config_folder();
   std::filesystem::path folder = known.empty() ? "/root/.config/rille" : known;
@@ -109,7 +109,7 @@ Result<std::string> install_id() {
 
 }  // namespace
 
-// URLs in a run's arguments may contain passwords and signatures.
+// Redacts URLs in the run's arguments, because they may contain passwords and signatures.
 Value RunRow::shown_args() const {
   Value shown = args;
   if (Value::Object* named = shown.as_object())
@@ -208,7 +208,7 @@ Async<std::unique_ptr<Run>> Engine::start(RunSpec spec, RunHooks hooks) {
 Async<std::unique_ptr<Run>> Engine::resume(std::string id, RunHooks hooks) {
   RILLE_CO_TRY(RunRow row, run(id));
   RILLE_CO_CHECK(refuse_ended(row));
-  // Its runner died, perhaps with the whole machine, so check the record first.
+  // The process that ran the run died, perhaps because the whole computer crashed, so check the journal first.
   if (row.state == "running") RILLE_CO_CHECK(journal_->check());
   co_return co_await take(std::move(row), false, std::move(hooks));
 }
@@ -242,13 +242,13 @@ Async<std::unique_ptr<Run>> Engine::take(RunRow row, bool fresh, RunHooks hooks,
         {r.id, r.script, r.mode, args, now, *host, std::int64_t{getpid()}, r.parent, r.tag,
          r.deadline_us ? store::SqlValue(r.deadline_us) : store::SqlValue()});
   };
-  // A session has nothing to resume before its first lease, whose row is written after this one: no need to wait.
+  // Do not wait for a new session's row: a session is resumed only for its leases, whose rows are written after it.
   if (fresh && row.mode == "session") journal_->enqueue(std::move(write));
   else RILLE_CO_CHECK(co_await journal_->commit(std::move(write)));
   row.epoch = 1;
   bool died = row.state == "running";
   if (!fresh) {
-    RILLE_CO_TRY(row, run(row.id));  // read again, now that this process holds the run
+    RILLE_CO_TRY(row, run(row.id));  // read the row again, now that no other process can change it
   }
   RunConfig config;
   config.id = row.id;
@@ -307,7 +307,8 @@ Result<RunRow> Engine::run(const std::string& id) const {
     return found.front();
   }
   if (Result<std::optional<RunRow>> it = exactly(id); it && *it) return std::move(**it);
-  // Ids hold only digits, letters, dots and dashes, so a range is a prefix search. Children must be named in full.
+  // Finds runs whose id begins with `id`: ids hold only digits, letters, dots and dashes, which all sort before '~'.
+  // Child runs must be named in full.
   RILLE_CHECK(journal_->reader().query(
       std::string(run_columns) + "WHERE id>=? AND id<? AND parent='' AND state<>'removed' ORDER BY id LIMIT 3",
       {id, id + "~"}, add));
@@ -378,7 +379,7 @@ Async<> Engine::signal(std::string id, std::string name, Value payload) {
 }
 
 Async<> Engine::fail(std::string id, Error why) {
-  if (of_journal(why)) {  // not a failure of the script
+  if (of_journal(why)) {  // the journal failed, not the script: the run can be resumed
     store::Journal::Write write = [id, at = loop_.clock().wall_us()](store::Db& db) {
       return db.run("UPDATE runs SET state='suspended', updated_us=?, pid=0 WHERE id=?", {at, id});
     };
@@ -394,7 +395,7 @@ Async<> Engine::fail(std::string id, Error why) {
 
 Result<> Engine::suspend(Run& run) {
   std::int64_t now = loop_.clock().wall_us();
-  journal_->enqueue([id = run.id(), now](store::Db& db) {  // also the children that the run waits for
+  journal_->enqueue([id = run.id(), now](store::Db& db) {  // suspends the run and its running child runs
     return db.run(
         "WITH RECURSIVE these(id) AS (SELECT ?2 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "UPDATE runs SET state='suspended', updated_us=?1, pid=0 WHERE id IN these AND state='running'",
@@ -421,7 +422,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
                            "stop that process first; `rille release` ends a lease under a living run");
       co_return e;
     }
-    RILLE_CO_CHECK(journal_->reader().query(  // the run and its children
+    RILLE_CO_CHECK(journal_->reader().query(  // finds the run and all its child runs
         "WITH RECURSIVE these(id) AS (SELECT ?1 UNION SELECT runs.id FROM runs JOIN these ON runs.parent=these.id) "
         "SELECT id FROM these",
         {row.id}, [&](const store::Row& found) { request.now.insert(found.text(0)); }));
@@ -433,7 +434,7 @@ Async<lease::ReapReport> Engine::reap(ReapSpec spec) {
       co_return lease::ReapReport();
     }
   }
-  // Machines first: they cost money.
+  // Release machines before sending alerts, because machines cost money.
   RILLE_CO_TRY(lease::ReapReport report, co_await leases_->reap(std::move(request)));
   if (alerts_) RILLE_CO_CHECK(co_await alerts_->deliver());
   co_return report;

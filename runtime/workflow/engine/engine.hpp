@@ -43,11 +43,11 @@ struct ReapSpec {
   ReapSpec() = default;  // not an aggregate: see loop/task.hpp
   bool in_background = false;
   bool only_due = false;  // only leases whose end is due; asks no provider for machines
-  std::string now;        // a run whose leases end now instead of waiting for a resume
-  std::string unknown;    // a machine in no journal here that is ended anyway
+  std::string now;        // id of a run whose leases end now instead of waiting for a resume; "": no run
+  std::string unknown;    // id of a machine to end although the journal has no lease for it; "": no machine
 };
 
-// A position in a record; entries from there on are dropped.
+// The result of fork or invalidate: the position in a record from which on entries were dropped.
 struct Cut {
   std::string run;                       // the run with the resulting record
   std::string key, source;               // the first dropped entry, as `rille show` prints it
@@ -71,56 +71,63 @@ struct RunRow {
 
 class Engine {
  public:
-  // io: the home cannot be created or written; config: it is on a network file system, or of a newer format.
+  // Opens the home. Fails with `io` if the home cannot be created or written, and with `config` if it is on a network
+  // file system or has the format of a newer version.
   static Result<std::unique_ptr<Engine>> open(Loop& loop, EngineOptions options);
-  // Opens the runner of a simulated world, which outlives it. Locks and writes no file.
+  // Opens an engine in a simulation, which must outlive the engine. Locks and writes no file.
   static Result<std::unique_ptr<Engine>> open_simulated(Loop& loop, Simulation& simulation);
   ~Engine();
 
   // Begins a new run; nothing executes before Run::execute.
   Async<std::unique_ptr<Run>> start(RunSpec spec, RunHooks hooks);
-  // Takes over a run to continue it. state: it has ended, or another process runs it (named); invalid: no such run (did
-  // you mean); integrity: its runner died and the journal is damaged. An id may be shortened to a unique beginning, or
-  // be "last".
+  // Takes over a run to continue it. `id` may be shortened to a unique beginning, or be "last". Fails with `state` if
+  // the run has ended or another process runs it, with `invalid` if there is no such run, and with `integrity` if the
+  // run's process died and the journal is damaged.
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
-  // The same with another script (an absolute path) and its modules. They are pinned once the whole record has been
-  // replayed without divergence, before anything new begins; until then the run keeps its old sources.
+  // Resumes a run with another script (an absolute path) and that script's modules. The new sources are pinned once the
+  // whole record has been replayed without divergence, before any new operation begins; until then the journal keeps
+  // the old sources.
   Async<std::unique_ptr<Run>> resume_with(std::string id, std::string script, RunHooks hooks);
 
-  // Creates a suspended run with the record of `run` up to the entry `key`. Machines are never shared: if a lease was
-  // open there, the cut is before its rent; or, with `rerent`, the fork has its own lease instead, which gets a machine
-  // with the same staged files and setups when it is first used. `run` is only read and may be alive. invalid: no such
-  // entry (did you mean); state: not a durable run.
+  // Creates a suspended run, the fork, whose record is a copy of the record of `run` before the entry `key`. The two
+  // runs never share a machine. If a lease was open at that entry, the copy ends before the lease's rent; with
+  // `rerent`, the fork gets its own lease instead, whose machine is rented and set up in the same way at its first use.
+  // `run` is only read and may be running. Fails with `invalid` if there is no such entry, and with `state` if the run
+  // is not durable.
   Async<Cut> fork(std::string run, std::string key, bool rerent = false);
-  // Drops that entry and all completed after it; the run can then be resumed, even if it had ended. Leases it still
-  // holds stay; for a lease released since, the cut is before its rent, which then rents again. Signals taken by
-  // dropped entries return to the inbox. state: the run is alive.
+  // Drops the entry `key` and all entries completed after it; the run can then be resumed, even if it had ended. Leases
+  // that the run still holds stay. If a lease was open at that entry and has been released since, entries are dropped
+  // from the lease's rent on, so that the resumed run rents again. Signals taken by dropped entries return to the
+  // inbox. Fails with `state` if a process runs the run.
   Async<Cut> invalidate(std::string run, std::string key);
-  // The key of the entry whose error ended the run. state: it did not fail, or failed in the script itself.
+  // The key of the entry whose error ended the run. Fails with `state` if the run did not fail, or if the error came
+  // from the script itself and not from an entry.
   Result<std::string> failed_at(const std::string& run) const;
 
-  // Newest first; runs started by scripts only with_children.
+  // The newest `limit` runs, newest first. Child runs, which scripts start, are included only if with_children is true.
   Result<std::vector<RunRow>> runs(int limit, bool with_children = false) const;
-  Result<std::vector<RunRow>> children(const std::string& run) const;  // started by this run's script
-  Result<RunRow> run(const std::string& id) const;                     // by id, prefix or "last"
+  Result<std::vector<RunRow>> children(const std::string& run) const;  // runs that the script of `run` started
+  Result<RunRow> run(const std::string& id) const;                     // finds a run by id, unique prefix, or "last"
   Result<std::vector<Value>> entries(const std::string& run) const;
-  // The audit trail: of one run, or of all ("").
+  // The audit trail of one run; "": of all runs.
   Result<std::vector<Value>> events(const std::string& run) const;
   bool alive(const std::string& run) const;  // whether a process runs the run now
   Async<> signal(std::string run, std::string name, Value payload);
-  // Ends a run that has no process, without its script: releases the leases of its rows, retrying for some seconds.
-  // state: it has ended, or is alive, or something is still rented (then its state is `cleanup`).
+  // Ends a run that no process runs, without its script: releases the run's leases, retrying for some seconds. Fails
+  // with `state` if the run has ended, if a process runs it, or if a machine is still rented (the run's state is then
+  // `cleanup`).
   Async<> abandon(std::string run, lease::Manager::Event event);
-  // Ends a run's children that have no process. diverged: also diverged children, which otherwise keep their leases.
+  // Ends the run's child runs that no process runs. `diverged`: also end diverged children, which otherwise keep their
+  // leases.
   Async<> abandon_children(std::string run, bool diverged, lease::Manager::Event event);
-  // Runs a child to its end from its current state. If another fiber or process runs it already, waits for its outcome.
-  // state: the id belongs to a run with another script or arguments. `paused`: called when the child is paused, so that
-  // its parent stops too; returns when the parent is cancelled.
+  // Runs a child run to its end from its current state. If another fiber or process already runs the child, waits for
+  // the child's outcome. Fails with `state` if the id belongs to a run with another script or other arguments. `paused`
+  // is called when the child is paused, so that the parent is suspended too; it returns when the parent is cancelled.
   using Paused = std::function<Async<>(Error)>;
   Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs, CancelToken token,
                          Paused paused);
-  // Ends a child that an earlier process began for a fiber that is now cancelled: resumes it, and cancels it where it
-  // stands.
+  // Ends a child run that an earlier process began for a fiber that is now cancelled: resumes the child and cancels it,
+  // so that its script cleans up.
   Async<> end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why);
   // Ends a run whose script could not be loaded, so that nothing was executed.
   Async<> fail(std::string run, Error why);
@@ -133,10 +140,10 @@ class Engine {
   provider::Registry& providers() { return *registry_; }
   store::Journal& journal() { return *journal_; }
   const std::string& home() const { return options_.home; }
-  // Whether reap() has work for the home itself: an open lease, or an alert to send.
+  // Whether reap() would have work: the home has an open lease, or an alert to send.
   Result<bool> owes() const;
-  // Ends leases that no run will end, and sends due alerts. In the background it leaves live runs alone, and costs one
-  // lookup if nothing is rented. state: the run given by `now` is alive.
+  // Ends leases that no run will end, and sends due alerts. With in_background, leases of running runs are not touched,
+  // and a home without open leases costs only one query. Fails with `state` if a process runs the run `now`.
   Async<lease::ReapReport> reap(ReapSpec spec);
 
  private:
@@ -146,7 +153,7 @@ class Engine {
   Async<Value> execute_child(std::unique_ptr<Run> run, std::string script, std::shared_ptr<ChildPrograms> programs,
                              CancelToken token, Paused paused);
   Async<std::unique_ptr<Run>> take(RunRow row, bool fresh, RunHooks hooks, std::string edited = std::string());
-  enum class Open : std::uint8_t { undo, keep, rerent };  // handling of leases open at a cut
+  enum class Open : std::uint8_t { undo, keep, rerent };  // what to do with a lease that is open at a cut
   struct Place;
   Result<Place> cut_at(const RunRow& row, const std::string& key, Open open) const;
   std::string run_home(const std::string& id) const { return options_.home + "/runs/" + id; }

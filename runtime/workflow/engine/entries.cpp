@@ -13,7 +13,7 @@ Value parsed(const std::string& text, Result<>& failure) {
   return {};
 }
 
-// The columns of both tables, in this order.
+// The columns that `entries` and `begun` share, in the order that read_common expects.
 constexpr const char* common = "fiber,pos,kind,name,occurrence,args_sha256,attempt,source,started_us";
 
 void read_common(const store::Row& row, Entry& e) {

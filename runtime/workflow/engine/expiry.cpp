@@ -1,5 +1,6 @@
-// Ends a lease at its ttl while its run is running: the runner must do it, because not every machine ends itself, and
-// the reaper leaves live runs alone. Recorded like any end: in the lease's row, and as errors of the calls there.
+// Ends a lease at its ttl while its run is running. The run's process must do this, because not every machine ends
+// itself, and the reaper does not touch leases of running runs. The end is recorded in the lease's row, and the lease's
+// calls fail with an error.
 #include "runtime/workflow/lease/expiry.hpp"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr std::int64_t beat_us = 60'000'000;
 std::int64_t again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
-// Sets the lease's latest end; the lease's row is read again at that time. 0: read the row now.
+// Sets the time at which this process ends the lease, after reading the lease's row again. 0: read the row now.
 void Calls::end_by(const std::string& lease_id, std::int64_t expires_us) {
   LeaseSession::Term& term = session(lease_id).in_term();
   term.expires_us = expires_us;
@@ -39,7 +40,7 @@ void Calls::keep_time() {
     if (!session.term || !session.term->expires_us) continue;
     const LeaseSession::Term& term = *session.term;
     next_us = std::min(next_us, *term.expires_us);
-    if (!connector_->real_time()) continue;  // in a simulation time passes only with this process
+    if (!connector_->real_time()) continue;  // a simulation needs no polling: its clock never jumps
     next_us = std::min(next_us, now_us + look_ms * 1000);
     if (term.orphan_ms) next_us = std::min(next_us, now_us + std::max(soonest_ms, term.orphan_ms / 4) * 1000);
   }
@@ -50,7 +51,7 @@ void Calls::keep_time() {
 
 void Calls::look_around() {
   const std::int64_t now_us = run_.now_us();
-  std::vector<std::string> over, unmet;  // copied, because the tasks may change sessions_
+  std::vector<std::string> over, unmet;  // lease ids: over: expired; unmet: machines to connect to
   for (auto& [lease, session] : sessions_) {
     if (!session.term || !session.term->expires_us) continue;
     LeaseSession::Term& term = *session.term;
@@ -72,7 +73,8 @@ void Calls::look_around() {
   keep_time();
 }
 
-// Failures are retried at the next check.
+// Connects to the lease's machine, so that the machine does not end itself as an orphan. If this fails, the next check
+// tries again.
 Task<void> Calls::meet(std::string lease_id) {
   auto alive = run_.alive_;
   auto agent = co_await known_client(lease_id, closed_.token());
@@ -80,7 +82,8 @@ Task<void> Calls::meet(std::string lease_id) {
   if (LeaseSession& session = this->session(lease_id); session.term) session.term->meeting = false;
 }
 
-// Calls there are cancelled with the reason, and do not wait for the machine's end.
+// Ends the lease at its ttl. The lease's calls are cancelled with the reason first, and do not wait until the machine
+// has ended.
 Task<void> Calls::end_in_time(std::string lease_id) {
   auto alive = run_.alive_;
   const CancelToken closed = closed_.token();

@@ -26,7 +26,7 @@ ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId o
   s.source =
       parent && !sheltered ? std::make_unique<CancelSource>(parent->source->token()) : std::make_unique<CancelSource>();
   s.interrupt = s.source->token().on_cancel([this, owner](const Error& why) {
-    // Operations end by their tokens; this interrupts code that runs without suspending.
+    // Suspended operations end by their cancel tokens; this interrupts code of the fiber that runs without suspending.
     scheduler_.ready([this, owner, why] {
       auto it = fibers_.find(owner);
       if (guest_ && it != fibers_.end() && !it->second->body_done && cancelled(owner)) guest_->cancel(owner, why);
@@ -144,7 +144,7 @@ Async<std::size_t> RunImpl::first_ended(FiberId self, std::vector<FiberId> child
   FiberRecord& f = fiber(self);
   for (std::size_t i = 0; i < children.size(); ++i)
     if (ended(children[i])) co_return i;
-  // One shared wake-up for all children; the loop below finds which has ended.
+  // All children share one wake-up; the loop below finds which child has ended.
   Wake<bool> any(scheduler_);
   for (FiberId child : children) fiber(child).joiners.push_back(any);
   auto registration = token(f).on_cancel([any](const Error&) { any.set(false); });
@@ -165,8 +165,8 @@ void RunImpl::cancel_fiber(FiberId child, Error reason) {
   it->second->root->source->cancel(std::move(reason));
 }
 
-// Takes effect when every fiber waits, between two completions, and not before the whole record has been delivered: a
-// place that a resumed run finds again.
+// The cancel takes effect when every fiber waits, between two completions, after the whole record has been delivered,
+// so that a resumed run can find the same place again.
 void RunImpl::cancel(Error reason) {
   if (cancel_reason_ || planned_cancel_) return;
   planned_cancel_ = PlannedCancel{0, std::move(reason), false};
@@ -174,7 +174,7 @@ void RunImpl::cancel(Error reason) {
   scheduler_.ready([] {});
 }
 
-// For a fiber that computes without ever waiting.
+// Cancels the run now, because a fiber computes without ever waiting.
 void RunImpl::cancel_now() {
   bool reached = planned_cancel_ && (planned_cancel_->recorded ? delivered_ >= planned_cancel_->after : !replaying());
   if (reached) begin_cancel();
@@ -199,7 +199,7 @@ void RunImpl::begin_cancel() {
   }
   unwind(std::move(planned.reason));
   if (!suspended_) paused_.reset();
-  for (auto& wake : std::exchange(held_, {})) wake.set(success());  // shielded cleanup
+  for (auto& wake : std::exchange(held_, {})) wake.set(success());  // lets held operations of cleanups begin
 }
 
 void RunImpl::unwind(Error reason) {
@@ -234,7 +234,7 @@ void RunImpl::fiber_done(FiberId id, Result<Value> result) {
   scheduler_.ready([this, id] { finish_fiber(id); });
 }
 
-// Most fibers leave nothing to clean up; the others need a coroutine.
+// Ends a fiber whose body has returned. Most fibers leave nothing to clean up; only the others need a coroutine.
 void RunImpl::finish_fiber(FiberId id) {
   FiberRecord& f = fiber(id);
   const bool lost = !f.result && of_journal(f.result.error()) && config_.mode == Mode::durable;
@@ -245,7 +245,8 @@ void RunImpl::finish_fiber(FiberId id) {
   else loop_.spawn(finish_scopes(id));
 }
 
-// A journal error must not end the fiber: the run would fail, and release what a resume needs.
+// A fiber that failed with a journal error must not end: the run would fail and release the machines that a resume
+// needs. The run is suspended instead.
 Task<void> RunImpl::finish_unrecorded(FiberId id) {
   auto alive = alive_;
   std::shared_ptr<FiberRecord> f = fibers_.at(id);
@@ -255,13 +256,13 @@ Task<void> RunImpl::finish_unrecorded(FiberId id) {
   co_await finish_scopes(id);
 }
 
-// Finishes what the guest left undone in the fiber's scopes.
+// Settles and releases the scopes of the fiber that the guest left open.
 Task<void> RunImpl::finish_scopes(FiberId id) {
   auto alive = alive_;
   std::shared_ptr<FiberRecord> record = fibers_.at(id);
   FiberRecord& f = *record;
   ScopeRecord* root = f.root;
-  // A body that was unwound in the middle leaves inner scopes, which end from the inside out.
+  // A body that was interrupted leaves inner scopes open; they end from the innermost outwards.
   while (f.scope != root) {
     ScopeId inner = f.scope->id;
     (void)co_await scope_settle(id, inner, make_error(ErrorKind::cancelled, "the fiber has ended"));
@@ -333,7 +334,7 @@ Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error>
   while (!s->children.empty()) {
     Wake<bool> done(scheduler_);
     s->settled.push_back(done);
-    // While a successful body waits for its children, it can still be cancelled, and its children with it.
+    // While a scope whose body succeeded waits for its children, the scope and its children can still be cancelled.
     Waiting waiting(f);
     scheduler_.poke();
     co_await done;
@@ -357,7 +358,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
   }
   std::reverse(leaving.begin(), leaving.end());
   FiberRecord& f = fiber(id);
-  if (std::exchange(s->releases, true)) {  // the guest has called it already
+  if (std::exchange(s->releases, true)) {  // the guest has called scope_release for this scope already
     if (leaving.empty()) co_return success();
     s->number = ++f.scopes;
   }

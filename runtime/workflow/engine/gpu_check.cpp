@@ -9,7 +9,7 @@ namespace rille::engine {
 
 namespace {
 
-// Clusters may offer slices of a card, or a shared card, as several GPUs.
+// Whether one GPU device file may stand for several GPUs: clusters may offer slices of a card, or a shared card.
 bool may_share(const std::string& provider) { return provider == "kubernetes" || provider == "slurm"; }
 
 }  // namespace

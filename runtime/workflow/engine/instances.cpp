@@ -1,4 +1,4 @@
-// The durable verbs for instances: each is admitted by the journal first and recorded when done.
+// The durable operations on instances: each is first looked up in the record (admit), and recorded when it is done.
 #include <fmt/format.h>
 
 #include "runtime/core/base/units.hpp"
@@ -19,7 +19,7 @@ Error no_leases() {
                     "rent and call machines in the workflow, outside box:call");
 }
 
-// The lease that this fiber holds under that name. A name is in use until its lease ends.
+// The lease with this name that the fiber's scopes hold. A name is in use until its lease ends.
 std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRecord& f, const std::string& name) {
   for (const ScopeRecord* s = f.scope; s && s->owner == f.id; s = s->parent)
     for (const std::string& id : s->leases) {
@@ -29,7 +29,8 @@ std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRec
   return std::nullopt;
 }
 
-// The source line is in the record; a session has none.
+// The error for a name that is in use. It shows the source line of the first rent, if the record has it; a session has
+// no record.
 Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held) {
   std::string where;
   (void)journal.query("SELECT source FROM entries WHERE id>=? AND id<? AND kind='rent' AND instr(value,?)>0",
@@ -42,7 +43,7 @@ Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held)
   return e;
 }
 
-// Combines the errors of a failed rent and of the release of its lease.
+// Combines two errors into one: of a failed rent, and of the failed release of the rent's lease.
 Error unsettled(Error rent, Error release) {
   rent.message += fmt::format("; and what became of it could not be settled: {}", release.message);
   if (!release.hint.empty()) rent.hint += (rent.hint.empty() ? "" : "; ") + release.hint;
@@ -62,8 +63,8 @@ Async<Value> RunImpl::offers(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-// Ranked by local measurements if the query names a workload. The hint for a query without offers is given once per
-// run, because a script may ask repeatedly.
+// Lists offers, ranked by local measurements if the query names a workload. If a query finds no offer, the hint is
+// given once per run, because a script may repeat the query.
 Async<Value> RunImpl::list_offers(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::Workload workload, provider::Workload::resolve(home_of(config_.home), query));
   RILLE_CO_TRY(Value list, co_await leases_->queries().offers(query, token));
@@ -93,8 +94,8 @@ Async<Value> RunImpl::quotas(FiberId id, Value query, std::string source) {
   co_return co_await recorded(id, std::move(op), std::move(live));
 }
 
-// A fork has its own rows for the leases that it rents anew, while its record has the ids of its origin. All other
-// leases in its record are its origin's rows.
+// Returns the id of the row that stands for a recorded lease. The record of a fork has the lease ids of the run that it
+// was copied from. If the fork rents a lease anew, it has its own row `own`; other leases keep the copied run's rows.
 Result<std::string> RunImpl::of_fork(const std::string& own, const std::string& recorded) {
   if (recorded.empty() || recorded == own) return own;
   RILLE_TRY(std::optional<lease::Lease> row, leases_->find(own));
@@ -117,7 +118,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (Value::Object* said = asked.args.as_object()) said->erase("cluster");
   Result<Slot> admitted = co_await admit(id, std::move(asked));
   if (!admitted) {
-    // A fiber cancelled while it waits for the end of the replay may have begun this in an earlier process.
+    // A fiber cancelled while it waits for the end of the replay may have begun this rent in an earlier process.
     if (cancelled(id)) owner(f).leases.push_back(lease_id);
     co_return admitted.error();
   }
@@ -126,12 +127,12 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   if (slot.recorded && slot.recorded->ok()) {
     RILLE_CO_TRY(lease_id, of_fork(lease_id, (*slot.recorded)->text("lease")));
   }
-  // Also after a resume; not a lease of a fork's origin, which the origin ends.
+  // `own` is false for a lease of the run that this fork was copied from: that run ends the lease.
   const bool own = lease_id == lease::Manager::lease_id(config_.id, slot.key);
   const bool wakes = own && !options["idle_after"].is_null();
   std::optional<lease::Lease> twin;
   if (!slot.recorded) twin = held_as(*leases_, f, name);
-  // The scope holds it from here on, so that an interrupted rent is cleaned up, too.
+  // The scope holds the lease from here on, so that an interrupted rent is cleaned up too.
   owner(f).leases.push_back(lease_id);
   Result<Value> outcome = Value();
   if (slot.recorded) {
@@ -152,14 +153,14 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
     if (const Error* why = cancelled(id)) co_return *why;
   }
   if (!outcome) {
-    // An attempt of unknown outcome is released like a lease; a refused one has nothing to release. If the release
-    // fails now, the scope keeps the lease and tries again when it ends.
+    // A rent whose outcome is unknown is released like a lease; a refused rent has nothing to release. If the release
+    // fails, the scope keeps the lease and tries again at the scope's end.
     Error e = outcome.error();
     std::vector<std::string> one(1, lease_id);
     Result<> settled = co_await release_all(f, std::move(one), std::move(end));
     if (settled) std::erase(owner(f).leases, lease_id);
     else e = unsettled(std::move(e), settled.error()), calls_->end_by(lease_id, 0);
-    if (const Error* why = cancelled(id)) co_return *why;  // may have been cancelled meanwhile
+    if (const Error* why = cancelled(id)) co_return *why;  // the fiber may have been cancelled during the release
     co_return e;
   }
   if (wakes) loop_.spawn(calls_->wake(lease_id));
@@ -168,9 +169,10 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
   co_return rented;
 }
 
-// Releases at the end of a scope, or after a failed rent, get an entry too, although the script calls nothing: other
-// fibers run meanwhile, and observe when it is over. Its position is outside the fiber's sequence, because the entry
-// may be missing: if there was nothing to release, and in old records.
+// Makes the operation for the releases at the end of a scope or after a failed rent. These releases get an entry in the
+// record, although the script calls nothing, because other fibers run meanwhile and can observe the end. The entry's
+// position is negative, outside the fiber's sequence, because the entry may be missing: if there was nothing to
+// release, and in old records.
 Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
   Slot slot;
   slot.fiber = f.shared_from_this();
@@ -188,8 +190,8 @@ Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::st
   return slot;
 }
 
-// Releases in the given order; continues after a failure, and returns the first. If the record continues past this
-// place but a row is not settled, its release failed here in the earlier process.
+// Releases the leases in the given order; continues after a failure, and returns the first error. If the record
+// continues past this place although a lease is not released, its release failed in the earlier process.
 Async<> RunImpl::release_all(FiberRecord& f, std::vector<std::string> ids, Slot slot) {
   if (!leases_) co_return success();
   if (slot.recorded) {
@@ -271,11 +273,12 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   FiberRecord& f = fiber(id);
   std::string key = next_key(f, spec.name);
   const Entry* before = replay_.find(f.path, f.next_pos);
-  bool begun = before && !before->completed();  // by an earlier process
+  bool begun = before && !before->completed();  // an earlier process began this call and did not complete it
   Result<Slot> admitted = co_await admit(
       id, Operation{spec.kind == "exec" ? "exec" : "call", spec.name, std::move(identity), std::move(source)});
   if (!admitted) {
-    // The begin is recorded slightly after the call starts; so the agent is told in any case, with the next connection.
+    // Tell the agent to drop the call even if the record does not show it as begun: the begin is recorded slightly
+    // after the call starts.
     if (const Error* why = cancelled(id)) calls_->forget(lease_id, key, why->message, begun);
     co_return admitted.error();
   }
@@ -308,7 +311,7 @@ Async<Value> RunImpl::call(FiberId id, std::string lease_id, CallSpec spec, std:
   co_return outcome;
 }
 
-// Moves files: recorded with its source, destination and options.
+// Moves files (stage, get). The entry's arguments are the lease, source, destination and options.
 Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::string lease_id, std::string from,
                                std::string to, Value options, std::string source) {
   if (!leases_) co_return no_leases();
@@ -324,14 +327,14 @@ Async<Value> RunImpl::transfer(FiberId id, const char* verb, Transfer how, std::
   if (!outcome)
     if (const Error* why = cancelled(id)) co_return *why;
   store::Journal::Write setup;
-  if (outcome && how == &Calls::stage) {  // the lease's next machine needs it, too
+  if (outcome && how == &Calls::stage) {  // the staged files are needed on the lease's next machine too
     setup = calls_->setup_write(lease_id, Calls::setup_of(from, to, options), outcome->integer("generation"));
     outcome->as_object()->erase("generation");
   }
   co_return co_await complete_setup(std::move(slot), std::move(outcome), std::move(setup));
 }
 
-// A session has no record: only the setup row is written.
+// Records the outcome and the setup row in one transaction. A session has no record: only the setup row is written.
 Async<Value> RunImpl::complete_setup(Slot slot, Result<Value> outcome, store::Journal::Write setup) {
   if (setup && config_.mode != Mode::durable) RILLE_CO_CHECK(co_await journal_->commit(std::move(setup), fence()));
   co_return co_await complete(std::move(slot), std::move(outcome), std::move(setup));

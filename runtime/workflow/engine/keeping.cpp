@@ -1,4 +1,4 @@
-// Checkpoints of a call: copied to the run's home while it runs, and back onto the lease's next machine.
+// Copies a call's checkpoints to the run's home while the call runs, and back onto the lease's next machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 
 namespace rille::engine {
 
-// The call's name as a valid file name, plus a suffix that distinguishes calls of the same name.
+// The folder name of a call's checkpoints: the call's name as a valid file name, plus a suffix that distinguishes calls
+// of the same name.
 std::string Calls::folder_of(const std::string& name, const std::string& key) {
   std::string out = name.substr(0, 60);
   for (char& c : out)
@@ -27,7 +28,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     std::string from = published.text("directory");
     if (from.empty()) break;
     std::filesystem::path folder = std::filesystem::path(run_.home()) / "checkpoints" / keeper->folder;
-    // Named by its step, not by the machine's directory: a hostile machine could name a parent folder.
+    // The copy is named by its step, not after the machine's directory: a hostile machine could name a parent folder.
     const std::string name = fmt::format("step-{:08}", published.integer("step"));
     std::filesystem::path to = folder / name, part = to.string() + ".part";
     auto moved = co_await agent->get(from, part.string() + "/", nullptr, token);
@@ -39,7 +40,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
     }
     keeper->warning = !moved ? moved.error().message : ec ? ec.message() : "";
     keeper->kept_step = published.integer("step");
-    if (!keeper->warning.empty()) continue;  // it may have been deleted on the machine meanwhile: try the next
+    if (!keeper->warning.empty()) continue;  // the call may have deleted this checkpoint meanwhile: try the next one
     record_kept(*keeper, published, to.string());
     run_.event("checkpoint_kept", Value().set("directory", to.string()).set("step", published["step"]));
     retire(folder, 2);
@@ -47,7 +48,7 @@ Task<void> Calls::keep(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   keeper->busy = false;
 }
 
-// Keeps the newest `count` checkpoints; their names sort by step.
+// Deletes all but the newest `count` checkpoints in the folder; their names sort by step.
 void Calls::retire(const std::filesystem::path& folder, std::size_t count) {
   std::vector<std::filesystem::path> found;
   std::error_code ec;
@@ -69,9 +70,8 @@ void Calls::record_kept(const Keeper& keeper, const Value& published, std::strin
       run_.fence());
 }
 
-// Called before a call starts on a machine. If the kept checkpoint is from an earlier machine, it is copied to its old
-// path, where the call finds it as its newest. On the machine that made it nothing is moved. A call that has kept none
-// gets the newest of the lease's other calls: a script that tries again does so by a new call.
+// Called before a call starts on a machine. If the kept checkpoint is from an earlier machine, it is copied to the path
+// that it had there, where the call finds it as its newest. On the machine that made it, nothing is copied.
 Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   std::int64_t generation = 0, step = -1;
   std::string there, here, event;
@@ -103,8 +103,8 @@ Async<> Calls::restore(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::Ag
   co_return success();
 }
 
-// For a path that was a call's newest checkpoint on a lost machine, or `latest` beside it: copies the kept checkpoint.
-// nullopt: another path.
+// If `from` is the path of a call's newest checkpoint on a lost machine, or the `latest` link beside it, copies the
+// checkpoint kept at home to `to`. nullopt: `from` is another path, and nothing was copied.
 Async<std::optional<Value>> Calls::get_kept(std::string lease_id, std::string from, std::string to) {
   std::string here;
   RILLE_CO_CHECK(

@@ -57,7 +57,7 @@ static Result<> pin(store::Db& db, const std::string& run, const std::string& mo
   return db.run("INSERT OR IGNORE INTO sources(run,module,sha256) VALUES(?,?,?)", {run, module, hash});
 }
 
-// The record was replayed to its end with edited code: from here on this code is the run's.
+// The record was replayed to its end with the edited sources: from now on they are the run's pinned sources.
 void RunImpl::pin_edited() {
   followed_ = true;
   auto modules = std::make_shared<std::map<std::string, std::string>>(pinned_);
@@ -121,7 +121,8 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   co_return co_await settle_run(std::move(result));
 }
 
-// The engine cleans up: it releases what the run still holds, using only the rows.
+// Ends the run: releases the leases that it still holds, as the journal's rows list them, ends its children, and
+// records the result.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
   std::string state = result                                         ? "done"
@@ -131,7 +132,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                       : cancel_reason_ && of_journal(result.error()) ? "cancelled"
                                                                      : "failed";
   Result<> released;
-  // A diverged run keeps its leases until a person decides; a cancel is such a decision.
+  // A diverged run keeps its leases until the user decides; a cancel is that decision.
   if (leases_ && (!divergence_ || cancel_reason_)) {
     released = co_await calls_->release_run();
     if (!released) state = "cleanup";
@@ -156,7 +157,7 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
                    r[2].empty() ? store::SqlValue() : store::SqlValue(std::string_view(r[2])), at, at, run});
   };
   Result<> written;
-  if (config_.mode == Mode::session) journal_->enqueue(std::move(write), fence());  // durable when the journal closes
+  if (config_.mode == Mode::session) journal_->enqueue(std::move(write), fence());  // on disk when the journal closes
   else written = co_await journal_->commit(std::move(write), fence());
   if (!result) co_return result;
   if (!written) co_return written.error();

@@ -1,6 +1,7 @@
 // Recovery from a lost machine. A lease with `on_loss = "replace"` gets a machine of the next generation under the same
-// budgets; staging and setups are repeated there, in order; then the interrupted operation continues. Each stage is in
-// a row before it begins (leases.replacing, setups.generation), so that a later process can continue it.
+// budgets; staged files and setups are repeated on that machine, in order; then the interrupted operation continues.
+// Each stage is recorded in a row before it begins (leases.replacing, setups.generation), so that a later process can
+// continue it.
 // docs/design/leases.md
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // while there is nothing to rent
+constexpr std::int64_t first_wait_ms = 30'000, longest_wait_ms = 300'000;  // between tries to rent a replacement
 
 bool is_loss(const Error& e) { return e.code == "machine_lost" || e.code == "agent_unreachable"; }
 
@@ -42,7 +43,7 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
       "the instance's scope has ended, or it was released elsewhere: see `rille leases --all`, and rent again");
 }
 
-// For requests that do not justify a replacement machine.
+// Connects to the lease's current machine; does not replace a lost machine.
 Async<std::shared_ptr<agent::AgentClient>> Calls::known_client(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "live") co_return not_live(lease_id, l);
@@ -95,7 +96,7 @@ Async<bool> Calls::lost(std::string lease_id, std::int64_t generation, CancelTok
   if (!token.cancelled()) RILLE_CO_CHECK(co_await stood_still(lease_id, resizes, token));
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || token.cancelled()) co_return false;
-  // The resize ended what ran there: it continues after the resize.
+  // A resize ended what ran on the machine; the interrupted operation is repeated after the resize.
   if (l->state == "resizing" || session(lease_id).resizes != resizes) co_return true;
   if (!lease::Manager::replaces(*l) || run_.now_us() >= l->expires_us) co_return false;
   if (l->generation != generation || l->state != "live") co_return l->generation != generation || !l->replacing.empty();
@@ -139,7 +140,7 @@ Async<> Calls::move_on(std::string lease_id, std::int64_t generation, std::strin
   co_return moved;
 }
 
-// If there is nothing to rent, retries until the ttl is over or the caller is cancelled.
+// Replaces the machine. If no machine can be rented, retries until the lease's ttl is over or the caller is cancelled.
 Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::string why, Value options,
                           CancelToken token) {
   lease::Replace wanted;
@@ -154,7 +155,7 @@ Async<> Calls::move_alone(std::string lease_id, std::int64_t generation, std::st
   for (int waits = 0;; ++waits) {
     Result<lease::Lease> moved = co_await leases_->replace(wanted, event, token);
     if (moved) {
-      end_by(lease_id, moved->expires_us);  // the budget may have shortened it
+      end_by(lease_id, moved->expires_us);  // the budget may have shortened the lease's ttl
       break;
     }
     Error e = moved.error();
@@ -181,8 +182,8 @@ Async<LeaseView> Calls::replace(std::string lease_id, Value options, std::string
   co_return view(lease_id);
 }
 
-// --- setups for the next machine. A spec is { what = "stage", from, to, options } or { what = "call", kind, name,
-// payload, timeout_ms, sim }.
+// --- Setups to repeat on the lease's next machine. A setup's spec is { what = "stage", from, to, options } or
+// { what = "call", kind, name, payload, timeout_ms, sim }.
 
 Value Calls::setup_of(const std::string& from, const std::string& to, const Value& options) {
   Value v;
@@ -197,7 +198,8 @@ Value Calls::setup_of(const CallSpec& spec) {
   return v;
 }
 
-// Written after the entry that records it, so the run's newest entry is that one.
+// The write that adds a setup's row. In its transaction the entry of the setup's operation is written first, so the
+// run's newest entry is that operation.
 store::Journal::Write Calls::setup_write(const std::string& lease_id, const Value& spec,
                                          std::int64_t generation) const {
   return [lease_id, spec = spec.to_json(), generation, run = run_.config_.number](store::Db& db) -> Result<> {
@@ -209,7 +211,7 @@ store::Journal::Write Calls::setup_write(const std::string& lease_id, const Valu
   };
 }
 
-// In order; of identical setups only the last one counts.
+// The setups that the machine of this generation still lacks, in order; of identical setups only the last one counts.
 Result<std::vector<Calls::Setup>> Calls::owed_setups(const std::string& lease_id, std::int64_t generation) const {
   std::vector<Setup> out;
   RILLE_CHECK(
@@ -267,7 +269,8 @@ Async<> Calls::set_up_one(std::string lease_id, std::int64_t n, std::int64_t gen
   co_return success();
 }
 
-// The key contains the generation: after a crash the next process joins the call, and the next machine runs it anew.
+// Repeats a setup call. The call's key contains the generation: after a crash of this process, the next process joins
+// the running call, and the lease's next machine runs the call anew.
 Async<> Calls::set_up_call(std::string lease_id, std::int64_t n, std::int64_t generation, Value saved,
                            std::shared_ptr<agent::AgentClient> agent, CancelToken token) {
   CallSpec spec;

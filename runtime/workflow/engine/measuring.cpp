@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t name_bytes_max = 100;
 
-// Values from the machine come from a user's script and may be anything.
+// Whether a reported number is usable. It comes from a user's script and may be anything.
 bool is_sound(double n) { return std::isfinite(n) && n > 0 && n < 1e15; }
 
 }  // namespace
@@ -40,7 +40,7 @@ Result<> Measuring::hear(const Value& progress, std::int64_t now_us) {
   if (!told.as_object() || !is_sound(told.number("rate")) || !is_sound(told.number("steps"))) return {};
   const std::int64_t steps = told.integer("steps");
   if (steps == newest_.steps) return {};
-  if (steps < newest_.steps) {  // its process died and was restarted
+  if (steps < newest_.steps) {  // the number of steps fell: the call's process was restarted
     RILLE_CHECK(settle());
     kept_steps_ = 0;
   }

@@ -1,7 +1,7 @@
-// Preemption notices, from the provider's describe or from the machine. Running calls are asked to save their work. If
-// the lease replaces its machine, calls whose checkpoints are kept on this side leave, and the lease moves once they
-// have; other calls run until they are done or lost. The notice is in a row; the agent knows what a call has saved, and
-// that it has left. docs/design/leases.md
+// Preemption notices, from the provider's API or from the machine. Running calls are asked to save their work. If the
+// lease replaces lost machines, calls whose checkpoints are kept in the home stop, and once they have stopped, the
+// lease gets its next machine; other calls run until they are done or lost. The notice is recorded in a row; the agent
+// knows what a call has saved, and that it has stopped. docs/design/leases.md
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 constexpr std::int64_t notice_look_again_ms = 2'000, price_patience_ms = 30'000;
-constexpr std::int64_t overdue_us = 60'000'000;  // a machine that still exists then had a false notice
+constexpr std::int64_t overdue_us = 60'000'000;  // a machine alive so long after the deadline had a false notice
 }  // namespace
 
 std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t generation) const {
@@ -55,20 +55,22 @@ void Calls::noticed(const std::string& lease_id, std::int64_t generation, std::i
 
 void Calls::tell_working(const std::string& lease_id, std::int64_t generation) {
   if (deadline_us(lease_id, generation) <= run_.now_us()) return;
-  const auto working = session(lease_id).working;  // a copy: a call may end when told
+  const auto working = session(lease_id).working;  // a copy: a call may end and be erased while the others are told
   for (const auto& [key, one] : working)
     if (one.generation == generation && one.agent && !one.left) run_.loop().spawn(tell_one(lease_id, key, one));
 }
 
-// A call is not asked to leave while another one on its machine cannot: it would only wait for that.
+// Tells one call of the notice. The call is asked to leave only if all calls on the machine can leave; otherwise it
+// would stop and only wait for the others.
 Task<void> Calls::tell_one(std::string lease_id, std::string key, LeaseSession::Working one) {
   Result<std::optional<lease::Lease>> l = leases_->find(lease_id);
   bool leave = l && *l && lease::Manager::replaces(**l);
   for (const auto& [other, with] : session(lease_id).working) leave = leave && with.may_leave;
-  (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);  // on failure: next connection
+  // If this fails, the call is told again at the next connection.
+  (void)co_await one.agent->preempt(key, deadline_us(lease_id, one.generation), leave);
 }
 
-// Polls the provider for notices while something runs there, and for the machine's price.
+// Polls the provider for preemption notices and the machine's price while calls or transfers use the machine.
 void Calls::watch_for_notice(const lease::Lease& l) {
   std::int64_t every_ms = leases_->look_every_ms(l);
   std::int64_t& watched = session(l.id).watched;
@@ -103,9 +105,9 @@ bool Calls::has_left(const agent::CallStatus& status) {
   return status.state == agent::CallState::done && !status.result->ok() && status.result->error().code == "preempted";
 }
 
-// The call has left its machine. Copies its last checkpoint here while that is possible, then moves the lease. If other
-// calls still run there past the deadline, the machine stays and this returns without a move: the call restarts where
-// it is.
+// Called when a call has left its machine. Copies the call's last checkpoint to the home while that is possible, then
+// moves the lease to its next machine. If other calls still run on the old machine a minute after the deadline, returns
+// without a move, and the call restarts on the old machine.
 Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr<agent::AgentClient> agent, Value saved,
                                  CancelToken token) {
   const std::string lease_id = keeper->lease;
@@ -118,7 +120,7 @@ Async<> Calls::move_after_notice(std::shared_ptr<Keeper> keeper, std::shared_ptr
     if (token.cancelled()) co_return token.reason();
     if (keeper->kept_step >= step && keeper->warning.empty()) break;
     if (run_.now_us() >= until_us) break;
-    if (agent->broken()) co_return success();  // reconnect first
+    if (agent->broken()) co_return success();  // the caller reconnects and calls this again
     keeper->kept_step = -1;
     RILLE_CO_CHECK(co_await sleep_for(run_.loop(), notice_look_again_ms, token));
   }
@@ -148,7 +150,8 @@ bool Calls::others_work(const std::string& lease_id, std::int64_t generation) co
                      [&](const auto& one) { return one.second.generation == generation && !one.second.left; });
 }
 
-// For the script: the known deadline, or the provider's current one. A failing provider counts as no notice.
+// The preemption deadline for the script, after asking the provider for a newer notice. If the provider fails, only a
+// known notice counts.
 Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || (!l->has_machine() && l->replacing.empty())) co_return not_live(lease_id, l);

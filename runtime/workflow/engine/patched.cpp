@@ -1,11 +1,11 @@
-// Markers by which edited code distinguishes new runs from old ones.
+// patched(): lets edited code find out whether the run passed this place with the old code (false) or not (true).
 #include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {
 
-// The marker is an ordinary entry that a record may lack. If the record has another entry here, the fiber passed this
-// place before the marker existed. If this fiber's record is at its end, other fibers' entries may still depend on what
-// it did next: if the replay gets stuck, the fiber continued without the marker.
+// The answer true is recorded as an entry, the marker. If the record has another entry at this position, the fiber
+// passed this place before the marker existed: false. If the fiber's record ends here while other fibers' entries
+// remain, the fiber waits: if the replay gets stuck, the fiber went on without a marker in the earlier process (false).
 Async<bool> RunImpl::patched(FiberId id, std::string name, std::string source) {
   FiberRecord& f = fiber(id);
   if (const Error* why = cancelled(id)) co_return *why;

@@ -1,6 +1,6 @@
-// The fast path of a step that is live, without options, and successful. It leaves the same record as the slow path
-// (step_begin and step_end), so that a step begun on one can be resumed on the other. Rows are reused: after the first
-// steps, a step allocates nothing here.
+// The fast path of steps: for a step without options that is not replayed and succeeds. It leaves the same record as
+// the slow path (step_begin and step_end), so that a step begun on one path can be resumed on the other. PlainRow
+// objects are reused, so that after the first steps this code allocates no memory.
 #include <charconv>
 
 #include "runtime/workflow/engine/run_impl.hpp"
@@ -33,12 +33,12 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   if (it == fibers_.end() || !it->second->scope) return false;
   FiberRecord& f = *it->second;
   if (!f.scope->shielded && f.scope->source->cancelled()) return false;
-  if (!f.owed.empty()) return false;  // it must take its permits first
+  if (!f.owed.empty()) return false;  // the fiber must first take its pool permits again
   PlainStep& step = f.plain;
   step.name = name;
   step.source = source;
   step.pos = f.next_pos;
-  if (!replay_.empty() && replay_.find(f.path, step.pos)) return false;  // it began in an earlier process
+  if (!replay_.empty() && replay_.find(f.path, step.pos)) return false;  // the step began in an earlier process
   f.next_pos += 1;
   step.occurrence = ++f.occurrences[name_hash(name)];
   step.started_us = now_us();
@@ -54,7 +54,7 @@ bool RunImpl::plain_begin(FiberId id, std::string_view name, std::string_view so
   return true;
 }
 
-// Moves the step to the slow path.
+// Moves the fiber's current step to the slow path and returns its ticket.
 StepTicket RunImpl::plain_ticket(FiberId id) {
   FiberRecord& f = fiber(id);
   PlainStep& step = f.plain;
@@ -127,7 +127,7 @@ void RunImpl::plain_deliver() {
   Result<> result = std::move(row->result);
   if (result) delivered_ = seq;
   if (plain_spare_.size() < spare_rows_max) plain_spare_.push_back(std::move(queued));
-  // A fiber cancelled meanwhile has continued without it, as on replay.
+  // If the fiber was cancelled meanwhile, it has continued without the outcome, as it does on replay.
   auto it = fibers_.find(id);
   if (it == fibers_.end() || it->second->plain.seq != seq || !guest_) return;
   if (!result && result.error().kind != ErrorKind::state)
@@ -136,7 +136,7 @@ void RunImpl::plain_deliver() {
   guest_->plain_done(id, result ? nullptr : &result.error());
 }
 
-// If the fiber is cancelled, the cancel itself wakes it.
+// The outcome could not be recorded: suspends the run. If the fiber is cancelled, the cancel itself wakes the fiber.
 Task<void> RunImpl::plain_unrecorded(std::shared_ptr<FiberRecord> f, std::int64_t seq, Error why) {
   auto alive = alive_;
   Result<> lost = co_await not_recorded(f, why);

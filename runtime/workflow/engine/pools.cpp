@@ -11,7 +11,7 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t pool_look_again_ms = 250;  // releases by other processes are not signalled
+constexpr std::int64_t pool_look_again_ms = 250;  // poll interval: a release by another process gives no signal
 
 struct Holder {
   std::string run;
@@ -35,7 +35,7 @@ struct Pools::Waiter {
   bool first() const { return pools.waiting_.at(name).front() == this; }
   Pools& pools;
   std::string name;
-  std::optional<CancelSource> rest;  // cancelled to end the fiber's pause early
+  std::optional<CancelSource> rest;  // set while the fiber pauses between tries; cancelling it ends the pause
 };
 
 void Pools::wake_next(const std::string& pool) {
@@ -82,7 +82,7 @@ Async<Pools::Answer> Pools::attempt(PoolSpec pool, std::string key, store::Fence
       RILLE_CHECK(db.query("SELECT next_us FROM rates WHERE pool=?", {pool.name},
                            [&](const store::Row& row) { next_us = row.integer(0); }));
       std::int64_t each = std::max<std::int64_t>(1, pool.per_ms * 1000 / pool.rate), ahead = each * (pool.rate - 1);
-      // A clock set back closes the pool for at most one period.
+      // If the wall clock was set back, the pool grants no permit for at most one period.
       next_us = std::clamp(next_us, now, now + pool.per_ms * 1000);
       if (next_us - now > ahead) return answer->not_before_us = next_us - ahead, success();
       RILLE_CHECK(db.run("INSERT INTO rates(pool,next_us) VALUES(?1,?2) ON CONFLICT(pool) DO UPDATE SET next_us=?2",
@@ -103,8 +103,8 @@ void Pools::release(const std::string& pool, const std::string& key, const store
   journal_.commit_then(std::move(write), nullptr, [this, pool](const Result<>&) { wake_next(pool); });
 }
 
-// A permit in a run has an entry, so that fibers pass in the same order on replay, and a row, which a resumed run takes
-// again when the fiber goes live inside the pool.
+// A permit is recorded twice: as an entry of the run, so that fibers enter in the same order on replay, and as a row of
+// the pool. If the replay ends while the fiber is inside the pool, the resumed run takes the permit again (take_owed).
 Async<std::string> RunImpl::pool_enter(FiberId id, PoolSpec pool, std::string source) {
   if (!config_.engine)
     co_return make_error(ErrorKind::state, "rille.pool cannot be called inside box:call",
@@ -136,7 +136,7 @@ void RunImpl::pool_leave(FiberId id, const std::string& pool, const std::string&
   config_.engine->pools().release(pool, key, fence());
 }
 
-// The fiber goes live inside pools that it entered in an earlier process.
+// Takes again the permits of the pools that the fiber entered in an earlier process and has not left.
 Async<> RunImpl::take_owed(std::shared_ptr<FiberRecord> f) {
   while (!f->owed.empty()) {
     OwedPermit next = f->owed.front();

@@ -1,6 +1,6 @@
-// Connects to a lease's machine. A machine that the provider calls pending is waited for without counting tries,
-// because images are pulled and hardware is tested. Tries count from then on; for a machine that has never answered,
-// time counts instead, because its first boot still installs software.
+// Connects to a lease's machine. While the provider calls the machine pending (it pulls images or tests hardware), the
+// wait does not count tries to connect. Afterwards the number of tries is limited; for a machine that has never
+// answered, the time is limited instead, because the machine's first boot still installs software.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool has_answered(const lease::Lease& l) {
 
 std::string whole_seconds(std::int64_t ms) { return format_duration_ms(ms / 1000 * 1000); }
 
-// The provider's explanation of the state.
+// The provider's explanation of the machine's state; "": the provider gives none.
 std::string words_of(const provider::Machine& machine) {
   for (const char* key : {"problem", "reason"})
     if (std::string words = machine.details.text(key); !words.empty()) return words;
@@ -54,13 +54,13 @@ struct Calls::Reaching {
   lease::Lease lease;
   CancelToken token;
   bool fresh = false;           // the machine's agent has never answered
-  std::int64_t since_us = 0;    // start of the wait; of a fresh machine: its rent
-  std::int64_t up_us = 0;       // the machine is live since then at the earliest
-  std::int64_t not_yet_us = 0;  // latest time at which the provider said it did not run
-  int looks = 0;                // number of polls that found it pending
+  std::int64_t since_us = 0;    // when the wait began; for a fresh machine, when it was rented
+  std::int64_t up_us = 0;       // earliest time at which the machine can have become live
+  std::int64_t not_yet_us = 0;  // latest time at which the provider said that the machine did not run
+  int looks = 0;                // number of polls that found the machine pending
   provider::Machine machine;
 
-  bool hopeless() const { return machine.details.boolean("hopeless"); }  // according to the provider
+  bool hopeless() const { return machine.details.boolean("hopeless"); }  // the provider says that it will never start
   Error unstarted(std::int64_t waited_ms) const {
     const std::string words = words_of(machine);
     Error e = make_error(hopeless() ? ErrorKind::config : ErrorKind::timeout,
@@ -85,7 +85,7 @@ struct Calls::Reaching {
   }
 };
 
-// Reports that the machine still starts, at a limited rate however many fibers wait.
+// Tells the user that the machine is still starting, at a limited rate even if many fibers wait for it.
 void Calls::tell_starting(const Reaching& r, const std::string& why) {
   const std::int64_t now = run_.now_us();
   std::int64_t& told_us = session(r.lease.id).told_starting_us;
@@ -110,7 +110,8 @@ Async<> Calls::await_start(Reaching& r) {
   co_return success();
 }
 
-// Whether to continue after many tries to reach a live machine. An instance on this machine needs no boot.
+// Whether to try further after many tries to reach a live machine. An instance on the local computer has no boot to
+// wait for.
 bool Calls::patient(const Reaching& r, const Error& why) const {
   if (run_.now_us() >= r.up_us + unreachable_ms * 1000) return false;
   const bool here = r.machine.channel.argv_prefix.empty() && !r.machine.channel.directory.empty();
@@ -134,8 +135,8 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reached(lease::Lease l, std::i
   co_return shared;
 }
 
-// A working connection to the agent of the lease's machine. If none can be made, the provider is asked about the
-// machine: it counts as lost only if the provider says so, or after minutes of silence.
+// Returns a working connection to the agent of the lease's machine. If none can be made, the provider is asked: the
+// machine counts as lost only if the provider says so, or after minutes without an answer from the agent.
 Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, CancelToken token) {
   LeaseSession& session = this->session(lease.id);
   if (session.connected()) co_return session.agent;

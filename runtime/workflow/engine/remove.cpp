@@ -1,5 +1,5 @@
-// Removes a run's record and files. Its costs stay: the rows of its leases, which month and tag budgets count, and the
-// audit trail, whose hash chain must not break.
+// Removes a run's record and files. Two things stay: the rows of the run's leases, which month and tag budgets count,
+// and the audit trail, whose hash chain must not break.
 #include "runtime/workflow/engine/remove.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 
-// The run and all its descendants, itself first.
+// The ids of the run and all its descendants, the run first.
 Result<std::vector<std::string>> with_children(store::Db& db, const std::string& run) {
   std::vector<std::string> out;
   RILLE_CHECK(db.query(
@@ -55,9 +55,9 @@ Result<> forget(store::Db& db, const std::string& run) {
   return db.run("UPDATE runs SET state='removed', args='{}', result=NULL, error=NULL WHERE id=?", {run});
 }
 
-// Deletes large values and sources that no record refers to; a fork shares them with its origin. Runs inside a
-// transaction, so that no row or value is written at the same time; in a separate one, because deleted files cannot be
-// rolled back.
+// Deletes large values and sources that no record refers to; forks share them with the run they were copied from. Runs
+// in a transaction, so that no row or value is written at the same time. This transaction is separate from the one that
+// removes the run, because deleted files cannot be rolled back.
 Result<> sweep(store::Db& db, const std::string& home) {
   RILLE_CHECK(db.run("DELETE FROM blobs WHERE sha256 NOT IN (SELECT sha256 FROM sources)"));
   return store::Blobs(home + "/blobs").sweep([&](const std::string& name) -> Result<bool> {

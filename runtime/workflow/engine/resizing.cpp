@@ -41,7 +41,7 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
   Result<lease::Lease> now = co_await leases_->resize(std::move(wanted), std::move(event), token);
   const Result<> done = now ? success() : Result<>(now.error());
   if (!*alive) co_return done;
-  if (asked) {  // the agent has ended; the address may differ, and only the disk is kept
+  if (asked) {  // the machine was stopped: its agent has ended, its address may differ, and only its disk is kept
     LeaseSession& session = this->session(lease_id);
     ++session.resizes;
     session.agent.reset();
@@ -54,15 +54,15 @@ Async<> Calls::resize_alone(std::string lease_id, Value options, CancelToken tok
 }
 
 // Whether the machine may have seemed lost only because it was stopped for a resize. Waits until no fiber changes the
-// lease. before: `resizes` as of before the machine was checked.
+// lease's machine. `before`: the value of `resizes` before the machine was checked.
 Async<bool> Calls::stood_still(std::string lease_id, std::int64_t before, CancelToken token) {
   const bool moves = session(lease_id).phase != LeaseSession::Phase::steady;
   if (moves) RILLE_CO_CHECK(co_await steady(lease_id, token));
   co_return moves || session(lease_id).resizes != before;
 }
 
-// Finishes a resize of another fiber or an earlier process. If it was refused, this succeeds, because the machine
-// exists; the caller of the resize gets the error.
+// Finishes a resize that another fiber or an earlier process began. If the provider refused the resize, this succeeds,
+// because the machine still exists; the fiber that asked for the resize gets the error.
 Async<> Calls::end_resize(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || l->state != "resizing") co_return success();

@@ -1,5 +1,5 @@
-// Going back in a record: a fork copies its beginning, an invalidation drops its end. Both cut the record between two
-// completions, which is a state that the run really had, as if it had been killed there.
+// Going back in a record: a fork copies the record's beginning, an invalidation drops the record's end. Both cut the
+// record between two completions: the run really was in that state, and continues as if it had been killed there.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,10 +22,11 @@ namespace {
 // The fields of an entry that a cut needs.
 struct Mark {
   std::int64_t seq = 0, started_us = 0, ended_us = 0;
-  std::string key, source, lease;  // lease: of a successful rent, the lease's id
+  std::string key, source, lease;  // lease: the lease's id if the entry is a successful rent; "" otherwise
 };
 
-// A fork that rented anew has its own row; its other leases are its origin's, as recorded.
+// The id of the lease row for a recorded rent. If the fork rented anew, it has its own row; otherwise the row is that
+// of the run from which the record was copied.
 Result<std::string> row_of(store::Db& db, const std::string& run, const Mark& rent, std::string recorded) {
   std::string own = lease::Manager::lease_id(run, rent.key);
   RILLE_CHECK(db.query("SELECT 1 FROM leases WHERE id=?", {own}, [&](const store::Row&) { recorded = own; }));
@@ -54,7 +55,7 @@ Result<std::vector<Mark>> marks_of(store::Db& db, const std::string& run, std::i
   return out;
 }
 
-// A begun, incomplete entry also has a key: it comes after all others.
+// Finds an entry that has begun but is not completed. For a cut it comes after all completed entries.
 Result<std::optional<Mark>> begun_mark(store::Db& db, std::int64_t number, const std::string& key) {
   std::optional<Mark> out;
   RILLE_CHECK(db.query(fmt::format("SELECT source FROM begun WHERE run=? AND {}=?", key_sql), {number, key},
@@ -95,7 +96,7 @@ Error no_entry(const RunRow& run, const std::string& key, const std::vector<Mark
 
 constexpr std::int64_t everything = std::numeric_limits<std::int64_t>::max();
 
-// Creates the fork's own lease in place of its origin's: a row that is about to get a machine, and its setups.
+// Creates the fork's own lease in place of the original run's lease: a row that will get a machine, and the setups.
 Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, std::int64_t cut_id,
                     std::int64_t now_us) {
   std::string own = lease::Manager::lease_id(fork, rent.key);
@@ -119,12 +120,13 @@ Result<> copy_lease(store::Db& db, const std::string& fork, const Mark& rent, st
 
 struct Engine::Place {
   Cut cut;
-  std::int64_t number = 0, end_id = 0;  // number: the run's; end_id: the first dropped entry's
-  std::vector<Mark> open;               // rents of leases open at the cut, to be rented anew
+  std::int64_t number = 0, end_id = 0;  // number: the run's number; end_id: id of the first dropped entry
+  std::vector<Mark> open;               // rents of the leases that are open at the cut and will be rented anew
 };
 
-// A lease that was open at the cut and cannot be used moves the cut to before its rent. It was open unless it was
-// released before the last kept completion, or before the first dropped entry began.
+// Finds the place of a cut. If a lease was open at the cut and cannot be used, the cut moves to before the lease's
+// rent. A lease was open unless it was released before the last kept completion or before the first dropped entry
+// began.
 Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
     return make_error(ErrorKind::state,
@@ -208,22 +210,22 @@ Async<Cut> Engine::fork(std::string id, std::string key, bool rerent) {
 
 namespace {
 
-// Called inside the journal's write.
+// Drops the entries from the id `from` on, and what they left in other tables. Called inside a transaction.
 Result<> forget_from(store::Db& db, const std::string& run, std::int64_t number, std::int64_t from,
                      const std::string& key) {
   std::int64_t end = entry_id(number + 1, 0);
-  // Operations in progress at that moment have rows: attempts, ends of pauses, uncertainty.
+  // Drop the rows of operations that had begun and not completed.
   RILLE_CHECK(db.run(fmt::format("DELETE FROM begun WHERE run=?1 AND ({}=?4 "
                                  "OR fiber IN (SELECT fiber FROM entries WHERE id>=?2 AND id<?3) "
                                  "OR started_us>=(SELECT ended_us FROM entries WHERE id=?2))",
                                  key_sql),
                      {number, from, end, key}));
-  // Messages return to the inbox.
+  // Signals that dropped entries took return to the inbox.
   RILLE_CHECK(db.run(fmt::format("UPDATE inbox SET taken_by=NULL WHERE run=?1 AND taken_by IN "
                                  "(SELECT {} FROM entries WHERE id>=?2 AND id<?3 AND kind='signal')",
                                  key_sql),
                      {run, from, end}));
-  // Leases to be rented again: their rows continue with the next generation.
+  // Leases of dropped rents will be rented again: their rows continue with the next generation.
   RILLE_CHECK(db.run(
       "UPDATE leases SET live_us=NULL WHERE state='released' AND id IN "
       "(SELECT json_extract(value,'$.lease') FROM entries WHERE id>=?1 AND id<?2 AND kind='rent' AND value NOT NULL)",
@@ -243,8 +245,8 @@ Async<Cut> Engine::invalidate(std::string id, std::string key) {
   store::Journal::Write write = [run = row.id, place, now, at = cut.key](store::Db& db) -> Result<> {
     RILLE_CHECK(forget_from(db, run, place.number, place.end_id, at));
     const std::int64_t seq = place.end_id - entry_id(place.number, 0);
-    // A cancel whose unwinding is partly kept stays: cleanup continues from there. A deadline that has passed is
-    // removed, because the run would end at once.
+    // If some entries after a cancel are kept, the cancel stays, and its cleanup continues. A deadline that has passed
+    // is removed, because the resumed run would end at once.
     RILLE_CHECK(db.run(
         "UPDATE runs SET epoch=epoch+1, state='suspended', result=NULL, error=NULL, ended_us=NULL, updated_us=?1, "
         "pid=0, cancel_reason=CASE WHEN cancel_after<?2-1 THEN cancel_reason END, "
@@ -266,7 +268,7 @@ Result<std::string> Engine::failed_at(const std::string& id) const {
         ErrorKind::state, fmt::format("run {} has not failed: it is {}", row.id, row.state),
         fmt::format("resume it with `rille resume {0}`, or drop its steps from KEY on with `rille invalidate {0} KEY`",
                     row.id));
-  // A program with a non-zero exit code has a result; the run's error was made from it.
+  // A program with a non-zero exit code has a result and no error; the run's error was made from that result.
   const bool by_exit = row.error->code.starts_with("exit ");
   std::string key;
   RILLE_CHECK(read_entries(journal_->reader(), row.id, nullptr, [&](Entry e) {

@@ -12,14 +12,14 @@
 
 namespace rille::engine {
 
-// Whether the process named in the file has ended.
+// Whether the process with this id has ended. `pid`: the text of the lock file.
 static bool is_gone(const char* pid) {
   int number = std::atoi(pid);
   return number > 0 && kill(number, 0) != 0 && errno == ESRCH;
 }
 
 RunLock::~RunLock() {
-  // Closing the descriptor is not enough if the host has forked: its child holds the same lock.
+  // Unlock explicitly: if this process has forked, its child has the descriptor too, and closing ours keeps the lock.
   if (fd_ >= 0) flock(fd_, LOCK_UN), close(fd_);
   if (held_) held_->erase(run_);
 }
@@ -41,8 +41,8 @@ Result<RunLock> RunLock::take(const std::string& folder, const std::string& run)
   RunLock lock;
   lock.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (lock.fd_ < 0) return errno_error("open", path, errno);
-  // A check whether the run is alive holds a shared lock for an instant, and a program just started by a killed runner
-  // holds the lock until its exec.
+  // Retry, because the lock may be held only for an instant: RunLock::held takes a shared lock, and a child process
+  // that a killed runner has just forked holds the lock until its exec.
   char text[32] = {};
   for (int i = 0; i < 4 || (i < 1000 && is_gone(text)); ++i) {
     if (flock(lock.fd_, LOCK_EX | LOCK_NB) == 0) {

@@ -14,8 +14,8 @@ namespace rille::engine {
 
 namespace {
 
-constexpr std::int64_t late_us = 60'000'000;  // an instant later than this was missed
-constexpr std::size_t ticks_max = 100;        // due instants handled per schedule in one pass
+constexpr std::int64_t late_us = 60'000'000;  // a due instant not handled within this time counts as missed
+constexpr std::size_t ticks_max = 100;        // most due instants handled per schedule in one pass
 
 Result<> check(const Schedule& s) {
   bool good = !s.name.empty() && s.name.size() <= 60 && std::isalnum(static_cast<unsigned char>(s.name[0]));
@@ -143,7 +143,7 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
   std::int64_t at = s.after_us;
   while ((at = timing.next_us(at, s.created_us)) <= now) {
     due.push_back(at);
-    if (due.size() > ticks_max) due.pop_front();  // this machine may have slept for a year
+    if (due.size() > ticks_max) due.pop_front();  // forget the oldest: this machine may have been off for a year
   }
   if (due.empty()) co_return success();
   RILLE_CO_TRY(bool busy, runs_still(s));
@@ -181,7 +181,7 @@ Async<> Schedules::look_at(Schedule s, std::vector<Tick>& ticks) {
       return db.run("INSERT OR IGNORE INTO watched(run,tries,next_us,seen) VALUES(?,0,0,0)", {tick->run});
     };
     RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));
-    if (!*mine) co_return success();  // handled by another process, or the schedule was removed
+    if (!*mine) co_return success();  // another process has handled the instant, or the schedule was removed
     s.after_us = due[i];
     if (!tick->run.empty()) s.last_run = tick->run;
     bool started = !tick->run.empty();

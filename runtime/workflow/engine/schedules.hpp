@@ -1,7 +1,7 @@
-// Schedules: scripts that run repeatedly. A due instant becomes a run, suspended before its first instruction, in the
-// transaction that marks the instant as handled; its id is derived from the schedule's name and the instant. So however
-// often processes check, and wherever they are killed, an instant becomes at most one run. watch.hpp starts the runs.
-// Rows of the journal; loop thread only.
+// Schedules: scripts that run repeatedly. For a due instant, one transaction creates a suspended run and marks the
+// instant as handled; the run's id is derived from the schedule's name and the instant. So each instant gets at most
+// one run, however often processes check and wherever they are killed. watch.hpp starts the runs. Schedules are rows of
+// the journal. Loop thread only.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ struct Schedule {
   Schedule() = default;  // not an aggregate: see loop/task.hpp
   std::string name, when, script, tag;
   Value args;
-  std::string missed = "one";  // for missed instants: "skip", "one" (the last), "all"
-  // While its last run is neither ended nor given up: "skip", "queue" (it waits), "cancel" (ends the last run, then
-  // starts), "allow".
+  std::string missed = "one";  // instants missed while nothing watched: "skip" all, run the last "one", or "all"
+  // What to do at an instant while the schedule's last run still runs: "skip" the instant, "queue" it until that run
+  // has ended, "cancel" that run and then start, "allow" both.
   std::string overlap = "skip";
   std::int64_t created_us = 0;
-  std::int64_t after_us = 0;  // instants up to this one are handled
+  std::int64_t after_us = 0;  // wall time up to which all instants are handled
   std::string last_run;       // id of the schedule's newest run; "": no run yet
   Value to_value() const;
 };
 
-// The outcome of an instant: a run, or why there is none; or the run that must end first.
+// The outcome of a schedule's due instant: `run` was created, or `why` it was not; or the run `cancel` must end first.
 struct Tick {
   Tick() = default;
   std::string schedule, run, why, cancel;
@@ -37,9 +37,9 @@ struct Tick {
 class Schedules {
  public:
   Schedules(Loop& loop, store::Journal& journal) : loop_(loop), journal_(journal) {}
-  // invalid: the name, the timing, a policy. state: a schedule of that name exists.
+  // Fails with `invalid` for a bad name, timing or policy, and with `state` if a schedule of that name exists.
   Async<> add(Schedule schedule);
-  Async<> remove(std::string name);  // invalid: no such schedule (did you mean). Its runs stay
+  Async<> remove(std::string name);  // keeps the schedule's runs; fails with `invalid` if there is no such schedule
   Result<std::vector<Schedule>> all() const;
   // Creates the runs that are due now, in order of schedule and time.
   Async<std::vector<Tick>> look();

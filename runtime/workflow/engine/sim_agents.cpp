@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t boot_ms = 5'000;         // from a live machine to an agent that answers
+constexpr std::int64_t boot_ms = 5'000;         // from the machine's state `live` until its agent answers
 constexpr std::int64_t bytes_per_ms = 100'000;  // 100 MB/s
 constexpr std::int64_t checkpoints_max = 100'000;
 
@@ -39,7 +39,7 @@ Error unreachable(const std::string& machine) {
 
 }  // namespace
 
-// One connection. It breaks when the machine ends.
+// One connection to a simulated agent. The connection breaks when its machine ends.
 class SimAgent final : public agent::AgentClient {
  public:
   SimAgent(Loop& loop, SimAgents& all, std::string machine)
@@ -120,7 +120,8 @@ class SimAgent final : public agent::AgentClient {
     }
   }
 
-  // A call with checkpoints makes one now. It leaves, unless it finishes before the deadline.
+  // A call with checkpoints makes one now. If `leave` is true, the call then leaves its machine, unless it finishes
+  // before the deadline.
   Async<> preempt(std::string key, std::int64_t deadline_wall_us, bool leave, CancelToken) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "preempt", false));
     if (broken()) co_return unreachable(machine_);
@@ -146,7 +147,7 @@ class SimAgent final : public agent::AgentClient {
     co_return co_await all_.place(loop_, "forget", true);
   }
 
-  // Utilization is 1 while any call runs, otherwise 0.
+  // Describes the machine: its utilization is 1 while any call runs, otherwise 0.
   Async<Value> describe(CancelToken) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "describe", false));
     if (broken()) co_return unreachable(machine_);
@@ -191,7 +192,7 @@ class SimAgent final : public agent::AgentClient {
  private:
   const provider::sim::Box& box() const { return *all_.cloud_.find(machine_); }
   std::int64_t now_us() const { return all_.cloud_.now_us(); }
-  // The cloud's clock differs from the runner's, which may be set back.
+  // Converts a time of the cloud's clock to the runner's wall clock, which differs because a test may set it back.
   std::int64_t wall_us(std::int64_t at_us) const { return at_us - now_us() + loop_.clock().wall_us(); }
   std::int64_t done_us(const SimAgents::Call& call) const {
     return std::min(call.work_us, call.begun_with_us + (call.left_us ? call.left_us : now_us()) - call.started_us);
@@ -201,13 +202,13 @@ class SimAgent final : public agent::AgentClient {
   static std::string checkpoint_name(const SimAgents::Call& call) {
     return call.checkpoint_us ? fmt::format("checkpoints/{}/{:08}", call.name, call.told_us / 1'000'000) : "";
   }
-  // The step is the work done, in seconds.
+  // A checkpoint's step number is the work done so far, in seconds.
   static Value checkpoint_of(const SimAgents::Call& call) {
     if (call.told_us <= 0) return Value();
     return Value().set("step", call.told_us / 1'000'000).set("directory", checkpoint_name(call));
   }
 
-  // Finds checkpoints in staged files.
+  // Looks for checkpoints of calls in the staged files.
   void restore(const std::string& local) {
     std::error_code ec;
     for (const auto& entry : fs::recursive_directory_iterator(local, ec)) {
@@ -221,7 +222,7 @@ class SimAgent final : public agent::AgentClient {
     }
   }
 
-  // Continues from the last checkpoint before the machine ended; later work is repeated.
+  // Lets a call of a lost machine continue from its last checkpoint; work after the checkpoint is repeated.
   void begin_with(SimAgents::Call& fresh, const SimAgents::Call& before) {
     std::int64_t done = before.begun_with_us + all_.work_until_end_us(before);
     std::int64_t kept = before.checkpoint_us ? done - done % before.checkpoint_us : 0;
@@ -257,7 +258,7 @@ class SimAgent final : public agent::AgentClient {
   SimAgents& all_;
   std::string machine_;
   std::int64_t stopped_us_;  // the machine's last stop when connected; a later stop breaks this connection
-  std::map<std::string, CancelSource> naps_;  // by call key: ends the wait of an attach
+  std::map<std::string, CancelSource> naps_;  // call key -> source that ends the wait of the call's attach
 };
 
 Async<> SimAgents::place(Loop& loop, const char* request, bool done) {
@@ -280,13 +281,13 @@ Async<std::unique_ptr<agent::AgentClient>> SimAgents::connect(Loop& loop, std::s
   co_return made;
 }
 
-// Whether a resize stopped the machine while the call ran; its checkpoints are on the disk.
+// Whether a resize stopped the machine while the call ran. The call's checkpoints are still on the machine's disk.
 bool SimAgents::stopped(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   return box && box->stopped_us > call.started_us && call.end_us() > box->stopped_us;
 }
 
-// The work done on this machine, until now or until the machine ended.
+// The work that the call did on its current machine, until now or until it stopped there, without earlier machines.
 std::int64_t SimAgents::work_until_end_us(const Call& call) const {
   const provider::sim::Box* box = cloud_.find(call.machine);
   std::int64_t until = cloud_.now_us();
@@ -308,7 +309,7 @@ std::int64_t SimAgents::lost_work_ms() const {
   return std::max<std::int64_t>(0, all.done_us_ - all.useful_us_) / 1000;
 }
 
-// Duration and result: as declared, or as in earlier runs.
+// Plans a call: its duration and result are those declared in `sim`, otherwise those of earlier runs.
 Result<SimAgents::Call> SimAgents::plan(const agent::StartRequest& request) const {
   const Value &spec = request.spec, &sim = spec["sim"];
   std::string kind = spec.text("kind") == "exec" ? "exec" : "call", name = spec.text("name");

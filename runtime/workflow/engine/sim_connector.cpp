@@ -1,4 +1,4 @@
-// Simulated machines: every provider that a script names is replaced by the simulated one.
+// Connects to simulated machines, and replaces every provider that a script names by the simulated provider.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class SimConnector final : public Connector {
       for (const std::string& option : provider::rent_options()) asked->erase(option);
     provider::Workload::leave_out(options);
   }
-  // A real provider's type name is unknown here, so the other options must describe the type.
+  // The simulated cloud does not know a real provider's type name: drop it, so that the other options choose the type.
   Result<Value> adapt_resize(Value options) const override {
     const std::string type = options.text("type");
     for (const provider::sim::Type& known : provider::sim::types())
@@ -66,7 +66,7 @@ class SimConnector final : public Connector {
   }
 
   bool real_time() const override { return false; }
-  // Skips the polls before the notice, which would find nothing.
+  // Skips the polls before the machine's preemption notice, because they would find nothing.
   std::int64_t next_look_ms(const lease::Lease& lease, std::int64_t every_ms) const override {
     const provider::sim::Box* box = world_.cloud.find(lease.machine_id);
     if (!box || !box->notice_us) return -1;

@@ -26,8 +26,8 @@ struct Simulation {
   SimAgents agents;
   std::shared_ptr<store::Db> disk;
   std::string home;
-  std::set<std::string> held;          // runs that have a runner
-  std::map<std::string, Value> asked;  // the options of each rent, by lease
+  std::set<std::string> held;          // ids of the runs that are locked by a runner
+  std::map<std::string, Value> asked;  // lease id -> the options of the lease's rent
   // Called before and after every transaction ("journal"), provider call ("provider create", ..) and agent request
   // ("agent start", ..); returns whether the process is still alive. If false, the operation never continues. Null: the
   // process never dies.

@@ -14,16 +14,16 @@ namespace rille::engine {
 // What happens to a step whose process died while its body ran.
 enum class Effect : std::uint8_t {
   idempotent,  // the body runs again
-  pure,        // the body runs again; nothing is written before the body has ended
-  once,        // the body does not run again: its begin is on the disk before it runs, and a resumed run fails with
-               // `state`, code step_uncertain, unless a probe finds out whether it took effect
+  pure,        // the body runs again; nothing is written to the journal before the body has ended
+  once,        // the body does not run again: the step's begin is on the disk before the body runs, and a resumed run
+               // fails with `state`, code step_uncertain, unless a probe finds out whether the body took effect
 };
 
 struct RetryPolicy {
-  int attempts_max = 5;  // in total; retries only retryable errors unless `any_error`
+  int attempts_max = 5;  // most attempts in total; only retryable errors are retried unless any_error is set
   std::int64_t initial_ms = 1000;
   double factor = 2;
-  std::int64_t cap_ms = 60'000;  // full jitter, seeded by the step's identity
+  std::int64_t cap_ms = 60'000;  // longest pause; each pause is random from 0 to the back-off, seeded by the step's key
   bool any_error = false;
   std::int64_t elapsed_ms_max = 0;  // no attempt starts later than this after the first attempt; 0: no limit
   bool pauses = false;              // suspend the run after the last attempt; a resume allows attempts_max more
@@ -32,20 +32,20 @@ struct RetryPolicy {
 
 struct StepOptions {
   Effect effect = Effect::idempotent;
-  bool probes = false;  // the guest has a probe, for `once`
+  bool probes = false;  // the guest has a probe that finds out whether a `once` step took effect
   RetryPolicy retry;    // unused for a `once` step
-  // More crashes inside the body than this fail the step with `state`, code step_poisoned; below 0: not counted. To
-  // count them, each attempt is on the disk before it begins. Not for `pure`.
+  // If a process dies inside the body more often than this, the step fails with `state`, code step_poisoned. To count
+  // crashes, the begin of each attempt is on the disk before the body runs. Below 0: not counted. Unused for `pure`.
   int crashes_max = -1;
   std::int64_t timeout_ms = 0;            // per attempt: cancels the body with a retryable `timeout`; 0: none
-  std::int64_t total_timeout_ms = 0;      // of all attempts together, across process deaths
-  std::int64_t heartbeat_timeout_ms = 0;  // longest time between two heartbeats of the body
+  std::int64_t total_timeout_ms = 0;      // limit for all attempts together, across process deaths; 0: none
+  std::int64_t heartbeat_timeout_ms = 0;  // longest time between two heartbeats of the body; 0: none
 
   bool limited() const { return timeout_ms > 0 || total_timeout_ms > 0 || heartbeat_timeout_ms > 0; }
 };
 
 struct StepTicket {
-  std::string key;  // fiber path/name#n
+  std::string key;  // the entry's key: "fiber path/name#n"
   int attempt = 1;
   std::optional<Result<Value>> recorded;  // set: the recorded outcome; the step is done
   bool probe = false;                     // the step was cut off: run the probe first, then call step_probed

@@ -1,5 +1,5 @@
-// Steps. The body runs in the guest, between step_begin and step_end; whether it runs, and again, is decided here.
-// Counting, limiting and repeating attempts: attempts.cpp.
+// Steps. The body runs in the guest, between step_begin and step_end; this file decides whether the body runs, and
+// whether it runs again. attempts.cpp counts, limits and repeats the attempts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,8 @@ Async<StepTicket> RunImpl::step_begin(FiberId id, Operation operation, StepOptio
   step.since_us = step.slot.started_us;
   Result<> goes_on;
   if (step.slot.begun) goes_on = take_over(step);
-  if (goes_on && step.slot.next_us > now_us()) {  // a crash during a back-off: wait for the rest
+  // If the process died during the pause before an attempt, wait for the rest of the pause.
+  if (goes_on && step.slot.next_us > now_us()) {
     goes_on = co_await sleep_for(loop_, (step.slot.next_us - now_us()) / 1000, token(*step.slot.fiber));
     if (!goes_on) {
       steps_.erase(entry);
@@ -101,7 +102,7 @@ Async<StepOutcome> RunImpl::step_end(FiberId id, StepTicket ticket, Result<Value
   StepState& step = steps_.at(ticket.entry);
   std::optional<Error> late = end_attempt(step);
   if (body) co_return co_await complete_step(ticket.entry, std::move(body));
-  // A body that ends because its scope unwinds is not recorded, and runs again on resume.
+  // If the body failed because the fiber is cancelled, nothing is recorded, and the body runs again on a resume.
   if (const Error* why = cancelled(id)) {
     Error reason = *why;
     steps_.erase(ticket.entry);

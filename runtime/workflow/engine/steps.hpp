@@ -1,5 +1,5 @@
-// Steps: the durable verbs within a run. Each is answered from the journal, or executed once and recorded. Loop thread
-// only.
+// Steps: the durable operations within a run. An operation is answered from the journal, or executed once and recorded.
+// Loop thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 
 namespace rille::engine {
 
-// What a verb records: its kind ("step", "rent", "call", ..), its name, and its arguments.
+// A durable operation as it is recorded: its kind ("step", "rent", "call", ..), its name, and its arguments.
 struct Operation {
   // Not an aggregate: GCC 12 destroys brace-made temporaries in a co_await expression twice (see loop/task.hpp).
   Operation() = default;
   Operation(std::string k, std::string n, Value a, std::string s)
       : kind(std::move(k)), name(std::move(n)), args(std::move(a)), source(std::move(s)) {}
   std::string kind, name;
-  Value args;          // hashed into the entry; a change is divergence
-  std::string source;  // "train.lua:12", for messages
+  Value args;          // the entry stores a hash of them; other arguments on replay are a divergence
+  std::string source;  // source line such as "train.lua:12", for messages
 };
 
 // Continues the seed of a step's random numbers: fiber's seed, then the step's key, "#" and the attempt.
@@ -34,27 +34,30 @@ inline std::uint64_t mix_seed(std::uint64_t seed, std::string_view text) {
 class Steps {
  public:
   virtual ~Steps() = default;
-  // Order: step_begin; the probe and step_probed if the ticket says so; the body; step_end; the body again while the
-  // outcome says so. state: an operation between begin and end that the step's options do not allow (see step.hpp).
+  // The guest calls in this order: step_begin; the probe and step_probed if the ticket asks for a probe; the body;
+  // step_end; then the body and step_end again while the outcome asks for it. A durable operation in the body that the
+  // step's options do not allow fails with `state` (see step.hpp).
   virtual Async<StepTicket> step_begin(FiberId fiber, Operation step, StepOptions options) = 0;
   virtual Async<StepOutcome> step_probed(FiberId fiber, StepTicket ticket, Result<ProbeAnswer> answer) = 0;
   virtual Async<StepOutcome> step_end(FiberId fiber, StepTicket ticket, Result<Value> body) = 0;
-  // Data for the body's next attempt. At most one heartbeat per second is written, the last.
+  // Keeps `progress` for the body's next attempt. At most once per second, the latest heartbeat is written.
   virtual Result<> step_heartbeat(FiberId fiber, const StepTicket& ticket, Value progress) = 0;
-  // The fast path of a step without options: no coroutine, and one suspension (plain_steps.cpp). After plain_begin
-  // returns true, either plain_end succeeds, and Guest::plain_done or Guest::cancel reports the outcome, or
-  // plain_ticket converts it to a step as from step_begin: for a body that fails, and when plain_end returns false.
-  // False without effect: the step is recorded, or must wait for the replay. `seed`: of the body's random numbers.
+  // The fast path of a step without options: no coroutine, and one suspension (plain_steps.cpp). plain_begin returns
+  // false, without effect, if the step is recorded or must wait for the replay: then call step_begin. `seed` seeds the
+  // body's random numbers. After true, the guest runs the body and calls plain_end; Guest::plain_done or Guest::cancel
+  // reports the outcome. If the body fails or plain_end returns false, plain_ticket turns the step into one as from
+  // step_begin.
   virtual bool plain_begin(FiberId fiber, std::string_view name, std::string_view source, std::uint64_t& seed) = 0;
-  virtual void plain_waits(FiberId fiber) = 0;  // the body suspends: records that it has begun
+  virtual void plain_waits(FiberId fiber) = 0;  // call when the body suspends: records that the step has begun
   virtual bool plain_end(FiberId fiber, const Value& result) = 0;
   virtual StepTicket plain_ticket(FiberId fiber) = 0;
   virtual Async<> sleep(FiberId fiber, std::string name, std::int64_t ms, std::string source) = 0;
   virtual Async<double> now(FiberId fiber, std::string source) = 0;  // seconds since 1970, UTC
-  // Whether the code guarded by this marker belongs to this run: true, and recorded, unless the run passed this place
-  // before the marker existed.
+  // Whether the run may use the new code that the marker `name` guards. False if the run passed this place before the
+  // marker existed; otherwise true, which is recorded.
   virtual Async<bool> patched(FiberId fiber, std::string name, std::string source) = 0;
-  // Host functions and other effects recorded when done: runs `live` unless the journal has the result.
+  // Performs an operation of the host program: if the journal has the result, returns it; otherwise runs `live` and
+  // records the result.
   virtual Async<Value> recorded(FiberId fiber, Operation operation, std::function<Async<Value>(CancelToken)> live) = 0;
 };
 

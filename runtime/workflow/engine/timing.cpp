@@ -13,7 +13,7 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t second_us = 1'000'000, minute_us = 60 * second_us, day_us = 1440 * minute_us;
-constexpr std::int64_t days_ahead = 366 * 9;  // 29 February may be eight years away
+constexpr std::int64_t days_ahead = 366 * 9;  // how far to search: 29 February may be eight years away
 
 struct Field {
   const char* name;
@@ -42,7 +42,7 @@ Result<int> read_number(const Field& field, std::string_view text) {
                     fmt::format("expected {} to {}", field.low, field.high));
 }
 
-// One field: items between commas, each *, a value, or a range, and perhaps /step.
+// Reads one cron field: items separated by commas; an item is *, a value or a range, optionally followed by /step.
 template <std::size_t N>
 Result<> read_field(const Field& field, std::string_view text, std::bitset<N>& out) {
   while (true) {
@@ -129,7 +129,7 @@ std::int64_t Timing::next_us(std::int64_t after_us, std::int64_t begin_us) const
     std::int64_t begin = floor_div(begin_us, second_us) * second_us;
     return begin + std::max<std::int64_t>(1, floor_div(after_us - begin, every_us_) + 1) * every_us_;
   }
-  std::int64_t from = floor_div(after_us, minute_us) + 1;  // minutes
+  std::int64_t from = floor_div(after_us, minute_us) + 1;  // first minute to consider, since 1970
   std::int64_t first = floor_div(from, 1440);
   for (std::int64_t day = first; day < first + days_ahead; ++day) {
     if (!due_on(day)) continue;

@@ -1,7 +1,7 @@
-// When a schedule is due: at an interval, or by a cron line in UTC. A value; reads no clock.
-//   "every 6h", "90m"        from the schedule's creation on, at least a second apart
-//   "0 3 * * 1-5"            minute hour day-of-month month day-of-week; * , - / and names (mon, jan); 7 is Sunday,
-//                            too. If both days are restricted, either matches, as in cron.
+// Timing: when a schedule is due, at an interval or by a cron line in UTC. A value; reads no clock.
+//   "every 6h", "90m"        an interval of at least a second, counted from the schedule's creation
+//   "0 3 * * 1-5"            minute hour day-of-month month day-of-week; * , - / and names (mon, jan); Sunday is 0 or
+//                            7. If both day fields are restricted, a day that matches one of them is due, as in cron.
 #pragma once
 
 #include <bitset>
@@ -15,9 +15,9 @@ namespace rille::engine {
 
 class Timing {
  public:
-  // invalid: names what is wrong; also for a day that never comes (30 February).
+  // Fails with `invalid` if the text is not a timing, or if it never comes due (30 February).
   static Result<Timing> parse(std::string_view text);
-  // The first instant after `after_us`, in whole seconds. `begin_us`: the start of intervals.
+  // The first due instant after `after_us`, in whole seconds. `begin_us`: the time from which intervals are counted.
   std::int64_t next_us(std::int64_t after_us, std::int64_t begin_us) const;
 
  private:

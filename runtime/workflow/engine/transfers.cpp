@@ -1,4 +1,4 @@
-// Files to and from an instance: stage and get.
+// stage and get: copy files to and from an instance.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Async<Value> Calls::transfer(std::string lease_id, Move move, CancelToken token,
   co_return moved;
 }
 
-// A transfer cut off by a dead agent or a broken channel is resumed: data that was moved is not moved again.
+// Moves files; after a dead agent or a broken channel, the transfer is resumed without repeating the moved data.
 Async<Value> Calls::move_files(std::string lease_id, Move move, CancelToken token, std::int64_t* moved_to) {
   std::int64_t generation = 0;
   for (int breaks = 1;; ++breaks) {
@@ -92,7 +92,8 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   co_return std::move(e).with_cause(moved.error());
 }
 
-// "data/" is a folder: a single file goes into it under its own name, a folder's contents always do.
+// A target that ends in '/' ("data/") is a folder: a single file keeps its name in the folder, and of a source folder
+// only the contents are copied.
 Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to) {
   std::error_code ec;
   if (!to.ends_with('/') || std::filesystem::is_directory(local, ec)) return to;
@@ -106,7 +107,8 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
-// The local path to stage: a path as it is, a URL via the shared cache.
+// Returns the local path of what is to be staged. A local path is returned as it is; a URL is fetched into the cache of
+// the home.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
   bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)
@@ -125,7 +127,7 @@ Async<std::string> Calls::local_copy(std::string from, Value options, CancelToke
   if (!http_) http_ = std::make_unique<net::HttpClient>(run_.loop());
   transfer::StageOptions stage;
   stage.sha256 = sha256;
-  stage.resumes_max = 3;  // a person waits: report an unreachable server within seconds
+  stage.resumes_max = 3;  // few tries, so that an unreachable server is reported to the user within seconds
   stage.retry.attempts = 2;
   stage.retry.cap_ms = 2'000;
   stage.cache_directory = std::filesystem::path(run_.home()).parent_path().parent_path() / "cache";

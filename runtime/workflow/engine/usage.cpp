@@ -1,6 +1,6 @@
-// Usage of a run's machines, and the end of those idle for too long. The agent decides that its machine is idle,
-// because it sees calls, files and processors even without a runner; it stops what it can itself. The runner is told by
-// the channel's last message, and releases the machine at its provider.
+// Usage of a run's machines, and the end of machines that are idle for too long. The agent decides that its machine is
+// idle, because it sees calls, files and processors even without a runner, and stops the machine if it can. The agent's
+// last message tells the runner, which then releases the machine at the provider.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,13 +13,14 @@
 namespace rille::engine {
 
 namespace {
-constexpr std::int64_t patience_ms = 10'000;  // per machine, if several; a single one may still be starting
+// The longest wait for each machine if several are asked; a single machine may still be starting and has no limit.
+constexpr std::int64_t patience_ms = 10'000;
 
 // The delay before the next try to connect to the agent.
 std::int64_t usage_again_ms(int attempt) { return std::min<std::int64_t>(1000LL << std::min(attempt, 10), 300'000); }
 }  // namespace
 
-// A reading justifies neither a replacement machine nor a long wait.
+// Reads the usage of one machine; does not replace a lost machine.
 Async<Value> Calls::reading(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::shared_ptr<agent::AgentClient> agent, co_await known_client(lease_id, token));
   RILLE_CO_TRY(Value described, co_await agent->describe(token));
@@ -40,7 +41,7 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
   co_return Value(std::move(out));
 }
 
-// A lease with a pending replacement stays usable until its ttl.
+// The lease's status for the script. A lease whose machine is being replaced counts as usable until its ttl.
 Result<Value> Calls::standing(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
@@ -58,7 +59,7 @@ Result<Value> Calls::standing(const std::string& lease_id) const {
   return out;
 }
 
-// Retries until its agent is connected; reach() then starts follow().
+// Retries until the agent of the lease's machine is connected; reach() then starts follow().
 Task<void> Calls::wake(std::string lease_id) {
   if (!connector_->real_time()) co_return;
   auto alive = run_.alive_;
@@ -85,7 +86,7 @@ Task<void> Calls::follow(std::string lease_id, std::int64_t generation, std::sha
     co_return;
   }
   LeaseSession& session = this->session(lease_id);
-  if (session.ended_idle >= generation) co_return;  // another connection has handled it
+  if (session.ended_idle >= generation) co_return;  // another connection has already ended this idle machine
   session.ended_idle = generation;
   session.agent.reset();
   run_.event("idle",

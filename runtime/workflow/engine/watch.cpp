@@ -18,14 +18,15 @@ namespace rille::engine {
 namespace {
 
 constexpr std::int64_t look_again_ns = 60'000'000'000;  // when a run that was not resumed is considered again
-constexpr std::int64_t watch_again_ms = 60'000;         // after a reap that could not ask all providers
+constexpr std::int64_t watch_again_ms = 60'000;         // pause before the next reap if one could not ask all providers
 constexpr std::int64_t schedule_first_pause_us = 10'000'000, schedule_longest_pause_us = 3'600'000'000;
 
 std::int64_t pause_us(std::int64_t tries) {
   return std::min(schedule_longest_pause_us, schedule_first_pause_us << std::min<std::int64_t>(tries, 20));
 }
 
-// A run that is given up still pays for its machines: sends an alert to the addresses of its budgets.
+// Sends an alert to the addresses of the run's budgets, because a run that is no longer resumed still pays for
+// machines.
 Result<> alert_given_up(store::Db& db, const std::string& run, const std::string& why, std::int64_t now_us) {
   RILLE_TRY(const std::vector<lease::Lease> held,
             lease::read_leases(db, "WHERE run=? AND state<>'released' AND detached=0", {run}));
@@ -62,11 +63,11 @@ Result<> alert_given_up(store::Db& db, const std::string& run, const std::string
 
 }  // namespace
 
-// A run that should have a process and has none.
+// A run that should be running but that no process runs.
 struct Watch::Candidate {
   std::string id, script, why;
-  bool fresh = false;   // created by a schedule, never started
-  bool handed = false;  // suspended and then handed over
+  bool fresh = false;   // a schedule created the run, and no process has started it yet
+  bool handed = false;  // the run was suspended, and the user has handed it over to the watch
   std::int64_t tries = 0, next_us = 0, seen = 0, entries = 0, alive_us = 0;
 };
 
@@ -98,7 +99,8 @@ void Watch::failed(const char* what, const Error& why) {
   world_.tell(event);
 }
 
-// Resumes runs before reaping, so that a resumed run keeps its machines, however long the watch was away.
+// The watch's loop. It resumes runs before reaping, so that a resumed run keeps its machines even if no watch ran for a
+// long time.
 Async<> Watch::run(CancelToken token) {
   std::int64_t gc_ns = INT64_MIN;
   while (true) {
@@ -129,7 +131,7 @@ Async<> Watch::look() {
   if (!ticks) failed("schedules", ticks.error());
   if (ticks)
     for (const Tick& t : *ticks) {
-      if (!t.run.empty()) continue;  // reported when it starts
+      if (!t.run.empty()) continue;  // a created run is reported when it starts
       Value event;
       if (!t.cancel.empty()) {
         if (!world_.alive(t.cancel) || !interrupted_.insert(t.cancel).second) continue;
@@ -202,9 +204,10 @@ Async<> Watch::revive(Candidate c) {
   if (!why.empty() && why == c.why) co_return success();  // this reason was reported already
   std::int64_t tries = why.empty() ? c.tries + 1 : c.tries;
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
-  // A handed-over run keeps its mark until it runs, because the mark contains its old epoch.
+  // A handed-over run keeps the text in `why` until it runs, because the text contains the run's old epoch.
   const std::string noted = why.empty() && c.handed ? c.why : why;
-  // Counted before the start, in case the start kills this process too. The run may have ended since the query.
+  // The try is counted before the start, in case the start kills this process too. The run may have ended since the
+  // query.
   auto mine = std::make_shared<bool>(false);
   store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine, why,
                                  now = now_us()](store::Db& db) -> Result<> {
@@ -215,7 +218,7 @@ Async<> Watch::revive(Candidate c) {
     *mine = db.changes() == 1;
     if (!*mine) return {};
     if (!why.empty()) return alert_given_up(db, id, why, now);
-    // Restarts hold_ttl: the new process needs a moment until its first heartbeat.
+    // A fresh updated_us keeps the run's leases from being reaped until the new process sends its first heartbeat.
     return db.run("UPDATE runs SET updated_us=max(updated_us,?) WHERE id=?", {now, id});
   };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write)));

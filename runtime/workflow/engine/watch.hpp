@@ -37,8 +37,8 @@ struct WatchWorld {
   std::function<void(const Value& event)> tell;                      // {event = started | skipped | ..}
 };
 
-// Hands a suspended run to the watch, which resumes it as if its process had died. Once only: a run that is suspended
-// again is left to people. invalid: not a suspended run.
+// Hands a suspended run over to the watch, which resumes the run once. If the run is suspended again, the watch does
+// not resume it. Fails with `invalid` if the run is not suspended.
 Async<> hand_over(store::Journal& journal, std::string run, std::int64_t now_us);
 
 class Watch {
