@@ -96,7 +96,8 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
     for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key})
       out.argv.push_back(word);
     out.line = true;
-    // A short spin keeps the wake-up latency of compute threads low and frees the cores while a batch is read.
+    // OpenMP threads that wait spin only briefly: long enough to continue fast, short enough to free the cores while a
+    // batch of data is read.
     out.env.emplace_back("GOMP_SPINCOUNT", "2000");
   }
   if (const Value::Object* values = secrets.as_object())
@@ -188,10 +189,10 @@ Task<void> Call::read_output(std::shared_ptr<Call> self, std::shared_ptr<Stream>
     auto n = co_await output->read(block.data(), block.size(), self->stop_output_.token());
     if (n && *n == 0) break;
     if (!n) {
-      if (self->stop_output_.cancelled() && rest == 64) continue;  // woken from a wait: check again
+      if (self->stop_output_.cancelled() && rest == 64) continue;  // the cancel ended the wait: read what is left
       break;
     }
-    // on a full disk the log ends, the call continues
+    // If the disk is full, the log ends here, but the call continues.
     self->files_.append_log(std::string_view(block.data(), *n), self->site_.options.log_bytes_max).ok();
     self->bump();
   }
@@ -218,7 +219,7 @@ void Call::hear(const Frame& frame) {
     if (next.integer("step", -1) > checkpoint_.integer("step", -1)) grown_attempt_ = record_.attempt;
     checkpoint_ = next;
     ++checkpoint_version_;
-    files_.save_events(progress_, checkpoint_, grown_attempt_).ok();  // only a hint for the next attempt
+    files_.save_events(progress_, checkpoint_, grown_attempt_).ok();  // may fail: only a hint for the next attempt
   } else if (event == "result" && !outcome_) {
     outcome_ = frame.header["outcome"];
     store(*outcome_);
@@ -281,7 +282,7 @@ void Call::cancel(Error reason, std::int64_t grace_ms) {
     frame.header.set("event", "cancel").set("reason", error_to_value(*cancel_reason_));
     line_->post(std::move(frame)).ok();
   } else {
-    kill(-pid_, SIGTERM);  // not reaped yet, so the pid is still valid
+    kill(-pid_, SIGTERM);  // the worker has not been reaped, so its pid cannot belong to another process
   }
   deadline_ = std::make_unique<Timer>(site_.loop, grace_ms, [this] { kill_rest(pid_); });
 }
@@ -302,7 +303,7 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
     co_await *self->line_done_;
     self->line_.reset();
   }
-  self->deadline_.reset();  // the result may have come in those last frames
+  self->deadline_.reset();  // the last frames may have contained the result and set this timer again
   bool clean = self->is_exec() ? !self->cancel_reason_ : self->outcome_.has_value();
   if (!clean) self->kill_rest(0);
   if (self->container_) co_await end_container(self, clean && exit.signal == 0);
@@ -311,7 +312,7 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
 
 // The command that started the container may have been killed as well. If removal fails, the keeper repeats it.
 Task<void> Call::end_container(std::shared_ptr<Call> self, bool by_itself) {
-  bool gone = by_itself;  // the engine has then removed it
+  bool gone = by_itself;  // a container that ended by itself was removed by its engine
   WorkerStart removal;
   removal.argv = removal_command(*self->container_);
   removal.directory = "/";

@@ -42,12 +42,14 @@ class Call : public std::enable_shared_from_this<Call> {
   std::int64_t notice_wall_us() const { return notice_us_; }
   // Called once, when the worker has ended and the outcome is final.
   void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
-  // The state with last progress and checkpoint; when done, its outcome: {value} or {error}.
+  // The call's state with its last progress and checkpoint; when the call is done, also its outcome: {value} or
+  // {error}.
   Result<Value> status() const;
   const CallFiles& files() const { return files_; }
   CallFiles& files() { return files_; }
 
-  // Incremented by each change of log, progress, checkpoint or state. changed() waits until it differs from `seen`.
+  // A counter, incremented by each change of log, progress, checkpoint or state. changed() waits until version()
+  // differs from `seen`.
   std::uint64_t version() const { return version_; }
   Async<> changed(std::uint64_t seen, CancelToken token);
   std::uint64_t progress_version() const { return progress_version_; }
@@ -58,7 +60,7 @@ class Call : public std::enable_shared_from_this<Call> {
  private:
   Result<WorkerStart> plan(const Value& secrets);
   Result<> contain(WorkerStart& start);
-  std::string image() const;  // the call's container image, or ""
+  std::string image() const;  // the call's container image; "": the call runs without a container
   bool is_exec() const { return record_.spec.text("kind") == "exec"; }
   std::string marker() const;
   void bump();
@@ -84,7 +86,7 @@ class Call : public std::enable_shared_from_this<Call> {
   std::uint64_t version_ = 0, progress_version_ = 0, checkpoint_version_ = 0;
   std::vector<Future<Result<>>> waiters_;
 
-  // While the worker runs:
+  // The following members are used while the worker runs.
   pid_t pid_ = 0;
   std::shared_ptr<Stream> output_;
   std::shared_ptr<Connection> line_;

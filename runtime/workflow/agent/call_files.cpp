@@ -64,7 +64,7 @@ Result<> CallFiles::save_result(const Value& outcome) const {
 
 Result<> CallFiles::remove_result() const { return store::remove_tree(path("result.json")); }
 
-// Removes the spec first: without it the next agent treats the rest as garbage.
+// Removes the call's directory, spec.json first: without that file, the next agent deletes the rest.
 Result<> CallFiles::remove() const {
   RILLE_CHECK(store::remove_tree(path("spec.json")));
   return store::remove_tree(directory_);

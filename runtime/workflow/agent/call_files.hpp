@@ -38,7 +38,7 @@ class CallFiles {
 
   Result<> open_log();
   std::int64_t log_size_bytes() const { return log_size_; }
-  // At the limit one line says that the log is full; further output is dropped.
+  // Appends to the log. At the limit, one line says that the log is full, and further output is dropped.
   Result<> append_log(std::string_view bytes, std::int64_t limit_bytes);
   Result<std::string> read_log(std::int64_t offset, std::size_t most) const;
   std::string last_lines() const;  // the log's last lines, at most five, indented

@@ -15,14 +15,16 @@ class CallTable {
   static constexpr std::size_t calls_max = 4096, running_max = 256;
 
   explicit CallTable(Call::Site site) : site_(site) {}
-  // io, integrity: the error names the damaged file, which is left in place.
+  // Loads the calls from D/calls. Fails with `io` or `integrity`; the error names the damaged file, which is left
+  // there.
   Result<> load();
 
-  // Returns a call that runs or is done unchanged; one that is done is started again if its last attempt was
-  // `after_attempt`. state: an older epoch or generation, or a limit.
+  // Starts the call, or returns the call with this key if it runs or is done. A call that is done is started again if
+  // its last attempt was `after_attempt`. Fails with `state` if the epoch or generation is older than one seen before,
+  // or if a limit is reached.
   Result<std::shared_ptr<Call>> start(CallRecord record, int after_attempt = 0, const Value& secrets = {});
   std::shared_ptr<Call> find(const std::string& key) const;  // null: no such call
-  Result<> acknowledge(const std::string& key);              // state: the call still runs
+  Result<> acknowledge(const std::string& key);              // forgets a call that is done; `state` if it still runs
 
   // Cancels the call if it runs, and forgets it once it is done.
   Result<> forget(const std::string& key, const std::string& reason);
@@ -32,7 +34,7 @@ class CallTable {
 
   std::size_t running() const { return count(CallState::running); }
   std::size_t unfetched() const { return count(CallState::done); }
-  Value list() const;  // {{key, state}..}
+  Value list() const;  // all calls, as {{key, state}..}
 
  private:
   std::size_t count(CallState state) const;

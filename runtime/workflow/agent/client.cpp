@@ -166,7 +166,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
   if (channel.argv_prefix.empty()) start.without = options.withheld;
   start.in = start.out = start.err = SubprocessOptions::Output::stream;
   start.kill_on_drop = true;
-  start.detached = true;  // Ctrl-C at the terminal must reach the runner only
+  start.detached = true;  // Ctrl-C at the terminal must reach the runner, not the channel's command
   RILLE_CO_TRY(auto command, Subprocess::start(loop, start));
   auto state = std::make_shared<State>(loop);
   state->channel = std::move(channel);
@@ -177,7 +177,7 @@ Async<std::unique_ptr<AgentClient>> AgentClient::connect(Loop& loop, ChannelSpec
   loop.spawn(State::read_last_words(state, state->command));
   state->connection->start_heartbeat(options.heartbeat);
   auto registration = token.on_cancel([state](const Error& why) { state->fail(why); });
-  state->connection->post(hello_frame(options)).ok();  // a broken line shows in the wait for the response
+  state->connection->post(hello_frame(options)).ok();  // if the channel is broken, the wait for the response fails
   RILLE_CO_CHECK(co_await state->greeted);
   co_return std::move(client);
 }
@@ -205,7 +205,7 @@ Async<> AgentClient::wait_broken(CancelToken token) {
 }
 
 namespace {
-// An operation whose response is a call's status or is ignored.
+// Performs an operation whose response is a call's status, or is ignored.
 template <class State>
 Async<CallStatus> ask_status(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
   RILLE_CO_TRY(Reply reply, co_await State::request(state, op, std::move(header), std::string(), std::move(token)));
@@ -254,7 +254,7 @@ Async<CallStatus> AgentClient::attach(std::string call_key, std::int64_t log_off
     if (cancel.cancelled()) co_return cancel.reason();
     RILLE_CO_TRY(State::Ticket ticket, self->ask("attach", std::move(header), std::string(), &told));
     auto registration = cancel.on_cancel([answer = ticket.answer](const Error& why) { answer.set(why); });
-    struct Leave {  // runs also if this coroutine is destroyed while suspended: its handlers end with it
+    struct Leave {  // ends the attach even if this coroutine, which owns the handlers, is destroyed while suspended
       State::Self state;
       std::int64_t id;
       bool answered = false;

@@ -1,7 +1,7 @@
 // AgentClient: the runner's end of a channel to one instance's agent. The agent owns the calls: they run on when a
 // client disconnects and another attaches.
 // - A broken channel (its command ended, the peer was silent too long, a malformed frame) fails every pending operation
-//   with `network`, retryable; the client stays broken(): connect again. It says nothing about the calls.
+//   with `network`, retryable. The client stays broken(): make a new one. The calls may still run.
 // - Cancelling an operation only stops the wait for it; cancel() cancels the call.
 // - The agent's errors arrive unchanged.
 // Loop thread only. Destroying the client ends the channel's command, not the agent.
@@ -35,7 +35,7 @@ struct ClientOptions {
 
 struct AgentInfo {
   std::string build, instance;
-  std::string process;  // random, new with each agent process
+  std::string process;  // a random id of the agent's process
   std::int64_t pid = 0, started_wall_us = 0;
 };
 
@@ -44,7 +44,7 @@ enum class CallState { absent, running, done };
 struct CallStatus {
   CallState state = CallState::absent;
   std::optional<Result<Value>> result;  // set when the call is done
-  Value progress, checkpoint;           // the latest, or null; kept for a call that is absent because its agent died
+  Value progress, checkpoint;           // the latest, or null; set also if the call is absent because its agent died
   std::int64_t log_size_bytes = 0;
   // How often the call was started, and how many of the latest starts gave no checkpoint with a higher `step`.
   int attempt = 0, idle_attempts = 0;
@@ -59,19 +59,20 @@ struct StartRequest {
   // without a connected runner. `secrets`: names of this process's variables whose values are sent along and written to
   // no file on either side; for kinds other than exec they are in `payload`.
   Value spec;
-  // Not 0: a call that is done is started again if this was its last attempt; log and checkpoint are kept.
+  // If the call is done and this is the number of its last attempt, the call is started again; its log and checkpoint
+  // are kept. 0: a call that is done is not started again.
   int after_attempt = 0;
 };
 
 // Callbacks while attached, on the loop thread. All optional.
 struct AttachHandlers {
-  std::function<void(std::string_view bytes, std::int64_t offset)> log;  // offset: of the first byte in the log
+  std::function<void(std::string_view bytes, std::int64_t offset)> log;  // offset: position of `bytes` in the log
   std::function<void(const Value&)> progress, checkpoint;
   std::function<void(std::int64_t deadline_wall_us)> notice;  // when the machine will be taken away
 };
 
 struct FileInfo {
-  std::string path;  // relative to the instance's work directory; for list: to the listed directory
+  std::string path;  // relative to the instance's work directory; in the results of list, to the listed directory
   bool directory = false;
   std::int64_t size_bytes = 0, modified_wall_us = 0;
   int mode = 0644;
@@ -85,8 +86,9 @@ using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_
 
 class AgentClient {
  public:
-  // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent there if none is alive. network: the hint has
-  // the last lines of the command's standard error; config: the peer has another protocol version.
+  // Runs `prefix.. agent_argv.. connect --dir D`, which starts an agent on the instance if none is alive. Fails with
+  // `network` if no connection is made (the hint has the last lines of the command's standard error), and with `config`
+  // if the agent has another protocol version.
   static Async<std::unique_ptr<AgentClient>> connect(Loop& loop, ChannelSpec channel, ClientOptions options,
                                                      CancelToken token = {});
   virtual ~AgentClient();
@@ -95,26 +97,31 @@ class AgentClient {
 
   const AgentInfo& info() const;
   virtual bool broken() const;
-  Async<> wait_broken(CancelToken token = {});  // ends with the error that broke it
+  Async<> wait_broken(
+      CancelToken token = {});  // waits until the channel breaks, and fails with the error that broke it
 
-  // Idempotent: a call that runs or is done is left alone. state: an older epoch or generation than the agent has seen.
+  // Starts a call; a call that already runs or is done is left unchanged. Fails with `state` if the agent has seen a
+  // newer epoch or generation.
   virtual Async<CallStatus> start(StartRequest request, CancelToken token = {});
-  // Replays the log from `log_offset`, then streams until the call ends. Returns done or absent, never running.
+  // Passes the log from `log_offset` on and all further events to the handlers until the call ends. The returned status
+  // is done or absent, never running.
   virtual Async<CallStatus> attach(std::string call_key, std::int64_t log_offset, AttachHandlers handlers,
                                    CancelToken token = {});
-  Async<CallStatus> status(std::string call_key, CancelToken token = {});  // as attach, without waiting
+  Async<CallStatus> status(std::string call_key, CancelToken token = {});  // the call's current status, without waiting
   Async<> acknowledge(std::string call_key, CancelToken token = {});       // forgets a call that is done
-  // Cancels the running ones of these calls and forgets all of them. Unknown keys are ignored.
+  // Cancels those of the calls that run, and makes the agent forget all of them. Unknown keys are ignored.
   virtual Async<> forget(std::vector<std::string> call_keys, std::string reason, CancelToken token = {});
-  // Tells the call that the machine will be taken away at that time, so that it saves a checkpoint. `leave`: it should
-  // then end with the error `preempted`, since another machine takes over. Success if it is not running.
+  // Tells the call that the machine will be taken away at the deadline, so that the call saves a checkpoint. `leave`:
+  // the call should then end with the error `preempted`, because another machine continues it. Succeeds, without
+  // effect, if the call is not running.
   virtual Async<> preempt(std::string call_key, std::int64_t deadline_wall_us, bool leave, CancelToken token = {});
-  // Asks the call to end and kills it after the grace; attach then returns `cancelled`. Success if it is not running.
+  // Asks the call to end, and kills it after grace_ms; attach then returns `cancelled`. Succeeds, without effect, if
+  // the call is not running.
   Async<> cancel(std::string call_key, std::string reason, std::int64_t grace_ms = 10'000, CancelToken token = {});
 
-  // Files and whole directories between this machine and the instance's work directory; remote paths are relative. A
-  // file that is there with the same size and SHA-256 is skipped; a partial transfer is resumed. integrity: the digest
-  // differs at the end (the part file is removed).
+  // put and get copy a file or a whole directory between this machine and the instance's work directory; remote paths
+  // are relative. A file that the target already has, with equal size and SHA-256, is skipped; a partial transfer is
+  // resumed. Fails with `integrity` if the digest differs at the end (the part file is removed).
   virtual Async<Transfer> put(std::string local_path, std::string remote_path, TransferProgress progress = {},
                               CancelToken token = {});
   virtual Async<Transfer> get(std::string remote_path, std::string local_path, TransferProgress progress = {},
@@ -122,7 +129,8 @@ class AgentClient {
   Async<FileInfo> stat(std::string remote_path, bool digest, CancelToken token = {});
   Async<std::vector<FileInfo>> list(std::string remote_path, CancelToken token = {});  // lists recursively, sorted
 
-  // {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes, disk_free_bytes, usage (usage.hpp), ..}
+  // Describes the agent's machine: {uptime_s, calls = {{key, state}..}, load, cores, memory_free_bytes,
+  // disk_free_bytes, usage (usage.hpp), ..}.
   virtual Async<Value> describe(CancelToken token = {});
   Async<> shutdown(CancelToken token = {});  // ends the agent and everything below it; the directory is kept
 

@@ -1,5 +1,5 @@
-// The runner's side of file transfers. Several chunks are in flight at once to fill a slow line; disk access is on the
-// thread pool.
+// The runner's side of file transfers. Several chunks are requested at once, to use a channel with a long delay fully;
+// disk access is on the thread pool.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -71,7 +71,7 @@ Result<> append_chunk(const store::FileBeneath& file, const std::string& part, s
   return store::write_all(fd.get(), bytes, file.shown() + part);
 }
 
-// Renames the part to the file if its digest is right.
+// Renames the part file to its final name if its digest is right.
 Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
   const std::string part = part_suffix(remote);
   RILLE_TRY(store::Fd fd, file.open(O_RDONLY, part));
@@ -88,7 +88,8 @@ Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
   return file.replace_by(part);
 }
 
-// The offset to resume at; 0: from the start; -1: the file is already complete. io: the disk has no room for the rest.
+// The offset at which a transfer continues; 0: from the start; -1: the file is already complete. Fails with `io` if the
+// disk has no space for the rest.
 Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& remote) {
   const std::string part = part_suffix(remote);
   if (auto st = file.look(); st && st->st_size == remote.size_bytes)
@@ -113,7 +114,8 @@ void add(Transfer& sum, const TransferProgress& progress, std::int64_t total, st
 
 }  // namespace
 
-// Responses in the order of the requests, at most `window` in flight. Forgets open requests when destroyed.
+// Takes responses in the order of the requests, with at most `window` open requests. When destroyed, it forgets the
+// open requests.
 struct TicketWindow {
   std::function<void(std::int64_t)> forget;
   struct Open {

@@ -57,9 +57,9 @@ struct AgentClient::State : std::enable_shared_from_this<AgentClient::State> {
 };
 
 Result<CallStatus> call_status_from(const Value& value);
-inline constexpr std::int64_t file_bytes_max = std::int64_t{1} << 42;  // so that a million of them can be added
+inline constexpr std::int64_t file_bytes_max = std::int64_t{1} << 42;  // the sum of a million file sizes fits 63 bits
 inline constexpr std::size_t listed_files_max = 1'000'000;
-// What a machine says of a file, checked but for its path. integrity: no file can be so.
+// Reads a machine's description of a file and checks all but the path. Fails with `integrity` if a value is impossible.
 Result<FileInfo> file_info_from(const Value& value);
 
 }  // namespace rille::agent

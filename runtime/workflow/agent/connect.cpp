@@ -26,7 +26,7 @@ struct Bridge {
   Future<Result<>> done{loop};
 };
 
-// The channel ends when either side does.
+// Copies bytes from one stream to the other. When either side ends, both directions end.
 Task<void> pump(Bridge& bridge, Stream& from, Stream& to) {
   std::string block(256 << 10, '\0');
   while (true) {
@@ -49,9 +49,9 @@ Async<std::string> first_line(Stream& stream) {
   co_return line.substr(0, line.find('\n'));
 }
 
-// If D/agent.host exists, another process starts the agents, because children of this process would end with it, as
-// those of a Slurm job step do. Writes the program's name to a request file; the other process removes the file once
-// it has started an agent.
+// Called if D/agent.host exists: then another process starts the agents, because children of this process would end
+// with it (as in a Slurm job step). Writes the program's name to a request file; the other process removes the file
+// once it has started an agent.
 Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   const std::string request = options.directory + "/agent.request";
   if (access(request.c_str(), F_OK) != 0)
@@ -59,7 +59,7 @@ Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   co_return co_await sleep_for(loop, ask_ms);
 }
 
-// Reaps the keeper when it ends.
+// Waits for the keeper process that this process started, so that it leaves no zombie.
 Task<void> await_end(std::unique_ptr<Subprocess> agent) { (void)co_await agent->wait(); }
 
 Async<> start_agent(Loop& loop, const ConnectOptions& options) {
@@ -91,10 +91,11 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
 
 struct Reached {
   std::unique_ptr<Stream> socket;
-  std::string first;  // bytes already read from the agent
+  std::string first;  // the bytes that were already read from the agent
 };
 
-// A connected socket does not prove a live agent: it may be ending or stopped. A live agent sends a frame at once.
+// Connects to the agent's socket and waits for the agent's first bytes. A connected socket does not prove a live agent,
+// because the agent may be ending or stopped; a live agent sends a frame at once.
 Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t patience_ms) {
   Reached out;
   RILLE_CO_TRY(out.socket, co_await Stream::connect_unix(loop, socket));
@@ -106,7 +107,8 @@ Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t pat
   co_return std::move(out);
 }
 
-// Connects, or starts an agent under a lock, so that two connects start only one.
+// Connects to the instance's agent, or starts one. The start happens under a lock, so that two `connect` processes
+// start only one agent.
 Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   store::Fd directory(open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) {
@@ -130,14 +132,14 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
       co_return std::move(late).with_cause(std::move(reached).error()).with_retry();
     }
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-      // Another connect may have started it meanwhile.
+      // Another `connect` process may have started the agent meanwhile.
       auto again = co_await greeted_by_agent(loop, socket, start_ms_max);
       if (again) co_return std::move(*again);
       RILLE_CO_CHECK(co_await start_agent(loop, options));
       flock(lock.get(), LOCK_UN);
       continue;
     }
-    // Another connect is starting it, or an ending agent still holds its lock.
+    // Another `connect` process is starting the agent, or an ending agent still holds the lock.
     RILLE_CO_CHECK(co_await sleep_for(loop, retry_ms));
   }
 }
@@ -150,7 +152,7 @@ Async<int> run_connect(Loop& loop, ConnectOptions options) {
     free(real);
   }
   auto reached = co_await reach_agent(loop, options);
-  int in = dup(0), out = dup(1);  // closing the copies keeps the process's own open
+  int in = dup(0), out = dup(1);  // copies, so that closing them leaves descriptors 0 and 1 open
   if (in < 0 || out < 0) co_return errno_error("open", "standard input and output", errno);
   Bridge bridge{loop, nullptr, nullptr, nullptr, {}};
   RILLE_CO_TRY(bridge.in, Stream::adopt(loop, in));

@@ -45,7 +45,8 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
   self->writing_ = false;
 }
 
-// A peer that no longer reads may have sent its reason: keep reading until the reason or the end of the stream arrives.
+// Closes the connection a little after a failed write. The peer that no longer reads may have sent its reason, so
+// receive() gets last_word_ms to read it.
 Task<void> Connection::close_after_last_word(std::shared_ptr<Connection> self) {
   (co_await sleep_for(self->loop_, last_word_ms, self->closed_.token())).ok();
   self->close(*self->deaf_);
@@ -125,7 +126,7 @@ void Connection::refuse(const Error& reason) {
   Frame frame;
   frame.type = FrameType::error;
   frame.header.set("error", error_to_value(reason));
-  // On an idle line one frame fits the socket buffer: write_all sends it before it first suspends.
+  // If no frame is queued before it, this frame fits the socket's buffer: write_all sends it before it first suspends.
   post(std::move(frame)).ok();
   close(reason);
 }

@@ -1,8 +1,9 @@
 // Connection: frames over a pair of byte streams, with a heartbeat. Frames leave in the order of sending; send() waits
-// until the frame is written, which is the only backpressure. One receiver.
-// Each side pings on its own timer and gives up on a peer that is silent for too long by the loop's clock, so a peer
-// that only reads slowly is not taken for dead. The first failure closes the connection for good and fails everything
-// pending. Held by shared_ptr: its tasks keep it alive until close(), which its user must call. Loop thread only.
+// until the frame is written, which is the only backpressure. Only one coroutine may receive.
+// Each side sends a ping at intervals and closes if nothing arrives from the peer for too long. A peer that only reads
+// slowly still sends pings, so it is not taken for dead. The first failure closes the connection for good and fails all
+// pending operations. Held by shared_ptr: the connection's tasks keep it alive until close(), which its user must call.
+// Loop thread only.
 #pragma once
 
 #include <deque>
@@ -20,21 +21,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static std::shared_ptr<Connection> over(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner);
   static std::shared_ptr<Connection> over(Loop& loop, std::unique_ptr<Stream> both);
 
-  // For channels that may break silently; a worker's line needs none.
+  // Starts sending pings and checking for the peer's pings. A worker's line needs no heartbeat: it cannot break
+  // silently.
   void start_heartbeat(Heartbeat heartbeat);
 
   Async<> send(Frame frame);
-  // Queues without waiting, for frames that are small and rare or bounded by the sender. invalid: over the frame limit.
+  // Queues a frame without waiting, for frames that are small and rare or whose number the sender limits. Fails with
+  // `invalid` if the frame is larger than frame_bytes_max.
   Result<> post(Frame frame);
-  // The next frame that is not a ping. network (retryable): the peer ended or went silent; integrity: a malformed
-  // frame; or the error that the peer sent. A failure closes the connection.
+  // Returns the next frame that is not a ping. Fails with `network` (retryable) if the peer ended or went silent, with
+  // `integrity` for a malformed frame, or with the error that the peer sent. A failure closes the connection.
   Async<Frame> receive();
 
-  // Sends the peer the reason, if that is possible without waiting, and closes.
+  // Sends the reason to the peer, if that is possible without waiting, and closes the connection.
   void refuse(const Error& reason);
   void close(Error reason);
   bool closed() const { return closed_.cancelled(); }
-  CancelToken token() const { return closed_.token(); }  // cancelled when closed, with the reason
+  CancelToken token() const { return closed_.token(); }  // cancelled, with the reason, when the connection is closed
   std::int64_t heard_ns() const { return heard_ns_; }    // when the last frame arrived, by the loop's clock
 
   Connection(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner)
@@ -47,7 +50,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   static Task<void> write_all(std::shared_ptr<Connection> self);
   static Task<void> close_after_last_word(std::shared_ptr<Connection> self);
-  Result<> open() const;  // an error if nothing can be sent
+  Result<> open() const;  // success while frames can be sent; otherwise why not
   static Task<void> beat(std::shared_ptr<Connection> self, Heartbeat heartbeat);
   void enqueue(std::string bytes, std::optional<Future<Result<>>> done);
 
@@ -55,7 +58,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Stream &in_, &out_;
   std::shared_ptr<void> owner_;
   CancelSource closed_;
-  std::optional<Error> deaf_;  // the error of a failed write: the peer no longer reads
+  std::optional<Error> deaf_;  // set: a write failed with this error, so the peer no longer reads
   FrameParser parser_;
   std::deque<Outgoing> queue_;
   bool writing_ = false;

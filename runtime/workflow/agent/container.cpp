@@ -21,8 +21,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// docker before 27 and podman fail for an unknown name; success then means that no container has that name.
-constexpr int poll_ms = 10, killed_ms_max = 1000;  // a killed container that stays is blocked on a disk or device
+// The script's `rm` may fail because no container has that name (docker before 27, podman). Therefore `inspect` must
+// fail too before the removal counts as successful.
+constexpr int poll_ms = 10, killed_ms_max = 1000;  // wait for a killed command, which may hang on a disk or device
 constexpr const char* remove_script = R"sh("$1" rm -f "$2" >/dev/null 2>&1 && exit 0
 ! "$1" container inspect "$2" >/dev/null 2>&1)sh";
 
@@ -34,13 +35,14 @@ std::vector<std::string> split(const std::string& text, char at) {
   return out;
 }
 
-// "nvidia0", not "nvidiactl".
+// Whether a file in /dev is a GPU: "nvidia0" is, "nvidiactl" is not.
 bool is_gpu(const std::string& file) {
   return file.starts_with("nvidia") && file.size() > 6 &&
          std::all_of(file.begin() + 6, file.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// docker uses NVIDIA's runtime (--gpus), podman NVIDIA's CDI devices.
+// Adds the options that give the container its GPUs: docker uses NVIDIA's runtime (--gpus), podman NVIDIA's CDI
+// devices.
 void add_gpus(const ContainerEngine& engine, const std::string& gpus, std::vector<std::string>& out) {
   if (gpus.empty()) return;
   if (!engine.podman) {
@@ -68,7 +70,8 @@ std::vector<std::string> container_command(const ContainerEngine& engine, const 
                                "--network",    "host", "--ipc", "host"};
   if (start.input) out.push_back("-i");
   add_gpus(engine, start.gpus, out);
-  // Its files must be removable by this user. In rootless podman the container's root is this user already.
+  // Run as this user, so that this user can delete the files that the container writes. In rootless podman the
+  // container's root already is this user.
   if (!engine.podman && ::getuid() != 0)
     out.insert(out.end(), {"--user", fmt::format("{}:{}", ::getuid(), ::getgid())});
   out.insert(out.end(), {"-v", work + ":" + work, "-w", start.directory});

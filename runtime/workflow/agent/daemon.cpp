@@ -39,7 +39,7 @@ class Daemon {
  public:
   Daemon(Loop& loop, DaemonOptions options) : loop_(loop), options_(std::move(options)), ended_(loop) {}
 
-  // False: another agent holds the lock.
+  // Takes D/agent.lock. Returns false if another agent holds the lock.
   Result<bool> take_lock() {
     lock_path_ = options_.directory + "/" + store::agent_lock_name;
     lock_ = store::Fd(open(lock_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -56,12 +56,12 @@ class Daemon {
     return true;
   }
 
-  // Called with the lock held: this agent is the instance's only one.
+  // Prepares the agent to serve. Called with the lock held, so that no other agent serves this instance.
   Result<> open_up() {
     RILLE_TRY(auto file, store::read_machine(options_.directory));
     if (file) {
       RILLE_TRY(machine_, InstanceFile::from_value(*file));
-    } else machine_.orphan_after_ms = 0;  // machine.json does not say how this machine ends
+    } else machine_.orphan_after_ms = 0;  // no machine.json: the agent does not end itself
     if (machine_.terminating)
       return make_error(ErrorKind::state, "instance '" + machine_.id + "' is being terminated", "rent another one");
     RILLE_CHECK(gpus_.take(file ? *file : Value(), options_.directory, loop_.clock().wall_us()));
@@ -98,13 +98,13 @@ class Daemon {
     const Result<> processes = children_->end_all(marker());
     const Result<> containers = end_containers(options_.directory);
     listener_.reset();
-    if (how == End::asked) {  // the requester gets the error and can act
+    if (how == End::asked) {  // a `shutdown` request or signal ended the agent: report a failure in the exit code
       RILLE_CO_CHECK(processes);
       RILLE_CO_CHECK(containers);
       co_return 0;
     }
-    // No runner is connected, and the machine costs money: processes that survive this end with the machine. If the
-    // machine itself goes on, its files are kept for a runner, and the provider ends the machine.
+    // The machine's time is up, and it costs money, so failures are only logged: surviving processes end with the
+    // machine. If keeps_files is set, the directory D outlives the machine and is kept for a runner.
     note(processes);
     note(containers);
     if (!machine_.keeps_files) note(remove_all());
@@ -128,7 +128,7 @@ class Daemon {
     while (!self.stop_.cancelled()) {
       auto stream = co_await self.listener_->accept(self.stop_.token());
       if (!stream || self.stop_.cancelled()) {
-        // Out of descriptors: wait for a free one instead of spinning.
+        // accept fails if the process has no free file descriptor: wait a second instead of retrying in a busy loop.
         if (!self.stop_.cancelled()) (co_await sleep_for(self.loop_, 1000, self.stop_.token())).ok();
         continue;
       }
@@ -151,7 +151,7 @@ class Daemon {
     if (self.sessions_changed_) self.sessions_changed_->set(success());
   }
 
-  // The dead man's switch, and a check that the directory still belongs to this agent.
+  // Checks at each tick: the dead man's switch, preemption notices, and whether the lock file is still this agent's.
   static Task<void> watch(Daemon& self) {
     self.watching_.emplace(self.loop_);
     while ((co_await sleep_for(self.loop_, self.options_.tick_ms, self.stop_.token())).ok()) {
@@ -166,9 +166,9 @@ class Daemon {
       if (verdict != DeadMan::Verdict::live) self.end(verdict == DeadMan::Verdict::idle ? End::idle : End::expired);
       for (const auto& source : self.notices_) {
         Result<std::optional<std::int64_t>> notice = co_await source->look(self.stop_.token());
-        if (!notice || !*notice) continue;  // retried at the next tick
+        if (!notice || !*notice) continue;  // this source has no notice or failed: it is asked again at the next tick
         self.calls_->notice(**notice);
-        break;  // only one deadline
+        break;  // the first source with a notice decides
       }
       struct stat there {
       }, held{};
@@ -195,11 +195,11 @@ class Daemon {
     return make_error(ErrorKind::network, "the agent on the instance was told to stop").with_retry();
   }
 
-  static void note(const Result<>& done) {  // into D/agent.log
+  static void note(const Result<>& done) {  // writes a failure to D/agent.log
     if (!done) fprintf(stderr, "%s\n", done.error().summary().c_str());
   }
 
-  // Writes the mark first: if the agent is killed in between, the next terminate sees a machine that is ending.
+  // Removes D. First marks the instance as terminating: if the agent is killed before D is gone, no agent starts there.
   Result<> remove_all() {
     RILLE_CHECK(store::mark_terminating(options_.directory));
     return store::remove_instance_directory(options_.directory);
@@ -222,8 +222,8 @@ class Daemon {
     return v;
   }
 
-  // Counts the device files of NVIDIA's, AMD's and WSL's drivers (the latter two have one for all cards), or the GPUs
-  // that machine.json assigns.
+  // Tells the client how many GPUs the machine has: those that machine.json assigns, or the number of device files.
+  // NVIDIA's driver has one device file per card; AMD's driver and WSL have one file for all cards.
   void tell_gpus(Value& out) const {
     if (gpus_.count()) {
       out.set("gpus", *gpus_.count()).set("gpus_each", true);
@@ -264,7 +264,7 @@ class Daemon {
   InstanceFile machine_;
   std::optional<DeadMan> dead_man_;
   std::optional<Usage> usage_;
-  bool used_ = false;  // since the last check of the dead man's switch
+  bool used_ = false;  // the machine was used since the last check of the dead man's switch
   std::string lock_path_, process_;
   GpuHold gpus_;
   std::int64_t started_us_ = 0;

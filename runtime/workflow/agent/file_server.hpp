@@ -1,6 +1,7 @@
-// The agent's side of file transfers. Operations are stateless: a transfer's progress is the size of its part file
-// `.NAME.part-<digest>`, so that a new agent or another channel can resume it. A file appears under its name only when
-// it is complete and its SHA-256 is right. Runs on the thread pool: no function here touches the loop.
+// FileServer: the agent's side of file transfers. It keeps no state in memory: the size of the part file
+// `.NAME.part-<digest>` is a transfer's progress, so that a new agent or another channel can resume the transfer. A
+// file gets its final name only when it is complete and its SHA-256 is right. Runs on the thread pool: no function here
+// touches the loop.
 #pragma once
 
 #include <string>
@@ -23,10 +24,11 @@ class FileServer {
   Result<Reply> handle(const std::string& op, const Value& header, const std::string& body) const;
 
  private:
+  // Each function answers one request; a comment gives the request's fields and the reply's fields.
   Result<Reply> begin(const Value& header) const;                         // {path, size, sha256} -> {have} or {offset}
   Result<Reply> put(const Value& header, const std::string& body) const;  // {.., offset, mode} -> {offset}
   Result<Reply> get(const Value& header) const;                           // {path, offset, length} -> bytes
-  Result<Reply> stat(const Value& header) const;                          // {path, digest}
+  Result<Reply> stat(const Value& header) const;                          // {path, digest} -> the file's description
   Result<Reply> list(const Value& header) const;                          // {path} -> {entries}
   Result<Reply> make_directory(const Value& header) const;
   std::string root_;

@@ -50,7 +50,7 @@ Result<std::optional<Frame>> FrameParser::next() {
   std::size_t have = buffer_.size() - at_;
   std::optional<Frame> none;
   if (have >= 4) {
-    // Length and type are checked first, so that foreign data is refused before waiting for its length.
+    // Check length and type at once, so that data of another protocol is refused without waiting for more bytes.
     std::size_t length = get_u32(p);
     if (length < 5 || length > frame_bytes_max)
       return fail(

@@ -1,6 +1,6 @@
-// Frames: what travels between runner, agent and worker. On the wire: length (u32, little endian, of all that follows),
-// type (1 byte), header length (u32), header (JSON, an object), then raw bytes to the end.
-// After a malformed frame the parser stays in error, since no later frame boundary is known.
+// Frames: the messages between runner, agent and worker. A frame on the wire: its length (u32, little endian, without
+// these four bytes), type (1 byte), header length (u32), header (a JSON object), then the body, raw bytes to the end.
+// After a malformed frame the parser only returns errors, because it cannot know where the next frame begins.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,18 @@ namespace rille::agent {
 
 inline constexpr int protocol_version = 1;
 inline constexpr std::size_t frame_bytes_max = 16u << 20;
-// Limits of a result, progress or checkpoint, so that any frame that carries them stays below the frame limit.
+// The largest result of a call, and the largest progress or checkpoint, chosen so that a frame with them stays below
+// frame_bytes_max.
 inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
 inline constexpr std::size_t event_bytes_max = 256u << 10;
-inline constexpr std::size_t chunk_bytes = 1u << 20;  // of files
+inline constexpr std::size_t chunk_bytes = 1u << 20;  // most bytes of a file in one frame
 
 enum class FrameType : std::uint8_t {
-  hello = 1,     // first, both ways: {protocol, build, ..}
+  hello = 1,     // {protocol, build, ..}: the first frame that each side sends
   request = 2,   // {id, op, ..}
   response = 3,  // {id, value} or {id, error}
-  event = 4,     // {id, event, ..}; also between a worker and its agent
-  ping = 5,      // {}: heartbeat
+  event = 4,     // {id, event, ..}: news about an attached call; also between a worker and its agent
+  ping = 5,      // {}: the heartbeat
   error = 6,     // {error}: the last frame of a side that closes with an error
 };
 
@@ -35,13 +36,14 @@ struct Frame {
   std::string body;
 };
 
-// invalid: larger than frame_bytes_max.
+// Returns the frame's bytes. Fails with `invalid` if they are more than frame_bytes_max.
 Result<std::string> encode_frame(const Frame& frame);
 
 class FrameParser {
  public:
   void feed(std::string_view bytes) { buffer_.append(bytes); }
-  // The next whole frame, or nothing yet. integrity: too large, of unknown type, or malformed.
+  // Returns the next whole frame, or nullopt if more bytes are needed. Fails with `integrity` if the frame is too
+  // large, of unknown type, or malformed.
   Result<std::optional<Frame>> next();
 
  private:

@@ -1,5 +1,5 @@
-// The GPUs that machine.json assigns to an agent ("gpus", UUIDs): locked while the agent lives, and passed to its
-// workers in CUDA_VISIBLE_DEVICES. An empty list hides all GPUs.
+// GpuHold: the GPUs that machine.json assigns to an agent (the list "gpus" of UUIDs). They are locked while the agent
+// lives, and named to the agent's workers in CUDA_VISIBLE_DEVICES. An empty list hides all GPUs.
 #pragma once
 
 #include <optional>
@@ -13,11 +13,12 @@ namespace rille::agent {
 
 class GpuHold {
  public:
-  // capacity: another local machine holds one of them.
+  // Locks the GPUs that `machine` (machine.json) assigns. Fails with `capacity` if the agent of another local machine
+  // has locked one of them.
   Result<> take(const Value& machine, const std::string& directory, std::int64_t now_wall_us);
-  // Nothing: machine.json assigns none.
+  // The number of assigned GPUs; nullopt: machine.json has no list of GPUs.
   std::optional<std::int64_t> count() const;
-  const std::optional<std::string>& visible() const { return visible_; }  // CUDA_VISIBLE_DEVICES of the workers
+  const std::optional<std::string>& visible() const { return visible_; }  // the workers' CUDA_VISIBLE_DEVICES, if set
 
  private:
   std::optional<std::string> visible_;

@@ -37,8 +37,9 @@ ours() {
 home="${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/rille"
 )sh";
 
-// $1: the identity; the other arguments: candidate programs. The same sources with other CUDA kernels have another
-// identity; a runner without CUDA kernels, whose identity is the build alone, accepts any program of the build.
+// A shell script that looks for an installed Rille. $1: the wanted identity; the other arguments: candidate folders.
+// The same sources with other CUDA kernels have another identity. A runner without CUDA kernels gives only the build as
+// its identity, and accepts any program of that build.
 constexpr const char* look_script = R"sh(
 build=$1; shift
 for program in "$@" "$home/$build/bin/rille"; do
@@ -47,7 +48,7 @@ for program in "$@" "$home/$build/bin/rille"; do
 done
 exit 70)sh";
 
-// Reads the archive from standard input.
+// A shell script that unpacks the bundle's archive, which it reads from standard input.
 constexpr const char* unpack_script = R"sh(
 set -e
 umask 077
@@ -80,7 +81,8 @@ Error failed(const CommandResult& result, const ChannelSpec& channel, const char
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// $RILLE_BUNDLE, or an archive next to the program, as in a build folder.
+// The path of the bundle's archive: the given one, $RILLE_BUNDLE, or an archive next to the program, as in a build
+// folder.
 std::string archive_here(const InstallOptions& options) {
   if (!options.archive.empty()) return options.archive;
   if (const char* named = std::getenv("RILLE_BUNDLE"); named && *named) return named;

@@ -1,8 +1,9 @@
 // Installs Rille's own bundle on an instance, once per instance and build. An instance that shares this machine's files
 // (this machine itself, a cluster with a common home) uses the running program.
 //
-// Target: ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME), unpacked next to it and renamed, so that it is complete or absent
-// even if several runners install at once. The instance needs a POSIX shell, tar and gzip.
+// The bundle is installed in ~/.cache/rille/IDENTITY/ ($XDG_CACHE_HOME). It is unpacked next to that folder and then
+// renamed, so that the folder is complete or absent even if several runners install at once. The instance needs a POSIX
+// shell, tar and gzip.
 // Loop thread only.
 #pragma once
 
@@ -17,17 +18,17 @@ namespace rille::agent {
 
 struct InstallOptions {
   std::string self_exe;  // this program's path on this machine
-  // As `rille agent install` prints it there: the build and its CUDA kernels. "": the build alone.
+  // Identifies the build and its CUDA kernels, as the installed program's `rille agent install` prints it. "": only the
+  // build must match.
   std::string identity;
-  std::string archive;  // a bundle of this build; "": as find_archive finds it
+  std::string archive;  // the bundle's archive; "": $RILLE_BUNDLE, or an archive next to this program
   std::string cache;    // folder in which this program's own bundle may be packed once
   std::function<void(std::int64_t sent_bytes, std::int64_t total_bytes)> progress;
 };
 
-// Returns the start of the agent's command there: {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}.
-// A program there is executed only if no user but this one and root can change it.
-// network: the instance cannot be reached. config: it has no Rille, and there is no bundle of this build; or other
-// users can change the folder that Rille would be installed in.
+// Returns the beginning of the agent's command on the instance, such as
+// {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}. Fails with `network` if the instance cannot be reached,
+// and with `config` if the instance has no Rille and no bundle of this build was found.
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options,
                                         CancelToken token = {});
 

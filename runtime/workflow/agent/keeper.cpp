@@ -19,7 +19,7 @@ namespace rille::agent {
 
 namespace {
 
-// True: another process holds the lock.
+// Whether another process holds a lock on the file.
 Result<bool> is_locked(const std::string& path) {
   store::Fd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file.valid()) return errno == ENOENT ? Result<bool>(false) : Result<bool>(errno_error("open", path, errno));
@@ -31,7 +31,8 @@ class Keeper {
   explicit Keeper(KeeperOptions options)
       : options_(std::move(options)), path_(options_.directory + "/" + store::agent_tree_name) {}
 
-  // False: an agent lives here, or its keeper is still cleaning up.
+  // Locks D/agent.tree and kills what an earlier agent left. Returns false if an agent lives in this directory, or if
+  // another keeper is still cleaning up.
   Result<bool> take() {
     file_ = store::Fd(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!file_.valid()) return errno_error("open", path_, errno);
@@ -40,7 +41,7 @@ class Keeper {
       return errno_error("lock", path_, errno);
     }
     RILLE_TRY(bool agent_lives, is_locked(options_.directory + "/" + store::agent_lock_name));
-    if (agent_lives) return false;  // its keeper was killed
+    if (agent_lives) return false;  // an agent lives whose keeper was killed
     RILLE_TRY(std::string before, store::read_file(path_, 16 << 20));
     ProcessMatch left{{}, std::string(instance_environment) + "=" + options_.directory, true, decode_processes(before)};
     RILLE_CHECK(kill_processes(left, 10'000));
@@ -58,7 +59,7 @@ class Keeper {
     start.detached = true;
     start.out = start.err = SubprocessOptions::Output::inherit;
     RILLE_CO_TRY(auto agent, Subprocess::start(loop, start));
-    close_starter();  // only the agent reports to the starter
+    close_starter();  // close this process's standard output: only the agent reports to the starter
     Subprocess& child = *agent;
     auto wait = [&child](CancelToken token) { return child.wait(token); };
     Result<ExitStatus> ended = co_await with_deadline(loop, options_.tick_ms, {}, "the agent's end", wait);
@@ -73,7 +74,8 @@ class Keeper {
   }
 
  private:
-  // Written in place: the agent may be removing the directory, and a new file would get in its way.
+  // Writes the list of processes to D/agent.tree. The file is overwritten in place, because a new file could keep the
+  // agent from removing the directory.
   void note() {
     std::vector<ProcessId> seen{{getpid(), process_start_time(getpid()).value_or(0)}};
     for (const ProcessId& p : identify_processes({{getpid()}, {}, false})) seen.push_back(p);

@@ -15,8 +15,9 @@ constexpr std::int64_t second_us = 1'000'000;
 
 using Maybe = std::optional<std::int64_t>;
 
-// "2017-09-18T08:22:00Z" or "2018-08-18 12:05:33" by the service's clock; in a list also an HTTP date. HTTP dates are
-// parsed so leniently that a page of another service may look like one.
+// Parses a time such as "2017-09-18T08:22:00Z" or "2018-08-18 12:05:33", by the service's clock. An HTTP date is
+// accepted only in a list, because HTTP dates are parsed so leniently that the page of another service may look like
+// one.
 Maybe instant_of(const NoticeSpec& spec, std::string text, std::int64_t now_us) {
   constexpr std::size_t date = 10, whole = 19;
   if (text.size() >= whole && text[date] == ' ') text = text.substr(0, date) + "T" + text.substr(date + 1, 8) + "Z";
@@ -57,7 +58,7 @@ struct Asking {
   net::HttpClient http;
   bool busy = false;
   std::int64_t next_ns = 0;
-  Maybe told;  // kept once received
+  Maybe told;  // the deadline, once the service has told it; the service is not asked again
 
   net::HttpRequest request(const char* method, const std::string& url) const {
     net::HttpRequest out;
@@ -72,7 +73,7 @@ struct Asking {
   }
 };
 
-// If the service does not answer, it is asked again: only the early warning is lost.
+// Asks the service once. If it does not answer, a later tick asks again; a lost answer only costs the early warning.
 Task<void> ask(std::shared_ptr<Asking> a, CancelToken cancel) {
   a->busy = true;
   if (!a->spec.token_url.empty() && a->token.empty()) {
@@ -93,7 +94,7 @@ Task<void> ask(std::shared_ptr<Asking> a, CancelToken cancel) {
 class Metadata final : public NoticeSource {
  public:
   explicit Metadata(std::shared_ptr<Asking> asking) : asking_(std::move(asking)) {}
-  // Returns the known notice; the service is asked in the background.
+  // Returns the notice that is known so far, and asks the service in the background if a request is due.
   Async<Maybe> look(CancelToken token) override {
     Asking& a = *asking_;
     if (!a.busy && !a.told && a.loop.clock().monotonic_ns() >= a.next_ns) a.loop.spawn(ask(asking_, std::move(token)));

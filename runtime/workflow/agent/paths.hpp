@@ -1,5 +1,5 @@
-// Paths that a runner names on an instance: relative to a root, and not able to leave it by "..". A guard against
-// mistakes, not a security boundary: the instance's programs run as the same user.
+// Checks the paths that a runner names on an instance: they are relative to a root directory and must not leave it by
+// "..". This guards against mistakes only: the instance's programs run as the same user and can use any path.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace rille::agent {
 
-// root + "/" + path. invalid: absolute, with "..", empty, with a NUL, or over 4096 bytes. "." is the root itself.
+// Returns root + "/" + path; "." gives the root itself. Fails with `invalid` if `path` is absolute or empty, contains
+// ".." or a NUL, or is longer than 4096 bytes.
 Result<std::string> inside(const std::string& root, const std::string& path);
 
 }  // namespace rille::agent

@@ -39,7 +39,7 @@ Async<> Session::greet() {
 }
 
 Task<void> Session::serve(std::shared_ptr<Session> self) {
-  self->connection_->post(Frame{}).ok();                              // shows `connect` that the agent is alive
+  self->connection_->post(Frame{}).ok();  // a first ping shows `rille agent connect` that the agent is alive
   self->connection_->start_heartbeat(self->host_.options.heartbeat);  // disconnects a peer that stays silent
   auto greeted = co_await self->greet();
   if (!greeted) self->connection_->refuse(greeted.error());
@@ -50,7 +50,7 @@ Task<void> Session::serve(std::shared_ptr<Session> self) {
       self->connection_->refuse(make_error(ErrorKind::integrity, "agent protocol: a runner sends requests only"));
       break;
     }
-    // While the queue is full nothing more is read, so the channel applies backpressure.
+    // While the queue of file requests is full, no frame is read, so that the client must wait.
     while (self->file_requests_.size() >= file_requests_max && !self->connection_->closed()) {
       self->file_room_.emplace(self->host_.loop);
       co_await *self->file_room_;
@@ -206,7 +206,7 @@ Async<> Session::respond(std::int64_t id, Result<Reply> reply) {
   }
   auto sent = co_await connection_->send(std::move(frame));
   if (sent || connection_->closed()) co_return sent;
-  Frame failed;  // the response is over the frame limit
+  Frame failed;  // the response could not be sent because it is over the frame limit: send the error instead
   failed.type = FrameType::response;
   failed.header.set("id", id).set("error", error_to_value(sent.error()));
   co_return co_await connection_->send(std::move(failed));

@@ -1,6 +1,6 @@
-// Session: one channel to the agent. Sends hello, then answers requests: file requests one after the other on the
-// thread pool, so that chunks are written in order; all others at once; each attach streams until its call ends. Host
-// is its interface to the agent. Loop thread only.
+// Session: one client's channel, on the agent's side. Sends hello, then answers requests: file requests one after the
+// other on the thread pool, so that chunks are written in order; all other requests at once; each attach streams until
+// its call ends. Host is the session's interface to the agent. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@ struct Host {  // outlives the sessions
   Loop& loop;
   const DaemonOptions& options;
   CallTable& calls;
-  std::function<Value()> hello;  // instance, process, pid, started_wall_us
+  std::function<Value()> hello;  // makes the hello's fields: instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
   std::function<void()> used;  // called by requests that use the machine, not by queries
@@ -29,7 +29,7 @@ class Session : public std::enable_shared_from_this<Session> {
   static constexpr std::size_t file_requests_max = 64, attaches_max = 256;
 
   Session(Host& host, std::unique_ptr<Stream> stream);
-  // Returns when the channel has ended.
+  // Serves the client; returns when the channel has ended.
   static Task<void> serve(std::shared_ptr<Session> self);
   void close(Error reason) { connection_->refuse(reason); }
 

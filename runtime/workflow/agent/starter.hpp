@@ -1,5 +1,5 @@
-// A starting agent reports to the `connect` that started it with one line on standard output, then closes it. It is no
-// error if the starter is gone.
+// A starting agent reports to the `connect` process that started it: it writes one line to standard output, then closes
+// standard output. If that process is gone, this is no error.
 #pragma once
 
 #include <fcntl.h>

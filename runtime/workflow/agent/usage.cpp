@@ -36,7 +36,7 @@ Task<void> Usage::read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus) {
 
 void Usage::look(std::int64_t wall_us) {
   while (!readings_.empty() && (wall_us - readings_.front().at_us > window_us || wall_us < readings_.back().at_us))
-    readings_.pop_front();  // starts again if the clock was set back
+    readings_.pop_front();  // older than the window, or all readings if the clock was set back
   if (!readings_.empty() && wall_us - readings_.back().at_us < reading_every_us) return;
   if (!gpus_->none && !gpus_->reading) loop_.spawn(read_gpus(loop_, gpus_));
   cpu_now_ = cpu_.read();

@@ -1,6 +1,6 @@
-// Usage: the utilization of the agent's machine, averaged over the last minute: of its GPUs, or of its processors if no
-// GPU reports one. It covers the whole machine, with other users' processes. GPUs are read on the thread pool, one
-// reading at a time: a driver that hangs blocks nothing, and the last reading stays valid. Loop thread only.
+// Usage: the utilization of the agent's machine, averaged over the last minute: of the GPUs, or of the processors if no
+// GPU reports a utilization. Processes of other users count too. GPUs are read on the thread pool, one reading at a
+// time, so that a hanging driver does not block the loop; the last reading then stays valid. Loop thread only.
 #pragma once
 
 #include <deque>
@@ -22,12 +22,12 @@ class Usage {
   void look(std::int64_t wall_us);
   // The utilization, 0 to 1; nullopt before the second reading.
   std::optional<double> utilization() const;
-  // {utilization, cpu_percent, gpu_percent (mean of the GPUs that report it), memory_used_bytes, memory_total_bytes};
-  // unknown values are left out.
+  // The usage as {utilization, cpu_percent, gpu_percent (mean of the GPUs that report it), memory_used_bytes,
+  // memory_total_bytes}; unknown values are left out.
   Value to_value() const;
 
  private:
-  struct Gpus;  // outlives a reading that never returns
+  struct Gpus;  // shared with the reading thread, because a reading that hangs may outlive Usage
   static Task<void> read_gpus(Loop& loop, std::shared_ptr<Gpus> gpus);
   struct Reading {
     std::int64_t at_us;

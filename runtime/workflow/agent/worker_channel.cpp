@@ -75,7 +75,7 @@ Result<std::unique_ptr<WorkerChannel>> WorkerChannel::open(Loop& loop, std::stri
   if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode))
     return make_error(ErrorKind::state, fmt::format("no agent is connected to file descriptor {}", fd),
                       "do not start a worker by hand: `rille agent` starts workers");
-  fcntl(fd, F_SETFD, FD_CLOEXEC);  // not inherited by the call's children
+  fcntl(fd, F_SETFD, FD_CLOEXEC);  // programs that the call starts must not inherit the line
   RILLE_TRY(auto state, load(loop, std::move(directory), std::move(call_key)));
   RILLE_TRY(auto stream, Stream::adopt(loop, fd));
   state->line = Connection::over(loop, std::move(stream));

@@ -1,5 +1,6 @@
-// WorkerChannel: the worker's end of its line to the agent (a socket at descriptor 3). The agent starts one worker per
-// call with the arguments `--dir D --call KEY`, in D/work, with standard output and error as the call's log.
+// WorkerChannel: the worker's end of its connection to the agent, the line (a socket at descriptor 3). The agent starts
+// one worker per call with the arguments `--dir D --call KEY`, in D/work, with standard output and error as the call's
+// log.
 // A worker reads its spec, reports progress and checkpoints, gives one result, and ends. If it ends without a result,
 // the call fails with the exit status and the last log lines. The kernel kills the worker when the agent dies. Loop
 // thread only.
@@ -15,10 +16,11 @@ namespace rille::agent {
 
 class WorkerChannel {
  public:
-  // state: no agent at that descriptor; io: the spec cannot be read.
+  // Opens the line at descriptor `fd`. Fails with `state` if no agent is connected there, and with `io` if the call's
+  // spec cannot be read.
   static Result<std::unique_ptr<WorkerChannel>> open(Loop& loop, std::string directory, std::string call_key,
                                                      int fd = 3);
-  // In a container: the line is standard input and output; prints go to standard error from here on.
+  // Opens the line of a worker in a container: standard input and output. From then on, prints go to standard error.
   static Result<std::unique_ptr<WorkerChannel>> open_standard(Loop& loop, std::string directory, std::string call_key);
   ~WorkerChannel();
 
@@ -28,14 +30,16 @@ class WorkerChannel {
   int attempt() const;                   // number of this start of the call, from 1
   Value last_checkpoint() const;         // the latest checkpoint of an earlier attempt, or null
 
-  // Queued and sent as the line allows. Only the newest progress is kept in the queue; every checkpoint is sent.
+  // These queue an event for the agent and do not wait. Of queued progress only the newest is sent; every checkpoint
+  // is.
   void progress(Value value);
   void checkpoint(Value value);
-  // Cancelled when the runner cancels the call. The worker should then end soon, with or without a result.
+  // A token that is cancelled when the runner cancels the call. The worker should then end soon, with or without a
+  // result.
   CancelToken cancelled() const;
 
-  // When the machine will be taken away, in wall time (0: no notice). leave: the worker should end with the error
-  // `preempted` once its checkpoint is safe; the call continues on another machine.
+  // A preemption notice. deadline_wall_us: when the machine will be taken away (0: no notice). leave: the worker should
+  // end with the error `preempted` once its checkpoint is safe, because the call continues on another machine.
   struct Preempting {
     std::int64_t deadline_wall_us = 0;
     bool leave = false;

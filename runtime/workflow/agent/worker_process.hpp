@@ -1,6 +1,7 @@
-// start_worker: a process in its own session, killed by the kernel when the starting thread ends, with standard output
-// and error in one pipe and optionally its line to the agent at descriptor 3. Children: reaps every ended child; the
-// agent is a subreaper and must also reap orphans, for which it has no pidfd. Loop thread only.
+// start_worker starts a process in its own session, with standard output and error in one pipe, and optionally a line
+// (a socket) to the agent at descriptor 3. The kernel kills the process when the thread that started it ends. Children
+// reaps every ended child; the agent is a subreaper and must also reap orphans, for which it has no pidfd. Loop thread
+// only.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +24,7 @@ struct WorkerStart {
   std::vector<std::pair<std::string, std::string>> env;  // added to this process's environment
   std::string directory;
   bool line = false;
-  bool standard = false;  // the line is standard input and output: a container has no descriptor 3
+  bool standard = false;  // the line is standard input and output, because a container has no descriptor 3
 };
 
 struct StartedWorker {
@@ -31,7 +32,7 @@ struct StartedWorker {
   store::Fd output, line;  // the agent's ends of the output pipe and of the line
 };
 
-// io (code "errno 2": no such program or directory).
+// Starts a worker. Fails with `io`; its code is "errno 2" if the program or directory does not exist.
 Result<StartedWorker> start_worker(const WorkerStart& start);
 
 // SIGCHLD and the signals that end an agent, read from a signalfd: no handler is installed.
@@ -41,7 +42,7 @@ class Children {
   static Result<std::unique_ptr<Children>> watch(Loop& loop, std::function<void(int signal)> on_signal);
   ~Children();
   void on_exit(pid_t pid, std::function<void(ExitStatus)> fn) { waiting_[pid] = std::move(fn); }
-  // Kills and reaps all descendants and all processes with the entry in their environment.
+  // Kills and reaps all descendants of this process, and all processes that have this entry in their environment.
   Result<> end_all(const std::string& environment_entry);
 
  private:
