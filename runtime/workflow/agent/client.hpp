@@ -97,8 +97,7 @@ class AgentClient {
 
   const AgentInfo& info() const;
   virtual bool broken() const;
-  Async<> wait_broken(
-      CancelToken token = {});  // waits until the channel breaks, and fails with the error that broke it
+  Async<> wait_broken(CancelToken token = {});  // waits until the channel breaks; fails with the error that broke it
 
   // Starts a call; a call that already runs or is done is left unchanged. Fails with `state` if the agent has seen a
   // newer epoch or generation.

@@ -1,4 +1,4 @@
-// From rent options to a machine: the offer, the reservation, the create call, and recovery when the call was not
+// Rents a machine: chooses an offer, reserves the money, sends the create call, and recovers if the call was not
 // answered.
 #include <fmt/format.h>
 
@@ -25,32 +25,34 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t send_window_us = 30'000'000;  // between the row and the create call that it announces
+constexpr std::int64_t send_window_us = 30'000'000;  // the create call is sent within this time after its row, or not
 constexpr int create_attempts_max = 5;
-constexpr std::size_t refusals_max = 100;  // offers that one rent tries
+constexpr std::size_t refusals_max = 100;  // a rent gives up after this many offers have refused it
 
 using provider::Machine;
 using provider::MachineState;
 
 bool has_ended(const Machine& m) { return m.state == MachineState::gone || m.state == MachineState::terminating; }
 
-// Resend only within half the time that the provider remembers the token, and within half the machine's lifetime,
-// because its expiry is in the request.
+// Whether a create request may be sent again with its token: only within half the time that the provider remembers the
+// token, and within half the lease's lifetime, because the request contains the lease's expiry.
 bool can_resend(const Lease& lease, const provider::Traits& traits, std::int64_t now_us) {
   std::int64_t age_us = now_us - lease.created_us;
   if (age_us < 0) return false;  // the clock was set back: the age is unknown
   return age_us < traits.token_lifetime_ms * 1000 / 2 && age_us < (lease.expires_us - lease.created_us) / 2;
 }
 
-// Where a rent starts, according to its existing row.
+// Where a rent starts, according to the lease's existing row: lives: it has a machine; moves: it gets another machine;
+// unasked: no request is open; asked: a create call was sent and its outcome is unknown.
 enum class Stand { lives, moves, unasked, asked };
 
 Result<Stand> stand_of(const Lease* known) {
   if (!known) return Stand::unasked;
   if (known->state == "live") return Stand::lives;
-  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // lost before the script received it
-  // A row given up before it had a machine: the script never saw it, so the lease can be requested again. A recovered
-  // intent is planned again too, because its offer, expiry and money are out of date.
+  if (!known->replacing.empty() && known->ever_lived())
+    return Stand::moves;  // its machine was lost or is being replaced
+  // A lease that was released before it had a machine can be requested again, because the script never received it. A
+  // lease in state `intent` is planned again too, because its offer, expiry and money are out of date.
   if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;
   if (known->state == "creating") return Stand::asked;
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", known->name, known->state),
@@ -84,7 +86,7 @@ Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
   co_return std::move(*renting->lease);
 }
 
-// Builds the row of the next generation; its money is not reserved yet.
+// Builds the row of the lease's next generation; the money for it is not reserved yet.
 Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const {
   const Lease* before = renting.lease.get();
   const Acquire& request = renting.request;
@@ -108,10 +110,10 @@ Manager::Shared Manager::draft(const Renting& renting, const Terms& terms, const
   lease.cap_micros_per_hour = terms.cap_of(offer, lease.disk_micros_per_hour);
   lease.token = derive_uuid({"token", lease.id, std::to_string(lease.generation), offer.id});
   lease.expires_us = now + terms.ttl_ms * 1000;
-  // A ttl is absolute: a replacement machine does not extend it. A lease rented anew (live_us 0) has a new one.
+  // A replacement machine keeps the lease's expiry. A lease that is rented anew (live_us is 0) gets a new expiry.
   if (before && (before->live_us || !before->replacing.empty()))
     lease.expires_us = std::min(lease.expires_us, before->expires_us);
-  // The cap is sent in the provider's currency, and not at all if there is no rate for it.
+  // The highest price is sent in the provider's currency; it is not sent if the exchange rate is unknown.
   if (offer.spot)
     lease.request.cap_micros_per_hour =
         std::max<Micros>(0, offer.from_dollars(lease.cap_micros_per_hour, terms.query.rates));
@@ -149,7 +151,7 @@ Async<> Manager::plan(Renting& renting) {
   const std::int64_t skew_us = provider::skew_of(provider);
   const auto bear_end = [skew_us, install = install_](Lease& l) {
     l.tag = l.request.tag = tag_of(install, l);
-    l.request.expires_wall_us = l.expires_us + skew_us;  // in the provider's clock
+    l.request.expires_wall_us = l.expires_us + skew_us;  // the expiry by the provider's clock
   };
   bear_end(*planned);
   const Micros address = provider::address_micros_per_hour(provider, *offer);
@@ -190,7 +192,8 @@ Async<> Manager::plan_next(Renting& renting, Error refusal) {
   co_return co_await give_up(renting, std::move(why));
 }
 
-// Sends the create call announced by the lease's row, unless the commit took so long that its send window passed.
+// Sends the create call that the lease's row announces. If writing the row took longer than the send window, the call
+// is not sent, and the error says so (is_late).
 Async<Machine> Manager::send_create(Lease& lease, provider::Provider* provider, CancelToken token) {
   lease.state = "creating";
   search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
@@ -243,7 +246,7 @@ Async<> Manager::create(Renting& renting) {
       co_return token.reason();
     }
     if (!refusal) {
-      if (lease.state != "intent") {  // else its row was just written
+      if (lease.state != "intent") {  // the row is older than this attempt: write it again before sending
         lease.send_by_us = now_us() + send_window_us;
         RILLE_CO_CHECK(co_await save(renting.lease, renting.request.fence));
       }
@@ -257,7 +260,7 @@ Async<> Manager::create(Renting& renting) {
         lease.machine = std::move(*made);
         co_return co_await adopt(renting);
       }
-      if (ended) {  // the token's machine, which has ended meanwhile
+      if (ended) {  // the provider returned the machine of an earlier send with this token, and that machine has ended
         RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
         made = make_error(ErrorKind::capacity,
                           fmt::format("the machine of '{}' ({}) has ended already", lease.name, made->id));
@@ -289,7 +292,7 @@ Async<> Manager::create(Renting& renting) {
   }
 }
 
-// Marks the row: no machine was created, and none will be.
+// Marks the lease's row as released: no machine was created, and none will be.
 Async<> Manager::give_up(Renting& renting, Error why) {
   Lease& lease = *renting.lease;
   lease.state = "released";
@@ -299,7 +302,8 @@ Async<> Manager::give_up(Renting& renting, Error why) {
   co_return why;
 }
 
-// The provider created a machine: it becomes the lease's, unless the row says by now that the lease shall end.
+// The provider has created a machine. The machine becomes the lease's machine, unless the row has changed meanwhile so
+// that the lease must end.
 Async<> Manager::adopt(Renting& renting) {
   Lease& lease = *renting.lease;
   lease.state = "live";
@@ -309,8 +313,8 @@ Async<> Manager::adopt(Renting& renting) {
   if (Result<provider::Provider*> provider = registry_.find(lease.provider))
     search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, (*provider)->traits()));
   if (Result<> saved = co_await save(renting.lease, renting.request.fence); !saved) {
-    // Another process's release may have listed the machines before this one was visible, so end it. But if the run has
-    // a new runner, that runner wants it.
+    // If another process releases the lease, it may have listed the machines before this machine was visible, so end
+    // the machine here. If another process runs the run now, do not: that process will use the machine.
     if (is_moved(saved.error()))
       if (auto gone = co_await end_machine(renting.lease); !gone)
         co_return std::move(saved).error().with_cause(gone.error());
@@ -320,15 +324,16 @@ Async<> Manager::adopt(Renting& renting) {
   co_return success();
 }
 
-// Looks for the machine of a request whose answer is unknown, and assigns it to the lease. A single empty list does not
-// prove absence: with until_proof, repeats until everything that was sent would be visible.
+// Looks for the machine of a create call whose answer is unknown, and assigns it to the lease. A single empty list does
+// not prove that the machine does not exist: with until_proof, repeats the query until a created machine would be
+// shown.
 Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const Proof proof = search_->proofs.of(loop_.clock(), lease.id, absence_proven_us(lease, provider->traits()));
   std::set<std::string> noted;
   for (bool ours = false;; ours = true) {
-    const bool proven = proof.holds(loop_.clock());  // evaluated before the query
+    const bool proven = proof.holds(loop_.clock());  // checked before the query, so that the query's list is a proof
     RILLE_CO_TRY(std::vector<Machine> machines,
                  co_await machines_of(provider, lease.request.offer.region, lease.tag, renting.token));
     std::erase_if(machines, [&](const Machine& m) { return m.tag != lease.tag; });
@@ -337,7 +342,7 @@ Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
     std::erase_if(machines, has_ended);
     if (!machines.empty()) {
       std::sort(machines.begin(), machines.end(), [](const Machine& a, const Machine& b) { return a.id < b.id; });
-      // Any others end now, or at the latest with the lease, whose release searches by tag.
+      // Further machines with this tag are ended now, or at the latest with the lease, whose release searches by tag.
       for (std::size_t i = 1; i < machines.size(); ++i) {
         RILLE_CO_CHECK(co_await note_machine(lease, machines[i], false));
         (void)co_await provider->terminate(machines[i].id, {});

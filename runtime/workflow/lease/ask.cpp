@@ -13,7 +13,8 @@ namespace rille::lease {
 
 namespace {
 
-// A cloud's first answer takes many sequential calls, so taking seconds does not mean that it hangs.
+// The time limits are long because a cloud's first answer takes many sequential calls: one that takes seconds need not
+// hang.
 constexpr std::int64_t whole_ms = 30'000, straggler_ms = 10'000, straggler_times = 4;
 
 Error late(std::int64_t ms) {
@@ -22,13 +23,13 @@ Error late(std::int64_t ms) {
                     "--timeout 30s), to wait longer");
 }
 
-// One query to several providers. Owned by the caller and by its timer.
+// One query to several providers, and the providers that have not answered yet.
 struct Question : std::enable_shared_from_this<Question> {
   Question(Loop& l, provider::OfferQuery q, std::int64_t ms) : loop(l), query(std::move(q)), limit_ms(ms) {}
   Loop& loop;
   provider::OfferQuery query;
   std::int64_t limit_ms;
-  bool hurries = false;  // stragglers are cancelled
+  bool hurries = false;  // true: once one provider has offers, the others get a shorter limit
   std::int64_t began_ns = loop.clock().monotonic_ns();
   std::vector<std::shared_ptr<CancelSource>> waiting;
   std::unique_ptr<Timer> timer;
@@ -55,7 +56,8 @@ Async<std::vector<provider::Offer>> ask_one(std::shared_ptr<Question> question, 
   question->waiting.push_back(source);
   provider::OfferQuery query = question->query;
   query.left_out = std::move(left_out);
-  query.patience_ms = question->limit_ms - question->limit_ms / 10;  // a region gives up before the whole query does
+  // The time limit for one region is shorter than for the whole query, so that a silent region does not end the query.
+  query.patience_ms = question->limit_ms - question->limit_ms / 10;
   Result<std::vector<provider::Offer>> found = co_await provider->offers(std::move(query), source->token());
   std::erase(question->waiting, source);
   if (!found) co_return found;
@@ -72,8 +74,8 @@ Value failed_row(const std::string& provider, const Error& e) {
 
 }  // namespace
 
-// A slow or failing provider does not delay the others. Offers of this machine's own CPU do not shorten the limit of
-// the clouds.
+// Asks all providers concurrently, so that a slow or failing provider does not delay the others. Offers of the local
+// machine's CPU do not shorten the time limit of the clouds.
 Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::Registry& registry,
                                                          provider::OfferQuery query, Patience patience,
                                                          CancelToken token) {
@@ -140,7 +142,7 @@ Async<std::string> ProviderQueries::offers_hint(Value query, CancelToken token) 
 
 Result<Terms> ProviderQueries::terms_of(const Value& options, const char* asker) const {
   RILLE_TRY(Terms terms, read_terms(options, asker));
-  terms.query.rates.insert(rates_.begin(), rates_.end());  // rates in the query take precedence
+  terms.query.rates.insert(rates_.begin(), rates_.end());  // adds only rates that the query does not give
   terms.disk_prices = disk_prices_;
   return terms;
 }

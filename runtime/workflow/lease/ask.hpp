@@ -7,8 +7,9 @@
 namespace rille::lease {
 
 struct Patience {
-  std::int64_t timeout_ms = 0;    // time limit per provider; 0: 30 s, or about 10 s once another provider has offers
-  bool named = true;              // the user chose the query's providers: each has the full 30 s
+  // Time limit of each provider. 0: 30 s, shortened to 10 s or slightly more once another provider has offers.
+  std::int64_t timeout_ms = 0;
+  bool named = true;              // the user named the providers: each of them has the full 30 s
   bool others_have_some = false;  // a provider that is not asked again already has matching offers
 };
 
@@ -17,7 +18,8 @@ Async<std::vector<ProviderQueries::Asked>> ask_providers(Loop& loop, provider::R
                                                          provider::OfferQuery query, Patience patience,
                                                          CancelToken token);
 
-// Removes `timeout` from an offers query and returns it; 0: not given. invalid: not a duration.
+// Removes the option `timeout` from an offers query and returns it in milliseconds; 0: it is not given. Fails with
+// `invalid` if it is not a duration.
 Result<std::int64_t> take_timeout(Value& query);
 
 }  // namespace rille::lease

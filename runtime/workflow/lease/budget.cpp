@@ -49,12 +49,12 @@ Result<std::vector<Limited>> read_limits(store::Db& db) {
 
 Micros left_of(const Money& m) { return std::max<Micros>(m.limit - m.spent - m.reserved, 0); }
 
-// The cost per hour in addition to the machine itself.
+// The cost per hour of the disk and the public address, in addition to the machine.
 Micros beside_of(const Lease& l, Micros address) {
   return std::max<Micros>(l.disk_micros_per_hour, 0) + std::max<Micros>(address, 0);
 }
 
-// How long `left` lasts, in whole billing units; at most ttl_ms.
+// How long the money `left` can pay for the lease, in whole billing units; at most ttl_ms.
 std::int64_t affordable_ms(const Lease& l, Micros beside, Micros left, std::int64_t ttl_ms, std::int64_t teardown_ms) {
   const provider::Billing& b = l.request.offer.billing;
   auto cost = [&](std::int64_t ms) { return billed_micros(b, l.cap_micros_per_hour, beside, ms + teardown_ms); };
@@ -81,7 +81,7 @@ Error too_dear(const Lease& l, const Terms& terms, const Money& m, Micros asked,
   return e;
 }
 
-// The hint how to convert a price in another currency.
+// The hint that tells the user how to give an exchange rate for the offer's currency.
 std::string say_rate(const provider::Offer& o) {
   return fmt::format(
       "rates = {{ {0} = dollars for one }}, for all rents \"rates\": {{\"{0}\": ..}} in the providers' "
@@ -167,9 +167,9 @@ Result<std::vector<Money>> count_home(store::Db& db, std::int64_t now_us) {
 
 Result<> reserve(store::Db& db, Lease& lease, const Terms& terms, std::int64_t leases_max, std::int64_t teardown_ms,
                  std::int64_t now_us, Micros address) {
-  const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // exclude a lease that has a row
+  const Count count = lease.seen.state.empty() ? Count::kept : Count::anew;  // kept sums cannot exclude one lease
   RILLE_TRY(std::vector<Money> scopes, count_money(db, lease.run, lease.id, now_us, leases_max >= 0, count));
-  // The cost of its earlier machines is spent in any case.
+  // The cost of the lease's earlier machines counts as spent.
   Micros before = 0;
   for (const Tenure& t : lease.tenures) before += t.cost(now_us);
   for (Money& m : scopes) m.spent += before;

@@ -1,5 +1,5 @@
-// Budgets: spending limits of a run, a tag and a month. A rent reserves its maximum cost until its expiry in all of
-// them, in the transaction that records it, so that two concurrent rents never reserve the same money.
+// Budgets: spending limits of a run, a tag and a month. A rent reserves its maximum cost in all budgets that apply, in
+// the transaction that records the rent, so that two concurrent rents never reserve the same money.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace rille::lease {
 
 // The budgets that apply to a run: the run's own budget first (listed even without a limit), then those of its parent
-// runs, of its tag, and of the month. A run's budget includes the spending of runs that it started. The lease `but` is
-// not counted. A lease counts in the month in which it ends. `own`: count the run's own spending even without a limit.
-// kept: see add_kept; the lease `but` must have no row then.
+// runs, of its tag, and of the month. A run's budget includes the spending of the child runs that it started. The lease
+// `but` is not counted. A lease counts in the month in which it ends. `own`: count the run's own spending even without
+// a limit. Count::kept uses the sums of add_kept (tally.hpp); then the lease `but` must have no row.
 enum class Count { anew, kept };
 Result<std::vector<Money>> count_money(store::Db& db, const std::string& run, const std::string& but,
                                        std::int64_t now_us, bool own = true, Count count = Count::anew);
@@ -40,7 +40,8 @@ struct Limit {
 };
 Result<> set_limit(store::Db& db, const Limit& limit);
 
-// Returns the limits of the home whose alert is due and unsent, and marks those alerts as sent.
+// An alert that is due for a limit of the home. take_alerts returns all that are due and unsent, and marks them as
+// sent.
 struct Alert {
   Money money;
   std::string url;

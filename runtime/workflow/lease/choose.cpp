@@ -1,4 +1,4 @@
-// Lists the offers and chooses one of them.
+// Lists the offers for a rent and chooses one of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ constexpr int offers_attempts_max = 4;
 constexpr std::int64_t list_lasts_us = 60'000'000;  // lifetime of an offer list during one rent
 constexpr std::size_t woken_at_once = 64;
 
-// Wakes a few per loop turn, so that the first ones send their create calls while others still choose.
+// Wakes the waiting rents, a few per turn of the loop, so that the first rents send their create calls while others
+// still choose an offer.
 void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, std::size_t from) {
   const std::size_t to = std::min(from + woken_at_once, waiting->size());
   for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);
@@ -56,8 +57,8 @@ Async<std::vector<ProviderQueries::Asked>> ask_with_owners(Loop& loop, ProviderQ
 }
 }  // namespace
 
-// The offers, queried once per lease and minute because failover goes through the same list, and once for all leases
-// with the same query at the same time. Providers limit the request rate, and each answer takes time.
+// Returns the offers for a rent. Rents with an equal query at the same time share one query, because providers limit
+// the request rate and each answer takes time.
 Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   for (;;) {
     const auto under_way = search_->asking.find(wish->asks);
@@ -70,7 +71,7 @@ Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
     if (token.cancelled()) co_return token.reason();
     if (asking->answer) co_return *asking->answer;
   }
-  // However this coroutine ends, the waiting ones continue: with its answer, or one of them asks again.
+  // However this coroutine ends, the rents that wait for it continue: with its answer, or one of them asks again.
   struct Over {
     Over(Loop& l, std::shared_ptr<Search> s, const std::string& a)
         : loop(l), search(std::move(s)), asks(a), asking(std::make_shared<Search::Asking>()) {
@@ -95,7 +96,7 @@ Async<Manager::Offers> Manager::list(const Wish& wish, CancelToken token) {
   co_return std::move(*out);
 }
 
-// Retries a provider that fails temporarily, unless others have offers.
+// Asks the providers for offers. If a provider fails temporarily, asks again, unless another provider has offers.
 Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& terms, CancelToken token) {
   for (int attempt = 1;; ++attempt) {
     std::optional<Error> failure;
@@ -119,7 +120,7 @@ Async<std::vector<provider::Offer>> Manager::ask_until_answered(const Terms& ter
 // is set: on some clouds the next larger machine with the same GPU costs fifteen times as much.
 const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, const char*& obstacle) const {
   const provider::Provider* provider = nullptr;
-  Micros disk = 0;  // of the offer examined last
+  Micros disk = 0;  // disk price of the offer that can_be() examined last
   const auto can_be = [&](const provider::Offer& o) {
     if (!provider || provider->name() != o.provider) {
       Result<provider::Provider*> found = registry_.find(o.provider);
@@ -140,7 +141,7 @@ const provider::Offer* Manager::best_of(const Terms& terms, Refused& refused, co
       if (price == 0) {
         refused.first_micros = 0;
         break;
-      }  // a free offer sets no limit: a query that allows free and paid offers means both
+      }  // a free offer sets no price limit: a query that allows free offers may also mean paid ones
       if (refused.first_micros == 0 || price < refused.first_micros) refused.first_micros = price;
     }
   const std::int64_t now = now_us();

@@ -1,5 +1,5 @@
-// When a machine that is being ended stopped costing money, derived from its release's successive queries ("looks").
-// Private to runtime/workflow/lease.
+// End: finds out when a machine that is being released stopped costing money. A release queries the provider several
+// times; each query is a look. Private to runtime/workflow/lease.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class End {
   End(const Lease& lease, const provider::Provider& provider) : provider_(provider) {
     if (provider.traits().dead_man != provider::DeadMan::provider) return;
     switch_wall_us_ = lease.request.expires_wall_us;
-    // read_brief() reads a lease without the request. The machine's dead-man switch was set for the lease's expiry.
+    // A lease from read_brief() has no request; the provider was told to end its machine at the lease's expiry.
     if (!switch_wall_us_ && !lease.detached) switch_us_ = lease.expires_us;
   }
 
@@ -31,7 +31,7 @@ class End {
     if (m.state == provider::MachineState::gone || provider::is_free_left_over(m)) return;
     (provider::is_left_over(m) ? part_there_ : machine_there_) = true;
   }
-  // known: every query of this look was answered.
+  // Ends a look. known: the provider answered every query of the look.
   void looked(bool known, std::int64_t now_us) {
     if (machine_there_) machine_us_ = 0, alive_us_ = now_us;
     else if (known && !machine_us_) machine_us_ = now_us;
@@ -43,7 +43,7 @@ class End {
     Ending out;
     out.all_us = all_us_;
     out.machine_us = machine_us_;
-    const std::int64_t skew_us = provider::skew_of(&provider_);  // the provider has answered, so this is known
+    const std::int64_t skew_us = provider::skew_of(&provider_);  // difference between the provider's clock and ours
     const std::int64_t set_us = switch_wall_us_ ? switch_wall_us_ - skew_us : switch_us_;
     if (ended_wall_us_) out.machine_us = std::min(machine_us_, ended_wall_us_ - skew_us);
     else if (set_us)

@@ -5,7 +5,8 @@
 
 namespace rille::lease {
 
-// state, code `ttl_over`: the lease was needed for longer than it was rented for, or than its budgets could pay.
+// The error of kind `state` with code `ttl_over`. It says whether the lease's ttl was too short, or whether a budget
+// could not pay for all of it.
 Error ttl_over(const Lease& lease);
 
 }  // namespace rille::lease

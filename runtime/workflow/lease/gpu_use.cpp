@@ -1,5 +1,5 @@
-// Refuses a GPU that this build cannot use before anything is paid: a call there would fail, or compute on the CPU at
-// the GPU's price.
+// Refuses a GPU that this build cannot use before anything is paid: a call on that machine would fail, or compute on
+// the CPU at the price of a GPU machine.
 #include "runtime/workflow/lease/gpu_use.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ std::optional<Error> ProviderQueries::gpu_unusable(const Value& options, const p
   return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
 }
 
-// If this build can use none of the named GPUs, only the user's own machines are queried, not providers that bill.
+// Fails if this build can use none of the GPUs that the rent names. To find out, asks only the user's own machines, no
+// provider that bills.
 Async<> ProviderQueries::check_named_gpus(Wish wish, CancelToken token) {
   const provider::OfferQuery& query = wish->query;
   std::vector<std::string> named;

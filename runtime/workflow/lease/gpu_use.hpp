@@ -12,13 +12,13 @@
 namespace rille::lease {
 
 struct GpuAsked {
-  std::string model, vendor;      // vendor "": unknown
-  std::int64_t memory_bytes = 0;  // 0: unknown
-  bool owned = false;             // provider::Traits::owned: the user owns the machine, so trying the GPU costs nothing
+  std::string model, vendor;      // vendor "": the vendor is unknown
+  std::int64_t memory_bytes = 0;  // memory of one GPU; 0: unknown
+  bool owned = false;             // the user owns the machine (provider::Traits::owned): trying the GPU costs nothing
 };
 
-// config, code gpu_unusable: why this build cannot use the GPU, and the one command that fixes that. nullopt: it can,
-// or the GPU is not a CUDA GPU. Loop thread only; it may read files.
+// Returns nullopt if this build can use the GPU, or if the GPU is not a CUDA GPU. Otherwise returns a `config` error,
+// code gpu_unusable, with the reason and the one command that fixes it. Loop thread only; it may read files.
 using GpuUse = std::function<std::optional<Error>(const GpuAsked&)>;
 
 }  // namespace rille::lease

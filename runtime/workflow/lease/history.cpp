@@ -50,7 +50,7 @@ Result<History> read_history_query(const Value& v) {
 
 }  // namespace
 
-// A failing or slow provider does not delay the others.
+// Asks all providers concurrently, so that a failing or slow provider does not delay the others.
 Async<Value> ProviderQueries::price_history(Value query, CancelToken token) {
   RILLE_CO_TRY(const History wanted, read_history_query(query));
   for (const std::string& name : wanted.query.providers) RILLE_CO_CHECK(registry_.find(name));

@@ -22,14 +22,15 @@ std::int64_t billed_ms(const provider::Billing& b, std::int64_t ms) {
 
 Micros micros_of(__int128 micro_ms) { return static_cast<Micros>((micro_ms + ms_per_hour - 1) / ms_per_hour); }
 
-// A machine that changed type is billed as consecutive machines; returns the index of the one that a segment belongs
-// to.
+// A machine that changed its type is billed like several consecutive machines, its parts. Returns the index of the part
+// that a segment belongs to.
 std::size_t part_of(const Tenure& t, const Segment& s) {
   return static_cast<std::size_t>(
       std::count_if(t.restarts.begin(), t.restarts.end(), [&s](const Restart& r) { return r.from_us <= s.from_us; }));
 }
 
-// The cost of the machine itself during that part: from its first price to the end of its last.
+// The cost of the machine itself during one part: from the start of the part's first price to the end of its last
+// price.
 Micros part_cost(const Tenure& t, std::size_t part, std::int64_t end) {
   const provider::Billing& billing = part ? t.restarts[part - 1].billing : t.billing;
   std::int64_t from = 0, until = 0;
@@ -55,7 +56,7 @@ const std::string& currency_of_part(const Tenure& t, std::size_t part) {
 
 const std::string usd = "USD";
 
-// The cost of a disk or address: for the time it existed, to the millisecond.
+// The cost of a disk or public address, for the time that it existed, to the millisecond.
 Micros beside_cost(const Tenure& t, std::string_view part, std::int64_t end) {
   __int128 sum = 0;
   for (const Segment& s : t.segments)
@@ -85,7 +86,7 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros besi
   return std::max(micros_of(machine), billing.minimum_micros) + cost_micros(std::max<Micros>(beside, 0), ms);
 }
 
-// Summed exactly, and rounded up once per part and per machine type.
+// The cost in dollars. Sums are exact, and rounded up once per part and per machine type.
 Micros Tenure::cost(std::int64_t now_us) const {
   Micros sum = 0;
   each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {

@@ -28,7 +28,7 @@ Result<> open_segment(store::Db& db, std::int64_t lease, const Lease& l, const c
       {lease, l.generation, l.machine_id, std::string_view(part), from_us, price});
 }
 
-// The price of the machine itself, and of a requested disk, also if there is no dollar price.
+// The price of the lease's machine without its disk; in the provider's currency if there is no dollar price.
 Price machine_price(const Lease& l) {
   return counted(l.price_micros_per_hour, l.request.offer.price_micros_per_hour, l.request.offer);
 }
@@ -39,7 +39,8 @@ Price disk_price(const Lease& l) {
   return counted(l.disk_micros_per_hour, asked, o);
 }
 
-// Caches the last text, because most machines are billed alike. Currencies of the segments are added if not USD.
+// The JSON text of a billing, with the currencies of the segments if they are not USD. Caches the last text, because
+// most machines are billed alike.
 std::string text_of(const provider::Billing& billing, const std::string& currency, const std::string& disk_currency) {
   thread_local provider::Billing last;
   thread_local std::string text;
@@ -51,7 +52,7 @@ std::string text_of(const provider::Billing& billing, const std::string& currenc
   return v.to_json();
 }
 
-// The address price is stored under an empty machine id until there is a machine.
+// Reads the price of the public address, which is stored under an empty machine id until the machine exists.
 Result<Micros> address_micros(store::Db& db, std::int64_t lease, std::int64_t generation) {
   Micros out = 0;
   RILLE_CHECK(db.query("SELECT micros_per_hour FROM segments WHERE lease=? AND generation=? AND machine_id=''",
@@ -69,11 +70,11 @@ Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::in
   begun = db.changes() == 1;
   if (!begun) return {};
   RILLE_CHECK(open_segment(db, lease, l, "machine", machine.micros, from_us));
-  // Also written if its price is unknown.
+  // A disk gets a segment even if its price is unknown.
   if (disk.micros) RILLE_CHECK(open_segment(db, lease, l, "disk", disk.micros, from_us));
   if (l.has_no_address) return {};
   RILLE_TRY(const Micros address, address_micros(db, lease, l.generation));
-  if (address == 0) return {};  // the lookup costs a quarter of the copy
+  if (address == 0) return {};  // no address: skip the INSERT, which costs four times as much as this lookup
   return db.run(
       "INSERT OR IGNORE INTO segments(lease,generation,machine_id,part,from_us,micros_per_hour,source) "
       "SELECT lease,generation,?3,part,from_us,micros_per_hour,source FROM segments WHERE lease=?1 AND "
@@ -81,14 +82,15 @@ Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::in
       {lease, l.generation, l.machine_id});
 }
 
-// The provider's creation time, if plausible: not before the request (most report whole seconds), nor after the answer.
-// If it is missing or the provider's clock is wrong, the time of the request, which is the earliest possible.
+// When the machine's cost begins: the creation time that the provider reports, but not before the request (most
+// providers report whole seconds). If it is missing or later than the answer, the time of the request, the earliest
+// possible.
 std::int64_t begun_us(const Lease& l) {
   const std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
   return made <= l.live_us ? std::max(made, l.created_us) : l.created_us;
 }
 
-// Restarts of the billing are stored in the same column as the first billing.
+// Changes the machine's list of billing restarts, which is stored in the column `billing`, beside the first billing.
 Result<> write_restarts(store::Db& db, std::int64_t lease, const Lease& l,
                         const std::function<void(Value::Array&)>& change) {
   std::string text;
@@ -98,13 +100,14 @@ Result<> write_restarts(store::Db& db, std::int64_t lease, const Lease& l,
   Value::Array restarts;
   if (const Value::Array* known = billing["restarts"].as_array()) restarts = *known;
   change(restarts);
-  touch(db, lease);  // its cost has changed
+  touch(db, lease);  // tell the kept sums that the lease's cost has changed
   const std::string changed = billing.set("restarts", std::move(restarts)).to_json();
   return db.run("UPDATE machines SET billing=? WHERE lease=? AND generation=? AND machine_id=?",
                 {changed, lease, l.generation, l.machine_id});
 }
 
-// A machine's billing and its restarts. Caches the last one, because most machines are billed alike.
+// A machine's billing and its restarts, parsed from the column `billing`. Caches the last one, because most machines
+// are billed alike.
 struct Billed {
   provider::Billing first;
   std::string currency = "USD", disk_currency = "USD";
@@ -132,8 +135,8 @@ const Billed& billed_as(std::string text) {
   return billed;
 }
 
-// Merges the known steps with the new ones, which extend or replace them; each price lasts until the next different
-// one.
+// Merges the known price steps with new steps, which extend them or, if `whole`, replace them. Steps that repeat the
+// price before them are dropped.
 std::vector<PriceStep> chain_of(const std::vector<PriceStep>& known, std::vector<PriceStep> steps, std::int64_t begin,
                                 bool whole) {
   const std::int64_t newest = whole ? begin : known.back().from_us;
@@ -190,7 +193,7 @@ Result<std::vector<Tenure>> read_tenures(store::Db& db, std::int64_t lease) {
         s.micros_per_hour = row.integer(13);
         if (!row.null(14)) s.amount = row.integer(14);
       }));
-  // Sorted here: there are few, and SQLite's sorter costs more than reading them.
+  // Sort in C++, not in SQL: there are few machines, and SQLite's sorter costs more than reading them.
   std::sort(out.begin(), out.end(), [](const Tenure& a, const Tenure& b) {
     return std::tie(a.generation, a.from_us, a.machine_id) < std::tie(b.generation, b.from_us, b.machine_id);
   });
@@ -204,9 +207,9 @@ Result<> record_tenure(store::Db& db, const Lease& l) { return record_tenure(db,
 
 namespace {
 
-// Writes each row once: ending it by the lease's row first and correcting it afterwards would take a third of the whole
-// state change. OR FAIL: SQLite then need not copy each page to undo this statement alone; on failure the whole
-// transaction is rolled back.
+// Ends the machine's rows at the times that the release found. Each row is written only once, which saves a third of
+// the time of the whole state change. With OR FAIL, SQLite need not copy each page to undo this statement alone; on
+// failure the whole transaction is rolled back.
 Result<> end_as_found(store::Db& db, std::int64_t lease, const Lease& l, const Ending& ending) {
   touch(db, lease);
   RILLE_CHECK(
@@ -220,7 +223,7 @@ Result<> end_as_found(store::Db& db, std::int64_t lease, const Lease& l, const E
       {lease, l.released_us, l.generation, l.machine_id, ending.all_us});
 }
 
-// Ends all of the lease's machines.
+// Ends the rows of all machines of the lease at now_us.
 Result<> end_tenures(store::Db& db, std::int64_t lease, std::int64_t now_us) {
   RILLE_CHECK(db.run("UPDATE segments SET to_us=MAX(from_us,?) WHERE lease=? AND to_us IS NULL", {now_us, lease}));
   return db.run(
@@ -243,7 +246,7 @@ Result<> record_tenure(store::Db& db, const Lease& l, const Ending& ending) {
   if (l.state == "released")
     return ending.all_us ? end_as_found(db, lease, l, ending) : end_tenures(db, lease, l.released_us);
   if (begun || l.seen.state != "released") return {};
-  // The row was settled too early: the machine still costs, each part at its last price.
+  // The lease was marked as released too early: the machine still costs money, each part at its last price.
   RILLE_CHECK(
       db.run("UPDATE segments SET to_us=NULL WHERE lease=?1 AND generation=?2 AND machine_id=?3 AND "
              "amount_micros IS NULL AND to_us=(SELECT MAX(s.to_us) FROM segments s WHERE s.lease=?1 AND "
@@ -263,7 +266,7 @@ Result<> record_stray(store::Db& db, const Lease& stray, std::int64_t now_us) {
                 {now_us, lease, stray.generation, stray.machine_id});
 }
 
-// Prices from before a change of type are final.
+// Prices recorded before a change of the machine's type stay as they are.
 Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> steps, bool whole,
                        const std::string& currency) {
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
@@ -295,7 +298,7 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
                  {chain[i + 1].from_us, lease, l.generation, l.machine_id, chain[i].from_us}));
     }
   }
-  if (currency != "USD") return {};  // that column is in dollars
+  if (currency != "USD") return {};  // the column price_micros_per_hour is in dollars
   const Micros now = chain.back().micros_per_hour;
   return db.run(
       "UPDATE leases SET price_micros_per_hour=?1 WHERE number=?2 AND generation=?3 AND machine_id=?4 "
@@ -350,7 +353,8 @@ Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
       {lease, l.generation, l.machine_id, from_us});
 }
 
-// Stored under an empty machine id until there is a machine, which then gets it from the same instant.
+// Stores the price of the public address under an empty machine id. When the machine exists, the price is copied to it,
+// from the same time on.
 Result<> record_address(store::Db& db, const Lease& l, Micros micros_per_hour) {
   if (micros_per_hour == 0) return {};
   RILLE_TRY(const std::int64_t lease, number_of(db, l));

@@ -21,7 +21,8 @@
 namespace rille::lease {
 
 namespace {
-constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;  // bills of machines that ended earlier are not queried
+// No bill is queried for a machine that ended longer ago than this.
+constexpr std::int64_t bills_settle_us = 40LL * 86'400'000'000;
 
 using provider::Machine;
 using provider::MachineState;
@@ -40,7 +41,8 @@ Amounts Lease::costs(std::int64_t now_us) const {
   return sum;
 }
 
-// The row holds dollars. Without them, the ledger has the price, or, before there is a machine, the offer.
+// The lease's row has the price in dollars. If it is unknown, the ledger has the price in the provider's currency, or,
+// before the machine exists, the offer has it.
 Price Lease::price() const {
   if (price_micros_per_hour >= 0) return {price_micros_per_hour, "USD"};
   for (auto t = tenures.rbegin(); t != tenures.rend(); ++t)
@@ -122,7 +124,8 @@ Result<std::vector<Money>> Manager::money(const std::string& run) const {
 
 Result<std::vector<Money>> Manager::budgets() const { return count_home(journal_.reader(), loop_.clock().wall_us()); }
 
-// A machine that was created and ended unseen, after a create call whose answer was lost: its tag names its lease.
+// The lease of a bill for a machine that no row has seen: the answer to its create call was lost, and it ended unseen.
+// The bill's tag names the lease.
 Result<std::optional<Lease>> Manager::unseen(const std::string& provider, const provider::Bill& bill) const {
   std::optional<Tag> tag = read_tag(install_, bill.tag);
   if (!tag) return std::optional<Lease>();
@@ -180,10 +183,11 @@ Async<> Manager::pause(std::int64_t ms, CancelToken token) {
   co_return co_await sleep_for(loop_, ms, token);
 }
 
-// Compare and set; see rows.hpp for the error of a lost race. Until it returns, only the journal may use the lease.
+// Writes the lease's row if it has not changed since it was read (see write_lease in rows.hpp). Until this returns,
+// only the journal's thread may use the lease.
 Async<> Manager::save(Shared lease, store::Fence fence) {
   const bool fenced = covers(fence, *lease);
-  Ending ending;  // set by its release
+  Ending ending;  // for a released lease: when its costs ended, as its release found
   if (lease->state == "released")
     if (auto at = search_->endings.extract(lease->id)) ending = at.mapped();
   store::Journal::Write write = [lease, fenced, ending, texts = texts_of(*lease)](store::Db& db) -> Result<> {
@@ -202,7 +206,7 @@ Async<Machine> Manager::describe(const Lease& lease, CancelToken token) {
   bool unknown = machine.state == MachineState::gone && machine.tag != lease.tag;
   const std::int64_t proof_us = absence_proven_us(lease, provider->traits());
   if (unknown && lease.machine && !search_->proofs.of(loop_.clock(), lease.id, proof_us).holds(loop_.clock())) {
-    machine = *lease.machine;  // not visible yet: return the create call's answer
+    machine = *lease.machine;  // the machine may not be visible yet: return the answer to the create call
     machine.state = MachineState::pending;
     provider::mark_unseen(machine);
   } else if (unknown) {

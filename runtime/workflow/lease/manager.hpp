@@ -42,32 +42,32 @@ struct Lease {
   std::int64_t generation = 1, price_micros_per_hour = 0, created_us = 0, send_by_us = 0, live_us = 0, expires_us = 0,
                released_us = 0;
   Micros cap_micros_per_hour = 0,
-         disk_micros_per_hour = 0;  // highest hourly price of the machine; hourly price of an ordered disk
-  Micros reserved_micros = 0;       // maximum cost reserved for the current generation
-  Value options;                    // rent options: enough to rent the machine again
-  std::string replacing;            // why another machine replaces this one
-  std::optional<Change> change;     // the pending type change; set in state `resizing`
+         disk_micros_per_hour = 0;  // the machine's highest possible price; the disk's price
+  Micros reserved_micros = 0;                                // money reserved for this generation until its expiry
+  Value options;                                             // the options of the rent, enough to rent again
+  std::string replacing;                                     // why the machine is being replaced; "": it is not
+  std::optional<Change> change;                              // the change of type in progress, in state `resizing`
   bool detached = false;
-  bool has_no_address = false;  // this process has just recorded that the machine has no paid address
-  std::vector<Tenure> tenures;  // all machines that the lease has had; read with the row
-  std::string run_tag;          // the run's tag, read with the lease's row
-  std::int64_t taken_us = 0;    // deadline of the preemption notice; read with the row
+  bool has_no_address = false;  // true: the machine has no paid public address, as this process has just recorded
+  std::vector<Tenure> tenures;  // all machines of the lease, read from the ledger
+  std::string run_tag;          // the budget tag of the lease's run
+  std::int64_t taken_us = 0;    // deadline of the machine's preemption notice; 0: no notice
   // The row as it was read. A write succeeds only if the row still matches, so that the second of two writers writes
   // nothing.
   struct Seen {
-    std::string state;                       // state in the row; "": there was no row
-    std::int64_t generation = 0, epoch = 0;  // epoch: the epoch of the run
+    std::string state;                       // "": there was no row
+    std::int64_t generation = 0, epoch = 0;  // epoch: the run's epoch
   } seen;
 
   bool billable() const { return state != "released"; }
   bool has_machine() const {
     return state == "live" || state == "resizing";
-  }  // the lease has a machine that should exist
+  }  // whether its machine should exist
   bool ever_lived() const { return !tenures.empty() || live_us; }
-  // The cost of the lease's machines until `now_us`; an estimate until reconciled with the provider.
-  Micros spent_micros(std::int64_t now_us) const;  // the cost in dollars
+  // The cost of the lease's machines until now_us; an estimate until the provider's bill is known.
+  Micros spent_micros(std::int64_t now_us) const;  // the part of the cost that is in dollars
   Amounts costs(std::int64_t now_us) const;        // the cost in all currencies
-  Price price() const;                             // hourly price of the lease's machine without the disk
+  Price price() const;                             // the machine's price per hour, without the disk
   // The maximum final cost: the cost of earlier generations plus this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
@@ -76,9 +76,9 @@ struct Lease {
 // The budget of one run, tag or month.
 struct Money {
   std::string scope, name;         // "run", "month", "tag:eval"; "the run's budget", "the budget of tag 'eval'"
-  Micros limit = -1;               // -1: no limit
-  Micros spent = 0, reserved = 0;  // spent: by released leases; reserved: for open leases until they end
-  std::int64_t held = 0;           // number of leases that are not released
+  Micros limit = -1;               // the most that may be spent; -1: no limit
+  Micros spent = 0, reserved = 0;  // spent by released leases; reserved by open leases until their expiry
+  std::int64_t held = 0;           // leases that are not released
 };
 
 struct Terms;
@@ -86,15 +86,15 @@ struct Terms;
 struct Acquire {
   std::string key;  // the lease's identity inside its run: fiber path/name#n
   std::string name, scope;
-  Value options;                 // options of rille.rent: provider gpu count spot max_price ttl region budget ..
-  store::Fence fence;            // fence of the run that owns the lease
-  std::int64_t leases_max = -1;  // limit on leases held at a time; -1: no limit
+  Value options;                 // the options of rille.rent: provider gpu count spot max_price ttl region ..
+  store::Fence fence;            // the fence of the run that owns the lease
+  std::int64_t leases_max = -1;  // most leases that the run may hold at a time; -1: no limit
 };
 
 struct Replace {
   std::string id, why;
-  std::int64_t generation = 0;  // generation of the lost machine; if a newer generation is live, it is returned
-  Value options;                // options that override the rent options; null: none
+  std::int64_t generation = 0;  // generation of the lost machine; if a newer machine is live, nothing is replaced
+  Value options;                // options that override those of the rent; null: no change
   store::Fence fence;
   std::int64_t leases_max = -1;
 };
@@ -102,9 +102,9 @@ struct Replace {
 struct Resize {
   Resize() = default;
   std::string id;
-  Value options;  // gpu count vcpus memory interconnect network_gbps type max_price price; null: none
+  Value options;  // gpu count vcpus memory interconnect network_gbps type max_price price; null: finish a begun resize
   store::Fence fence;
-  std::function<Result<>()> may;  // checked again just before the row is written; null: allowed
+  std::function<Result<>()> may;  // an error refuses the resize; called just before the row is written; null: allowed
 };
 
 // A lease that the reaper leaves alone for now, why, and when it will end it.
@@ -116,7 +116,7 @@ struct Held {
 
 struct ReapReport {
   std::vector<Lease> released, failed;
-  std::vector<Lease> revived;  // machines alive although their row was settled; ended, or also in `failed`
+  std::vector<Lease> revived;  // machines that were alive although their lease was released; they are ended now
   std::vector<Lease> unknown;  // machines with our tag and no row; left alone
   std::vector<Held> held;
   std::vector<Error> errors;  // providers or regions that could not be asked
@@ -124,7 +124,7 @@ struct ReapReport {
 
 struct ReapRequest {
   ReapRequest() = default;                            // not an aggregate: see loop/task.hpp
-  std::function<bool(const std::string& run)> alive;  // true if a runner holds that run now
+  std::function<bool(const std::string& run)> alive;  // whether a process runs the run now
   bool in_background = false;                         // leave all leases of live runs alone, even expired ones
   bool only_due = false;                              // only rows that are due; do not list the providers' machines
   std::set<std::string> now;                          // runs whose leases end at once, unless a runner holds the run
@@ -143,16 +143,16 @@ struct Survey {
     provider::Machine machine;
     Account account = Account::unknown;
     std::optional<Lease> row;
-    std::int64_t generation = 0, expires_us = 0;  // both from the machine's tag; 0: the tag is not readable
+    std::int64_t generation = 0, expires_us = 0;  // as the machine's tag says; 0: the tag is not readable
   };
   std::vector<Shown> machines;
-  std::vector<Lease> unseen;  // rows whose machine should exist, but is not shown
-  std::vector<Error> errors;  // providers or regions that could not be asked
+  std::vector<Lease> unseen;                             // rows whose machine should exist, but is not shown
+  std::vector<Error> errors;                             // providers or regions that could not be asked
   std::set<std::pair<std::string, std::string>>
-      silent;  // provider and region that did not answer; region "": the whole provider
+      silent;  // provider and region without an answer; region "": all
 
   void could_not_ask(const std::string& provider, const std::string& region, Error why);
-  bool hears(const std::string& provider, const std::string& region) const;  // true if that region has answered
+  bool hears(const std::string& provider, const std::string& region) const;  // whether the region has answered
   void add(Survey part);
 };
 
@@ -165,7 +165,7 @@ struct Hooks {
 
 class Manager {
  public:
-  // Null: the event goes straight into the audit trail.
+  // Receives the manager's events. Null: an event is only written to the audit trail.
   using Event = std::function<void(const std::string& event, Value data)>;
 
   Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
@@ -177,7 +177,7 @@ class Manager {
   // Ends the machine and rents another for the lease, of the next generation, or continues such a replacement that an
   // earlier process began. Errors as acquire; state: the lease has ended, or its ttl has passed.
   Async<Lease> replace(Replace request, Event event, CancelToken token);
-  static bool replaces(const Lease& lease);  // true if the options say that a lost machine is replaced
+  static bool replaces(const Lease& lease);  // whether the lease's options ask to replace a lost machine
   // Changes the lease's machine to another type that fits the options, after finishing a change that an earlier process
   // began. The disk stays; running programs end. Does nothing if the type fits already or options are null. invalid:
   // options, or the provider cannot resize (provider::is_lack). capacity: no such type, or none in stock. budget: it
@@ -207,7 +207,7 @@ class Manager {
   // Replaces estimates by the providers' bills, including bills for machines that no row has seen. Returns the number
   // of machines settled.
   Async<std::int64_t> reconcile(CancelToken token);
-  Result<bool> any_open() const;  // costs one index lookup
+  Result<bool> any_open() const;  // whether a lease is not released; costs one index lookup
   // The provider's view of a live lease's machine; a price in it is recorded. A machine that may not be visible yet is
   // `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
@@ -320,8 +320,8 @@ class Manager {
   std::string install_;
   Hooks hooks_;
   ProviderQueries queries_;
-  std::shared_ptr<Recent> recent_;  // offers recently without stock, over all leases
-  std::shared_ptr<Search> search_;  // queries now in flight, and what they found
+  std::shared_ptr<Recent> recent_;  // offers that recently had no stock for any lease
+  std::shared_ptr<Search> search_;  // offer queries in flight, and what earlier queries found
 };
 
 }  // namespace rille::lease

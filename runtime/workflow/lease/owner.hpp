@@ -1,7 +1,7 @@
-// Which account owns a lease's machine. A provider's "not found" proves that a machine is gone only if the keys in use
-// belong to its account; keys of another account never see it. So a lease's row stores the account of the keys it was
-// rented with, which is compared with the current one before a machine counts as gone. Private to
-// runtime/workflow/lease.
+// Which provider account owns a lease's machine. If a provider does not find a machine, the machine is gone only if the
+// API keys in use belong to the machine's account: keys of another account never see it. So a lease's row stores the
+// account that rented the machine, and that account is compared with the current one before a machine counts as gone.
+// Private to runtime/workflow/lease.
 #pragma once
 
 #include <map>
@@ -12,21 +12,24 @@
 
 namespace rille::lease {
 
-// By provider: the account, as learned while offers were queried. "": the provider does not name it, or did not answer.
+// Provider name -> the current account, as learned while offers were queried. "": the provider does not name the
+// account, or did not answer.
 using Owners = std::map<std::string, Result<std::string>>;
-// Asks these providers concurrently, with a short time limit, so that one that does not answer delays no rent.
+// Asks the providers for their accounts concurrently, with a short time limit, so that a provider that does not answer
+// delays no rent. Fills `owners`.
 Async<bool> learn_owners(Loop& loop, std::vector<provider::Provider*> all, std::shared_ptr<Owners> owners,
                          CancelToken token);
-// The account in that region, from `owners`; "": unknown.
+// The provider's account in the region, according to `owners`; "": unknown.
 Async<std::string> known_owner(const Owners& owners, provider::Provider* provider, std::string region,
                                CancelToken token);
 
-// Call in the transaction that writes the lease's row.
+// Stores the account that rents the lease. Call in the transaction that writes the lease's row.
 Result<> record_owner(store::Db& db, const Lease& lease, const std::string& owner);
 
-// Success: a machine of the lease that this provider does not show does not exist; also if the lease's account is
-// unknown. auth, is_other_account: the lease was rented with keys of another account, and the state of its machine is
-// unknown. Other errors: the current account could not be queried.
+// Checks whether the current keys can see the lease's machine. Success: they belong to the account that rented it, or
+// that account is unknown; a machine that the provider does not show then does not exist. Fails with `auth`
+// (is_other_account) if the lease was rented by another account: the state of the machine is then unknown. Fails with
+// another error if the current account could not be queried.
 Async<> check_owner(store::Db& db, provider::Provider* provider, std::shared_ptr<const Lease> lease, CancelToken token);
 bool is_other_account(const Error& error);
 

@@ -1,6 +1,7 @@
-// Ledger facts of a machine that its lease's row does not hold: the price of its public address, from before the
-// machine exists; the start of its cost, where startup is free; the end of its cost, where that is before the row says
-// so. A separate header because few files write them: the lease layer, and the engine when it reaches machines.
+// What the ledger stores of a machine and the lease's row does not: the price of the public address; the start of the
+// cost, if the provider does not bill the startup; the end of the cost, if that was before the lease was marked as
+// released. This header is separate because few files write these: the lease layer, and the engine when it reaches
+// machines.
 #pragma once
 
 #include "runtime/workflow/lease/ledger.hpp"
@@ -10,21 +11,21 @@ namespace rille::lease {
 // The number of the lease's row; 0: no row.
 Result<std::int64_t> number_of(store::Db& db, const Lease& lease);
 
-// Call in the transaction that plans a generation, for its future machines; 0: no charge. The address costs from then
-// on, because some clouds create it before the machine.
+// Records the price of the public address; 0: no charge. Call in the transaction that plans a generation: the address
+// costs money from then on, because some clouds create it before the machine.
 Result<> record_address(store::Db& db, const Lease& lease, Micros micros_per_hour);
-// The recorded address price for the lease's current generation.
+// The recorded price of the public address for the lease's generation.
 Result<Micros> address_micros(store::Db& db, const Lease& lease);
 
 // When a lease's machine stopped costing money, as its release determined.
 struct Ending {
-  std::int64_t machine_us = 0;  // when the machine stopped costing money
-  std::int64_t all_us = 0;      // when the machine and everything created with it stopped; 0: unknown, the row decides
+  std::int64_t machine_us = 0;  // when the machine itself stopped costing money
+  std::int64_t all_us = 0;      // when also its disk and all other parts did; 0: unknown, the row's release time counts
 };
-// Like record_tenure(), for a row that may be `released`: then nothing of its machine costs longer than `ending`.
+// Like record_tenure(), for a row that may be `released`: then no part of its machine costs money after `ending`.
 Result<> record_tenure(store::Db& db, const Lease& lease, const Ending& ending);
 
-// After a change of type: the price recorded from `from_us` on starts to count at `since_us` instead.
+// After a change of the machine's type: the new price, recorded from from_us on, counts only from since_us on.
 Result<> record_restarted(store::Db& db, const Lease& lease, std::int64_t from_us, std::int64_t since_us);
 
 // A machine whose offer is billed from the time it is live (Billing::from_live) costs nothing before `since_us`. Has an

@@ -1,6 +1,6 @@
-// Proof: an instant after which a machine that is not shown does not exist, because anything created by an earlier
-// request would be visible by then. Setting the wall clock forward does not bring it nearer: in the process that sent
-// the request, as much time must also pass on the monotonic clock. Private to runtime/workflow/lease.
+// Proof: the time after which a machine that the provider does not show does not exist, because a machine created by an
+// earlier request would be visible by then. If the wall clock is set forward, the proof does not come earlier: in the
+// process that sent the request, the same time must pass on the monotonic clock. Private to runtime/workflow/lease.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Proof {
   std::int64_t wall_us_, monotonic_ns_;
 };
 
-// The proofs of this process, by lease. Each one's monotonic clock starts when the lease is first looked up.
+// This process's proofs, by lease id. The wait on the monotonic clock starts when a lease's proof is first looked up.
 class Proofs {
  public:
   const Proof& of(const Clock& clock, const std::string& lease, std::int64_t wall_us) {

@@ -20,7 +20,7 @@ struct Terms;
 class ProviderQueries {
  public:
   using Wish = std::shared_ptr<const Terms>;
-  // `registry` outlives this.
+  // `registry` must outlive this object.
   ProviderQueries(Loop& loop, provider::Registry& registry) : loop_(loop), registry_(registry) {}
 
   // Offers of all providers, or of those named in the query, best first by its rank. A failing provider or region is an
@@ -44,19 +44,20 @@ class ProviderQueries {
     provider::LeftOut left_out;
   };
   Async<std::vector<Asked>> ask(provider::OfferQuery query, CancelToken token);
-  // Which GPUs this build can use; set before the first rent. Null, as in tests and simulations: none is refused.
+  // Sets the function that knows which GPUs this build can use; call before the first rent. Null, as in tests and
+  // simulations: no GPU is refused.
   void set_gpu_use(GpuUse use) { gpu_use_ = std::move(use); }
-  // Why a rent with these options would refuse the offer's GPU.
+  // Why a rent with these options would refuse the offer's GPU; nullopt: it would not.
   std::optional<Error> gpu_unusable(const Value& options, const provider::Offer& offer) const;
-  // Exchange rates for queries that give none.
+  // Sets the exchange rates for queries that give no rates.
   void set_rates(provider::Rates rates) {
     rates_ = std::move(rates);
-    last_ = nullptr;  // the cached Wish was parsed with the old rates
+    last_ = nullptr;  // drop the cached terms, which were read with the old rates
   }
   void set_disk_prices(provider::DiskPrices prices) { disk_prices_ = std::move(prices); }
   // Parses the options of a rent, or of another `asker`, with this home's rates and disk prices.
   Result<Terms> terms_of(const Value& options, const char* asker = "rent") const;
-  Result<Wish> wish_of(const Value& options);  // parses rent options and caches the last result
+  Result<Wish> wish_of(const Value& options);  // terms_of for a rent; caches the last result
   std::optional<Error> gpu_unusable(const Terms& terms, const std::string& provider, GpuAsked asked) const;
   // Fails if this build can use none of the GPUs that the options name, and the user owns no machine that fits.
   Async<> check_named_gpus(Wish wish, CancelToken token);
@@ -69,7 +70,7 @@ class ProviderQueries {
   provider::Rates rates_;
   provider::DiskPrices disk_prices_;
   GpuUse gpu_use_;
-  Wish last_;  // many rents have the same options; null: none read yet
+  Wish last_;  // cached terms of last_options_, because many rents have equal options; null: nothing is cached
   std::string last_options_;
 };
 

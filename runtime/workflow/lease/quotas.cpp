@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t quotas_patience_ms = 60'000;
 
-// `region` "": all configured regions.
+// Parses the query of rille.quotas. No `region`: all configured regions.
 Result<provider::OfferQuery> read_quota_query(const Value& v) {
   static const std::vector<std::string> known = {"provider", "providers", "region"};
   Value query = Value::Object{};
@@ -32,7 +32,7 @@ Result<provider::OfferQuery> read_quota_query(const Value& v) {
 
 }  // namespace
 
-// A failing or slow provider does not delay the others.
+// Asks all providers concurrently, so that a failing or slow provider does not delay the others.
 Async<Value> ProviderQueries::quotas(Value query, CancelToken token) {
   RILLE_CO_TRY(const provider::OfferQuery wanted, read_quota_query(query));
   for (const std::string& name : wanted.providers) RILLE_CO_CHECK(registry_.find(name));

@@ -18,7 +18,7 @@ using provider::MachineState;
 
 bool over(const std::string& run_state) { return run_has_ended(run_state) || run_state == "cleanup"; }
 
-// Halted until a person decides.
+// Whether the run is halted until the user resumes or cancels it.
 bool halted(const std::string& run_state) { return run_state == "diverged" || run_state == "suspended"; }
 
 // For a leftover that costs nothing: whether no active lease, of this home or another, needs it.
@@ -58,7 +58,8 @@ Result<std::string> given_up(store::Db& journal, const std::string& run) {
 
 }  // namespace
 
-// How long the row is left alone, and why; until_us 0: it is due. nullopt: its runner handles it.
+// How long the reaper leaves a lease alone, and why; until_us 0: the lease is due. nullopt: the process that runs the
+// run handles the lease.
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
   std::int64_t since_us = 0;
@@ -78,7 +79,7 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
     held.why = "its run is " + state;
     held.until_us = std::min(held.until_us, since_us + lease.request.hold_ms * 1000);
   } else {
-    // A runner with leases updates its row each minute.
+    // A process that runs a run with leases updates the run's row each minute, so since_us tells when it was alive.
     RILLE_TRY(const std::string why, given_up(journal_.reader(), lease.run));
     held.why = why.empty() ? "its run was interrupted and can be resumed" : "its run was interrupted, and " + why;
     const std::int64_t alive_us = std::max({since_us, lease.created_us, lease.live_us});
@@ -90,7 +91,8 @@ Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequ
   return std::optional<Held>(std::move(held));
 }
 
-// All places concurrently: a region that does not answer delays only the leases there.
+// Releases the leases that are due. All providers and regions are handled concurrently, so that a region that does not
+// answer delays only the leases in that region.
 Async<> Manager::reap_rows(const ReapRequest& request, ReapReport& report) {
   RILLE_CO_TRY(std::vector<Lease> leases, all(false));
   std::map<std::pair<std::string, std::string>, std::vector<Lease>> places;
@@ -119,7 +121,7 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
       report.held.push_back(std::move(*held));
       continue;
     }
-    // When the run is resumed, it continues on another machine.
+    // The machine is gone: if the run is resumed, the lease gets another machine.
     if (vanished && !lease.detached && replaces(lease)) lease.replacing = "its machine is gone";
     Shared ending = std::make_shared<Lease>(lease);
     Result<> r = co_await end_lease(std::move(ending), nullptr, {});
@@ -130,7 +132,8 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
   co_return true;
 }
 
-// Machines that no row accounts for. All providers are asked concurrently, and each answer is handled as it arrives.
+// Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled as it
+// arrives.
 Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
   std::vector<Together<bool>> asked;
   for (provider::Provider* p : registry_.all())
@@ -152,7 +155,7 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   if (provider::is_free_left_over(machine)) {
     if (!is_needed_no_more(machine, shown.row, read_tag(install_, machine.tag), now_us())) co_return success();
     RILLE_CO_TRY(provider::Provider * from, registry_.find(shown.provider));
-    (void)co_await from->terminate(machine.id, {});  // no row counts it; a failure is retried by the next reap
+    (void)co_await from->terminate(machine.id, {});  // if this fails, the next reap tries again
     co_return success();
   }
   if (shown.account == Account::own) co_return success();
@@ -165,7 +168,8 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   stray.live_us = machine.created_wall_us;
   stray.expires_us = shown.expires_us;
   if (!shown.row) {
-    // Our tag, but no row: another home may own the machine until the expiry in its tag has passed.
+    // The tag is of this installation, but the journal has no row: until the expiry in the tag has passed, the machine
+    // may belong to another home.
     bool expired = stray.expires_us != 0 && now_us() > stray.expires_us;
     if (!expired && machine.id != request.unknown) {
       report.unknown.push_back(std::move(stray));
@@ -188,14 +192,15 @@ Async<> Manager::end_stray(Survey::Shown shown, const ReapRequest& request, Reap
   if (r && shown.row) {
     auto ended = std::make_shared<Lease>(stray);
     store::Journal::Write count = [ended, at = now_us()](store::Db& db) { return record_stray(db, *ended, at); };
-    (void)co_await journal_.commit(std::move(count));  // recording its cost must not prevent its end
+    (void)co_await journal_.commit(std::move(count));  // a failure to record the cost must not stop the reaper
   }
   if (!r) stray.error = r.error().message;
   (r ? report.released : report.failed).push_back(std::move(stray));
   co_return success();
 }
 
-// The row is wrong. It is reopened, so that the machine is counted and shown until it has really ended.
+// The lease is marked as released, but its machine is alive. The row is opened again, so that the machine is counted
+// and shown until it has really ended.
 Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report) {
   const Shared row = std::make_shared<Lease>(std::move(settled));
   row->state = "releasing";
@@ -205,12 +210,12 @@ Async<> Manager::end_settled(Lease settled, Machine machine, ReapReport& report)
   row->error = "the provider has the machine, although it was released";
   if (Result<> saved = co_await save(row, {}); !saved && is_lost(saved.error())) co_return success();
   report.revived.push_back(*row);
-  // Not release(): a lease that is waiting for a replacement machine keeps waiting.
+  // Do not call release(), which would cancel a pending replacement of the machine.
   Result<> r = success();
   store::Fence nobody;
   Shared opened = std::make_shared<Lease>(*row);
   if (row->seen.state == "releasing") r = co_await end_lease(std::move(opened), nullptr, std::move(nobody));
-  if (!r && is_moved(r.error())) r = success();  // the process that changed the row ends its machines
+  if (!r && is_moved(r.error())) r = success();  // another process has changed the row, and ends the machine
   // If the journal could not be written, the row still says `released`; end the machine anyway.
   if (r && row->seen.state == "released")
     if (Result<std::string> ended = co_await end_machine(row); !ended) r = ended.error();

@@ -9,7 +9,7 @@ namespace rille::lease {
 
 namespace {
 
-// The first 29 columns of both queries, except those that read_brief() leaves empty.
+// Reads the columns that the queries of read_leases() and read_brief() share, in their order.
 void read_into(Lease& l, const store::Row& row) {
   l.id = row.text(0);
   l.run = row.text(1);
@@ -126,18 +126,18 @@ store::SqlValue or_null(const std::string& s) {
 }
 store::SqlValue or_null(std::int64_t us) { return us ? store::SqlValue(us) : store::SqlValue(); }
 
-// No row was written although the row matches `seen`.
+// The error if the UPDATE changed no row although the row matches `seen`.
 Error unwritten(const Lease& l) {
   return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
 }
 
-// Whether all columns are written. Within a generation only changing columns are, except for a change of type, which
-// also changes the request, the price and the reservation.
+// Whether a write must write all columns: for a new generation, and for a change of the machine's type, which also
+// changes the request, the price and the reservation. Otherwise only the changing columns are written.
 bool is_whole(const Lease& l) {
   return l.seen.state.empty() || l.seen.generation != l.generation || l.change || l.seen.state == "resizing";
 }
 
-// Whether this write holds the answer to the create call.
+// Whether this write stores the provider's answer to the create call.
 bool is_answered(const Lease& l) { return l.machine && l.state == "live" && l.seen.state != "live"; }
 
 std::string request_of(const Lease& l) {
@@ -156,7 +156,7 @@ Result<> write_request(store::Db& db, const Lease& l, const RowTexts& texts, boo
   return {};
 }
 
-// 1, or null: see the table's schema.
+// The value of the column `open`: 1 for a lease that is not released, otherwise NULL, as the table's schema describes.
 store::SqlValue open_of(const Lease& l) { return l.billable() ? store::SqlValue(std::int64_t{1}) : store::SqlValue(); }
 
 Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) {
@@ -201,8 +201,9 @@ Result<> write_generation(store::Db& db, const Lease& l, const RowTexts& texts) 
   return unwritten(l);
 }
 
-// The journal compares a fence once for many rows of a transaction; looking up the epoch here takes a fifth of the time
-// of a write. `open` is written only if it changes, because its index would be written too.
+// Writes the changing columns of a row. If `fenced`, the run's epoch is not compared here, which saves a fifth of the
+// time: the journal has compared the fence once for all rows of the transaction. The column `open` is written only if
+// its value changes, because the write would also update its index.
 Result<> write_move(store::Db& db, const Lease& l, const RowTexts& texts, bool fenced) {
   constexpr const char* move =
       "UPDATE leases SET state=?5,machine=COALESCE(?6,machine),machine_id=?7,send_by_us=?8,live_us=?9,expires_us=?10,"
@@ -233,7 +234,7 @@ Result<> write_ending(store::Db& db, const Lease& l) {
 
 bool is_moved(const Error& e) { return e.code == "lease_moved"; }
 
-// The journal's refusal of a fence has kind state; disk errors have other kinds.
+// The journal refuses an outdated fence with an error of kind `state`; disk errors have other kinds.
 bool is_lost(const Error& e) { return e.kind == ErrorKind::state; }
 
 bool covers(const store::Fence& fence, const Lease& l) { return fence.run == l.run && fence.epoch == l.seen.epoch; }

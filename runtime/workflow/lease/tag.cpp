@@ -35,7 +35,8 @@ std::optional<Tag> read_tag(const std::string& install, std::string_view tag) {
 }
 
 std::int64_t absence_proven_us(const Lease& lease, const provider::Traits& traits) {
-  if (traits.create_timeout_ms == 0 && traits.visibility_lag_ms == 0) return 0;  // created machines are visible at once
+  // A provider that shows created machines at once needs no wait.
+  if (traits.create_timeout_ms == 0 && traits.visibility_lag_ms == 0) return 0;
   std::int64_t made_by_us = lease.live_us ? lease.live_us : lease.send_by_us + traits.create_timeout_ms * 1000;
   return made_by_us + traits.visibility_lag_ms * 1000;
 }
