@@ -49,8 +49,7 @@ enum class Stand { lives, moves, unasked, asked };
 Result<Stand> stand_of(const Lease* known) {
   if (!known) return Stand::unasked;
   if (known->state == "live") return Stand::lives;
-  if (!known->replacing.empty() && known->ever_lived())
-    return Stand::moves;  // its machine was lost or is being replaced
+  if (!known->replacing.empty() && known->ever_lived()) return Stand::moves;  // it is being given another machine
   // A lease that was released before it had a machine can be requested again, because the script never received it. A
   // lease in state `intent` is planned again too, because its offer, expiry and money are out of date.
   if (known->state == "intent" || (known->state == "released" && !known->live_us)) return Stand::unasked;

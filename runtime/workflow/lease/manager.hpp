@@ -1,7 +1,8 @@
-// Leases: the machines that a run has rented. Each state change (creating -> live -> releasing -> released; intent:
-// nothing was sent) is committed before the call it announces. Names and tokens are derived, never random; a row alone
-// is enough to find and terminate its machine, without the script. Released means that the provider confirmed the end.
-// The rules and the failures they handle: docs/design/leases.md. Loop thread only.
+// Leases: the machines that a run has rented. A lease's states are creating -> live -> releasing -> released (and
+// intent: no create call was sent yet). A new state is committed to the journal before the provider call that it
+// announces. Names and tokens are derived, never random, so that a lease's row alone is enough to find and terminate
+// the machine. Released means that the provider confirmed the end. docs/design/leases.md has the rules and the failures
+// that they handle. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -25,9 +26,9 @@ struct Change {
   Change() = default;  // not an aggregate: see loop/task.hpp
   provider::Offer offer;
   Micros price_micros_per_hour = 0, cap_micros_per_hour = 0;
-  std::int64_t from_us = 0;  // when both prices began to count
+  std::int64_t from_us = 0;  // from when on the old and the new price both count
   Micros reserved_before = 0, reserved_after = 0;
-  Value options;  // rent options after the change: enough to rent a machine of the new type again
+  Value options;  // the lease's options after the change, enough to rent a machine of the new type
 
   Value to_value() const;
   static Result<Change> from_value(const Value& value);
@@ -35,7 +36,7 @@ struct Change {
 
 // One row of the table `leases`.
 struct Lease {
-  std::int64_t number = 0;  // number of the row; 0: unknown, or the row is not written yet
+  std::int64_t number = 0;  // the row's number; 0: unknown, or the row is not written yet
   std::string id, run, name, scope, provider, state, token, tag, machine_id, error;
   provider::CreateRequest request;
   std::optional<provider::Machine> machine;
@@ -68,17 +69,17 @@ struct Lease {
   Micros spent_micros(std::int64_t now_us) const;  // the part of the cost that is in dollars
   Amounts costs(std::int64_t now_us) const;        // the cost in all currencies
   Price price() const;                             // the machine's price per hour, without the disk
-  // The maximum final cost: the cost of earlier generations plus this generation's reservation.
+  // The most that the lease can cost in the end: the cost of earlier generations plus this generation's reservation.
   Micros committed_micros(std::int64_t now_us) const;
   Value to_value(std::int64_t now_us) const;
 };
 
 // The budget of one run, tag or month.
 struct Money {
-  std::string scope, name;         // "run", "month", "tag:eval"; "the run's budget", "the budget of tag 'eval'"
+  std::string scope, name;         // scope: "run", "month" or "tag:eval"; name: for messages, "the run's budget"
   Micros limit = -1;               // the most that may be spent; -1: no limit
   Micros spent = 0, reserved = 0;  // spent by released leases; reserved by open leases until their expiry
-  std::int64_t held = 0;           // leases that are not released
+  std::int64_t held = 0;           // number of leases that are not released
 };
 
 struct Terms;
@@ -107,7 +108,7 @@ struct Resize {
   std::function<Result<>()> may;  // an error refuses the resize; called just before the row is written; null: allowed
 };
 
-// A lease that the reaper leaves alone for now, why, and when it will end it.
+// A lease that the reaper does not end yet: why, and when the reaper will end it.
 struct Held {
   Lease lease;
   std::string why;
@@ -117,22 +118,22 @@ struct Held {
 struct ReapReport {
   std::vector<Lease> released, failed;
   std::vector<Lease> revived;  // machines that were alive although their lease was released; they are ended now
-  std::vector<Lease> unknown;  // machines with our tag and no row; left alone
+  std::vector<Lease> unknown;  // machines that have this installation's tag but no row; they are not ended
   std::vector<Held> held;
-  std::vector<Error> errors;  // providers or regions that could not be asked
+  std::vector<Error> errors;  // one error for each provider or region that could not be asked
 };
 
 struct ReapRequest {
   ReapRequest() = default;                            // not an aggregate: see loop/task.hpp
   std::function<bool(const std::string& run)> alive;  // whether a process runs the run now
-  bool in_background = false;                         // leave all leases of live runs alone, even expired ones
-  bool only_due = false;                              // only rows that are due; do not list the providers' machines
-  std::set<std::string> now;                          // runs whose leases end at once, unless a runner holds the run
-  std::string unknown;                                // a machine with our tag and no row that is ended anyway
+  bool in_background = false;                         // end no lease of a running run, even if it has expired
+  bool only_due = false;                              // end only leases that are due; do not list providers' machines
+  std::set<std::string> now;                          // runs whose leases end at once if no process runs the run
+  std::string unknown;                                // id of a machine without a row that is ended anyway; "": none
 };
 
-// How the journal accounts for a machine with our tag: the lease's own machine; a second machine of the lease; a
-// machine of an older generation; a machine of a released lease; of a lease that the journal does not know.
+// How the journal accounts for a machine with our tag. own: it is its lease's machine; second: the lease has another
+// machine; older: it belongs to an older generation; settled: its lease is released; unknown: the journal has no lease.
 enum class Account { own, second, older, settled, unknown };
 std::string_view to_string(Account account);
 
@@ -146,8 +147,8 @@ struct Survey {
     std::int64_t generation = 0, expires_us = 0;  // as the machine's tag says; 0: the tag is not readable
   };
   std::vector<Shown> machines;
-  std::vector<Lease> unseen;                             // rows whose machine should exist, but is not shown
-  std::vector<Error> errors;                             // providers or regions that could not be asked
+  std::vector<Lease> unseen;                             // leases whose machine should exist, but is not shown
+  std::vector<Error> errors;                             // one error for each provider or region without an answer
   std::set<std::pair<std::string, std::string>>
       silent;  // provider and region without an answer; region "": all
 
@@ -159,7 +160,7 @@ struct Survey {
 // For tests: simulated time, and the points at which a process may die.
 struct Hooks {
   Hooks() = default;
-  std::function<Async<>(std::int64_t ms, CancelToken token)> pause;  // null: real time
+  std::function<Async<>(std::int64_t ms, CancelToken token)> pause;  // waits in simulated time; null: in real time
   std::function<Async<>()> written;                                  // called after each committed row
 };
 
@@ -170,29 +171,31 @@ class Manager {
 
   Manager(Loop& loop, store::Journal& journal, provider::Registry& registry, std::string install, Hooks hooks = {});
 
-  // Brings the lease to `live` from whatever state its row is in. capacity: nothing to rent; budget, quota: exceeds
-  // what the run may spend or hold; invalid: an option; state: another process has changed the row or taken over the
-  // run; cancelled: the caller's scope releases the lease.
+  // Rents a machine: brings the lease to `live` from whatever state its row is in. Fails with `capacity` if nothing can
+  // be rented, `budget` or `quota` if it exceeds what the run may spend or hold, `invalid` for a bad option, `state` if
+  // another process has changed the row or runs the run, `cancelled` (the caller's scope then releases the lease).
   Async<Lease> acquire(Acquire request, Event event, CancelToken token);
-  // Ends the machine and rents another for the lease, of the next generation, or continues such a replacement that an
-  // earlier process began. Errors as acquire; state: the lease has ended, or its ttl has passed.
+  // Ends the lease's machine and rents another one, of the next generation; or continues a replacement that an earlier
+  // process began. Fails like acquire, and with `state` if the lease has ended or its ttl has passed.
   Async<Lease> replace(Replace request, Event event, CancelToken token);
   static bool replaces(const Lease& lease);  // whether the lease's options ask to replace a lost machine
   // Changes the lease's machine to another type that fits the options, after finishing a change that an earlier process
-  // began. The disk stays; running programs end. Does nothing if the type fits already or options are null. invalid:
-  // options, or the provider cannot resize (provider::is_lack). capacity: no such type, or none in stock. budget: it
-  // would cost more than is left. After these errors the machine continues as before. If its state is unknown, the row
-  // stays `resizing`, the error says so, and the next call continues the change.
+  // began. The disk stays; running programs end. Does nothing if the type fits already or options are null. Fails with
+  // `invalid` for bad options or if the provider cannot resize (provider::is_lack), with `capacity` if there is no such
+  // type or none in stock, and with `budget` if the budget cannot pay for it: then the machine continues as before. If
+  // the machine's state is unknown, the row stays `resizing`, the error says so, and the next call continues the
+  // change.
   Async<Lease> resize(Resize request, Event event, CancelToken token);
-  // Transfers the lease from the run to the home, which ends it after ttl_ms. invalid: longer than it was rented for.
+  // Transfers the lease from the run to the home, which ends it after ttl_ms. Fails with `invalid` if that is later
+  // than the lease's expiry.
   Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
-  // Terminates the machine and waits until the provider confirms. Succeeds if it is released already. Ignores
-  // cancellation. If the journal cannot be written, the machine is ended and then the error returned. A fence that no
-  // longer holds stops it: the lease belongs to another runner.
+  // Terminates the lease's machine and waits until the provider confirms. Succeeds if the lease is released already.
+  // Cannot be cancelled. If the journal cannot be written, ends the machine and then returns the error. If the fence is
+  // outdated, because another process runs the run, ends nothing and fails.
   Async<> release(std::string id, Event event, store::Fence fence = {});
 
-  // The agent of that generation's machine reported it idle and has exited. The lease is released, or, if its options
-  // replace machines, kept without one until it is used again.
+  // Call when the agent of that generation's machine has reported the machine as idle and has exited. Releases the
+  // lease; if the lease's options replace lost machines, keeps it without a machine until it is used again.
   Async<> end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence);
 
   Result<std::optional<Lease>> find(const std::string& id) const;
@@ -200,38 +203,38 @@ class Manager {
   Result<std::vector<Lease>> all(bool with_released) const;
   // When the reaper ends the lease at the latest: its ttl, or the hold time of a halted or interrupted run.
   Result<std::int64_t> ends_us(const Lease& lease) const;
-  // The budgets of a run: its own (even without a limit), and the limits of its parents, its tag and the month, if set.
+  // The budgets of a run: its own (even without a limit), and those of its parent runs, its tag and the month, if set.
   Result<std::vector<Money>> money(const std::string& run) const;
   // The limits of the whole home, for `rille budget`.
   Result<std::vector<Money>> budgets() const;
-  // Replaces estimates by the providers' bills, including bills for machines that no row has seen. Returns the number
-  // of machines settled.
+  // Replaces estimated costs by the providers' bills, also for machines that no row has seen. Returns the number of
+  // machines whose bill was recorded.
   Async<std::int64_t> reconcile(CancelToken token);
   Result<bool> any_open() const;  // whether a lease is not released; costs one index lookup
   // The provider's view of a live lease's machine; a price in it is recorded. A machine that may not be visible yet is
   // `pending`, not gone.
   Async<provider::Machine> describe(const Lease& lease, CancelToken token);
   // Asks for the current price of a live spot machine and records it. On an error the last price stays, and callers may
-  // ignore the error. Providers are asked once in some minutes for all machines of a type and place.
+  // ignore the error. A provider is asked only once in some minutes for all machines of one type and place.
   Async<> follow_price(std::string id, std::int64_t patience_ms, store::Fence fence, CancelToken token);
-  // How often to ask its provider for the machine's price and preemption notices; 0: never.
+  // Milliseconds between two queries for the machine's price and preemption notices; 0: the provider is never asked.
   std::int64_t look_every_ms(const Lease& lease) const;
   // Queries to all providers at once: offers, prices, quotas.
   ProviderQueries& queries() { return queries_; }
   const ProviderQueries& queries() const { return queries_; }
 
-  // Asks all providers concurrently for everything with the tag of this installation.
+  // Asks all providers concurrently for their machines with the tag of this installation.
   Async<Survey> survey(CancelToken token);
-  // Releases leases that no run will release: of ended runs, expired, held for too long, or with an unfinished release.
-  // Ends machines that are alive although their row says otherwise.
+  // Releases leases that no run will release: leases of ended runs, expired leases, leases of runs that are halted for
+  // too long, and unfinished releases. Ends machines that are alive although their lease's row says that they ended.
   Async<ReapReport> reap(ReapRequest request);
-  // A run's last check, after its releases: asks each place where it rented once, and ends machines that bear the tag
-  // of one of its leases but that no lease accounts for, as reap() does, with event `stray`. A place that does not
-  // answer is a warning; the next reap() checks it again. Asks no provider if the run rented nothing. Fails if the
-  // journal cannot be read.
+  // A run's last check, after its releases. Asks each place (provider and region) where the run rented once, and ends
+  // machines that have the tag of one of its leases but that no lease accounts for, with the event `stray`. A place
+  // that does not answer causes a warning; the next reap() checks it again. If the run rented nothing, no provider is
+  // asked. Fails if the journal cannot be read.
   Async<> sweep(std::string run, Event event);
 
-  // The error for a lease whose last release failed, from its row.
+  // Makes the error for a lease whose last release failed, from the error in the lease's row.
   static Error release_failed(const Lease& lease);
   static std::string lease_id(const std::string& run, const std::string& key);
 
@@ -242,18 +245,19 @@ class Manager {
   struct Search;
   using Wish = ProviderQueries::Wish;
   using Offers = std::shared_ptr<const std::vector<provider::Offer>>;
-  // Shared by coroutines and the journal's thread, one after another: a Lease in a coroutine frame is 2 KB of it.
+  // A lease that coroutines and the journal's thread use one after another. It is on the heap, because a Lease would
+  // add 2 KB to each coroutine's frame.
   using Shared = std::shared_ptr<Lease>;
-  Result<Shared> known(const std::string& id) const;  // null: no such row
+  Result<Shared> known(const std::string& id) const;  // reads a lease; null: there is no such row
   Result<std::optional<Lease>> unseen(const std::string& provider, const provider::Bill& bill) const;
   // choose.cpp
   Async<Offers> list(const Wish& wish, CancelToken token);
   Async<std::vector<provider::Offer>> ask_until_answered(const Terms& terms, CancelToken token);
   const provider::Offer* best_of(const Terms& terms, Refused& refused, const char*& obstacle) const;
   Error only_dearer(const Terms& terms, const Refused& refused) const;
-  Async<const provider::Offer*> choose(const Wish& wish, Refused& refused,
-                                       CancelToken token);  // returns one of refused.listed
-  // acquire.cpp, replace.cpp: the result is in `renting`
+  // Returns an offer in refused.listed.
+  Async<const provider::Offer*> choose(const Wish& wish, Refused& refused, CancelToken token);
+  // acquire.cpp, replace.cpp: these functions put their result into `renting`.
   Async<> plan(Renting& renting);
   Shared draft(const Renting& renting, const Terms& terms, const provider::Offer& offer) const;
   Async<> plan_next(Renting& renting, Error refusal);
@@ -283,14 +287,14 @@ class Manager {
   Async<Shared> take_to_end(std::string id, store::Fence fence);
   Async<> end_lease(Shared lease, Event event, store::Fence fence);
   Async<> settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence);
-  // Records a machine that a query showed and no row names, so that the ledger has it even if this process dies.
-  // is_its: it becomes the lease's machine; otherwise it is recorded beside it, as ended.
+  // Records a machine that a query showed and that no row names, so that the ledger has it even if this process dies.
+  // is_its: the machine becomes the lease's machine; otherwise it is recorded as a further machine that has ended.
   Async<> note_machine(const Lease& lease, const provider::Machine& machine, bool is_its);
   struct Releasing;
   Async<> terminate_targets(Releasing& r);
   Async<> look_for_tagged(Releasing& r, std::string* met);
   Async<> remove_costless(Releasing& r);
-  // Returns the id of the machine it found; "": none. met: the same id, also set on failure.
+  // Returns the id of the lease's machine; "": there was none. `met` gets this id, even if ending the machine fails.
   Async<std::string> end_machine(std::shared_ptr<const Lease> lease, std::string* met = nullptr);
   void tell(const Event& event, const char* what, const Lease& lease);
   Async<> end_one(std::string machine, std::string provider);
@@ -305,7 +309,7 @@ class Manager {
   Async<bool> reap_at(provider::Provider* provider, const ReapRequest& request, ReapReport& report);
   Async<> end_stray(Survey::Shown shown, const ReapRequest& request, ReapReport& report);
   Async<> end_settled(Lease row, provider::Machine machine, ReapReport& report);
-  // survey.cpp: of one provider and one region ("": all), limited to these leases (null: all).
+  // survey.cpp: shown_by surveys one provider and one region ("": all), for the machines of `leases` (null: of all).
   using Names = std::shared_ptr<const std::set<std::string>>;
   Async<Survey> shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token);
   // sweep.cpp

@@ -1,4 +1,4 @@
-// State of rents in progress: what they look for, and what they learned about offers. Private to
+// The state of rents in progress: what each rent looks for, and what it has learned about offers. Private to
 // runtime/workflow/lease.
 #pragma once
 
@@ -23,12 +23,12 @@ namespace rille::lease {
 
 using provider::is_definitive;
 
-inline constexpr const char* price_jump = "price_jump";  // code of the error if only dearer offers are left
-inline constexpr Micros jump_at = 2;                     // a price of this many times the first offer's is a jump
+inline constexpr const char* price_jump = "price_jump";  // error code if only much more expensive offers are left
+inline constexpr Micros jump_at = 2;                     // an offer above this multiple of the first price is skipped
 
-// Of one lease. `offers`: those that refused it. `blocks`: refusals that apply beyond one offer. Neither is tried
-// again. `regions`: those without stock or that took the last machine away; tried late. `last`: the offer of the
-// machine that was lost; tried last. `listed`: the list of offers, which is reused for the next choice.
+// What one rent has learned about offers. `offers`: offers that refused the rent; `blocks`: refusals that apply beyond
+// one offer; neither is tried again. `regions`: regions without stock, or where the last machine was lost; tried late.
+// `last`: the offer of the lost machine; tried last. `listed`: the list of offers, which is reused for the next choice.
 struct Manager::Refused {
   Refused() = default;  // not an aggregate: see loop/task.hpp
   struct Block {
@@ -37,10 +37,10 @@ struct Manager::Refused {
   };
   using Names = std::set<std::pair<std::string, std::string>>;
   Names offers, regions, last;
-  std::vector<Block> blocks;                // refusals that apply to more than the offer that was refused
+  std::vector<Block> blocks;                // refusals that apply to more than the offer that was tried
   Micros first_micros = 0;                  // the best offer's hourly price before any refusal; 0: unknown, or free
-  const provider::Offer* dearer = nullptr;  // cheapest offer left, if all exceed the price limit
-  Offers listed;                            // null: not queried yet
+  const provider::Offer* dearer = nullptr;  // the cheapest offer left, if all offers left exceed the price limit
+  Offers listed;                            // the list of offers; null: not queried yet
   std::int64_t listed_us = 0;
 
   bool any() const {
@@ -71,7 +71,7 @@ struct Manager::Refused {
   }
 };
 
-// Offers that recently had no stock for any lease of this process; other offers are preferred. Entries expire.
+// Offers that recently had no stock for some lease of this process. Other offers are preferred until an entry expires.
 struct Manager::Recent {
   static constexpr std::int64_t lasts_us = 180'000'000;
   static constexpr std::size_t most = 1000;
@@ -97,14 +97,14 @@ struct Manager::Renting {
   Event event;
   CancelToken token;
   Refused refused;
-  Shared lease;  // newest generation of the lease; null: the lease has no row
+  Shared lease;  // the lease's newest generation; null: the lease has no row yet
 };
 
 // Offer queries in flight, by Terms::asks: rents with the same query wait for one answer.
 struct Manager::Search {
   struct Asking {
     std::vector<Future<bool>> waiting;
-    std::optional<Result<Offers>> answer;  // empty when it is over: the asking coroutine was cancelled or destroyed
+    std::optional<Result<Offers>> answer;  // empty after the query: the asking coroutine was cancelled or destroyed
   };
   std::map<std::string, std::shared_ptr<Asking>> asking;
   // The best offer of a list for a rent without refusals; identical rents reuse it.
@@ -116,8 +116,8 @@ struct Manager::Search {
   } first;
   std::shared_ptr<Owners> owners = std::make_shared<Owners>();
   Proofs proofs;
-  std::map<std::string, Ending> endings;  // by lease: ends that releases found and that are not in the journal yet
-  std::map<std::string, std::set<Place>> places;  // by run: where create calls were sent, whatever their outcome
+  std::map<std::string, Ending> endings;          // lease id -> when its costs ended, until the journal has it
+  std::map<std::string, std::set<Place>> places;  // run id -> the places where it sent create calls
 };
 
 }  // namespace rille::lease

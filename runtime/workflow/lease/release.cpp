@@ -1,4 +1,4 @@
-// The end of a lease: terminates its machines, waits for the provider's confirmation, and then updates its row.
+// The end of a lease: terminates the lease's machines, waits for the provider's confirmation, then updates the row.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr int end_attempts_max = 5;            // consecutive attempts that fail or leave it running
-constexpr std::int64_t shutdown_ms = 600'000;  // for a machine in state terminating
-constexpr int moves_max = 8;                   // changes of a row by other processes during one release
-constexpr int free_attempts_max = 3;           // to remove a leftover that costs nothing
+constexpr int end_attempts_max = 5;            // give up after so many failed attempts to end the machine in a row
+constexpr std::int64_t shutdown_ms = 600'000;  // longest wait for a machine in state `terminating`
+constexpr int moves_max = 8;                   // give up after so many changes of the row by other processes
+constexpr int free_attempts_max = 3;           // attempts to remove a leftover that costs nothing
 constexpr std::int64_t free_pause_ms = 2'000;
 
 using provider::Machine;
@@ -51,7 +51,7 @@ Async<> Manager::note_machine(const Lease& lease, const Machine& machine, bool i
                {seen->machine_id, seen->live_us, seen->id, seen->generation}));
     return db.changes() == 1 ? record_tenure(db, *seen) : success();
   };
-  (void)co_await journal_.commit(std::move(write));  // a failure must not prevent its end
+  (void)co_await journal_.commit(std::move(write));  // a failure to write must not keep the machine from being ended
   if (hooks_.written) RILLE_CO_CHECK(co_await hooks_.written());
   co_return success();
 }
@@ -61,13 +61,14 @@ struct Manager::Releasing {
   const Lease& lease;
   provider::Provider* provider;
   End end;
-  std::string own;                             // the machine's id; "": unknown yet
-  std::set<std::string> targets = {};          // to be terminated
-  std::set<std::string> costless = {};         // leftovers that cost nothing
-  std::set<std::string> noted = {};            // machines recorded in the ledger
-  bool ours = false;                           // the keys in use can see the machine, or are its owner's
-  std::int64_t accepted_us = 0, asked_us = 0;  // first accepted terminate; last query
-  // State of one pass. word: the provider reports `gone` for each target.
+  std::string own;                             // id of the lease's machine; "": not known yet
+  std::set<std::string> targets = {};          // ids of the machines to terminate
+  std::set<std::string> costless = {};         // ids of leftovers that cost nothing
+  std::set<std::string> noted = {};            // ids of the machines recorded in the ledger
+  bool ours = false;                           // the API keys in use can see the lease's machine
+  std::int64_t accepted_us = 0, asked_us = 0;  // when a terminate was first accepted; when the last query was sent
+  // What one pass of the release's loop found. trouble: an error. ending: a target is still ending. fresh: a new target
+  // was found. word: the provider reports `gone` for each target.
   std::optional<Error> trouble = {};
   bool ending = false, fresh = false, word = false;
 
@@ -75,7 +76,7 @@ struct Manager::Releasing {
     if (!own.empty()) targets.insert(own);
   }
   bool is_its(const std::string& id) const { return own.empty() || id == own; }
-  // The answer may be older than the accepted terminate.
+  // Whether the last query's answer may be older than the accepted terminate.
   bool stale() const { return accepted_us && asked_us < accepted_us + provider->traits().visibility_lag_ms * 1000; }
   bool nothing_there() const { return !trouble && !ending && !fresh; }
   void look(std::int64_t now_us) {
@@ -104,7 +105,7 @@ Async<> Manager::terminate_targets(Releasing& r) {
   co_return success();
 }
 
-// Looks for machines with the lease's tag.
+// Queries the provider for machines with the lease's tag and adds them to the targets.
 Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
   auto listed = co_await machines_of(r.provider, r.lease.request.offer.region, r.lease.tag, {});
   if (!listed) r.trouble = listed.error();
@@ -123,8 +124,8 @@ Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
       r.costless.insert(m.id);
       continue;
     }
-    // Also one that is already ending but not by our request: a disk that outlives its machine is not removed by
-    // itself.
+    // A machine that is already ending, but not by our request, becomes a target too: its disk may outlive it, and is
+    // only removed by our request.
     if (r.targets.insert(m.id).second) r.fresh = true;
     else if (m.state == MachineState::terminating || r.stale()) r.ending = true;
     else if (!r.trouble) r.trouble = still_there();
@@ -132,7 +133,8 @@ Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
   co_return success();
 }
 
-// Retries briefly, because the machine may still use it; the reaper removes the rest.
+// Removes leftovers that cost nothing. Retries briefly, because the machine may still use them; the reaper removes what
+// remains.
 Async<> Manager::remove_costless(Releasing& r) {
   int attempts = 0;
   while (!r.costless.empty()) {
@@ -143,10 +145,10 @@ Async<> Manager::remove_costless(Releasing& r) {
   co_return success();
 }
 
-// Ends the lease's machine and all others with its tag, and waits for the provider's confirmation: `gone` for a machine
-// that the provider still knows. An unknown machine and an empty list prove nothing while created machines may not be
-// visible yet; a terminate that "succeeded" then is sent again. They also prove nothing to the keys of another account,
-// unless these keys have seen the machine before.
+// Ends the lease's machine and all others with its tag, and waits for the provider's confirmation: the state `gone` for
+// a machine that the provider still knows. "Unknown machine" and an empty list prove nothing while a created machine
+// may not be visible yet; then the terminate is sent again even if it succeeded. They also prove nothing if the API
+// keys belong to another account, unless these keys have seen the machine before.
 Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std::string* met) {
   const Lease& lease = *shared;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
@@ -171,7 +173,7 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
       RILLE_CO_CHECK(co_await remove_costless(r));
       co_return r.own.empty() && !r.targets.empty() ? *r.targets.begin() : r.own;
     }
-    if (!r.trouble) failures = 0;  // a slow machine is queried many times
+    if (!r.trouble) failures = 0;  // only failures in a row count, because a slow machine is queried many times
     else if (++failures >= end_attempts_max) co_return *r.trouble;
     if (r.ending && !shutdown_until_us) shutdown_until_us = now_us() + shutdown_ms * 1000;
     if (r.ending && now_us() >= shutdown_until_us)
@@ -212,13 +214,13 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
   }
 }
 
-// Fast path for a live lease: reads it and marks it `releasing` in one transaction, so that it cannot change in
-// between. The request is not read, because the ledger has the region; tenures are read afterwards. Null: the lease is
-// not live, or this failed; the caller then reads the lease and handles it.
+// The fast path for a live lease: reads the lease and marks it `releasing` in one transaction, so that it cannot change
+// in between. The request is not read, because the ledger has the region; tenures are read afterwards. Returns null if
+// the lease is not live or the write failed; the caller then reads the lease and decides.
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {
-    Lease& lease = taken->emplace();  // the journal may retry a write
+    Lease& lease = taken->emplace();  // starts empty each time, because the journal may run this write twice
     RILLE_TRY(const bool found, read_brief(db, id, lease));
     if (!found || lease.state != "live") {
       taken->reset();
@@ -249,7 +251,7 @@ Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) 
 Async<> Manager::end_idle(std::string id, std::int64_t generation, Event event, store::Fence fence) {
   RILLE_CO_TRY(const Shared found, known(id));
   if (!found || found->generation != generation) co_return success();
-  // After a failure, a second call continues from what the first one left.
+  // If an earlier call failed, this call continues the release.
   const bool again = found->state == "releasing" && !found->error.empty();
   if (found->state != "live" && !again) co_return success();
   if (!again && replaces(*found) && !found->detached) found->replacing = "it was idle";
@@ -271,10 +273,10 @@ Error Manager::release_failed(const Lease& lease) {
   return e;
 }
 
-// Uses the row as read: if it has changed since, the caller gets the error that says so.
+// Ends a lease whose row the caller has read. If the row has changed since, fails with lease_moved.
 Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
   std::shared_ptr<const Error> unwritten;
-  if (lease->state == "intent") {  // nothing was sent: there is only the row
+  if (lease->state == "intent") {  // no create call was sent, so there is no machine: only the row changes
     lease->state = "released";
     lease->released_us = now_us();
     RILLE_CO_CHECK(co_await save(lease, fence));
@@ -285,7 +287,7 @@ Async<> Manager::end_lease(Shared lease, Event event, store::Fence fence) {
     lease->state = "releasing";
     if (Result<> saved = co_await save(lease, fence); !saved) {
       if (is_lost(saved.error())) co_return saved;
-      unwritten = std::make_shared<const Error>(saved.error());  // the machine costs money even if the disk is full
+      unwritten = std::make_shared<const Error>(saved.error());  // go on: the machine must end even if the disk is full
     }
   }
   co_return co_await settle(std::move(lease), std::move(unwritten), std::move(event), std::move(fence));
@@ -295,7 +297,8 @@ namespace {
 
 Error not_ended(const Lease& lease, std::shared_ptr<const Error> unwritten, const Error& why) {
   Error e = Manager::release_failed(lease);
-  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;  // no retry with these keys helps
+  // A retry does not help if the API keys belong to another account: the error says so.
+  if (is_other_account(why)) e.kind = why.kind, e.code = why.code, e.hint = why.hint;
   e.cause = unwritten ? std::move(unwritten) : std::make_shared<const Error>(why);
   return e;
 }
@@ -310,14 +313,15 @@ Error not_recorded(const Lease& lease, Error e) {
 
 }  // namespace
 
-// For a lease in `releasing`. unwritten: why its row does not say so.
+// Ends the machines of a lease in state `releasing`, then writes the row. unwritten: why the row could not be marked as
+// `releasing`; null: it was.
 Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Event event, store::Fence fence) {
   std::string met;
   Result<std::string> gone = co_await end_machine(lease, &met);
   if (gone) met = *gone;
   if (!met.empty() && lease->machine_id.empty()) {
     lease->machine_id = met;
-    lease->live_us = lease->created_us;  // unknown: the earliest possible
+    lease->live_us = lease->created_us;  // when the machine became live is unknown: assume the earliest time
   }
   if (!gone) {
     lease->error = gone.error().message;
@@ -335,7 +339,7 @@ Async<> Manager::settle(Shared lease, std::shared_ptr<const Error> unwritten, Ev
   co_return success();
 }
 
-// By id alone: other machines may legitimately have the same tag.
+// Ends one machine by its id. The tag is not used, because other machines with this tag may be wanted.
 Async<> Manager::end_one(std::string machine, std::string provider_name) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(provider_name));
   for (int attempt = 1;; ++attempt) {

@@ -1,6 +1,6 @@
-// Replaces a lease's machine: its name, scope and expiry stay, its generation is incremented. `replacing` is in its row
-// from before the old machine ends until the new one is live, so that after a crash a runner continues the replacement,
-// and a release or the reaper ends what exists.
+// Replaces a lease's machine: the lease's name, scope and expiry stay, its generation is incremented. The row's column
+// `replacing` is set before the old machine ends and cleared when the new one is live, so that after a crash a runner
+// can continue the replacement, and a release or the reaper can end what exists.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,18 +18,18 @@ namespace rille::lease {
 
 namespace {
 
-constexpr const char* asked_for = "asked for";  // the reason if the machine is healthy
-constexpr int brief_max = 5;                    // consecutive machines lost
-constexpr std::int64_t brief_us = 120'000'000;  // before this age
-constexpr int never_used_max = 3;               // consecutive older machines that never answered
+constexpr const char* asked_for = "asked for";  // the reason if the script replaces a healthy machine
+constexpr int brief_max = 5;                    // most machines in a row that may be lost soon after their creation
+constexpr std::int64_t brief_us = 120'000'000;  // a machine lost before this age counts as lost soon
+constexpr int never_used_max = 3;               // most older machines in a row that may end without an answer
 
 Error not_replaceable(const Lease& l) {
   return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l.name, l.state),
                     "rent again under another name");
 }
 
-// Fails if machines are lost at once or never become usable: another would only cost money. If a person asked for the
-// replacement, the machines may simply never have been used.
+// Fails if the lease's last machines were lost at once or never became usable: another machine would only cost money.
+// Machines whose replacement the script asked for may simply never have been used.
 Result<> worth_another(const Lease& l) {
   int n = 0, never_used = 0;
   for (auto t = l.tenures.rbegin(); t != l.tenures.rend() && t->to_us; ++t, ++n) {
@@ -77,7 +77,7 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   renting.lease = lease;
   if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it was replaced already
   if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
-  const bool ever_lived = lease->ever_lived();  // false: a fork's lease, which had no machine yet
+  const bool ever_lived = lease->ever_lived();  // false for the lease of a forked run, which had no machine yet
   if (ever_lived && now_us() >= lease->expires_us) co_return ttl_over(*lease);
   Acquire& again = renting.request;
   again.options = lease->options;
@@ -100,7 +100,7 @@ Async<> Manager::renew(Renting& renting, Replace request) {
   again.fence = request.fence;
   again.leases_max = request.leases_max;
   if (lease->state == "released" || lease->state == "intent") {
-    if (ever_lived) {  // it has just taken a machine away
+    if (ever_lived) {  // the region and the offer of the lost machine are tried late
       renting.refused.regions.emplace(lease->provider, lease->request.offer.region);
       renting.refused.last.emplace(lease->provider, lease->request.offer.id);
       if (!request.options.as_object() || request.options.as_object()->empty())
@@ -124,14 +124,15 @@ Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
   lease->error.clear();
   lease->released_us = now_us();
   RILLE_CO_CHECK(co_await save(lease, fence));
-  // Includes the end that was just written.
+  // Read the tenures again: they now include the end that was just written.
   RILLE_CO_TRY(lease->tenures, read_tenures(journal_.reader(), lease->number));
   co_return success();
 }
 
-// Makes the home the owner of a run's lease, so that it outlives the run. The machine's switch and the money are set
-// for its expiry: a detached lease can end sooner, never later. Detaching twice keeps the earlier end. If the provider
-// can change its switch, it is set to the new end; the request stores the switch's time, and `rille leases` shows it.
+// Makes the home the owner of a run's lease, so that the lease outlives the run. The lease can only end sooner than its
+// expiry, because the reserved money and the time at which the provider ends the machine are set for the expiry. If the
+// lease is detached twice, the earlier end counts. If the provider can change the time at which it ends the machine,
+// that time is set to the new end and stored in the request, and `rille leases` shows it.
 Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
   RILLE_CO_TRY(const Shared lease, known(id));
   if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
@@ -151,7 +152,7 @@ Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence f
   auto* const armed = dynamic_cast<provider::Rearmed*>(provider);
   if (!armed || end_us >= lease->request.expires_wall_us) co_return std::move(*lease);
   const Result<> set = co_await armed->set_end(lease->machine_id, end_us, {});
-  if (!set) co_return std::move(*lease);  // the lease is shown with the later end
+  if (!set) co_return std::move(*lease);  // the provider still ends the machine at the old expiry
   lease->request.expires_wall_us = end_us;
   store::Journal::Write write = [lease](store::Db& db) { return write_switch(db, *lease); };
   RILLE_CO_CHECK(co_await journal_.commit(std::move(write), std::move(fence)));

@@ -1,5 +1,5 @@
-// Prices of running spot machines: as the machine reports them, or from the market's history. A new price counts from
-// its own instant if known, otherwise from the query that found it.
+// Prices of running spot machines: as the provider reports them with the machine, or from the market's price history. A
+// new price counts from the time of its change if that is known, otherwise from the query that found it.
 #include <algorithm>
 
 #include "runtime/workflow/lease/manager.hpp"
@@ -10,8 +10,9 @@ namespace rille::lease {
 
 namespace {
 
-// Converts a price in the offer's currency to the ledger's: unchanged if the ledger counts this lease in that currency,
-// even if there is a rate by now; otherwise to dollars. price_unknown: no rate.
+// Converts a price from the offer's currency to the ledger's. If the ledger counts this lease in the offer's currency,
+// the price is unchanged, even if an exchange rate is known by now; otherwise it is converted to dollars.
+// price_unknown: there is no rate.
 Micros counted_of(const Lease& lease, const Terms& terms, Micros price) {
   provider::Offer offer = lease.request.offer;
   if (lease.price().currency != "USD") return price;
@@ -19,7 +20,7 @@ Micros counted_of(const Lease& lease, const Terms& terms, Micros price) {
   return terms.price_of(offer);
 }
 
-// The cap that each driver sends to its provider: what was reserved, and at least the offered price.
+// The highest price that was sent to the provider with the create call: the reserved price, at least the offered price.
 Micros cap_of(const Lease& lease) {
   const provider::CreateRequest& r = lease.request;
   return std::max(r.cap_micros_per_hour, r.offer.price_micros_per_hour);
@@ -79,8 +80,8 @@ Async<> Manager::follow_price(std::string id, std::int64_t patience_ms, store::F
   co_return co_await journal_.commit(std::move(write), std::move(fence));
 }
 
-// The final prices of a market with a history: records price changes that were not queried while the machine ran. The
-// machine is gone by now, so the query costs nothing but a moment.
+// If the provider has a price history, records the price changes that were not queried while the machine ran. Called
+// when the machine is gone, so that the delay of the query costs no money.
 Async<> Manager::follow_to_the_end(std::shared_ptr<const Lease> lease, store::Fence fence) {
   constexpr std::int64_t patience_ms = 5'000;
   const Result<provider::Provider*> provider = registry_.find(lease->provider);

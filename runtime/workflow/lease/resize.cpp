@@ -1,6 +1,6 @@
-// Changes a lease's machine to another type. The target (`change`, state `resizing`) and its money are in the row from
-// before the provider is asked until its outcome is known: after a crash the next process asks again (a machine that
-// already has the type is left alone), or finds it unchanged. docs/design/leases.md
+// Changes a lease's machine to another type. Before the provider is asked, the new type (`change`, state `resizing`)
+// and the money for it are written to the row, where they stay until the outcome is known. So after a crash the next
+// process can ask again (a machine that already has the type is not changed). docs/design/leases.md
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -55,7 +55,7 @@ Result<> check_options(const Value& asked) {
                     "gpu = \"A100:8\", or type = \"p4d.24xlarge\"");
 }
 
-// The rent's options, overridden by the resize's: the options of the machine from then on.
+// The lease's options after a resize: the options of the rent, overridden by those of the resize.
 Value merged(const Value& rented, const Value& asked) {
   Value out = Value::Object{};
   if (const Value::Object* o = rented.as_object())
@@ -149,11 +149,12 @@ Async<Lease> Manager::resize(Resize request, Event event, CancelToken token) {
   co_return co_await carry_out(std::move(lease), false, std::move(fence), std::move(event), std::move(token));
 }
 
-// Saves the lease and the changes of `ledger` in one transaction. Keeps a detach that happened meanwhile.
+// Saves the lease and the changes that `ledger` makes, in one transaction. If the lease was detached meanwhile, it
+// stays detached.
 Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   auto row = std::make_shared<Lease>(lease), kept = std::make_shared<Lease>();
   store::Journal::Write write = [row, kept, ledger = std::move(ledger)](store::Db& db) -> Result<> {
-    Lease l = *row;  // a fresh copy: the journal may retry a write
+    Lease l = *row;  // a fresh copy, because the journal may run this write twice
     RILLE_CHECK(
         db.query("SELECT detached,expires_us FROM leases WHERE number=?", {l.number}, [&l](const store::Row& now) {
           l.detached = now.integer(0) != 0;
@@ -174,7 +175,7 @@ Async<> Manager::save_with(Lease& lease, store::Fence fence, Ledger ledger) {
   co_return success();
 }
 
-// Returns the lease unchanged if its machine fits already; otherwise with `change` set, and its row written.
+// Returns the lease unchanged if its machine already fits the options; otherwise sets `change` and writes the row.
 Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token) {
   RILLE_CO_CHECK(check_options(request.options));
   Value options = merged(lease.options, request.options);
@@ -200,7 +201,7 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   lease.state = "resizing";
   const std::int64_t teardown_ms = provider->traits().teardown_ms, now = now_us();
   Ledger ledger = [teardown_ms, now](store::Db& db, Lease& l) -> Result<> {
-    for (const Tenure& t : l.tenures)  // from_us is part of the table's key
+    for (const Tenure& t : l.tenures)  // make from_us unique: it is part of the key of the table `segments`
       for (const Segment& s : t.segments) l.change->from_us = std::max(l.change->from_us, s.from_us + 1);
     RILLE_CHECK(reserve_change(db, l, teardown_ms, now));
     return record_change(db, l);
@@ -209,8 +210,8 @@ Async<Lease> Manager::plan_change(Lease lease, Resize request, CancelToken token
   co_return lease;
 }
 
-// The provider's best type that the machine can become in place. If there is none, asks the provider to resize it to
-// its own type: a provider that cannot resize at all says so.
+// Returns the best type that the provider can change this machine to. If there is none, asks the provider to resize the
+// machine to its current type, so that a provider that cannot resize at all reports that.
 Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, CancelToken token) {
   RILLE_CO_TRY(const std::vector<ProviderQueries::Asked> answers, co_await queries_.ask(terms.query, token));
   std::vector<Offer> found;
@@ -234,14 +235,15 @@ Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, Ca
   co_return no_such_type(lease, terms.query, type, types);
 }
 
-// Asks the provider until it answers or the attempts are used up. unanswered: it may have been asked before.
+// Asks the provider for the change until it answers or the attempts are used up. unanswered: an earlier process may
+// already have asked.
 Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence, Event event, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::string type = provider::type_of(lease.change->offer);
   for (int attempt = 1;; ++attempt) {
     Result<Machine> made = co_await provider->resize(lease.machine_id, type, token);
     if (const std::int64_t since_us = made ? provider::running_since_us(*made) : 0)
-      provider::tell_running(*made, since_us - provider::skew_of(provider));  // in our clock, as in describe()
+      provider::tell_running(*made, since_us - provider::skew_of(provider));  // converts to our clock, like describe()
     if (made && made->state != MachineState::gone)
       co_return co_await changed(std::move(lease), std::move(*made), std::move(fence), std::move(event));
     Error why = made ? machine_gone(lease) : made.error();
@@ -258,7 +260,7 @@ Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence
 Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::string becomes = provider::type_of(lease.change->offer), was = provider::type_of(lease.request.offer);
-  // The answer may be older than the request.
+  // Wait, because the provider's view of the machine may be older than the request.
   if (unanswered) RILLE_CO_CHECK(co_await pause(provider->traits().visibility_lag_ms));
   std::optional<Error> trouble;
   for (int look = 1; look <= looks_max; ++look) {
@@ -275,7 +277,8 @@ Async<Lease> Manager::look_after(Lease lease, Error why, bool unanswered, store:
     if (runs && now->details.text("type") == becomes)
       co_return co_await changed(std::move(lease), std::move(*now), std::move(fence), std::move(event));
     if (runs) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
-    Result<Machine> back = co_await provider->resize(lease.machine_id, was, {});  // it is stopped or stopping
+    // The machine is stopped or stopping: this starts it again with its old type.
+    Result<Machine> back = co_await provider->resize(lease.machine_id, was, {});
     if (back && back->state != MachineState::gone)
       co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
     if (!back) trouble = back.error();
@@ -321,7 +324,8 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   co_return lease;
 }
 
-// It is unknown whether the machine had changed before it vanished: both prices stay in the ledger until its end.
+// The machine is gone. If it is unknown whether its type had changed before, both prices count in the ledger until its
+// end.
 Async<Lease> Manager::vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
   if (!unanswered) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
   lease.reserved_micros = std::max(lease.change->reserved_before, lease.change->reserved_after);

@@ -1,5 +1,5 @@
-// Compares the providers' machines with our tag to the rows: the single source of strays. `rille leases` shows them,
-// the reaper ends them.
+// Compares the machines that providers show with our tag to the journal's rows. A machine that no row accounts for is a
+// stray: `rille leases` shows it, the reaper ends it.
 #include <fmt/format.h>
 
 #include "runtime/core/loop/together.hpp"
@@ -54,8 +54,8 @@ void Survey::add(Survey part) {
   silent.merge(part.silent);
 }
 
-// Rows are read right after the answer: never older than the list, and hardly newer, since an old list would show
-// machines that were released meanwhile.
+// The machines of one provider and region with their rows. The rows are read right after the provider's list: never
+// before, and not much later, because machines in an old list may have been released meanwhile.
 Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region, Names leases, CancelToken token) {
   Survey out;
   const std::string name = provider->name(), what = "asking " + name + " for its machines";
@@ -67,7 +67,7 @@ Async<Survey> Manager::shown_by(provider::Provider* provider, std::string region
     out.could_not_ask(name, region, listed.error());
     co_return out;
   }
-  for (provider::AskedRegion& one : listed->unasked)  // a provider that can only list everywhere reports others too
+  for (provider::AskedRegion& one : listed->unasked)  // may contain other regions, if the provider lists all at once
     if (region.empty() || one.region == region) out.could_not_ask(name, one.region, std::move(*one.problem));
   for (provider::Machine& m : listed->machines) {
     if (m.state == provider::MachineState::gone) continue;
@@ -100,12 +100,12 @@ Async<Survey> Manager::survey(CancelToken token) {
     std::erase_if(answer->machines, [](const Survey::Shown& one) { return provider::is_free_left_over(one.machine); });
     out.add(std::move(*answer));
   }
-  RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // after the lists: never older than what they show
+  RILLE_CO_TRY(std::vector<Lease> rows, all(false));  // read after the lists, so that no row is older than a list
   std::set<std::string> shown;
   for (const Survey::Shown& one : out.machines) shown.insert(one.machine.tag);
   for (Lease& row : rows) {
     Result<provider::Provider*> p = registry_.find(row.provider);
-    if (!p) {  // its settings were removed: its machine cannot be queried
+    if (!p) {  // the provider's settings were removed, so the lease's machine cannot be queried
       if (out.hears(row.provider, "")) out.could_not_ask(row.provider, "", p.error());
       continue;
     }

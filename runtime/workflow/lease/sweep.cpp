@@ -1,5 +1,5 @@
-// The last check of a run: finds machines of create calls whose answer was lost and that appeared after all other
-// checks.
+// The last check of a run for machines: finds machines whose create call's answer was lost and that became visible
+// after all other checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,10 +13,10 @@ namespace rille::lease {
 
 namespace {
 
-constexpr std::int64_t sweep_patience_ms = 15'000;  // longest delay of a run's end by a provider that does not answer
+constexpr std::int64_t sweep_patience_ms = 15'000;  // a provider without an answer delays a run's end at most so long
 
-// The provider already confirmed that the machine is gone, and this list may be older than that, or show its final
-// state. The confirmation may be later than the end in the ledger.
+// Whether a listed machine is known to be gone: the provider has confirmed its end, and the list may be older than the
+// confirmation or show the machine's final state. The confirmation may be later than the end in the ledger.
 bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now_us) {
   if (!one.row) return false;
   const bool ends = one.machine.state == provider::MachineState::terminating;
@@ -28,8 +28,8 @@ bool is_old_news(const Survey::Shown& one, std::int64_t lag_ms, std::int64_t now
 
 }  // namespace
 
-// The places of its machines and of this process's create calls. For leases of earlier processes that never had a
-// machine, the place of the last request.
+// The places (provider, region) to ask for machines of the run: of its machines, and of this process's create calls. A
+// lease that an earlier process rented and that never had a machine counts with the place of its last request.
 Result<std::set<Manager::Place>> Manager::places_of(const std::string& run) {
   std::set<Place> out;
   if (const auto asked = search_->places.find(run); asked != search_->places.end()) {

@@ -17,31 +17,31 @@ namespace rille::lease {
 
 namespace {
 
-// A first-generation lease whose machine cannot cost more than was reserved: before its expiry, at no price above its
-// cap, and with a single price (after a change of type two prices may count for longer than was reserved). Most leases
-// are like this and need not be read one by one. ?3 is now.
+// SQL condition for a lease whose machine cannot cost more than was reserved: first generation, before the expiry, with
+// only one price (a change of type may cost more), which is not above the cap. Most leases are like this, and their
+// reservations can be added up without reading each lease. ?3 is the current time.
 constexpr const char* within_reservation =
     "(open IS NOT NULL AND generation=1 AND expires_us>=?3 AND NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine' AND (s.amount_micros IS NOT NULL OR "
     "s.micros_per_hour>leases.cap_micros_per_hour)) AND (SELECT COUNT(*) FROM segments s WHERE "
     "s.lease=leases.number AND s.part='machine')<=1)";
 
-// The sums of one connection, updated as rows are written there.
+// The sums that one connection keeps, updated whenever the connection writes a row.
 class Kept final : public store::Watcher {
  public:
   void changed(std::string_view table, std::int64_t rowid) override {
     if (table == "leases") moved.insert(rowid);
-    else if (table == "runs") stale = true;  // its parent or tag may have changed
+    else if (table == "runs") stale = true;  // a run is new, or its parent or tag may have changed
   }
   void rolled_back() override { stale = true; }
 
   struct Part {
-    std::unordered_map<std::int64_t, Micros> within;  // reservations within_reservation, by row
-    std::set<std::int64_t> others;                    // rows that are read for each count
-    Micros reserved = 0;                              // sum over `within`
+    std::unordered_map<std::int64_t, Micros> within;  // row number -> reservation, of leases in within_reservation
+    std::set<std::int64_t> others;                    // numbers of the other rows, which are read for each count
+    Micros reserved = 0;                              // the sum of the reservations in `within`
     std::int64_t until_us = 0;                        // `within` is valid until then
     std::unordered_set<std::string> runs;
-    bool any_run = false;  // any run; leases not released before from_us
+    bool any_run = false;  // true: counts leases of all runs that were not released before from_us
     std::int64_t from_us = 0;
 
     bool takes(const std::string& run, std::int64_t released_us) const {
@@ -61,8 +61,8 @@ class Kept final : public store::Watcher {
     }
   };
   std::map<std::string, Part> parts;       // by Tally::key
-  std::unordered_set<std::int64_t> moved;  // rows changed since the count, or their prices
-  std::int64_t version = 0;                // data_version: changes when other processes write
+  std::unordered_set<std::int64_t> moved;  // numbers of the lease rows that changed since the count
+  std::int64_t version = 0;                // PRAGMA data_version at the count; it changes when another process writes
   bool stale = true;                       // everything must be recounted
 };
 
@@ -82,7 +82,7 @@ void add(Money& money, const Lease& l, std::int64_t now_us) {
   ++money.held;
 }
 
-// Updates the sums from changed rows, or drops them if that is not possible row by row.
+// Updates the sums for the rows that changed. If that is not possible, drops the sums, so that they are counted again.
 Result<> catch_up(store::Db& db, Kept& kept, std::int64_t now_us) {
   std::int64_t version = 0;
   RILLE_CHECK(db.query("PRAGMA data_version", {}, [&](const store::Row& row) { version = row.integer(0); }));
@@ -165,7 +165,7 @@ Result<> add_all(store::Db& db, Money& money, const Tally& t, const std::string&
 Result<> add_kept(store::Db& db, Money& money, const Tally& t, std::int64_t now_us) {
   if (!kept_of(db)) db.watch(std::make_unique<Kept>());
   Kept& kept = *kept_of(db);
-  // If the update fails half-way, the next one starts afresh.
+  // If one of the updates below fails half-way, the next call counts everything again.
   RILLE_CHECK(catch_up(db, kept, now_us));
   const auto [at, is_new] = kept.parts.try_emplace(t.key);
   Kept::Part& part = at->second;

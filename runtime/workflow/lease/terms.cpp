@@ -21,7 +21,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   const Value& v = options[key];
   if (v.is_null()) return {};
   if (const double* seconds = v.as_number()) {
-    constexpr double most = 1e12;  // seconds
+    constexpr double most = 1e12;  // longest duration, in seconds
     if (!(*seconds > 0 && *seconds < most) || std::llround(*seconds * 1000) == 0)
       return make_error(ErrorKind::invalid, fmt::format("{} = {}: expected a positive, finite duration", key, *seconds),
                         "write it as \"6h\" or in seconds");
@@ -40,7 +40,8 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   return {};
 }
 
-// A plain number is seconds, but ttl = 6 is hardly meant as seconds: a machine takes longer to start.
+// Refuses a small plain number: numbers are seconds, but ttl = 6 hardly means 6 seconds, because a machine takes longer
+// to start.
 Result<> check_plain(const Value& options, const char* key) {
   constexpr double least = 60;
   const double* n = options[key].as_number();
@@ -77,7 +78,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
     if (!value.as_number() || !(*value.as_number() >= 0 && *value.as_number() <= 1))
       return wrong("a number from 0 to 1", "idle_below = 0.05: up to 5 % of its GPUs, or of its processors");
     terms.idle_below = *value.as_number();
-  } else if (key == "gpu_check") {  // read from the options when a call starts
+  } else if (key == "gpu_check") {  // only checked here; calls read it from the options
     if (!value.as_bool()) return wrong("true or false", "false accepts a machine that does not show its GPUs");
   } else if (key == "cuda") {
     if (!value.as_bool()) return wrong("true or false", "false rents a GPU for box:exec only");
@@ -98,7 +99,8 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   return {};
 }
 
-// Option names of other tools, or planned ones: the error says so instead of suggesting a similar name.
+// The error for an unknown option. For names that other tools use, it says what to write instead of suggesting a
+// similar name.
 Error unknown_option(const char* asker, const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget counts for the whole run: rille.budget { limit = 5.00 }"},
@@ -131,7 +133,7 @@ Result<Terms> read_terms(const Value& options, const char* asker) {
   const std::vector<std::string>& to_one = provider::rent_options();
   Terms terms;
   Value query;
-  std::string from;  // `provider`
+  std::string from;  // the option `provider`
   if (const Value::Object* o = options.as_object()) {
     for (const auto& [key, value] : *o) {
       if (!among(all, key)) return unknown_option(asker, key, all);
@@ -181,12 +183,12 @@ Result<std::int64_t> take_timeout(Value& query) {
 
 Micros Terms::price_of(const provider::Offer& offer) const {
   const Micros known = offer.dollars(query.rates);
-  const bool reserved = !extra["reservation"].is_null();  // only its owner knows the price of a reservation
+  const bool reserved = !extra["reservation"].is_null();  // only the user knows the price of his reservation
   return (known < 0 || reserved) && price_micros_per_hour ? *price_micros_per_hour : known;
 }
 
-// Spot prices change, up to the maximum allowed for machine and disk; a cap at today's price would end the machine at
-// the next change.
+// A spot price may rise up to max_price, which includes the disk, or by a quarter if no max_price is given. With a cap
+// at today's price, the machine would end at the next change.
 Micros Terms::cap_of(const provider::Offer& offer, Micros disk) const {
   const Micros price = price_of(offer), headroom = price / 4;
   if (!offer.spot || price < 0) return price;
@@ -194,8 +196,8 @@ Micros Terms::cap_of(const provider::Offer& offer, Micros disk) const {
   return std::max(price, *query.max_price_micros_per_hour - std::max<Micros>(disk, 0));
 }
 
-// Per started gigabyte. Providers that charge for machines charge for disks: price_unknown if the price is not known,
-// or is in a currency without a rate.
+// The price counts started gigabytes. It is price_unknown if the offer does not give it, or gives it in a currency
+// without a rate: a provider that charges for machines also charges for disks.
 Micros Terms::disk_of(const provider::Offer& offer, std::int64_t usual) const {
   constexpr double hours_per_month = 730;
   const std::int64_t bytes = disk_bytes ? disk_bytes : usual;

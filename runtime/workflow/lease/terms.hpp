@@ -19,33 +19,33 @@ struct Terms {
   std::int64_t min_ttl_ms = 10 * 60'000;
   std::int64_t orphan_after_ms = 30 * 60'000;
   std::int64_t idle_after_ms = 0;         // 0: idle machines are kept
-  double idle_below = 0.05;               // a load up to this counts as idle
-  std::int64_t hold_ms = 12 * 3'600'000;  // how long a suspended or diverged run keeps the machine
-  std::int64_t disk_bytes = 0;            // 0: the offer's default
-  provider::DiskPrices disk_prices;       // disk prices from the settings
-  // The price if the provider gives none in dollars, or if a reservation is named.
+  double idle_below = 0.05;               // a utilization up to this, from 0 to 1, counts as idle
+  std::int64_t hold_ms = 12 * 3'600'000;  // how long a suspended or diverged run keeps its machines
+  std::int64_t disk_bytes = 0;            // size of the disk; 0: the offer's default
+  provider::DiskPrices disk_prices;       // disk prices from the user's settings
+  // The hourly price that the user gives; used if the provider gives none in dollars, or if a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;  // allow providers that never end a machine whose runner is lost
   bool cuda = true;        // false: only the user's own programs run there; Rille's CUDA code is not needed
   bool replace = false;    // replace a lost machine
-  std::string cluster;     // a cluster of the run whose machines may connect to each other; "": none
+  std::string cluster;     // name of a cluster of the run, whose machines may connect to each other; "": no cluster
   Value extra;             // provider-specific options: provider/rent_options.hpp
 
-  // In dollars: the price of an offer per hour, or price_unknown; and the highest price it may rise to, without its
-  // disk.
+  // price_of: an offer's price in dollars per hour, or price_unknown. cap_of: the highest price, without the disk, to
+  // which the offer's price may rise.
   Micros price_of(const provider::Offer& offer) const;
   Micros cap_of(const provider::Offer& offer, Micros disk) const;
-  // The price of the requested disk, or of `usual` bytes if none is requested; or price_unknown.
+  // The hourly price of the requested disk, or of a disk of `usual` bytes if none is requested; or price_unknown.
   Micros disk_of(const provider::Offer& offer, std::int64_t usual) const;
-  // Null, or why the offer cannot be rented: its disk, its price with that disk, or its dead-man switch.
+  // Why the offer cannot be rented: its disk, its price with that disk, or a missing dead man's switch. Null: it can.
   const char* obstacle(const provider::Offer& offer, const provider::Traits& traits, Micros disk) const;
 };
 
-// invalid: names the option, with did-you-mean for unknown ones. asker: the function with these options, "rent" or
-// "offers".
+// Parses the options. Fails with `invalid` and names the bad option; for an unknown one it suggests a similar name.
+// asker: the Lua function that got the options, "rent" or "offers".
 Result<Terms> read_terms(const Value& options, const char* asker = "rent");
 
-// `others`: what the loosened query finds, for the hint.
+// The error if no offer can be rented. `others`: offers that a less strict query finds, for the hint.
 Error nothing_to_rent(const Terms& terms, bool refused, const char* obstacle,
                       const std::vector<provider::Offer>& others);
 
