@@ -96,8 +96,7 @@ Result<WorkerStart> Call::plan(const Value& secrets) {
     for (const std::string& word : {std::string("--dir"), home, std::string("--call"), record_.key})
       out.argv.push_back(word);
     out.line = true;
-    // OpenMP threads that wait spin only briefly: long enough to continue fast, short enough to free the cores while a
-    // batch of data is read.
+    // OpenMP threads that wait spin only briefly: so that they free the cores while a batch is read.
     out.env.emplace_back("GOMP_SPINCOUNT", "2000");
   }
   if (const Value::Object* values = secrets.as_object())

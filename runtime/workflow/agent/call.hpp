@@ -42,14 +42,12 @@ class Call : public std::enable_shared_from_this<Call> {
   std::int64_t notice_wall_us() const { return notice_us_; }
   // Called once, when the worker has ended and the outcome is final.
   void when_done(std::function<void()> fn) { when_done_ = std::move(fn); }
-  // The call's state with its last progress and checkpoint; when the call is done, also its outcome: {value} or
-  // {error}.
+  // The call's state with its last progress and checkpoint; once it is done, also {value} or {error}.
   Result<Value> status() const;
   const CallFiles& files() const { return files_; }
   CallFiles& files() { return files_; }
 
-  // A counter, incremented by each change of log, progress, checkpoint or state. changed() waits until version()
-  // differs from `seen`.
+  // Counts the changes of log, progress, checkpoint and state. changed() waits until version() differs from `seen`.
   std::uint64_t version() const { return version_; }
   Async<> changed(std::uint64_t seen, CancelToken token);
   std::uint64_t progress_version() const { return progress_version_; }

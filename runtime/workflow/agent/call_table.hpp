@@ -15,8 +15,7 @@ class CallTable {
   static constexpr std::size_t calls_max = 4096, running_max = 256;
 
   explicit CallTable(Call::Site site) : site_(site) {}
-  // Loads the calls from D/calls. Fails with `io` or `integrity`; the error names the damaged file, which is left
-  // there.
+  // Loads the calls from D/calls. Fails with `io` or `integrity`; the error names the damaged file, which stays.
   Result<> load();
 
   // Starts the call, or returns the call with this key if it runs or is done. A call that is done is started again if

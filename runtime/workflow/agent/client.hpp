@@ -99,8 +99,7 @@ class AgentClient {
   virtual bool broken() const;
   Async<> wait_broken(CancelToken token = {});  // waits until the channel breaks; fails with the error that broke it
 
-  // Starts a call; a call that already runs or is done is left unchanged. Fails with `state` if the agent has seen a
-  // newer epoch or generation.
+  // Starts a call; no effect if it already runs or is done. `state`: the agent has seen a newer epoch or generation.
   virtual Async<CallStatus> start(StartRequest request, CancelToken token = {});
   // Passes the log from `log_offset` on and all further events to the handlers until the call ends. The returned status
   // is done or absent, never running.

@@ -89,7 +89,7 @@ Result<> settle(const store::FileBeneath& file, const FileInfo& remote) {
 }
 
 // The offset at which a transfer continues; 0: from the start; -1: the file is already complete. Fails with `io` if the
-// disk has no space for the rest.
+// disk is too full.
 Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& remote) {
   const std::string part = part_suffix(remote);
   if (auto st = file.look(); st && st->st_size == remote.size_bytes)

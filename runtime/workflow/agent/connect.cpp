@@ -50,8 +50,8 @@ Async<std::string> first_line(Stream& stream) {
 }
 
 // Called if D/agent.host exists: then another process starts the agents, because children of this process would end
-// with it (as in a Slurm job step). Writes the program's name to a request file; the other process removes the file
-// once it has started an agent.
+// with it (as in a Slurm job step). Writes a request file, which the other process removes once it has started an
+// agent.
 Async<> ask_for_agent(Loop& loop, const ConnectOptions& options) {
   const std::string request = options.directory + "/agent.request";
   if (access(request.c_str(), F_OK) != 0)
@@ -107,8 +107,7 @@ Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t pat
   co_return std::move(out);
 }
 
-// Connects to the instance's agent, or starts one. The start happens under a lock, so that two `connect` processes
-// start only one agent.
+// Connects to the instance's agent, or starts one. A lock makes sure that two `connect` processes start only one.
 Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
   store::Fd directory(open(options.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid()) {

@@ -21,8 +21,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static std::shared_ptr<Connection> over(Loop& loop, Stream& in, Stream& out, std::shared_ptr<void> owner);
   static std::shared_ptr<Connection> over(Loop& loop, std::unique_ptr<Stream> both);
 
-  // Starts sending pings and checking for the peer's pings. A worker's line needs no heartbeat: it cannot break
-  // silently.
+  // Starts sending pings and checking for the peer's pings. A worker's line needs none: it cannot break silently.
   void start_heartbeat(Heartbeat heartbeat);
 
   Async<> send(Frame frame);

@@ -41,8 +41,7 @@ bool is_gpu(const std::string& file) {
          std::all_of(file.begin() + 6, file.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// Adds the options that give the container its GPUs: docker uses NVIDIA's runtime (--gpus), podman NVIDIA's CDI
-// devices.
+// Adds the options for GPUs: docker uses NVIDIA's runtime (--gpus), podman uses NVIDIA's CDI devices.
 void add_gpus(const ContainerEngine& engine, const std::string& gpus, std::vector<std::string>& out) {
   if (gpus.empty()) return;
   if (!engine.podman) {

@@ -33,8 +33,8 @@ struct ContainerStart {
   std::vector<std::string> argv;      // arguments of the image's entry point, if it has one
 };
 
-// The command that runs a container to its end and passes on its output and exit code. Exit code 125: the engine did
-// not start the container.
+// The command that runs a container to its end and passes on its output and exit code. Code 125: the engine did not
+// start it.
 constexpr int container_not_started = 125;
 std::vector<std::string> container_command(const ContainerEngine& engine, const ContainerStart& start);
 
@@ -51,8 +51,7 @@ struct NotedContainer {
 std::vector<NotedContainer> noted_containers(const std::string& instance);
 // The command that kills and removes the container. Exit code 0: the container is gone, or did not exist.
 std::vector<std::string> removal_command(const NotedContainer& container);
-// Removes all recorded containers in parallel, within limit_ms. If any remain, fails with `state` and names one of
-// them.
+// Removes all recorded containers in parallel, within limit_ms. Fails with `state` and names one if any remain.
 Result<> end_containers(const std::string& instance, int limit_ms = 30'000);
 
 }  // namespace rille::agent

@@ -67,8 +67,7 @@ struct ConnectOptions {
 };
 
 // Starts an agent for the directory unless one is alive, then copies bytes between standard input/output and the
-// agent's socket until one side ends. If the agent cannot be reached, sends an error frame to the client on standard
-// output.
+// agent's socket until one side ends. If the agent cannot be reached, writes an error frame to standard output.
 Async<int> run_connect(Loop& loop, ConnectOptions options);
 
 }  // namespace rille::agent

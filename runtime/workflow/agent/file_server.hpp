@@ -1,7 +1,6 @@
 // FileServer: the agent's side of file transfers. It keeps no state in memory: the size of the part file
 // `.NAME.part-<digest>` is a transfer's progress, so that a new agent or another channel can resume the transfer. A
-// file gets its final name only when it is complete and its SHA-256 is right. Runs on the thread pool: no function here
-// touches the loop.
+// file gets its final name only when it is complete and its SHA-256 is right. Runs on the thread pool, not the loop.
 #pragma once
 
 #include <string>

@@ -15,8 +15,7 @@ namespace rille::agent {
 
 inline constexpr int protocol_version = 1;
 inline constexpr std::size_t frame_bytes_max = 16u << 20;
-// The largest result of a call, and the largest progress or checkpoint, chosen so that a frame with them stays below
-// frame_bytes_max.
+// The largest result, and the largest progress or checkpoint, so that a frame stays below frame_bytes_max.
 inline constexpr std::size_t result_bytes_max = frame_bytes_max - (2u << 20);
 inline constexpr std::size_t event_bytes_max = 256u << 10;
 inline constexpr std::size_t chunk_bytes = 1u << 20;  // most bytes of a file in one frame

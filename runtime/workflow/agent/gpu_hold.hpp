@@ -13,8 +13,7 @@ namespace rille::agent {
 
 class GpuHold {
  public:
-  // Locks the GPUs that `machine` (machine.json) assigns. Fails with `capacity` if the agent of another local machine
-  // has locked one of them.
+  // Locks the GPUs that `machine` (machine.json) assigns. Fails with `capacity` if another agent has locked one.
   Result<> take(const Value& machine, const std::string& directory, std::int64_t now_wall_us);
   // The number of assigned GPUs; nullopt: machine.json has no list of GPUs.
   std::optional<std::int64_t> count() const;

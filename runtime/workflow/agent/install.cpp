@@ -81,8 +81,7 @@ Error failed(const CommandResult& result, const ChannelSpec& channel, const char
 
 std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// The path of the bundle's archive: the given one, $RILLE_BUNDLE, or an archive next to the program, as in a build
-// folder.
+// The path of the bundle's archive: the given one, $RILLE_BUNDLE, or one next to the program (in a build folder).
 std::string archive_here(const InstallOptions& options) {
   if (!options.archive.empty()) return options.archive;
   if (const char* named = std::getenv("RILLE_BUNDLE"); named && *named) return named;

@@ -16,8 +16,7 @@ constexpr std::int64_t second_us = 1'000'000;
 using Maybe = std::optional<std::int64_t>;
 
 // Parses a time such as "2017-09-18T08:22:00Z" or "2018-08-18 12:05:33", by the service's clock. An HTTP date is
-// accepted only in a list, because HTTP dates are parsed so leniently that the page of another service may look like
-// one.
+// accepted only in a list, because they are parsed so leniently that another service's page may look like one.
 Maybe instant_of(const NoticeSpec& spec, std::string text, std::int64_t now_us) {
   constexpr std::size_t date = 10, whole = 19;
   if (text.size() >= whole && text[date] == ' ') text = text.substr(0, date) + "T" + text.substr(date + 1, 8) + "Z";

@@ -30,12 +30,10 @@ class WorkerChannel {
   int attempt() const;                   // number of this start of the call, from 1
   Value last_checkpoint() const;         // the latest checkpoint of an earlier attempt, or null
 
-  // These queue an event for the agent and do not wait. Of queued progress only the newest is sent; every checkpoint
-  // is.
+  // These queue an event for the agent and do not wait. Only the newest queued progress is sent, but every checkpoint.
   void progress(Value value);
   void checkpoint(Value value);
-  // A token that is cancelled when the runner cancels the call. The worker should then end soon, with or without a
-  // result.
+  // A token that is cancelled when the runner cancels the call. The worker should then end soon.
   CancelToken cancelled() const;
 
   // A preemption notice. deadline_wall_us: when the machine will be taken away (0: no notice). leave: the worker should

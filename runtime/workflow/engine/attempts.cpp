@@ -159,7 +159,7 @@ bool RunImpl::is_transient(const StepState& step, const Error& failure) {
 }
 
 // The pause before the next attempt: random up to the back-off, seeded so that a resume gets the same pause. nullopt:
-// no further attempt.
+// no attempt is left.
 std::optional<std::int64_t> RunImpl::next_pause_ms(const StepState& step, const Error& failure) const {
   const RetryPolicy& retry = step.options.retry;
   int used = attempts_used(step);
@@ -226,8 +226,7 @@ Async<> RunImpl::hold(FiberRecord& f) {
   co_return co_await never;
 }
 
-// A paused run begins no operation. It is suspended once the last step body has ended and its outcome is queued for
-// the disk.
+// A paused run begins no operation. It is suspended once the last step body has ended and its outcome is queued.
 void RunImpl::suspend_when_calm() {
   loop_.post([this, alive = alive_] {
     if (*alive) suspend_now();

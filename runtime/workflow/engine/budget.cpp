@@ -58,8 +58,8 @@ Result<> RunImpl::set_budget(FiberId, const Value& options) {
                       fmt::format("a budget of {} is more than the {} that the host program allows this run",
                                   format_dollars(*limit), format_dollars(limits_.spend_micros)),
                       "lower it, or raise the limit spend_micros");
-  // The budget takes effect before every later rent, because the journal writes in call order and a rent waits until
-  // its own row is written.
+  // The budget takes effect before every later rent, because the journal writes in call order and a rent waits for its
+  // row.
   journal_->enqueue(
       [run = config_.id, limit, month, tag = options.text("tag"), url = alert_url_,
        at = now_us()](store::Db& db) -> Result<> {
@@ -86,8 +86,7 @@ void RunImpl::limit(const RunLimits& limits) {
 
 namespace {
 
-// The alert for a nearly exhausted limit. `when` is part of the alert's key, so that a monthly limit makes a new alert
-// each month.
+// The alert for a nearly exhausted limit. `when` is part of the alert's key, so that a monthly limit alerts each month.
 Alert alert_of(const lease::Money& m, const std::string& run, std::string url, std::string_view when) {
   Alert out;
   out.key = fmt::format("budget:{}:{}:{}", m.scope == "run" ? run : m.scope, m.limit, when);
@@ -102,8 +101,8 @@ Alert alert_of(const lease::Money& m, const std::string& run, std::string url, s
 
 }  // namespace
 
-// Sends due budget alerts; called after each rent. A rent reserves its maximum cost, so only a rent can raise the sum
-// of spent and reserved money.
+// Sends due budget alerts; called after each rent. A rent reserves its maximum cost, so only a rent raises spent plus
+// reserved money.
 void RunImpl::alert_budgets() {
   std::optional<Alert> own;
   if (alert_share_ > 0) {

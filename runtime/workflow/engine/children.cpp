@@ -131,8 +131,7 @@ Async<Value> Engine::run_child(ChildSpec spec, std::string parent, std::shared_p
 
 namespace {
 
-// Cancels a child after it has begun to run. A run that is cancelled before it begins neither replays its record nor
-// cleans up.
+// Cancels a child after it has begun to run. A run that is cancelled before it begins would do no cleanup.
 Task<void> cancel_soon(Loop& loop, std::shared_ptr<CancelSource> source, Error why) {
   (void)co_await sleep_for(loop, 0);
   source->cancel(std::move(why));

@@ -44,8 +44,7 @@ void RunImpl::diverge(Error error) {
   scheduler_.ready([this, error] { unwind(error); });
 }
 
-// Waits until the recorded completion `seq` is the next to be delivered. If the fiber is cancelled, the delivery is
-// skipped.
+// Waits until the recorded completion `seq` is the next to deliver. If the fiber is cancelled, the delivery is skipped.
 Async<> RunImpl::wait_turn(FiberRecord& f, std::int64_t seq) {
   Wake<Result<>> turn(scheduler_);
   turns_.insert_or_assign(seq, turn);
@@ -73,8 +72,8 @@ Async<> RunImpl::wait_live(FiberRecord& f) {
   co_return co_await open;
 }
 
-// Waits until it is known whether a release must be carried out now. False: in an earlier process the release failed
-// and the script continued.
+// Waits until it is known whether a release must be carried out now. False: it failed in an earlier process and the
+// script went on.
 Async<bool> RunImpl::release_gate(FiberRecord& f) {
   if (replay_.over()) co_return true;
   Wake<bool> open(scheduler_);
@@ -245,8 +244,7 @@ Async<> RunImpl::not_recorded(std::shared_ptr<FiberRecord> f, Error why) {
   co_return why;
 }
 
-// Records the outcome, and resumes the fiber once the outcome is on the disk. The fibers of the run are resumed in the
-// order of their completions.
+// Records the outcome, and resumes the fiber once the outcome is on the disk. Fibers are resumed in completion order.
 Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal::Write extra) {
   if (config_.mode != Mode::durable) co_return outcome;
   if (!outcome && of_journal(outcome.error()) && !cancel_reason_) {  // do not record it: a resume would replay it
@@ -284,8 +282,7 @@ Async<Value> RunImpl::complete(Slot slot, Result<Value> outcome, store::Journal:
   // If the fiber is cancelled while the outcome is written, it unwinds at once, as it does on replay (wait_turn).
   auto registration = token(*slot.fiber).on_cancel([durable](const Error& why) { durable.set(why); });
   Result<> written = co_await durable;
-  // An error of kind `state` means that another process runs the run, or that a condition inside the transaction
-  // failed.
+  // Kind `state` means that another process runs the run, or that a condition inside the transaction failed.
   if (!written && written.error().kind != ErrorKind::state)
     written = co_await not_recorded(slot.fiber, written.error());
   if (!written) co_return written.error();

@@ -85,8 +85,7 @@ class Engine {
   // run's process died and the journal is damaged.
   Async<std::unique_ptr<Run>> resume(std::string id, RunHooks hooks);
   // Resumes a run with another script (an absolute path) and that script's modules. The new sources are pinned once the
-  // whole record has been replayed without divergence, before any new operation begins; until then the journal keeps
-  // the old sources.
+  // whole record has been replayed without divergence, before any new operation begins.
   Async<std::unique_ptr<Run>> resume_with(std::string id, std::string script, RunHooks hooks);
 
   // Creates a suspended run, the fork, whose record is a copy of the record of `run` before the entry `key`. The two
@@ -126,8 +125,8 @@ class Engine {
   using Paused = std::function<Async<>(Error)>;
   Async<Value> run_child(ChildSpec spec, std::string parent, std::shared_ptr<ChildPrograms> programs, CancelToken token,
                          Paused paused);
-  // Ends a child run that an earlier process began for a fiber that is now cancelled: resumes the child and cancels it,
-  // so that its script cleans up.
+  // Ends a child run that an earlier process began for a fiber that is now cancelled: resumes and cancels it, for its
+  // cleanup.
   Async<> end_child(std::string id, std::shared_ptr<ChildPrograms> programs, Error why);
   // Ends a run whose script could not be loaded, so that nothing was executed.
   Async<> fail(std::string run, Error why);

@@ -73,8 +73,8 @@ void Calls::look_around() {
   keep_time();
 }
 
-// Connects to the lease's machine, so that the machine does not end itself as an orphan. If this fails, the next check
-// tries again.
+// Connects to the lease's machine, so that the machine does not end itself as an orphan. The next check retries a
+// failure.
 Task<void> Calls::meet(std::string lease_id) {
   auto alive = run_.alive_;
   auto agent = co_await known_client(lease_id, closed_.token());
@@ -82,8 +82,7 @@ Task<void> Calls::meet(std::string lease_id) {
   if (LeaseSession& session = this->session(lease_id); session.term) session.term->meeting = false;
 }
 
-// Ends the lease at its ttl. The lease's calls are cancelled with the reason first, and do not wait until the machine
-// has ended.
+// Ends the lease at its ttl. The lease's calls are cancelled first, and do not wait for the machine's end.
 Task<void> Calls::end_in_time(std::string lease_id) {
   auto alive = run_.alive_;
   const CancelToken closed = closed_.token();

@@ -29,8 +29,7 @@ std::optional<lease::Lease> held_as(const lease::Manager& leases, const FiberRec
   return std::nullopt;
 }
 
-// The error for a name that is in use. It shows the source line of the first rent, if the record has it; a session has
-// no record.
+// The error for a name that is in use. It shows the source line of the first rent, if the record has it.
 Error name_taken(store::Db& journal, std::int64_t run, const lease::Lease& held) {
   std::string where;
   (void)journal.query("SELECT source FROM entries WHERE id>=? AND id<? AND kind='rent' AND instr(value,?)>0",
@@ -171,8 +170,7 @@ Async<LeaseView> RunImpl::rent(FiberId id, std::string name, Value options, std:
 
 // Makes the operation for the releases at the end of a scope or after a failed rent. These releases get an entry in the
 // record, although the script calls nothing, because other fibers run meanwhile and can observe the end. The entry's
-// position is negative, outside the fiber's sequence, because the entry may be missing: if there was nothing to
-// release, and in old records.
+// position is negative, outside the fiber's sequence, because the entry may be missing.
 Slot RunImpl::ending(FiberRecord& f, std::int64_t pos, std::string name, std::string source) const {
   Slot slot;
   slot.fiber = f.shared_from_this();

@@ -57,7 +57,7 @@ class Instances {
   // lease at its end. Does nothing if `scope` is gone or ending.
   virtual void keep_lease(FiberId fiber, const std::string& lease_id, ScopeId scope) = 0;
   // Current usage of the leases' machines, one element per lease: a reading (members: agent/usage.hpp), or { error } if
-  // the machine cannot be asked.
+  // it cannot be asked.
   virtual Async<Value> telemetry(FiberId fiber, std::vector<std::string> lease_ids, std::string source) = 0;
   virtual Result<LeaseView> lease(const std::string& lease_id) const = 0;
   virtual Async<Value> call(FiberId fiber, std::string lease_id, CallSpec spec, std::string source) = 0;

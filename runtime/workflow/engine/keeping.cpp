@@ -11,8 +11,7 @@
 
 namespace rille::engine {
 
-// The folder name of a call's checkpoints: the call's name as a valid file name, plus a suffix that distinguishes calls
-// of the same name.
+// The folder name of a call's checkpoints: the call's name as a valid file name, and a suffix that depends on its key.
 std::string Calls::folder_of(const std::string& name, const std::string& key) {
   std::string out = name.substr(0, 60);
   for (char& c : out)

@@ -121,8 +121,7 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   co_return co_await settle_run(std::move(result));
 }
 
-// Ends the run: releases the leases that it still holds, as the journal's rows list them, ends its children, and
-// records the result.
+// Ends the run: releases the leases that the journal lists for it, ends its children, and records the result.
 Async<Value> RunImpl::settle_run(Result<Value> result) {
   if (!journal_) co_return result;
   std::string state = result                                         ? "done"

@@ -150,8 +150,8 @@ bool Calls::others_work(const std::string& lease_id, std::int64_t generation) co
                      [&](const auto& one) { return one.second.generation == generation && !one.second.left; });
 }
 
-// The preemption deadline for the script, after asking the provider for a newer notice. If the provider fails, only a
-// known notice counts.
+// The preemption deadline for the script, after asking the provider for a newer notice. A failing provider counts as no
+// newer notice.
 Async<Value> Calls::preempting(std::string lease_id, CancelToken token) {
   RILLE_CO_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
   if (!l || (!l->has_machine() && l->replacing.empty())) co_return not_live(lease_id, l);

@@ -110,8 +110,7 @@ Async<> Calls::await_start(Reaching& r) {
   co_return success();
 }
 
-// Whether to try further after many tries to reach a live machine. An instance on the local computer has no boot to
-// wait for.
+// Whether to try further after many tries to reach a live machine. An instance on the local computer needs no boot.
 bool Calls::patient(const Reaching& r, const Error& why) const {
   if (run_.now_us() >= r.up_us + unreachable_ms * 1000) return false;
   const bool here = r.machine.channel.argv_prefix.empty() && !r.machine.channel.directory.empty();

@@ -125,8 +125,7 @@ struct Engine::Place {
 };
 
 // Finds the place of a cut. If a lease was open at the cut and cannot be used, the cut moves to before the lease's
-// rent. A lease was open unless it was released before the last kept completion or before the first dropped entry
-// began.
+// rent. It was open unless it was released before the last kept completion or before the first dropped entry began.
 Result<Engine::Place> Engine::cut_at(const RunRow& row, const std::string& key, Open open) const {
   if (row.mode != "durable")
     return make_error(ErrorKind::state,

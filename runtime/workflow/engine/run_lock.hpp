@@ -22,8 +22,8 @@ class RunLock {
   }
   ~RunLock();
 
-  // Takes the lock. `folder` is the run's folder, created if missing. Fails with `state`, naming the process, if
-  // another process holds the lock.
+  // Takes the lock. `folder` is the run's folder, created if missing. Fails with `state` if another process, which it
+  // names, has it.
   static Result<RunLock> take(const std::string& folder, const std::string& run);
   // Takes the lock in a simulation, without a file: `held` is the set of locked runs, and must outlive the lock.
   static Result<RunLock> take(std::set<std::string>& held, const std::string& run);

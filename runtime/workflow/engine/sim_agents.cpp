@@ -120,8 +120,8 @@ class SimAgent final : public agent::AgentClient {
     }
   }
 
-  // A call with checkpoints makes one now. If `leave` is true, the call then leaves its machine, unless it finishes
-  // before the deadline.
+  // A call with checkpoints makes one now. With `leave`, it then leaves its machine, unless it finishes before the
+  // deadline.
   Async<> preempt(std::string key, std::int64_t deadline_wall_us, bool leave, CancelToken) override {
     RILLE_CO_CHECK(co_await all_.place(loop_, "preempt", false));
     if (broken()) co_return unreachable(machine_);

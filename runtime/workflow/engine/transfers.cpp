@@ -92,8 +92,8 @@ Async<Value> Calls::get(std::string lease_id, std::string from, std::string to, 
   co_return std::move(e).with_cause(moved.error());
 }
 
-// A target that ends in '/' ("data/") is a folder: a single file keeps its name in the folder, and of a source folder
-// only the contents are copied.
+// A target that ends in '/' ("data/") is a folder: a single file keeps its name in it, and a source folder's contents
+// are copied.
 Result<std::string> place_of(const std::string& from, const std::string& local, const std::string& to) {
   std::error_code ec;
   if (!to.ends_with('/') || std::filesystem::is_directory(local, ec)) return to;
@@ -107,8 +107,7 @@ Result<std::string> place_of(const std::string& from, const std::string& local, 
                     fmt::format("add a name: box:stage(address, \"{}NAME\")", to));
 }
 
-// Returns the local path of what is to be staged. A local path is returned as it is; a URL is fetched into the cache of
-// the home.
+// Returns the local path of what is to be staged. A URL is fetched into the cache of the home first.
 Async<std::string> Calls::local_copy(std::string from, Value options, CancelToken token) {
   bool web = from.starts_with("http://") || from.starts_with("https://") || from.starts_with("file://");
   if (std::size_t scheme = from.find("://"); !web && scheme != std::string::npos && scheme < 8)

@@ -25,8 +25,7 @@ std::int64_t pause_us(std::int64_t tries) {
   return std::min(schedule_longest_pause_us, schedule_first_pause_us << std::min<std::int64_t>(tries, 20));
 }
 
-// Sends an alert to the addresses of the run's budgets, because a run that is no longer resumed still pays for
-// machines.
+// Sends an alert to the addresses of the run's budgets, because a run that is given up still pays for machines.
 Result<> alert_given_up(store::Db& db, const std::string& run, const std::string& why, std::int64_t now_us) {
   RILLE_TRY(const std::vector<lease::Lease> held,
             lease::read_leases(db, "WHERE run=? AND state<>'released' AND detached=0", {run}));
@@ -99,8 +98,7 @@ void Watch::failed(const char* what, const Error& why) {
   world_.tell(event);
 }
 
-// The watch's loop. It resumes runs before reaping, so that a resumed run keeps its machines even if no watch ran for a
-// long time.
+// The watch's loop. It resumes runs before reaping, so that a resumed run keeps its machines.
 Async<> Watch::run(CancelToken token) {
   std::int64_t gc_ns = INT64_MIN;
   while (true) {
@@ -206,8 +204,7 @@ Async<> Watch::revive(Candidate c) {
   std::int64_t next_us = why.empty() ? now_us() + pause_us(tries - 1) : 0;
   // A handed-over run keeps the text in `why` until it runs, because the text contains the run's old epoch.
   const std::string noted = why.empty() && c.handed ? c.why : why;
-  // The try is counted before the start, in case the start kills this process too. The run may have ended since the
-  // query.
+  // The try is counted before the start, in case the start kills this process. The run may have ended since the query.
   auto mine = std::make_shared<bool>(false);
   store::Journal::Write write = [id = c.id, tries, next_us, seen = c.entries, noted, mine, why,
                                  now = now_us()](store::Db& db) -> Result<> {

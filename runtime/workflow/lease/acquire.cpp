@@ -301,8 +301,7 @@ Async<> Manager::give_up(Renting& renting, Error why) {
   co_return why;
 }
 
-// The provider has created a machine. The machine becomes the lease's machine, unless the row has changed meanwhile so
-// that the lease must end.
+// The provider has created a machine. The machine becomes the lease's machine, unless the row has changed meanwhile.
 Async<> Manager::adopt(Renting& renting) {
   Lease& lease = *renting.lease;
   lease.state = "live";
@@ -324,8 +323,7 @@ Async<> Manager::adopt(Renting& renting) {
 }
 
 // Looks for the machine of a create call whose answer is unknown, and assigns it to the lease. A single empty list does
-// not prove that the machine does not exist: with until_proof, repeats the query until a created machine would be
-// shown.
+// not prove that the machine does not exist: with until_proof, repeats until a created machine would be shown.
 Async<bool> Manager::find_machine(Renting& renting, bool until_proof) {
   Lease& lease = *renting.lease;
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));

@@ -13,8 +13,8 @@ namespace rille::lease {
 
 namespace {
 
-// The time limits are long because a cloud's first answer takes many sequential calls: one that takes seconds need not
-// hang.
+// The time limits are long because a cloud's first answer takes many sequential calls: an answer after seconds is
+// normal.
 constexpr std::int64_t whole_ms = 30'000, straggler_ms = 10'000, straggler_times = 4;
 
 Error late(std::int64_t ms) {

@@ -40,8 +40,7 @@ struct Limit {
 };
 Result<> set_limit(store::Db& db, const Limit& limit);
 
-// An alert that is due for a limit of the home. take_alerts returns all that are due and unsent, and marks them as
-// sent.
+// An alert that is due for a limit of the home. take_alerts returns all unsent ones and marks them as sent.
 struct Alert {
   Money money;
   std::string url;

@@ -22,7 +22,7 @@ constexpr std::int64_t list_lasts_us = 60'000'000;  // lifetime of an offer list
 constexpr std::size_t woken_at_once = 64;
 
 // Wakes the waiting rents, a few per turn of the loop, so that the first rents send their create calls while others
-// still choose an offer.
+// choose.
 void wake(Loop& loop, std::shared_ptr<const std::vector<Future<bool>>> waiting, std::size_t from) {
   const std::size_t to = std::min(from + woken_at_once, waiting->size());
   for (std::size_t i = from; i < to; ++i) (*waiting)[i].set(true);

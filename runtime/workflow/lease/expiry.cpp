@@ -17,8 +17,7 @@ Error ttl_over(const Lease& l) {
       ErrorKind::state, fmt::format("the ttl of '{}' has passed ({})", l.name, format_utc(l.expires_us)),
       "the ttl counts for the whole lease, also after its machine was replaced; rent again with a longer ttl");
   const Result<Terms> terms = read_terms(l.options);
-  // How much a budget has shortened the ttl. It is only used for the first generation: a replacement machine keeps the
-  // lease's expiry.
+  // How much a budget has shortened the ttl. Only used for the first generation, whose expiry replacements keep.
   const std::int64_t short_us = terms ? l.created_us + terms->ttl_ms * 1000 - l.expires_us : 0;
   const auto was_ready = [](const Tenure& t) { return t.ready_us != 0; };
   if (l.detached) e.hint = "box:detach set that end: detach it for longer next time";

@@ -5,8 +5,7 @@
 
 namespace rille::lease {
 
-// The error of kind `state` with code `ttl_over`. It says whether the lease's ttl was too short, or whether a budget
-// could not pay for all of it.
+// The error of kind `state` with code `ttl_over`. It says whether the ttl was too short or a budget shortened it.
 Error ttl_over(const Lease& lease);
 
 }  // namespace rille::lease

@@ -25,8 +25,8 @@ std::optional<Error> ProviderQueries::gpu_unusable(const Value& options, const p
   return gpu_unusable(*terms, offer.provider, {offer.gpu, offer.gpu_vendor, offer.gpu_memory_bytes});
 }
 
-// Fails if this build can use none of the GPUs that the rent names. To find out, asks only the user's own machines, no
-// provider that bills.
+// Fails if this build can use none of the GPUs that the rent names. Asks only the user's own machines, no provider that
+// bills.
 Async<> ProviderQueries::check_named_gpus(Wish wish, CancelToken token) {
   const provider::OfferQuery& query = wish->query;
   std::vector<std::string> named;

@@ -29,8 +29,7 @@ std::size_t part_of(const Tenure& t, const Segment& s) {
       std::count_if(t.restarts.begin(), t.restarts.end(), [&s](const Restart& r) { return r.from_us <= s.from_us; }));
 }
 
-// The cost of the machine itself during one part: from the start of the part's first price to the end of its last
-// price.
+// The cost of the machine itself during one part: from the start of its first price to the end of its last one.
 Micros part_cost(const Tenure& t, std::size_t part, std::int64_t end) {
   const provider::Billing& billing = part ? t.restarts[part - 1].billing : t.billing;
   std::int64_t from = 0, until = 0;

@@ -71,8 +71,7 @@ struct Tenure {
   Value to_value(std::int64_t now_us) const;
 };
 
-// month_of: the month of a time in UTC (as providers bill), such as "2026-11". month_start_us: the month's first
-// instant.
+// month_of: the month of a time in UTC (as providers bill), such as "2026-11". month_start_us: the month's start.
 std::string month_of(std::int64_t us);
 std::int64_t month_start_us(std::int64_t us);
 // Splits a cost over the months in which the machine existed, in proportion to time; the parts add up to the cost.

@@ -39,8 +39,8 @@ Price disk_price(const Lease& l) {
   return counted(l.disk_micros_per_hour, asked, o);
 }
 
-// The JSON text of a billing, with the currencies of the segments if they are not USD. Caches the last text, because
-// most machines are billed alike.
+// The JSON text of a billing, with the currencies of the segments if they are not USD. Caches the last text: most are
+// alike.
 std::string text_of(const provider::Billing& billing, const std::string& currency, const std::string& disk_currency) {
   thread_local provider::Billing last;
   thread_local std::string text;
@@ -83,8 +83,7 @@ Result<> begin_tenure(store::Db& db, std::int64_t lease, const Lease& l, std::in
 }
 
 // When the machine's cost begins: the creation time that the provider reports, but not before the request (most
-// providers report whole seconds). If it is missing or later than the answer, the time of the request, the earliest
-// possible.
+// providers report whole seconds). If it is missing or later than the answer, the time of the request.
 std::int64_t begun_us(const Lease& l) {
   const std::int64_t made = l.machine ? l.machine->created_wall_us : 0;
   return made <= l.live_us ? std::max(made, l.created_us) : l.created_us;
@@ -135,8 +134,8 @@ const Billed& billed_as(std::string text) {
   return billed;
 }
 
-// Merges the known price steps with new steps, which extend them or, if `whole`, replace them. Steps that repeat the
-// price before them are dropped.
+// Merges the known price steps with new steps, which extend them or, if `whole`, replace them. Repeated prices are
+// dropped.
 std::vector<PriceStep> chain_of(const std::vector<PriceStep>& known, std::vector<PriceStep> steps, std::int64_t begin,
                                 bool whole) {
   const std::int64_t newest = whole ? begin : known.back().from_us;
@@ -353,8 +352,7 @@ Result<> record_unchanged(store::Db& db, const Lease& l, std::int64_t from_us) {
       {lease, l.generation, l.machine_id, from_us});
 }
 
-// Stores the price of the public address under an empty machine id. When the machine exists, the price is copied to it,
-// from the same time on.
+// Stores the price of the public address under an empty machine id. It is copied to the machine later.
 Result<> record_address(store::Db& db, const Lease& l, Micros micros_per_hour) {
   if (micros_per_hour == 0) return {};
   RILLE_TRY(const std::int64_t lease, number_of(db, l));

@@ -53,8 +53,7 @@ struct Lease {
   std::vector<Tenure> tenures;  // all machines of the lease, read from the ledger
   std::string run_tag;          // the budget tag of the lease's run
   std::int64_t taken_us = 0;    // deadline of the machine's preemption notice; 0: no notice
-  // The row as it was read. A write succeeds only if the row still matches, so that the second of two writers writes
-  // nothing.
+  // The row as it was read. A write succeeds only if the row still matches, so that one of two writers fails.
   struct Seen {
     std::string state;                       // "": there was no row
     std::int64_t generation = 0, epoch = 0;  // epoch: the run's epoch
@@ -183,11 +182,10 @@ class Manager {
   // began. The disk stays; running programs end. Does nothing if the type fits already or options are null. Fails with
   // `invalid` for bad options or if the provider cannot resize (provider::is_lack), with `capacity` if there is no such
   // type or none in stock, and with `budget` if the budget cannot pay for it: then the machine continues as before. If
-  // the machine's state is unknown, the row stays `resizing`, the error says so, and the next call continues the
-  // change.
+  // the machine's state is unknown, the row stays `resizing`, and the next call continues the change.
   Async<Lease> resize(Resize request, Event event, CancelToken token);
-  // Transfers the lease from the run to the home, which ends it after ttl_ms. Fails with `invalid` if that is later
-  // than the lease's expiry.
+  // Transfers the lease from the run to the home, which ends it after ttl_ms. Fails with `invalid` if that is after the
+  // lease's expiry.
   Async<Lease> detach(std::string id, std::int64_t ttl_ms, store::Fence fence);
   // Terminates the lease's machine and waits until the provider confirms. Succeeds if the lease is released already.
   // Cannot be cancelled. If the journal cannot be written, ends the machine and then returns the error. If the fence is

@@ -15,8 +15,8 @@ namespace rille::lease {
 // Provider name -> the current account, as learned while offers were queried. "": the provider does not name the
 // account, or did not answer.
 using Owners = std::map<std::string, Result<std::string>>;
-// Asks the providers for their accounts concurrently, with a short time limit, so that a provider that does not answer
-// delays no rent. Fills `owners`.
+// Asks the providers for their accounts concurrently, with a short time limit, so that no rent waits long. Fills
+// `owners`.
 Async<bool> learn_owners(Loop& loop, std::vector<provider::Provider*> all, std::shared_ptr<Owners> owners,
                          CancelToken token);
 // The provider's account in the region, according to `owners`; "": unknown.

@@ -1,7 +1,6 @@
 // What the ledger stores of a machine and the lease's row does not: the price of the public address; the start of the
 // cost, if the provider does not bill the startup; the end of the cost, if that was before the lease was marked as
-// released. This header is separate because few files write these: the lease layer, and the engine when it reaches
-// machines.
+// released. A separate header, because few files write these.
 #pragma once
 
 #include "runtime/workflow/lease/ledger.hpp"

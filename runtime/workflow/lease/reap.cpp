@@ -58,8 +58,8 @@ Result<std::string> given_up(store::Db& journal, const std::string& run) {
 
 }  // namespace
 
-// How long the reaper leaves a lease alone, and why; until_us 0: the lease is due. nullopt: the process that runs the
-// run handles the lease.
+// How long the reaper leaves a lease alone, and why; until_us 0: the lease is due. nullopt: the run's process handles
+// the lease.
 Result<std::optional<Held>> Manager::standing(const Lease& lease, const ReapRequest& request) const {
   std::string state;
   std::int64_t since_us = 0;
@@ -132,8 +132,7 @@ Async<bool> Manager::reap_place(std::vector<Lease> leases, const ReapRequest& re
   co_return true;
 }
 
-// Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled as it
-// arrives.
+// Ends machines that no row accounts for. All providers are asked concurrently, and each answer is handled at once.
 Async<> Manager::reap_machines(const ReapRequest& request, ReapReport& report) {
   std::vector<Together<bool>> asked;
   for (provider::Provider* p : registry_.all())

@@ -133,8 +133,8 @@ Async<> Manager::look_for_tagged(Releasing& r, std::string* met) {
   co_return success();
 }
 
-// Removes leftovers that cost nothing. Retries briefly, because the machine may still use them; the reaper removes what
-// remains.
+// Removes leftovers that cost nothing. Retries briefly, because the machine may still use them; the reaper does the
+// rest.
 Async<> Manager::remove_costless(Releasing& r) {
   int attempts = 0;
   while (!r.costless.empty()) {

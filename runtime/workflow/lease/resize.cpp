@@ -235,8 +235,8 @@ Async<Offer> Manager::choose_type(Lease lease, Terms terms, std::string type, Ca
   co_return no_such_type(lease, terms.query, type, types);
 }
 
-// Asks the provider for the change until it answers or the attempts are used up. unanswered: an earlier process may
-// already have asked.
+// Asks the provider for the change until it answers or the attempts are used up. unanswered: the provider may have been
+// asked before.
 Async<Lease> Manager::carry_out(Lease lease, bool unanswered, store::Fence fence, Event event, CancelToken token) {
   RILLE_CO_TRY(provider::Provider * provider, registry_.find(lease.provider));
   const std::string type = provider::type_of(lease.change->offer);
@@ -324,8 +324,7 @@ Async<Lease> Manager::changed(Lease lease, Machine machine, store::Fence fence, 
   co_return lease;
 }
 
-// The machine is gone. If it is unknown whether its type had changed before, both prices count in the ledger until its
-// end.
+// The machine is gone. If it is unknown whether its type had changed before, both prices count until its end.
 Async<Lease> Manager::vanished(Lease lease, Error why, bool unanswered, store::Fence fence, Event event) {
   if (!unanswered) co_return co_await unchanged(std::move(lease), std::move(why), std::move(fence), std::move(event));
   lease.reserved_micros = std::max(lease.change->reserved_before, lease.change->reserved_after);

@@ -13,8 +13,7 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
 Result<bool> read_brief(store::Db& db, const std::string& id, Lease& into);
 // Writes the lease's row, but only if the row still matches `lease.seen`; otherwise fails with `state`, code
 // lease_moved. Within a generation only the changing columns are written, not the request, the options or the
-// reservation. fenced: the write has a fence that covers the lease, so the journal has already compared the run's
-// epoch.
+// reservation. fenced: the write has a fence that covers the lease, so the journal has compared the epoch.
 Result<> write_lease(store::Db& db, const Lease& lease, bool fenced = false);
 // The texts of the JSON columns that write_lease() will write; "": the column is not written. Make them on the loop
 // thread if possible, because many leases wait for the journal's thread.

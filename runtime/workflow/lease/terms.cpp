@@ -40,8 +40,7 @@ Result<> read_duration(const Value& options, const char* key, std::int64_t& out)
   return {};
 }
 
-// Refuses a small plain number: numbers are seconds, but ttl = 6 hardly means 6 seconds, because a machine takes longer
-// to start.
+// Refuses a small plain number: numbers are seconds, but ttl = 6 hardly means 6 seconds, which no machine starts in.
 Result<> check_plain(const Value& options, const char* key) {
   constexpr double least = 60;
   const double* n = options[key].as_number();
@@ -99,8 +98,7 @@ Result<> read_own(const std::string& key, const Value& value, Terms& terms) {
   return {};
 }
 
-// The error for an unknown option. For names that other tools use, it says what to write instead of suggesting a
-// similar name.
+// The error for an unknown option. For names that other tools use, it says what to write instead.
 Error unknown_option(const char* asker, const std::string& key, const std::vector<std::string>& all) {
   static const std::map<std::string, std::string> ahead = {
       {"budget", "a budget counts for the whole run: rille.budget { limit = 5.00 }"},
