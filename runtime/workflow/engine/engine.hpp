@@ -30,7 +30,7 @@ struct EngineOptions {
 };
 
 struct RunSpec {
-  std::string script;  // absolute path, or a name such as "-e" or "repl"
+  std::string script;  // absolute path of the script, or a name such as "-e" or "repl"
   Mode mode = Mode::durable;
   Value args;                    // the run's input
   std::string id;                // the new run's id; "": a generated id

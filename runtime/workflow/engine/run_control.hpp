@@ -42,7 +42,7 @@ class ChildPrograms {
 
 // Callbacks to the host program. All are optional; they are called on the loop thread.
 struct RunHooks {
-  std::function<void(std::string_view text)> print;     // output of the script and of its calls, as it was written
+  std::function<void(std::string_view text)> print;     // prints output of the script and its calls, unchanged
   std::function<void(const Value& progress)> progress;  // {what, done, total, unit, loss, rate, seconds_left, ...}
   std::function<void(const Value& event)> event;        // {event, ...}: rent, live, released, step, retry, warning
   std::shared_ptr<ChildPrograms> children;              // null: this run cannot start child runs

@@ -77,7 +77,7 @@ class SimAgents {
   std::map<std::string, Call> calls_;  // call key -> the call, on the newest machine that it ran on
   mutable std::map<std::string, std::int64_t> sizes_;
   std::map<std::string, std::map<std::string, std::int64_t>>
-      restored_;  // machine id -> call name -> the work in the checkpoint that was staged there
+      restored_;  // machine id -> call name -> work in the checkpoint that was staged onto the machine
   std::string home_;
   std::int64_t done_us_ = 0, useful_us_ = 0;  // work of calls removed from calls_
 

@@ -1,7 +1,7 @@
-// The unattended work of a home: ends leases that no run will release, starts scheduled runs, and restarts runs whose
-// process died. It runs no script itself: it chooses the run, and the edge starts a process for it, which outlives the
-// watch. Every decision is in the journal before it is carried out, so the watch may be killed at any moment. One per
-// home. Loop thread only.
+// Watch: the unattended work of a home (`rille watch`). It ends leases that no run will release, starts scheduled runs,
+// and restarts runs whose process died. It runs no script itself: it chooses a run, and the host program starts a
+// process for the run, which outlives the watch. Every decision is in the journal before it is carried out, so the
+// watch may be killed at any moment. One watch per home. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -17,10 +17,10 @@ namespace rille::engine {
 struct WatchOptions {
   WatchOptions() = default;                    // not an aggregate: see loop/task.hpp
   std::int64_t look_ms = 2'000;                // longest time between two passes
-  std::int64_t gc_ms = 300'000;                // between two reaps; at most a minute after one
-                                               // that could not ask all providers
+  std::int64_t gc_ms = 300'000;                // time between two reaps; a minute if the last reap
+                                               // could not ask all providers
   bool resumes = true;                         // resume runs whose process died
-  int tries_max = 5;                           // restarts of a run whose record does not grow
+  int tries_max = 5;                           // most restarts of a run without a new entry in its record
   std::int64_t resume_within_ms = 86'400'000;  // a run silent for longer is not resumed
 };
 
@@ -34,7 +34,7 @@ struct WatchWorld {
   std::function<Async<>()> reap;
   std::function<void()> deliver;                                     // sends due alerts without waiting; may be null
   std::function<Result<std::string>(const std::string& path)> read;  // reads the current script
-  std::function<void(const Value& event)> tell;                      // {event = started | skipped | ..}
+  std::function<void(const Value& event)> tell;                      // receives {event = started | skipped | ..}
 };
 
 // Hands a suspended run over to the watch, which resumes the run once. If the run is suspended again, the watch does

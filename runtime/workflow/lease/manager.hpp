@@ -48,7 +48,7 @@ struct Lease {
   Value options;                                             // the options of the rent, enough to rent again
   std::string replacing;                                     // why the machine is being replaced; "": it is not
   std::optional<Change> change;                              // the change of type in progress, in state `resizing`
-  bool detached = false;
+  bool detached = false;        // the home owns the lease, not the run (see Manager::detach)
   bool has_no_address = false;  // true: the machine has no paid public address, as this process has just recorded
   std::vector<Tenure> tenures;  // all machines of the lease, read from the ledger
   std::string run_tag;          // the budget tag of the lease's run

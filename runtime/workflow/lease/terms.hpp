@@ -26,7 +26,7 @@ struct Terms {
   // The hourly price that the user gives; used if the provider gives none in dollars, or if a reservation is named.
   std::optional<Micros> price_micros_per_hour;
   bool unguarded = false;  // allow providers that never end a machine whose runner is lost
-  bool cuda = true;        // false: only the user's own programs run there; Rille's CUDA code is not needed
+  bool cuda = true;        // false: only the user's programs use the GPU, so that Rille's CUDA code is not needed
   bool replace = false;    // replace a lost machine
   std::string cluster;     // name of a cluster of the run, whose machines may connect to each other; "": no cluster
   Value extra;             // provider-specific options: provider/rent_options.hpp
