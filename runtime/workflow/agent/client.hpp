@@ -56,8 +56,8 @@ struct StartRequest {
   std::int64_t epoch = 0;       // the run's fencing epoch
   // {kind = "exec", argv = {..}, env = {..}} runs a program; the result is {code, signal}. Any other kind is passed to
   // the worker program unchanged. For every kind: `timeout_ms` ends a longer attempt with the error `timeout`, also
-  // without a connected runner. `secrets`: names of this process's variables whose values are sent along and written to
-  // no file on either side; for kinds other than exec they are in `payload`.
+  // without a connected runner. `secrets`: names of this process's environment variables; their values are sent with
+  // the request and never written to a file. For kinds other than exec, `secrets` is a member of `payload`.
   Value spec;
   // If the call is done and this is the number of its last attempt, the call is started again; its log and checkpoint
   // are kept. 0: a call that is done is not started again.

@@ -15,7 +15,7 @@ namespace rille::engine {
 
 namespace {
 constexpr std::int64_t notice_look_again_ms = 2'000, price_patience_ms = 30'000;
-constexpr std::int64_t overdue_us = 60'000'000;  // a machine alive so long after the deadline had a false notice
+constexpr std::int64_t overdue_us = 60'000'000;  // a machine alive this long after the deadline got a false notice
 }  // namespace
 
 std::int64_t Calls::deadline_us(const std::string& lease_id, std::int64_t generation) const {

@@ -1,4 +1,4 @@
-// patched(): lets edited code find out whether the run passed this place with the old code (false) or not (true).
+// patched(): tells edited code whether to use its new path (true), or the old path because the run took it (false).
 #include "runtime/workflow/engine/run_impl.hpp"
 
 namespace rille::engine {

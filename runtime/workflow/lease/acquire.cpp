@@ -252,7 +252,7 @@ Async<> Manager::create(Renting& renting) {
       Result<Machine> made = co_await send_create(lease, provider, token);
       if (!made && is_late(made.error())) {  // nothing was sent: write the row again and retry
         if (token.cancelled() || attempt < create_attempts_max) continue;
-        co_return never_in_time(lease, std::move(made).error());  // release() settles the row
+        co_return never_in_time(lease, std::move(made).error());  // release() later ends the machine, if there is one
       }
       const bool ended = made && has_ended(*made);
       if (made && !ended) {
@@ -267,7 +267,7 @@ Async<> Manager::create(Renting& renting) {
       if (token.cancelled()) co_return token.reason();
       if (!is_definitive(made.error())) {
         unanswered = true;
-        if (attempt >= create_attempts_max) co_return made.error();  // release() settles the row
+        if (attempt >= create_attempts_max) co_return made.error();  // release() ends a machine that exists
         RILLE_CO_CHECK(co_await pause(std::min<std::int64_t>(500LL << attempt, 10'000), token));
         continue;
       }

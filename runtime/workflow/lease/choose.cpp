@@ -18,7 +18,7 @@ namespace rille::lease {
 
 namespace {
 constexpr int offers_attempts_max = 4;
-constexpr std::int64_t list_lasts_us = 60'000'000;  // lifetime of an offer list during one rent
+constexpr std::int64_t list_lasts_us = 60'000'000;  // during one rent, a list of offers is reused for this long
 constexpr std::size_t woken_at_once = 64;
 
 // Wakes the waiting rents, a few per turn of the loop, so that the first rents send their create calls while others

@@ -149,7 +149,7 @@ struct Survey {
   std::vector<Lease> unseen;                             // leases whose machine should exist, but is not shown
   std::vector<Error> errors;                             // one error for each provider or region without an answer
   std::set<std::pair<std::string, std::string>>
-      silent;  // provider and region without an answer; region "": all
+      silent;  // {provider, region} without an answer; region "": all of them
 
   void could_not_ask(const std::string& provider, const std::string& region, Error why);
   bool hears(const std::string& provider, const std::string& region) const;  // whether the region has answered

@@ -48,7 +48,7 @@ Result<std::int64_t> Manager::ends_us(const Lease& lease) const {
 
 namespace {
 
-// Why a resumable run without a runner may never be resumed, as recorded by `rille watch`; "": no reason.
+// Why `rille watch` does not resume an interrupted run, as it has recorded in the journal; "": no reason is recorded.
 Result<std::string> given_up(store::Db& journal, const std::string& run) {
   std::string why;
   RILLE_CHECK(journal.query("SELECT why FROM watched WHERE run=? AND why NOT LIKE 'handed over %'", {run},
