@@ -22,10 +22,10 @@ struct AskedRegion {
 struct Identity {
   std::string who, account;           // "arn:aws:iam::123456789012:user/rille", "123456789012"; "": unknown
   std::string from;                   // where the keys were found, for people: "the environment"
-  std::int64_t key_made_wall_us = 0;  // 0: unknown, `age_unknown` says why
+  std::int64_t key_made_wall_us = 0;  // when the key was created; 0: unknown, for the reason in age_unknown
   std::string age_unknown;
-  std::int64_t skew_us = 0;          // how far the provider's clock is ahead; 0: less than two seconds
-  std::vector<AskedRegion> regions;  // the configured ones
+  std::int64_t skew_us = 0;          // how far the provider's clock is ahead of ours; 0: less than two seconds
+  std::vector<AskedRegion> regions;  // the configured regions
 
   Value to_value() const;
 };
@@ -47,7 +47,8 @@ struct PricePoint {
   Value to_value() const;
 };
 
-// invalid: "aws has no ..". tell_lack adds the provider later, if it is not known yet.
+// lacks: the error of an operation that the provider does not support: invalid, "aws has no ..". tell_lack adds the
+// provider's name to an error that lacks("", ..) made. is_lack recognizes both.
 Error lacks(std::string_view provider, std::string_view what);
 Error tell_lack(Error error, std::string_view provider);
 bool is_lack(const Error& error);

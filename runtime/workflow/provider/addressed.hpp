@@ -13,9 +13,9 @@ namespace rille::provider {
 class Addressed {
  public:
   virtual ~Addressed() = default;
-  // For a machine of that offer, in micro-dollars; 0: no address, or a free one; or price_unknown.
+  // The price of the public address of a machine of that offer, in micro-dollars. 0: no address, or a free one.
   virtual Micros address_micros_per_hour(const Offer& offer) const = 0;
-  // The price from the settings, for every machine with an address.
+  // Sets the price from the settings file, which then applies to every machine with an address.
   virtual void set_address_price(Micros micros_per_hour) = 0;
 };
 
@@ -30,7 +30,7 @@ Result<AddressPrices> read_address_prices(const Value& value);
 
 namespace cloud {
 
-// A RegionDriver of such a cloud, with its list price in dollars. Nothing: machines there get no address.
+// A RegionDriver that knows the cloud's list price of an address in micro-dollars. nullopt: no public addresses.
 class AddressListed {
  public:
   virtual ~AddressListed() = default;

@@ -1,5 +1,5 @@
-// Clocked: a provider whose responses carry its time. The provider or the machine, not this machine, compares a
-// machine's expiry with its own clock.
+// Clocked: a provider whose responses contain the provider's time. A machine's expiry is compared with the clock of the
+// provider or of the rented machine, so a wrong local clock would shift the expiry.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rille::provider {
 class Clocked {
  public:
   virtual ~Clocked() = default;
-  // How far the provider's clock is ahead, by its latest response; 0: less than two seconds, or no response yet.
+  // How far the provider's clock is ahead of ours in its latest response; 0: less than two seconds, or no response yet.
   virtual std::int64_t skew_us() const = 0;
 };
 

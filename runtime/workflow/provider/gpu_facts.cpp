@@ -14,9 +14,9 @@ namespace {
 
 constexpr double G = 1e9, T = 1e12;
 
-// Since Ampere data sheets list rates with 2:4 sparsity; these are dense, half of that. GeForce and RTX cards run fp16
-// with fp32 accumulation at half the listed rate. Columns: model, socket, architecture, sm, memory, bandwidth, fp32,
-// tf32, fp16, bf16, fp8, int8, NVLink, W, year, $, source.
+// Since Ampere, data sheets list rates with 2:4 sparsity; this table has the dense rates, which are half. GeForce and
+// RTX cards run fp16 with fp32 accumulation at half the listed rate. Columns: model, socket, architecture, sm, memory,
+// bandwidth, fp32, tf32, fp16, bf16, fp8, int8, NVLink, W, year, $, source.
 constexpr GpuFacts table[] = {
     {"P4", "", "Pascal", 61, 8 * G, 192 * G, 5.5 * T, 0, 0, 0, 0, 22 * T, 0, 75, 2016, 100,
      "NVIDIA Tesla P4 data sheet"},
@@ -42,7 +42,7 @@ constexpr GpuFacts table[] = {
      "NVIDIA A10 data sheet"},
     {"A10G", "", "Ampere", 86, 24 * G, 600 * G, 35 * T, 35 * T, 70 * T, 70 * T, 0, 140 * T, 0, 300, 2021, 0,
      "NVIDIA A10G data sheet, as AWS publishes it", false},
-    // One of four GPUs on a board: price, power and memory are a quarter of the board's.
+    // An A16 board has four GPUs; this row is one GPU: price, power and memory are a quarter of the board's.
     {"A16", "", "Ampere", 86, 16 * G, 200 * G, 4.5 * T, 9 * T, 17.9 * T, 17.9 * T, 0, 35.9 * T, 0, 62.5, 2021, 900,
      "NVIDIA A16 data sheet"},
     {"A30", "", "Ampere", 80, 24 * G, 933 * G, 10.3 * T, 82 * T, 165 * T, 165 * T, 0, 330 * T, 200 * G, 165, 2021, 4500,
@@ -57,7 +57,7 @@ constexpr GpuFacts table[] = {
      2020, 7000, "NVIDIA A100 data sheet"},
     {"A100 40GB", "PCIe", "Ampere", 80, 40 * G, 1555 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 600 * G, 250,
      2020, 6000, "NVIDIA A100 data sheet"},
-    // An A100 and a BlueField-2 on one card.
+    // The A100X card has an A100 and a BlueField-2.
     {"A100X", "", "Ampere", 80, 80 * G, 2039 * G, 19.9 * T, 159 * T, 318.5 * T, 318.5 * T, 0, 637 * T, 600 * G, 300,
      2021, 0, "its 6912 cores at 1440 MHz, the others by proportion to the A100", false},
     {"A800 80GB", "SXM", "Ampere", 80, 80 * G, 2039 * G, 19.5 * T, 156 * T, 312 * T, 312 * T, 0, 624 * T, 400 * G, 400,
@@ -122,7 +122,7 @@ constexpr GpuFacts table[] = {
      600, 2025, 8500, "NVIDIA RTX PRO 6000 data sheet: fp32; the others by proportion to its 4000 fp4 TOPS", false},
 };
 
-// A name split into words, without the memory size.
+// A GPU name split into words, without the memory size, which is in `gb` (0: the name has none).
 struct Words {
   std::vector<std::string> words;
   double gb = 0;
@@ -151,7 +151,8 @@ bool within(const std::vector<std::string>& part, const std::vector<std::string>
   });
 }
 
-// Drivers and clouds count in GB or GiB and reserve some; a larger difference means another GPU, or a slice.
+// Whether a reported memory size fits the nominal size `sold`. Drivers and clouds report GB or GiB, less a reserved
+// part; a difference above 9 % means another GPU, or a MIG slice.
 bool is_near(double bytes, double sold) {
   const auto near = [sold](double n) { return std::abs(n - sold) <= 0.09 * sold; };
   return near(bytes) || near(bytes / 1.073741824);
@@ -164,13 +165,14 @@ bool names_socket(std::string_view name, std::string_view socket) {
   return !wanted.empty() && upper.find(wanted) != std::string::npos;
 }
 
-// How well a row matches; 0: not at all. More common words count most, then the socket.
+// Scores how well a table row matches a name; 0: no match. Identical words score 1000, each common word 10, the socket
+// 1.
 int fit(const GpuFacts& row, const Words& asked, double bytes, std::string_view name) {
   const Words has = split(row.model);
   const bool less = within(asked.words, has.words), more = within(has.words, asked.words);
   if (!less && !more) return 0;
   if (bytes > 0 && !is_near(bytes, row.memory_bytes)) return 0;
-  // A "Ti" matches only if asked for, and any further word means another GPU.
+  // If only one of the two names has a word such as "Ti", they mean different GPUs.
   const std::vector<std::string>&longer = less ? has.words : asked.words, &shorter = less ? asked.words : has.words;
   for (const std::string& word : longer)
     if (makes_another_gpu(word) && std::find(shorter.begin(), shorter.end(), word) == shorter.end()) return 0;
@@ -185,7 +187,8 @@ std::span<const GpuFacts> gpu_facts() { return table; }
 const GpuFacts* gpu_facts(std::string_view model, std::int64_t memory_bytes) {
   const Words asked = split(model);
   const auto tells = [](const std::string& word) { return word.find_first_of("0123456789") != std::string::npos; };
-  if (std::none_of(asked.words.begin(), asked.words.end(), tells)) return nullptr;  // "RTX" alone
+  // a name without digits, such as "RTX", is no model
+  if (std::none_of(asked.words.begin(), asked.words.end(), tells)) return nullptr;
   const double bytes = memory_bytes > 0 ? static_cast<double>(memory_bytes) : asked.gb * G;
   const GpuFacts* best = nullptr;
   int best_fit = 0;

@@ -23,7 +23,7 @@ std::vector<std::string> words_of(std::string_view text) {
     }
   }
   if (out.back().empty()) out.pop_back();
-  // "RTX4090" is "RTX 4090", "H100SXM5" "H100 SXM5".
+  // Splits words: "RTX4090" becomes "RTX 4090", "H100SXM5" becomes "H100 SXM5".
   const auto cut = [&out](std::size_t i, std::size_t at) {
     out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, out[i].substr(at));
     out[i].resize(at);
@@ -41,20 +41,20 @@ std::vector<std::string> words_of(std::string_view text) {
       break;
     }
   }
-  // "6000Ada" is "6000 Ada".
+  // Splits a suffix after the number: "6000Ada" becomes "6000 Ada".
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t digits = out[i].find_first_not_of("0123456789");
     if (digits == 0 || digits == std::string::npos) continue;
     const std::string rest = out[i].substr(digits);
     if (rest == "ADA" || rest == "TI" || rest == "SUPER") cut(i, digits);
   }
-  // "4080S", as Vast writes it, is "4080 SUPER".
+  // The provider Vast writes "4080S" for "4080 SUPER".
   for (std::size_t i = 0; i < out.size(); ++i) {
     if (out[i].size() != 5 || out[i].find_first_not_of("0123456789") != 4 || out[i][4] != 'S') continue;
     out[i].resize(4);
     out.insert(out.begin() + static_cast<std::ptrdiff_t>(i) + 1, "SUPER");
   }
-  // "80G" is "80GB", and "80 GB" one word.
+  // Memory sizes: "80G" becomes "80GB", and "80 GB" becomes one word.
   for (std::string& word : out)
     if (word.size() > 1 && word.back() == 'G' && word.find_first_not_of("0123456789") == word.size() - 1) word += 'B';
   for (std::size_t i = 1; i < out.size(); ++i) {
@@ -66,7 +66,7 @@ std::vector<std::string> words_of(std::string_view text) {
   return out;
 }
 
-// Words without meaning for the model.
+// Whether a word is only a vendor, product line, socket or memory type, which gpu_model() leaves out.
 bool is_filler(const std::string& word) {
   constexpr std::string_view fillers[] = {"NVIDIA", "TESLA", "GEFORCE", "QUADRO", "SXM",    "SXM2",
                                           "SXM3",   "SXM4",  "SXM5",    "PCIE",   "NVL",    "HBM2",
@@ -78,7 +78,7 @@ bool is_memory(const std::string& word) {
   return word.size() > 2 && word.ends_with("GB") && word.find_first_not_of("0123456789") == word.size() - 2;
 }
 
-// The nominal memory size: an 80 GB card reports 79.65 GiB, and 141 GB are 131.3 GiB or 143771 MiB.
+// Whether `word` is the nominal size of that memory: an 80 GB card reports 79.65 GiB, a 141 GB card 143771 MiB.
 bool is_size_of(const std::string& word, std::int64_t memory_bytes) {
   const double gb = number_at(word), bytes = static_cast<double>(memory_bytes);
   const auto near = [gb](double n) { return std::abs(n - gb) <= 0.06 * gb; };
@@ -108,7 +108,7 @@ std::string gpu_without_memory(std::string_view asked) {
 
 namespace {
 
-// "A100 80GB" is an A100.
+// The models of gpu_facts() without memory sizes: "A100 80GB" is listed as "A100".
 std::vector<std::string> known_models() {
   std::vector<std::string> out;
   for (const GpuFacts& row : gpu_facts()) {
@@ -138,7 +138,7 @@ std::string nearest_gpu(std::string_view asked) {
   if (model.empty()) return "";
   const std::vector<std::string> models = known_models();
   if (is_among(models, model)) return "";
-  // "A100x8" is eight of them.
+  // "A100x8" means eight A100s.
   const std::size_t x = model.rfind('X');
   if (x != model.npos && x > 0 && x + 1 < model.size() && model.size() - x < 4 &&
       model.find_first_not_of("0123456789", x + 1) == model.npos)

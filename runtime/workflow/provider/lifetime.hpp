@@ -1,6 +1,7 @@
-// Optional times of a machine from its provider: since when it runs, and when its end began. Billing prefers these to
-// the local clock. Both are by the provider's clock, except from lease::Manager::describe, which converts them. Also
-// the mark of an unseen machine: known from its create call only, since the provider does not list it yet. Any thread.
+// Optional times in Machine::details, reported by the provider: when the machine began to run, and when its end began.
+// Billing prefers these to the local clock. Both are by the provider's clock, except from lease::Manager::describe,
+// which converts them. Also the mark "unseen": the machine is known only from its create call, since the provider does
+// not list it yet. Any thread.
 #pragma once
 
 #include "runtime/workflow/provider/types.hpp"
@@ -9,7 +10,7 @@ namespace rille::provider {
 
 inline void tell_running(Machine& m, std::int64_t since_wall_us) { m.details.set("running_wall_us", since_wall_us); }
 inline void tell_ended(Machine& m, std::int64_t at_wall_us) { m.details.set("ended_wall_us", at_wall_us); }
-// 0: unknown.
+// When the machine began to run, in microseconds; 0: unknown.
 inline std::int64_t running_since_us(const Machine& m) { return m.details.integer("running_wall_us"); }
 inline std::int64_t ended_at_us(const Machine& m) { return m.details.integer("ended_wall_us"); }
 

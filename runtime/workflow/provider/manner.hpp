@@ -1,5 +1,5 @@
-// Manner: constants of a provider that are needed by name, without an instance. Each driver defines its own in its
-// header; providers.cpp collects them. Any thread.
+// Manner: constants of a provider, looked up by the provider's name without constructing the provider. Each driver
+// defines its own in its header; providers.cpp collects them. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,32 @@ struct NoticeSpec;
 
 namespace rille::provider {
 
-// An error code whose reach differs from that of its kind (reach.hpp). The driver's table of meanings cites the
-// sources.
+// A provider's error code for which reach_of() (reach.hpp) must not decide by the error's kind. The driver's table of
+// error codes cites the sources.
 struct FarRefusal {
   std::string_view code;
   Reach reach;
 };
 
 struct Manner {
-  // A cached answer serves only the identical query (catalogue/cache.hpp): the provider lists the nearest matches only,
-  // or sizes its machines to the query.
+  // true: a cached list of offers serves only the identical query (catalogue/cache.hpp), because the provider lists
+  // only the nearest matches, or sizes its machines to the query.
   bool narrow = false;
   // Environment variables that select region, identity and account. The contents of files that they name, or of files
   // in HOME, are not considered.
   std::span<const char* const> variables = {};
   std::span<const FarRefusal> refusals = {};
-  // The options of rent_options.hpp that it supports.
+  // The options of rent_options.hpp that the provider supports.
   std::span<const char* const> options = {};
-  // How its spot machines are notified of preemption, given the base URL of the metadata service.
+  // Describes how a spot machine learns of its preemption; `metadata`: base URL of the cloud's metadata service.
   NoticeSpec (*notice)(const std::string& metadata) = nullptr;
-  // How long `rille offers` does not retry an unreachable region, because the timeout is long; 0: it retries.
+  // For how long `rille offers` skips a region after it was unreachable, because the timeout is long; 0: never skips.
   std::int64_t silence_ms = 0;
-  // Environment variables that hold secrets: withheld from the programs of a machine.
+  // Environment variables that hold secrets; programs that run on a machine do not get them.
   std::span<const char* const> secrets = {};
 };
 
-// Of an unknown provider, such as a test's: the defaults.
+// The Manner of that provider. An unknown name, such as a test's provider, gets the defaults.
 const Manner& manner_of(std::string_view provider);
 
 // Manner::secrets of all providers.

@@ -15,7 +15,7 @@ namespace {
 
 using Offers = std::vector<const Offer*>;
 
-// max_price -> --max-price
+// The option's name as the caller writes it; on the command line max_price is --max-price.
 std::string option(std::string name, Asker asker) {
   if (asker != Asker::command) return name;
   std::replace(name.begin(), name.end(), '_', '-');
@@ -60,7 +60,7 @@ std::string price_advice(const OfferQuery& query, const Offers& without, Asker a
                                              : fmt::format("rates = {{ {} = DOLLARS }}", currency));
 }
 
-// The asked region may exist without being configured, so the hint says that in any case.
+// The requested region may exist without being configured, so the hint always mentions the settings.
 std::string region_advice(const OfferQuery& query, const Offers& without, Asker asker) {
   std::vector<std::string> regions;
   for (const Offer* o : without)
@@ -90,7 +90,7 @@ std::string count_advice(const OfferQuery& query, const Offers& without, Asker a
                      before.empty() ? "" : " or ", *last, option("gpu", fmt::format("{}:{}", model, *last), asker));
 }
 
-// Nominal sizes: 80 GB means 80 GiB.
+// The size in GB as GPUs are sold: 80 GiB is an "80 GB" GPU.
 std::int64_t as_sold_gb(std::int64_t bytes) {
   constexpr std::int64_t gib = std::int64_t{1} << 30;
   return (bytes + gib / 2) / gib;
@@ -183,7 +183,7 @@ std::optional<OfferQuery> loosened(OfferQuery query) {
 }
 
 std::string gpu_hint(const OfferQuery& query, Asker asker) {
-  for (const GpuWish& one : query.gpus) {  // the first that is not a known model
+  for (const GpuWish& one : query.gpus) {  // suggests a name for the first unknown model
     OfferQuery alone;
     alone.gpu = one.model;
     if (std::string meant = gpu_hint(alone, asker); !meant.empty()) return meant;

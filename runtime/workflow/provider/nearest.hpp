@@ -1,4 +1,4 @@
-// Hints for a query without a matching offer, in the syntax of the caller.
+// Hints for a query that no offer matches, in the syntax of the caller: Lua, or command-line options.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@ namespace rille::provider {
 
 enum class Asker : std::uint8_t { offers, rent, command };  // rille.offers, rille.rent, the command line
 
-// The query without the conditions that a hint can be about: region, price, sizes. Nothing: it has none of them.
+// The query without the conditions that a hint can be about: region, price, sizes. nullopt: the query has no such
+// condition.
 std::optional<OfferQuery> loosened(OfferQuery query);
 // `others`: the offers of the loosened query. Suggests a GPU name, else names the condition that excludes the nearest
 // offer: "did you mean region = \"eu-west-1\"?", "the cheapest that fits is .. at $2.00 an hour: raise max_price".

@@ -7,8 +7,8 @@
 
 namespace rille::provider {
 
-// Whether the request certainly had no effect. Only then may the next offer be tried and the machine's other resources
-// (group, address) be removed.
+// Whether the request certainly had no effect. Only then may the next offer be tried, and the security group and
+// address that were made for the machine be removed.
 inline bool is_definitive(const Error& e) {
   if (e.http_status == 429) return false;  // throttled: says nothing about the offer
   switch (e.kind) {
@@ -21,8 +21,8 @@ inline bool is_definitive(const Error& e) {
   }
 }
 
-// Turns the error of polling an accepted create call into network, with the error as its cause: it is about the poll (a
-// missing right, for example), and the machine may exist.
+// Turns an error from polling an accepted create call into kind network, with the original error as cause: that error
+// is about the poll (a missing permission, for example), and the machine may exist.
 inline Error left_open(Error e) {
   if (e.kind == ErrorKind::cancelled || e.kind == ErrorKind::network || e.kind == ErrorKind::timeout) return e;
   Error out = e;

@@ -1,5 +1,5 @@
-// Owned: a provider that can name the account its machines belong to. Others (the local machine, a simulation) have
-// only one owner.
+// Owned: a provider that can name the account its machines belong to. Providers without accounts (the local machine, a
+// simulation) do not implement it.
 #pragma once
 
 #include <string>
@@ -12,15 +12,16 @@ namespace rille::provider {
 class Owned {
  public:
   virtual ~Owned() = default;
-  // The owner, within which keys may be rotated: "account 123456789012", "project my-lab", "cluster lab". If the API
-  // has no such name, "key 3fa1b2c4d5e6", a digest of the key. Never a secret. `region`: one of the provider's, or "".
-  // At most one call per key.
+  // The account's name, which stays when keys are rotated: "account 123456789012", "project my-lab", "cluster lab". If
+  // the API has no such name: "key 3fa1b2c4d5e6", a digest of the key. Never a secret. `region`: a region of the
+  // provider, or "". Sends at most one request per key.
   virtual Async<std::string> owner(std::string region, CancelToken token) = 0;
 };
 
-// Owned::owner; "": not Owned, or unknown.
+// The result of Owned::owner; "": the provider is not Owned, or the owner is unknown.
 Async<std::string> owner_of(Provider* provider, std::string region, CancelToken token);
-// The first word is the kind. Owners of different kinds cannot be compared: false.
+// Whether the names mean different owners. The first word of a name is its kind ("account", "key"); names of different
+// kinds cannot be compared: false.
 bool is_other_owner(const std::string& one, const std::string& another);
 bool is_key_mark(const std::string& owner);
 

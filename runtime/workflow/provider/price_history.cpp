@@ -13,7 +13,8 @@ namespace {
 constexpr int samples_count = 24;
 constexpr Micros not_known = -1;
 
-using Line = std::vector<std::pair<std::int64_t, Micros>>;  // of one zone: (start, price), sorted
+// the prices of one zone: (start time, price), sorted by time
+using Line = std::vector<std::pair<std::int64_t, Micros>>;
 
 Micros at(const Line& line, std::int64_t us) {
   const auto after =
@@ -38,7 +39,7 @@ TypeHistory summed(const std::map<std::string, Line>& zones, std::int64_t since_
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::int64_t from = std::max(line[i].first, since_us);
       const std::int64_t to = i + 1 < line.size() ? line[i + 1].first : now_us;
-      if (to < from) continue;  // ended before the period
+      if (to < from) continue;  // this price ended before since_us
       ++out.points;
       out.from_us = std::min(out.from_us, from);
       stood.emplace_back(line[i].second, to - from);
@@ -64,7 +65,8 @@ TypeHistory summed(const std::map<std::string, Line>& zones, std::int64_t since_
 
 std::vector<TypeHistory> summarize(const std::string& provider, const std::vector<PricePoint>& points,
                                    std::int64_t since_us, std::int64_t now_us) {
-  std::map<std::pair<std::string, std::string>, std::map<std::string, Line>> types;  // and currencies
+  // key: type and currency; value: zones
+  std::map<std::pair<std::string, std::string>, std::map<std::string, Line>> types;
   for (const PricePoint& p : points)
     if (p.from_wall_us <= now_us) types[{p.type, p.currency}][p.zone].emplace_back(p.from_wall_us, p.micros_per_hour);
   std::vector<TypeHistory> out;

@@ -12,19 +12,21 @@ namespace rille::provider {
 struct TypeHistory {
   std::string provider, type, currency;
   int zones = 0, points = 0;
-  // Per hour, over all zones, weighted by time; `now`: of the cheapest zone.
+  // Hourly prices over all zones; the median is weighted by time; `now` is the current price in the cheapest zone.
   Micros lowest = 0, median = 0, highest = 0, now = 0;
   std::int64_t from_us = 0;     // start of the known history
-  std::vector<Micros> samples;  // of the cheapest zone, evenly spaced until now; -1: unknown
+  std::vector<Micros> samples;  // lowest price of all zones at evenly spaced times until now; -1: unknown
 
   Value to_value() const;
 };
 
-// Cheapest type first. The points may be unordered and start before since_us: the latest earlier point was valid then.
+// One summary per type, cheapest type first. `points` may be in any order; the last point of a zone before since_us
+// gives the zone's price at since_us.
 std::vector<TypeHistory> summarize(const std::string& provider, const std::vector<PricePoint>& points,
                                    std::int64_t since_us, std::int64_t now_us);
 
-// Eight heights from the lowest to the highest sample; a space for unknown.
+// One character per sample: a bar of eight possible heights between the lowest and highest sample, or a space if
+// unknown.
 std::string sparkline(const std::vector<Micros>& samples);
 
 }  // namespace rille::provider

@@ -27,10 +27,10 @@
 
 namespace rille::provider {
 
-// The machines found, and the regions that could not be asked, of which nothing is known.
+// The machines found, and the regions that did not answer, whose machines are unknown.
 struct Listing {
   std::vector<Machine> machines;
-  std::vector<AskedRegion> unasked;  // each with its problem
+  std::vector<AskedRegion> unasked;  // each has the error in `problem`
 };
 
 class Provider {
@@ -43,20 +43,20 @@ class Provider {
   virtual Async<Machine> describe(std::string id, CancelToken token) = 0;
   virtual Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) = 0;  // all states but gone
   virtual Async<> terminate(std::string id, CancelToken token) = 0;
-  // As list, for one region or ("") all. A region that does not answer is named in the result. Fails if no region
-  // answers. Default: list, for all regions.
+  // As list(), for one region; region "": all regions. The result names the regions that did not answer. Fails if no
+  // region answers. The default implementation calls list() for all regions.
   virtual Async<Listing> list_in(std::string region, std::string tag_prefix, CancelToken token);
   // Optional. The charges so far of each machine with a bill, also of ended machines and of machines in no journal. A
   // provider without a billing API returns none: estimates then stay estimates.
   virtual Async<std::vector<Bill>> bill(BillQuery query, CancelToken token);
   // The following are optional too: a provider without them fails with invalid, "NAME has no ..", for which is_lack
-  // holds. Proves the credentials with a harmless call in each configured region.
+  // holds. check() proves the credentials with a harmless call in each configured region.
   virtual Async<Identity> check(CancelToken token);
-  // Of a region, or ("") of all configured ones: the quotas of GPU types and the overall ones.
+  // The account's quotas, by GPU type and in total, in one region; region "": in all configured regions.
   virtual Async<std::vector<Quota>> quotas(std::string region, CancelToken token);
-  // Changes the type of a live machine: stops it, changes it and starts it again. Its disk stays, its processes end,
-  // its address and price may change. If the type is refused, the machine is started as before and the refusal
-  // returned.
+  // Changes the type of a live machine: stops the machine, changes the type, starts the machine again. The disk stays,
+  // processes end, address and price may change. If the type is refused, the machine starts again with its old type,
+  // and the refusal is returned.
   virtual Async<Machine> resize(std::string id, std::string type, CancelToken token);
   // The past prices of spot machines that match the query, oldest first.
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
@@ -65,9 +65,9 @@ class Provider {
 // The providers of one runtime, by name. Owner of the providers.
 class Registry {
  public:
-  Result<> add(std::unique_ptr<Provider> provider);     // state: the name is taken
+  Result<> add(std::unique_ptr<Provider> provider);     // error state: the name is taken
   Result<Provider*> find(std::string_view name) const;  // invalid: unknown; the hint has the nearest name
-  std::vector<Provider*> all() const;                   // in the order of adding
+  std::vector<Provider*> all() const;                   // in the order of the add() calls
 
  private:
   std::vector<std::unique_ptr<Provider>> providers_;

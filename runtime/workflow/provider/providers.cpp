@@ -133,7 +133,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
   };
   Result<Value> settings = Value::from_json(text.str());
   if (!settings) return wrong(settings.error().message, "it is JSON: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
-  if (settings->as_array() && settings->as_array()->empty()) return out;  // an empty Lua table
+  if (settings->as_array() && settings->as_array()->empty()) return out;  // an empty Lua table is written as []
   if (!settings->as_object())
     return wrong("it is not an object", "an object with a field per provider: {\"ssh\": {\"hosts\": [\"me@gpu1\"]}}");
   const Result<AddressPrices> addresses = read_address_prices((*settings)["address_price"]);
@@ -149,7 +149,7 @@ Result<std::vector<std::unique_ptr<Provider>>> make_providers(Loop& loop, const 
       continue;
     }
     if (name == "address_price") continue;
-    if (name == "local") {  // always present, without settings
+    if (name == "local") {  // the local machine needs no settings
       if (!part.as_object() || !part.as_object()->empty())
         return wrong("local = " + part.to_json() + ": this machine takes no settings", "write {}, or leave it out");
       continue;

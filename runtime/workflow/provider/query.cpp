@@ -39,7 +39,7 @@ Result<int> whole_number(const Value& value, const char* field, int most) {
   return static_cast<int>(*n);
 }
 
-// "A100:8" -> model and count.
+// Splits "A100:8" into model and number of GPUs.
 Result<GpuWish> read_one_gpu(const Value& value) {
   const std::string* text = value.as_string();
   if (!text || text->empty())
@@ -75,7 +75,7 @@ Result<> read_gpu(const Value& value, OfferQuery& out) {
   return {};
 }
 
-// The values of gpu_vendor and disk_kind; they are set in known.cpp and by each driver.
+// Reads gpu_vendor or disk_kind. `known`: the words that known.cpp and the drivers use in offers.
 Result<std::string> read_word(const char* field, const Value& value, const std::vector<std::string>& known) {
   if (!value.as_string()) return wrong(field, value, fmt::format("one of {}", fmt::join(known, ", ")));
   std::string word = lower_case(*value.as_string());
@@ -83,7 +83,7 @@ Result<std::string> read_word(const char* field, const Value& value, const std::
   return word;
 }
 
-// One, or a list.
+// Reads one name, or a list of names.
 Result<std::vector<std::string>> read_names(const char* field, const Value& value) {
   std::vector<std::string> out;
   if (const std::string* one = value.as_string()) out.push_back(*one);
@@ -98,7 +98,7 @@ Result<std::vector<std::string>> read_names(const char* field, const Value& valu
 Result<std::map<std::string, double>> read_numbers(const char* field, const Value& value, const char* wanted,
                                                    bool or_zero = false) {
   std::map<std::string, double> out;
-  const bool empty_list = value.as_array() && value.as_array()->empty();  // Lua's {}
+  const bool empty_list = value.as_array() && value.as_array()->empty();  // Lua's {} arrives as an empty list
   if (!value.as_object() && !empty_list && !value.is_null()) return wrong(field, value, wanted);
   for (const auto& [key, number] : value.as_object() ? *value.as_object() : Value::Object()) {
     const double* const n = number.as_number();
@@ -288,7 +288,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
   if (const Value& count = value["count"]; !count.is_null()) {
     RILLE_TRY(out.count, whole_number(count, "count", 4096));
   }
-  if (!out.gpus.empty())  // it is of those that say none themselves
+  if (!out.gpus.empty())  // `count` applies to models that give no number
     for (GpuWish& one : out.gpus) one.count = one.count > 0 ? one.count : out.count;
   if (!out.gpus.empty()) out.count = 0;
   if (out.rank == Rank::tokens_per_dollar && out.tokens_per_second.empty())
@@ -300,7 +300,7 @@ Result<OfferQuery> OfferQuery::from_value(const Value& value) {
 
 namespace {
 
-// MIG slices of the local GPUs are in no table.
+// Whether Rille can compute on such a machine. A local GPU that is in no table is a MIG slice, which is accepted.
 bool runs_rille(const Offer& o) {
   if (o.gpu_count == 0) return is_own_cpu(o.provider);
   const bool unknown_here = o.provider == "local" && !gpu_facts(o.gpu, o.gpu_memory_bytes);

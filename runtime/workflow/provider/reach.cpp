@@ -7,7 +7,7 @@ namespace rille::provider {
 Reach reach_of(const Error& e) {
   for (const FarRefusal& known : manner_of(e.provider).refusals)
     if (known.code == e.code) return known.reach;
-  // Rights may differ by type; rejected keys are rejected everywhere.
+  // A missing permission may concern one machine type only; rejected keys are rejected everywhere.
   const bool denied = e.code.starts_with("UnauthorizedOperation") || e.code.find("ERMISSION") != std::string::npos ||
                       e.http_status == 403;
   if (e.kind == ErrorKind::auth) return denied ? Reach::offer : Reach::account;

@@ -1,5 +1,5 @@
-// The reach of a refused create call: which other offers would be refused as well. By the provider's error code, else
-// by the error's kind. Pure; any thread.
+// The reach of a refused create call: which other offers would be refused as well. Decided by the provider's error
+// code, else by the error's kind. Pure; any thread.
 #pragma once
 
 #include "runtime/core/base/error.hpp"
@@ -8,8 +8,8 @@ namespace rille::provider {
 
 enum class Reach {
   offer,    // this offer only
-  larger,   // offers of that GPU in that region of the same size or larger: a quota counts vCPUs or GPUs
-  region,   // all offers of the region (a driver uses one zone of each)
+  larger,   // offers of this GPU in this region with as many GPUs or more: a quota counts vCPUs or GPUs
+  region,   // all offers of this region
   account,  // all offers of the provider
 };
 

@@ -1,4 +1,5 @@
-// Rearmed: a provider that can change the expiry of a machine that it ends itself (DeadMan::provider).
+// Rearmed: a provider that ends machines at their expiry (DeadMan::provider) and can change the expiry of a live
+// machine.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace rille::provider {
 class Rearmed {
  public:
   virtual ~Rearmed() = default;
-  // As CreateRequest::expires_wall_us, for a live machine. is_lack: not supported.
+  // Sets a live machine's expiry, as CreateRequest::expires_wall_us. If unsupported, is_lack() is true for the error.
   virtual Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) = 0;
 };
 

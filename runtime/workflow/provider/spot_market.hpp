@@ -11,14 +11,14 @@ namespace rille::provider {
 
 // How a cloud reports spot prices.
 struct SpotMarket {
-  bool told = false;                         // it reports them at all
+  bool told = false;                         // the cloud reports spot prices
   bool by_zone = false;                      // each zone of a region has its own price
-  bool knows_before = false;                 // it reports past prices with their start
+  bool knows_before = false;                 // the cloud reports past prices with their start times
   bool heeds_cap = true;                     // a machine never costs more than CreateRequest::cap_micros_per_hour
   std::int64_t lasts_us = 5LL * 60'000'000;  // how long an answer is cached
 };
 
-// Traits::look_every_ms of clouds where polling gives the price only, since the notice comes from the machine.
+// Traits::look_every_ms of clouds that announce a preemption on the machine itself: polling only updates the price.
 inline constexpr std::int64_t price_look_every_ms = 5 * 60'000;
 
 class SpotPriced {
@@ -26,9 +26,9 @@ class SpotPriced {
   virtual ~SpotPriced() = default;
   virtual SpotMarket market() const = 0;
   // The hourly prices of the spot machine `id`, rented by that offer, since since_us, oldest first, in the offer's
-  // currency. With knows_before they start with the price at since_us, else with the first that this process has seen.
-  // May be empty. Answers are shared by all machines of a type and place for SpotMarket::lasts_us, so frequent calls
-  // are cheap.
+  // currency. With knows_before they start with the price at since_us, else with the first price that this process has
+  // received. May be empty. Answers are shared by all machines of a type and place for SpotMarket::lasts_us, so
+  // frequent calls are cheap.
   virtual Async<std::vector<PricePoint>> spot_prices(Offer offer, std::string id, std::int64_t since_us,
                                                      CancelToken token) = 0;
 };

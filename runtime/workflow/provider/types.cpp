@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 4> dead_men = {"provider", "guest", "credential", "none"};
 constexpr std::array<std::string_view, 4> states = {"pending", "live", "terminating", "gone"};
 
-// Fields that only some offers have.
+// The text fields that only some offers have, with their names in the journal.
 constexpr std::pair<const char*, std::string Offer::*> words[] = {{"gpu_vendor", &Offer::gpu_vendor},
                                                                   {"interconnect", &Offer::interconnect},
                                                                   {"rdma", &Offer::rdma},
@@ -23,7 +23,7 @@ constexpr std::pair<const char*, std::string Offer::*> words[] = {{"gpu_vendor",
                                                                   {"driver", &Offer::driver},
                                                                   {"cuda_max", &Offer::cuda_max}};
 
-// For the journal, and for people.
+// A price field of Offer: `inner` is its name in the journal, `shown` its name for people.
 struct Reserved {
   const char *inner, *shown;
   Micros Offer::*field;
@@ -32,7 +32,8 @@ constexpr Reserved reserved[] = {
     {"reserved_1y_micros_per_hour", "reserved_1y_price_per_hour", &Offer::reserved_1y_micros_per_hour},
     {"reserved_3y_micros_per_hour", "reserved_3y_price_per_hour", &Offer::reserved_3y_micros_per_hour}};
 
-// Writes a Value, or its JSON text directly. The keys are sorted: the text requires it, and a Value appends faster.
+// Object is Value, or ObjectText, which writes JSON text directly. The keys are set in sorted order: ObjectText
+// requires it, and Value appends faster.
 template <class Object>
 Object as(const Billing& b) {
   Object out;

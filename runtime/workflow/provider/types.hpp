@@ -14,15 +14,16 @@
 
 namespace rille::provider {
 
-// What ends a machine whose runner is lost for good.
+// What ends a rented machine if the process that rented it never returns. guest: software on the machine itself.
 enum class DeadMan { provider, guest, credential, none };
 std::string_view to_string(DeadMan who);
 
 struct Traits {
-  std::int64_t token_lifetime_ms = 0;       // how long the provider remembers a create token; 0: tokens are ignored
+  // for how long a repeated create token returns the same machine; 0: tokens are ignored
+  std::int64_t token_lifetime_ms = 0;
   std::int64_t create_timeout_ms = 60'000;  // a create call may still take effect this long after sending
   std::int64_t visibility_lag_ms = 0;       // a new machine appears in list and describe within this time
-  std::int64_t billing_unit_s = 1, billing_minimum_s = 0;  // for people; each offer has its own Billing
+  std::int64_t billing_unit_s = 1, billing_minimum_s = 0;  // shown to people; costs use Offer::billing
   // How often the lease layer polls a live machine for a notice and its price; 0: never.
   std::int64_t look_every_ms = 0;
   std::int64_t teardown_ms = 0;  // how long a machine may still cost money after its expiry
@@ -32,30 +33,30 @@ struct Traits {
   bool owned = false;  // the machines are the user's own or already paid for: nothing is billed
 };
 
-// `otherwise` with the fields that `v` overrides: an object with the names and units of Traits, and dead_man =
-// "provider", "guest", .. Null changes nothing. For traits that a provider does not document, and for tests. config:
-// names the field.
+// Returns `otherwise` with the fields that the object `v` overrides. `v` has the names and units of Traits; dead_man is
+// a string: "provider", "guest", .. A null `v` changes nothing. For traits that a provider does not document, and for
+// tests. Error config: names the wrong field.
 Result<Traits> read_traits(const Value& v, Traits otherwise);
 
 // The order of a list of offers. An offer whose number (price, GPU speed) is unknown comes last.
 enum class Rank {
   price,              // dollars per hour
-  price_per_tflop,    // per dense TFLOP/s of all its GPUs, in bfloat16, or fp16 if a GPU has no bfloat16
-  price_per_gpu_gb,   // per GB of GPU memory
-  tokens_per_dollar,  // from OfferQuery::tokens_per_second
+  price_per_tflop,    // dollars per hour for each dense bfloat16 TFLOP/s (fp16 if a GPU has no bfloat16)
+  price_per_gpu_gb,   // dollars per hour for each GB of GPU memory
+  tokens_per_dollar,  // training tokens per dollar, from OfferQuery::tokens_per_second
 };
 std::string_view to_string(Rank rank);
 
 using Rates = std::map<std::string, double>;                    // dollars for one unit of a currency: {CNY = 0.14}
-double rate_of(std::string_view currency, const Rates& rates);  // 0: unknown; 1 for "USD"
+double rate_of(std::string_view currency, const Rates& rates);  // dollars for one unit; "USD": 1, unknown: 0
 
-// What a list of offers omits. Shared by the copies of one query; loop thread only.
+// What a list of offers leaves out. All copies of one OfferQuery share one LeftOut. Loop thread only.
 struct LeftOut {
-  std::int64_t unpriced = 0;         // matching types whose price was not requested (one call each)
+  std::int64_t unpriced = 0;         // number of matching types left out, because each price would need a call
   std::vector<AskedRegion> unasked;  // regions that did not answer, or did not give prices
 };
 
-// A GPU model and its number per machine; 0: any number.
+// A GPU model and how many of these GPUs a machine has; count 0: any number.
 struct GpuWish {
   std::string model;
   int count = 0;
@@ -63,38 +64,39 @@ struct GpuWish {
 };
 
 struct OfferQuery {
-  std::string gpu = "any";    // "any": with or without; "cpu": without; else a model, as in "A100"
-  bool runnable = false;      // set by an explicit "any": a GPU that the CUDA plug-in supports, or this machine's CPU
-  int count = 0;              // GPUs per machine; 0: any number
-  std::vector<GpuWish> gpus;  // alternatives; then `gpu` is "any" and `count` 0
-  std::int64_t gpu_memory_bytes = 0;  // of each GPU, at least
-  std::string gpu_vendor, disk_kind;  // "": any
+  std::string gpu = "any";  // "any": with or without GPUs; "cpu": without GPUs; else a GPU model: "A100"
+  // true if the caller wrote gpu = "any": accept only GPUs that the CUDA plug-in supports, or the local machine's CPU
+  bool runnable = false;
+  int count = 0;                      // GPUs per machine; 0: any number
+  std::vector<GpuWish> gpus;          // several acceptable models; if not empty, `gpu` is "any" and `count` is 0
+  std::int64_t gpu_memory_bytes = 0;  // minimum memory of each GPU; 0: no minimum
+  std::string gpu_vendor, disk_kind;  // "": any vendor; "": any kind of disk
   bool spot = false;
   std::optional<Micros> max_price_micros_per_hour;
-  std::string region;                           // "": anywhere
-  int vcpus = 0;                                // at least
-  std::int64_t memory_bytes = 0;                // at least
-  std::vector<std::string> regions, providers;  // one of these; empty: any
-  std::string interconnect;                     // "": any; the values: catalogue/known.hpp
-  std::vector<std::string> compliance;          // all of these tags
-  double network_gbps = 0;                      // at least
+  std::string region;                           // "": any region
+  int vcpus = 0;                                // minimum number; 0: no minimum
+  std::int64_t memory_bytes = 0;                // minimum main memory; 0: no minimum
+  std::vector<std::string> regions, providers;  // the offer is from one of these; empty: from any
+  std::string interconnect;                     // "": any; catalogue/known.hpp lists the values
+  std::vector<std::string> compliance;          // the region has all of these tags
+  double network_gbps = 0;                      // minimum guaranteed network speed; 0: no minimum
   Rank rank = Rank::price;
   Rates rates;
-  std::map<std::string, double> tokens_per_second;  // of one GPU, by model
-  std::shared_ptr<LeftOut> left_out;                // filled in by drivers; null: not wanted
-  std::int64_t patience_ms = 30'000;                // per part of an answer: a late part does not delay the others
+  std::map<std::string, double> tokens_per_second;  // training speed of one GPU, by GPU model
+  std::shared_ptr<LeftOut> left_out;                // drivers report here what they leave out; null: not reported
+  std::int64_t patience_ms = 30'000;                // time limit of each call to a region; late regions are left out
 
   // Fields: gpu ("A100", "A100:8", or a list of these), gpu_memory ("40GB"), gpu_vendor, disk_kind, count, spot,
   // max_price (dollars per hour), region, vcpus, memory ("32GB"), and the other members by name. Null gives the
-  // defaults. invalid: an unknown field or value, with the nearest known one; a wrong type.
+  // defaults. Error invalid: an unknown field or value (the error suggests the nearest known one), or a wrong type.
   static Result<OfferQuery> from_value(const Value& value);
-  static const std::vector<std::string>& fields();  // for callers that add their own options
+  static const std::vector<std::string>& fields();  // the names of all fields
   // Whether a machine without a GPU may match.
   bool accepts_no_gpu() const;
-  bool accepts_gpu(std::string_view model, std::int64_t memory_bytes) const;  // ignores the count
+  bool accepts_gpu(std::string_view model, std::int64_t memory_bytes) const;  // ignores the number of GPUs
   bool accepts_count(std::string_view model, std::int64_t memory_bytes, int count) const;
   std::vector<int> counts() const;  // the requested numbers of GPUs; empty: any
-  std::string shown_gpu() const;    // "A100:8", "H100, A100-80GB:8"
+  std::string shown_gpu() const;    // the requested GPUs as text: "H100, A100-80GB:8"
   bool accepts_region(std::string_view name) const;
   bool accepts_provider(std::string_view name) const;
 };
@@ -103,14 +105,15 @@ struct OfferQuery {
 using DiskPrices = std::map<std::string, double>;
 Result<DiskPrices> read_disk_prices(const Value& value);
 
-// {"CNY": 0.14}, from a query or the settings file. invalid: a number not above 0, an unknown currency.
+// Reads {"CNY": 0.14}, from a query or the settings file. Error invalid: a number not above 0, an unknown currency.
 Result<Rates> read_rates(const Value& value);
 
 constexpr Micros price_unknown = -1;
-// price_unknown if the amount or the rate is unknown, or the result overflows.
+// amount * rate; price_unknown if the amount or the rate is unknown, or the product overflows.
 Micros convert(Micros amount, double rate);
 
-// How time is billed: in started units of unit_s, at least minimum_s, and at least minimum_micros.
+// How a machine's time is billed: in units of unit_s seconds (a started unit counts in full), for at least minimum_s
+// seconds and at least minimum_micros of money.
 struct Billing {
   std::int64_t unit_s = 1, minimum_s = 0;
   Micros minimum_micros = 0;
@@ -123,9 +126,9 @@ struct Billing {
 
 struct Offer {
   std::string provider, id;  // the id has a meaning only to the provider
-  std::string gpu;           // model; "" without GPUs
+  std::string gpu;           // GPU model; "": no GPU
   int gpu_count = 0;
-  std::int64_t gpu_memory_bytes = 0;  // of one
+  std::int64_t gpu_memory_bytes = 0;  // memory of one GPU
   int vcpus = 0;
   std::int64_t memory_bytes = 0;
   std::string region;
@@ -136,46 +139,46 @@ struct Offer {
   Micros reserved_1y_micros_per_hour = price_unknown, reserved_3y_micros_per_hour = price_unknown;
   Billing billing;
   std::int64_t disk_bytes_max = 0;     // limit of CreateRequest::disk_bytes; 0: no disk can be ordered
-  Micros disk_micros_per_gb_hour = 0;  // of an ordered disk, which is deleted with its machine
-  // From the provider's API, else from the tables of catalogue/known.hpp; "" and 0: unknown.
+  Micros disk_micros_per_gb_hour = 0;  // price of an ordered disk, which is deleted with its machine
+  // The following fields are from the provider's API, else from the tables of catalogue/known.hpp; "" and 0: unknown.
   std::string gpu_vendor;               // "nvidia", "amd", ..
-  std::string interconnect;             // between its GPUs: "pcie", "nvlink", "nvswitch", "xgmi"
+  std::string interconnect;             // between the machine's GPUs: "pcie", "nvlink", "nvswitch", "xgmi"
   std::string rdma;                     // between machines: "infiniband", "roce", "efa", "erdma"
-  double network_gbps = 0;              // guaranteed
+  double network_gbps = 0;              // guaranteed network speed
   std::string disk_kind;                // of the included disk: "nvme" (local) or "network"
   std::string driver, cuda_max;         // the GPU driver, and the newest CUDA version it supports: "550.54", "12.4"
-  std::vector<std::string> compliance;  // tags of the region
+  std::vector<std::string> compliance;  // compliance tags of the region
 
-  // In micro-dollars; price_unknown unless the currency is USD or `rates` has it.
+  // The hourly price in micro-dollars; price_unknown if the currency is neither USD nor in `rates`.
   Micros dollars(const Rates& rates = {}) const { return in_dollars(price_micros_per_hour, rates); }
   Micros in_dollars(Micros amount, const Rates& rates) const;
-  Micros from_dollars(Micros amount, const Rates& rates) const;  // into the offer's currency
-  Micros disk_micros(std::int64_t bytes) const;  // per hour, in the offer's currency, per started gigabyte
+  Micros from_dollars(Micros amount, const Rates& rates) const;  // the amount in the offer's currency
+  Micros disk_micros(std::int64_t bytes) const;  // hourly price of a disk of that size, in the offer's currency
   Value to_value() const;                        // as journaled
   Value view() const;                            // for people: price_per_hour in dollars, absent if unknown
   static Result<Offer> from_value(const Value& value);
-  // Whether it satisfies the query, including the price.
+  // Whether this offer satisfies the query, including the price limit.
   bool matches(const OfferQuery& query) const;
 };
 
 // Journaled before it is sent, and sent again unchanged after a crash.
 struct CreateRequest {
   Offer offer;
-  std::string tag;                   // derived by the lease layer; set by the create call itself
-  std::string token;                 // the same token returns the same machine
-  std::int64_t expires_wall_us = 0;  // absolute; 0: none
+  std::string tag;                   // identifies the lease; the machine has it from the create call on
+  std::string token;                 // a repeated create with this token returns the same machine
+  std::int64_t expires_wall_us = 0;  // wall time at which the machine ends; 0: never
   std::int64_t orphan_after_ms = 30 * 60 * 1000;
   std::int64_t idle_after_ms = 0;  // 0: no idle limit
   double idle_below = 0.05;
-  std::int64_t hold_ms = 12 * 3'600'000;  // not sent: how long it is kept for a suspended run
-  std::int64_t disk_bytes = 0;            // 0: the provider's default
-  Micros cap_micros_per_hour = 0;         // maximum price of a spot machine, as reserved; 0: none
-  std::int64_t send_by_wall_us = 0;       // set anew for each send, not journaled here (base/send_by.hpp); 0: any time
-  Value extra;                            // options of one provider only
+  std::int64_t hold_ms = 12 * 3'600'000;  // not sent to the provider: how long the machine is kept for a suspended run
+  std::int64_t disk_bytes = 0;            // size of the disk; 0: the provider's default
+  Micros cap_micros_per_hour = 0;         // the spot price that the budget has reserved; 0: no limit
+  std::int64_t send_by_wall_us = 0;  // latest time to send this request (base/send_by.hpp), not journaled; 0: any time
+  Value extra;                       // options that only this provider has
 
   Value to_value() const;
   static Result<CreateRequest> from_value(const Value& value);
-  // Sets the fields of InstanceFile about the machine's end.
+  // Writes into a machine.json object when and why the agent ends the machine.
   void tell_end(Value& instance_file) const;
 };
 
@@ -187,10 +190,10 @@ struct Machine {
   MachineState state = MachineState::gone;
   std::string tag;
   std::int64_t created_wall_us = 0, expires_wall_us = 0;
-  ChannelSpec channel;                           // meaningful once live
+  ChannelSpec channel;                           // how to reach the agent; set once the machine is live
   Value details;                                 // for people: address, region, ..
   std::int64_t notice_wall_us = 0;               // when the provider will take it away; 0: no notice
-  Micros price_micros_per_hour = price_unknown;  // now, where prices move; unknown: as offered
+  Micros price_micros_per_hour = price_unknown;  // current spot price; price_unknown: the offer's price
 
   Value to_value() const;
   static Result<Machine> from_value(const Value& value);
@@ -200,11 +203,11 @@ struct Machine {
 struct Bill {
   std::string machine_id, tag;
   std::int64_t from_us = 0, to_us = 0;  // to_us 0: still running
-  Micros micros = 0;                    // dollars
+  Micros micros = 0;                    // millionths of a dollar
   bool final = false;                   // no further charges will be added
 };
 
-// Selects `machines`, and all machines with the tag prefix `tag` that ended after since_us.
+// Selects the bills of `machines`, and of all machines whose tag begins with `tag` and that ended after since_us.
 struct BillQuery {
   std::vector<std::string> machines;
   std::string tag;

@@ -9,7 +9,7 @@ namespace rille::provider {
 class UsualDisk {
  public:
   virtual ~UsualDisk() = default;
-  // For a machine of that offer; 0: no disk, or a free one.
+  // The size of the disk that is ordered with a machine of that offer; 0: no disk, or a free one.
   virtual std::int64_t usual_disk_bytes(const Offer& offer) const = 0;
 };
 
