@@ -1,5 +1,5 @@
-// Everywhere: the base of drivers for clouds with one address for all locations and one key in every call. Loop thread
-// only.
+// Everywhere: base class of drivers for clouds with one API address for all locations and one key in every call. Loop
+// thread only.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Everywhere : public RegionDriver {
   // The key's identity; the caller fills in `from`.
   virtual Async<Identity> identity(CancelToken token) = 0;
 
-  // The account's machines with that tag prefix; others are skipped without conversion.
+  // Converts the account's machines whose tag begins with `prefix`; other machines are skipped.
   template <class T, class F>
   static Result<std::vector<Machine>> tagged(const std::vector<T>& all, std::string T::*tag, const std::string& prefix,
                                              F machine_of) {
@@ -43,8 +43,8 @@ class Everywhere : public RegionDriver {
     return out;
   }
 
-  // The bid for a whole machine, on markets where the bid is the price: above the current minimum, so that it lasts for
-  // a while, and at most what the lease has reserved.
+  // The bid for a whole machine, on markets where the bid is the price: 10 % above the current minimum, so that it is
+  // not outbid at once, and at most the price that the lease has reserved.
   static Micros bid_of(const CreateRequest& request) {
     constexpr Micros above_percent = 10;
     const Micros asked = std::max<Micros>(request.offer.price_micros_per_hour, 0);
@@ -57,7 +57,7 @@ class Everywhere : public RegionDriver {
   net::CredentialChain chain_;
 };
 
-// Wraps the driver as a provider. `said`: the settings' traits.
+// Makes a provider from one driver. `said`: the traits in the settings, which override `traits`.
 template <class Driver, class Settings>
 Result<std::unique_ptr<Provider>> make_everywhere(const char* name, Setup setup, Settings settings, const Value& said,
                                                   Traits traits) {

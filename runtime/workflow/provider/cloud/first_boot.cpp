@@ -25,8 +25,9 @@ Result<std::string> fitting(std::string script, std::size_t bytes_max) {
   return script;
 }
 
-// Checks once a minute whether an agent holds its lock. If none has for orphan_after, the machine ends: the runner died
-// before it started an agent, or the agent was killed. Uses the uptime, which clock corrections do not change.
+// A script that checks once a minute whether an agent holds agent.lock. If no agent has held it for orphan_after_ms,
+// the machine ends: the renting process died before it started an agent, or the agent was killed. Time is measured by
+// the uptime, which clock corrections do not change.
 std::string looks_for_agent(std::int64_t orphan_after_ms) {
   return fmt::format(R"sh(cat >/var/lib/rille/look <<'END'
 now=$(cut -d. -f1 /proc/uptime) seen=$(cat /run/rille/seen 2>/dev/null)
@@ -58,8 +59,8 @@ systemctl enable --now rille-look.timer
 
 }  // namespace
 
-// Our key comes first: if the cloud also got it, cloud-init has added it to root's file with a forced command that only
-// prints which user to log in as, and sshd uses the first matching line.
+// Our key is the first line of root's authorized_keys: if the cloud also got the key, cloud-init has added it with a
+// forced command that only prints which user to log in as, and sshd uses the first matching line.
 std::string first_boot_script(const FirstBoot& boot) {
   Value machine;
   machine.set("id", boot.tag).set("tag", boot.tag).set("expires_wall_us", boot.expires_wall_us);
@@ -67,7 +68,7 @@ std::string first_boot_script(const FirstBoot& boot) {
   if (!boot.notice.url.empty()) machine.set("notice", boot.notice.to_value());
   if (boot.idle_after_ms) machine.set("idle_after_ms", boot.idle_after_ms).set("idle_below", boot.idle_below);
   const bool powers_off = boot.powers_off && boot.expires_wall_us != 0;
-  // Uses the unit created below: without it the agent does not end the machine.
+  // The agent ends the machine by this command, which starts the systemd unit created below.
   if (powers_off) machine.set("end", Value::Array{"/bin/systemctl", "--no-block", "start", "rille-end.service"});
   else machine.set("keeps_files", true);
   std::string out = fmt::format(R"sh(#!/bin/sh
@@ -90,8 +91,8 @@ printf '%s\n' {machine} >{dir}/machine.json
                                 fmt::arg("host_public", shell_quote(boot.host_key.public_line)),
                                 fmt::arg("machine", shell_quote(machine.to_json())));
   if (!powers_off) return out;
-  // A timer that survives a reboot and fires at once if its time has passed meanwhile. A timer created after its time
-  // would never fire: then it fires in a minute.
+  // A timer that survives a reboot, and fires at once if its time passed during the reboot. A timer whose time has
+  // passed when it is created would never fire, so it is then set to fire in a minute.
   const std::int64_t ends_s = boot.expires_wall_us / 1'000'000;
   return out +
          fmt::format(R"sh(cat >/etc/systemd/system/rille-end.service <<'END'

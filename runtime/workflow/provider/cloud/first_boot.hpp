@@ -18,9 +18,9 @@ struct FirstBoot {
   SshKey host_key;
   std::int64_t expires_wall_us = 0, orphan_after_ms = 0, idle_after_ms = 0;
   double idle_below = 0;
-  bool powers_off = false;  // power off at the end of the ttl, if that ends the bill
-  NoticeSpec notice;        // of a spot machine: the source of preemption notices
-  bool container = false;   // no init system, perhaps no sshd: installs it if missing, and starts it
+  bool powers_off = false;  // power off at the machine's expiry; set if that ends billing
+  NoticeSpec notice;        // where a spot machine learns of its preemption
+  bool container = false;   // no init system: the script installs sshd if missing, and starts it
 };
 
 // A /bin/sh script, run as root. Deterministic, since a repeated create call must send the same bytes.
@@ -33,10 +33,12 @@ class Access {
   // `metadata`: base URL of the cloud's metadata service, for spot machines; "": not used.
   Access(SshKeys keys, std::string cloud, std::string metadata)
       : keys_(std::move(keys)), cloud_(std::move(cloud)), metadata_(std::move(metadata)) {}
-  const std::string& public_line() const { return keys_.public_line(); }  // to be authorized on a machine
+  // the public key, to be authorized on a machine
+  const std::string& public_line() const { return keys_.public_line(); }
   // first_boot_script for this request, in base64. invalid: longer than the cloud allows.
   Result<std::string> user_data(const CreateRequest& request, bool powers_off, std::size_t bytes_max) const;
-  // The same as plain text, for machines that powering off does not end. invalid: longer than the cloud allows.
+  // first_boot_script as plain text, for machines for which powering off does not end billing. invalid: longer than the
+  // cloud allows.
   Result<std::string> script(const CreateRequest& request, bool container, std::size_t bytes_max) const;
   // The channel to the agent of the machine with that tag.
   Result<ChannelSpec> channel(const std::string& tag, const std::string& id, const std::string& address, int port = 22,

@@ -12,14 +12,14 @@
 namespace rille::provider::cloud {
 
 struct KeyList {
-  const char* service;                                           // name for people: "IAM"
-  const char* made;                                              // the field with the creation time
-  std::function<Result<std::int64_t>(const std::string&)> time;  // in microseconds
-  std::function<Async<Value::Array>(CancelToken)> ask;           // rows with an AccessKeyId each
+  const char* service;                                           // the service's name in messages: "IAM"
+  const char* made;                                              // the name of the field with a key's creation time
+  std::function<Result<std::int64_t>(const std::string&)> time;  // parses a creation time to microseconds
+  std::function<Async<Value::Array>(CancelToken)> ask;  // requests the user's keys; each row has an AccessKeyId
 };
 
-// Adds the age of permanent keys to `who`, which has name, account and skew already. A missing right is no failure:
-// age_unknown gets the reason.
+// Adds the creation time of permanent keys to `who`, which already has name, account and skew. If the key list may not
+// be read, the call succeeds and age_unknown gets the reason.
 Async<Identity> with_keys(Identity who, net::CredentialChain& keys, KeyList list, CancelToken token);
 
 }  // namespace rille::provider::cloud

@@ -1,4 +1,4 @@
-// KeyOwner: the owner of a key, requested once per key. Loop thread only.
+// KeyOwner: the name of the account that a key belongs to, requested once per key. Loop thread only.
 #pragma once
 
 #include <functional>

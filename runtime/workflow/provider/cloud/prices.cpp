@@ -18,13 +18,13 @@ std::string price_text(Micros micros) {
 
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query, std::size_t most) {
   query.max_price_micros_per_hour.reset();
-  query.region.clear();                                // types have no region set
-  using Model = std::pair<std::string, std::int64_t>;  // GPU and memory
+  query.region.clear();                                // `types` have no region yet
+  using Model = std::pair<std::string, std::int64_t>;  // GPU name and memory of one GPU in bytes
   std::map<Model, std::map<int, std::vector<Offer>>> models;
   for (const Offer& o : types)
     if (o.matches(query)) models[{o.gpu, o.gpu_memory_bytes}][o.gpu_count].push_back(o);
   struct Group {
-    std::size_t nth = 0;  // rank among its model's GPU counts
+    std::size_t nth = 0;  // how many smaller GPU counts this model has
     const std::vector<Offer>* offers = nullptr;
   };
   std::vector<Group> groups;

@@ -17,7 +17,8 @@ namespace rille::provider::cloud {
 struct Price {
   Micros micros_per_hour = price_unknown;
   std::string currency;
-  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;  // per hour, with a commitment of one or three years
+  // hourly prices with a commitment of one or three years
+  Micros reserved_1y = price_unknown, reserved_3y = price_unknown;
 };
 
 constexpr std::int64_t year_hours = 8'760;
@@ -25,22 +26,23 @@ constexpr std::int64_t year_hours = 8'760;
 inline Micros micros_of(double amount) {
   return amount > 0 ? static_cast<Micros>(std::llround(amount * 1e6)) : price_unknown;
 }
-// The hourly price of a total for that many years.
+// The hourly price, from the total price for that many years.
 inline Micros hourly_of(double total, int years) { return micros_of(total / static_cast<double>(year_hours * years)); }
 
-// Three decimals, rounded up: a cap rounded down would be below the price it was derived from.
+// The amount as text with three decimals, rounded up: a price limit rounded down would be below the offer's price.
 std::string price_text(Micros micros);
 
-// More than the number of supported GPU types of any cloud, so that only types without a GPU are omitted.
+// More than any cloud's number of supported GPU types, so that only types without a GPU are left out.
 constexpr std::size_t types_priced_max = 100;
 
-// At most `most` of one region's types that match the query except for the price; query.left_out counts the others.
-// Since no price is known yet, the selection is balanced: the smallest type of each GPU model and count, then the next
-// of each. Every GPU model comes before types without a GPU and before larger counts of the same model.
+// Selects at most `most` of one region's types that match the query except for the price; query.left_out counts the
+// matching types that were not selected. Since no price is known yet, the selection is balanced: first the smallest
+// type of each GPU model and count, then the second smallest of each. Every GPU model comes before types without a GPU
+// and before larger counts of the same model.
 std::vector<Offer> smallest_fitting(const std::vector<Offer>& types, OfferQuery query,
                                     std::size_t most = types_priced_max);
 
-// together() in batches, since services limit calls per second. `patience_ms` is per batch.
+// Runs together() on batches of 20 calls, since services limit calls per second. Each batch may take `patience_ms`.
 template <class T>
 Task<std::vector<Result<T>>> in_batches(Loop& loop, std::vector<Together<T>> all, std::int64_t patience_ms,
                                         CancelToken token) {
@@ -72,7 +74,7 @@ class PriceBook {
 
   Loop& loop_;
   Ask ask_;
-  std::map<std::pair<std::string, bool>, Known> known_;  // by type and spot
+  std::map<std::pair<std::string, bool>, Known> known_;  // key: type, and whether spot
 };
 
 }  // namespace rille::provider::cloud

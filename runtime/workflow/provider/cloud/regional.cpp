@@ -34,7 +34,7 @@ class Regional final : public Provider,
                        public Addressed,
                        public UsualDisk {
  public:
-  // Makes the driver of a region that is not configured; null: none.
+  // Makes the driver of a region that is not in the settings; empty function: such regions are not reachable.
   using Elsewhere = std::function<Result<std::unique_ptr<RegionDriver>>(const std::string& region)>;
 
   Regional(Loop& loop, std::string name, Traits traits, std::vector<std::unique_ptr<RegionDriver>> regions,
@@ -61,11 +61,11 @@ class Regional final : public Provider,
       else unasked.push_back({names[i], named(answers[i].error(), "offers")});
     }
     if (out.empty() && !unasked.empty()) co_return *unasked.back().problem;
-    if (query.left_out)  // besides what the regions report
+    if (query.left_out)  // added to the failures that the drivers reported
       std::move(unasked.begin(), unasked.end(), std::back_inserter(query.left_out->unasked));
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) {
       const auto price = [](const Offer& o) { return static_cast<std::uint64_t>(o.price_micros_per_hour); };
-      return price(a) < price(b);  // unknown prices last
+      return price(a) < price(b);  // as unsigned, so that an unknown price (-1) sorts last
     });
     co_return out;
   }
@@ -105,7 +105,7 @@ class Regional final : public Provider,
     co_return found;
   }
 
-  // All or nothing: a partial list would look complete.
+  // Fails if any region fails: a partial list would look complete.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
     if (!all.unasked.empty()) co_return *all.unasked.front().problem;
@@ -136,7 +136,7 @@ class Regional final : public Provider,
         if (m.state == MachineState::gone || !m.tag.starts_with(tag_prefix)) continue;
         m.id = id_of(*drivers[i], m.id);
         note(drivers[i]->region(), tag_prefix);
-        // A page may repeat entries of the previous one.
+        // A page of the answer may repeat machines of the previous page.
         if (seen.insert(m.id).second) out.machines.push_back(std::move(m));
       }
     }
@@ -149,7 +149,7 @@ class Regional final : public Provider,
     const auto [where, own] = split_machine(id);
     if (!is_ours(own)) co_return success();
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
-    // After the termination this can no longer be checked.
+    // Once the machine is terminated, it can no longer be checked whether it is in the searched part of the account.
     const std::string mine = own;
     if (in_doubt(where, id)) RILLE_CO_CHECK(co_await describe(id, token));
     Result<> done = co_await driver->terminate(mine, token);
@@ -157,7 +157,7 @@ class Regional final : public Provider,
     co_return success();
   }
 
-  // One region that answers proves the credentials; the others are reported.
+  // One region that answers proves the credentials; regions that fail are named in the result.
   Async<Identity> check(CancelToken token) override {
     std::vector<Together<Identity>> asked;
     for (const auto& driver : regions_)
@@ -213,14 +213,14 @@ class Regional final : public Provider,
     const SpotPrices::Ask ask = [driver, offer, zone](std::int64_t from_us, CancelToken t) {
       return driver->spot_prices(offer, zone, from_us, std::move(t));
     };
-    // From the previous day on, so that one answer serves all machines rented on one day.
+    // Starts a day earlier, at midnight, so that one cached answer serves all machines rented on the same day.
     const std::int64_t back_us = std::max<std::int64_t>(0, since_us - since_us % day_us - day_us);
     auto told = co_await spot_prices_.get(key, back_us, market.lasts_us, ask, std::move(token));
     if (!told) co_return named(told.error(), "spot prices");
     co_return told;
   }
 
-  // All regions share one clock; some may not have been asked yet.
+  // All regions share one clock; the first region with a known skew gives the answer.
   std::int64_t skew_us() const override {
     for (const auto& driver : regions_)
       if (const std::int64_t skew_us = driver->skew_us()) return skew_us;
@@ -234,7 +234,7 @@ class Regional final : public Provider,
     const std::optional<Micros> price = listed ? listed->address_micros_per_hour(offer.spot) : std::nullopt;
     if (!price) return 0;
     if (address_price_) return *address_price_;
-    return offer.currency == "USD" ? *price : price_unknown;  // a different price list
+    return offer.currency == "USD" ? *price : price_unknown;  // the list price is for dollars only
   }
 
   std::int64_t usual_disk_bytes(const Offer& offer) const override {
@@ -272,7 +272,8 @@ class Regional final : public Provider,
   }
 
  private:
-  // Of one region or of all. A failed region fails the call, since a partial list would look complete.
+  // The results of one region, or of all if `region` is "". Fails if any region fails, since a partial list would look
+  // complete.
   template <class T, class F>
   Async<std::vector<T>> of_regions(std::string region, const char* operation, F ask, CancelToken token) {
     std::vector<Together<std::vector<T>>> asked;
@@ -311,7 +312,7 @@ class Regional final : public Provider,
                       "restore it until all machines there are released");
   }
 
-  // Also a region removed from the settings, which may still have machines.
+  // The driver of a region, also of one removed from the settings, which may still have machines.
   Result<RegionDriver*> reach(const std::string& name) {
     Result<RegionDriver*> mine = find(name);
     if (mine || !elsewhere_ || std::find(known_.begin(), known_.end(), name) == known_.end()) return mine;
@@ -334,7 +335,7 @@ class Regional final : public Provider,
   void note(const std::string& region, const std::string& what) {
     if (divided_ && !is_named(region)) seen_.insert(region + " " + what);
   }
-  // Whether a machine that was not found, by id or tag, may be in a part of the account that is not searched.
+  // Whether the machine `what` (id or tag), which was not found, may be in a part of the account that is not searched.
   bool in_doubt(const std::string& region, const std::string& what) const {
     return divided_ && !is_named(region) && !seen_.contains(region + " " + what);
   }
@@ -346,7 +347,7 @@ class Regional final : public Provider,
                       "restore it unchanged until all machines there are released");
   }
 
-  // A misspelt region fails differently in each cloud, and no error says so.
+  // Adds a hint if the region may be misspelt: clouds answer such calls with unrelated errors.
   Error in_region(Error error, const std::string& region) const {
     const std::string near = did_you_mean(region, known_);
     if (near.empty() || near == region) return error;
@@ -389,7 +390,7 @@ class Regional final : public Provider,
   std::optional<Micros> address_price_;  // from the settings
   bool divided_;
   SpotPrices spot_prices_;
-  std::map<std::string, std::string> zones_;  // of machines
+  std::map<std::string, std::string> zones_;  // zone by machine id
   std::set<std::string> seen_;                // machines seen in regions removed from the settings
 };
 

@@ -8,8 +8,9 @@ namespace rille::provider::cloud {
 namespace {
 
 constexpr std::int64_t stop_patience_ms = 600'000, start_patience_ms = 600'000, shown_patience_ms = 60'000;
-constexpr std::int64_t late_stop_ns = 30'000'000'000;  // how late a stop with an unknown outcome may take effect
-constexpr int refusals_max = 20;                       // consecutive refusals of the start
+constexpr std::int64_t late_stop_ns =
+    30'000'000'000;               // a stop with an unknown outcome may take effect up to 30 s later
+constexpr int refusals_max = 20;  // give up after this many refused starts in a row
 
 Error no_machine() {
   Error e = make_error(ErrorKind::state, "the machine no longer exists");
@@ -22,7 +23,7 @@ Error stands_still(Error last, Error why) {
   return std::move(last).with_cause(std::move(why));
 }
 
-// Waits while the machine starts or stops: a stop would be refused, or would interrupt the first boot.
+// Waits until the machine neither starts nor stops: meanwhile a stop would be refused, or interrupt the first boot.
 Async<Standing> at_rest(Loop& loop, Resizing how, CancelToken token) {
   Patience patience(loop, stop_patience_ms);
   while (true) {
@@ -43,7 +44,7 @@ Async<> until_stopped(Loop& loop, Resizing how, CancelToken token) {
   }
 }
 
-// Called after an accepted start: until it takes effect, the machine looks stopped.
+// Waits after an accepted start until the machine runs: for some seconds it still looks stopped.
 Async<> until_up(Loop& loop, Resizing how) {
   Patience patience(loop, shown_patience_ms);
   while (true) {
@@ -54,8 +55,8 @@ Async<> until_up(Loop& loop, Resizing how) {
   }
 }
 
-// Every path but success ends here. Ignores cancellation: a stopped machine costs money without doing work. may_stop: a
-// stop was sent and may take effect later.
+// Starts the machine again after a failed resize and returns `why`. Ignores cancellation, since a stopped machine costs
+// money without doing work. may_stop: a stop was sent and may take effect later.
 Async<> start_again(Loop& loop, Resizing how, std::string before, Error why, bool may_stop) {
   Patience patience(loop, start_patience_ms);
   const std::int64_t settled_ns = loop.clock().monotonic_ns() + (may_stop ? late_stop_ns : 0);
@@ -98,7 +99,7 @@ Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
   RILLE_CO_TRY(Standing now, co_await how.look(token));
   if (now.power == Power::between) {
     Result<Standing> rest = co_await at_rest(loop, how, token);
-    if (!rest) co_return co_await start_again(loop, how, now.type, rest.error(), true);  // it may be stopping
+    if (!rest) co_return co_await start_again(loop, how, now.type, rest.error(), true);  // the machine may be stopping
     now = std::move(*rest);
   }
   if (now.power == Power::gone) co_return no_machine();
@@ -108,7 +109,8 @@ Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token) {
   bool stopped = now.power == Power::stopped;
   if (!stopped) {
     done = co_await how.stop(token);
-    if (!done && now.power == Power::running && is_definitive(done.error())) co_return done;  // it still runs
+    // the stop was refused, so the machine still runs
+    if (!done && now.power == Power::running && is_definitive(done.error())) co_return done;
     if (done) done = co_await until_stopped(loop, how, token);
     stopped = done.ok();
   }

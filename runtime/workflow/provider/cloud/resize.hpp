@@ -1,5 +1,4 @@
-// Changes a machine's type, as most clouds allow it: stop, change, start.
-// Loop thread only.
+// Changes a machine's type on clouds that require a stop before and a start after the change. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -26,10 +25,10 @@ struct Resizing {
   std::function<Async<>(std::string type, CancelToken)> change;
 };
 
-// A running machine that already has the type is left alone; one that an earlier attempt has stopped is continued.
-// After any failure or cancellation once the machine may be stopped, it is started again before the error is returned,
-// with its old type if the new one was refused or sold out. Success: it has the new type and was started. state,
-// http_status 404: no such machine; otherwise the cause; the error says so if the machine could not be started.
+// Does nothing if the machine runs and has the new type; continues if an earlier attempt has stopped the machine. After
+// a failure or cancellation that may leave the machine stopped, starts it again before returning the error, with the
+// old type if the new type was refused or sold out. Success: the machine has the new type and was started. Error state
+// with http_status 404: no such machine. Any other error is the cause, and says if the machine could not be started.
 Async<> resize_stopped(Loop& loop, Resizing how, CancelToken token);
 
 }  // namespace rille::provider::cloud

@@ -18,16 +18,16 @@ class SettingsReader {
 
   std::string text(const char* field, std::string otherwise = "");
   std::vector<std::string> texts(const char* field, std::vector<std::string> otherwise);
-  // "us-central1-a", or a list; "" and an empty list mean none.
+  // A string such as "us-central1-a", or a list of strings; "" and an empty list give an empty result.
   std::vector<std::string> one_or_more(const char* field, const std::string& otherwise);
-  std::int64_t bytes(const char* field, std::int64_t otherwise);  // "100GB"
+  std::int64_t bytes(const char* field, std::int64_t otherwise);  // a size such as "100GB"
   bool flag(const char* field, bool otherwise);
   Value object(const char* field);
-  // An object of names and strings: tags of a machine besides Rille's own.
+  // An object with string values: the user's tags for machines, added to Rille's own tags.
   Value tags(const char* field);
   // A string for all types, or an object with a string per type; read it with text_for.
   Value text_by_type(const char* field);
-  Value any(const char* field) { return take(field); }  // the caller checks it
+  Value any(const char* field) { return take(field); }  // the caller checks the value
   Result<> done(
       std::initializer_list<const char*> elsewhere = {});  // `elsewhere`: fields read by other code. Errors: config
 
@@ -47,8 +47,9 @@ void add_tags(Value::Array& list, const Value& tags, const char* key, const char
 // The value of text_by_type for that type; "": none.
 std::string text_for(const Value& by_type, const std::string& type);
 
-// Each region's name and settings: `regions` is a list of names, or an object with overrides per region; the other
-// settings apply to all. Without `regions`: the `usual` region. config: neither a list nor an object.
+// Returns each region's name and settings. The setting `regions` is a list of names, or an object with overriding
+// settings per region; all other settings apply to every region. Without `regions`: the `usual` region. config: neither
+// a list nor an object.
 Result<std::vector<std::pair<std::string, Value>>> region_settings(const std::string& provider, const Value& settings,
                                                                    const std::string& usual);
 

@@ -9,7 +9,8 @@ constexpr std::int64_t failure_lasts_us = 60'000'000;
 constexpr std::size_t points_max = 10'000;
 }  // namespace
 
-// A point without a time is the current price: it is added only if it differs.
+// Adds `told` to the known points. A point with from_wall_us 0 is the current price, added only if the price has
+// changed.
 void SpotPrices::learn(Known& known, std::vector<PricePoint> told, std::int64_t now_us) {
   const bool is_seen = std::any_of(told.begin(), told.end(), [](const PricePoint& p) { return p.from_wall_us == 0; });
   if (!is_seen) {
@@ -44,7 +45,8 @@ Async<std::vector<PricePoint>> SpotPrices::get(std::string key, std::int64_t sin
   Result<std::vector<PricePoint>> told = co_await ask(back_us, token);
   known.asking = false;
   for (const Future<bool>& waiter : std::exchange(known.waiting, {})) waiter.set(true);
-  if (!told && token.cancelled()) co_return token.reason();  // this caller's; the next caller asks again
+  // only this caller was cancelled; the next caller asks again
+  if (!told && token.cancelled()) co_return token.reason();
   known.until_us = now_us + (told ? lasts_us : std::min(lasts_us, failure_lasts_us));
   known.since_us = back_us;
   if (told) learn(known, std::move(*told), now_us);

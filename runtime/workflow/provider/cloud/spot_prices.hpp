@@ -13,18 +13,18 @@ namespace rille::provider::cloud {
 
 class SpotPrices {
  public:
-  // Points of one type and place; one without a time is the current price.
+  // Requests the price points of one type and place; a point with from_wall_us 0 is the current price.
   using Ask = std::function<Async<std::vector<PricePoint>>(std::int64_t since_us, CancelToken token)>;
   explicit SpotPrices(Loop& loop) : loop_(loop) {}
 
-  // `key`: type and place. An answer is reused for lasts_us. Points without a time get the time of their request and
-  // are kept in sequence. A failed request keeps the known points.
+  // `key`: type and place. An answer is reused for lasts_us. A point with from_wall_us 0 gets the time of the request
+  // and is appended to the known points. If a request fails, the known points are returned.
   Async<std::vector<PricePoint>> get(std::string key, std::int64_t since_us, std::int64_t lasts_us, Ask ask,
                                      CancelToken token);
 
  private:
   struct Known {
-    std::int64_t until_us = 0, since_us = 0;  // valid until; known since
+    std::int64_t until_us = 0, since_us = 0;  // the answer is reused until until_us; prices are known from since_us
     std::vector<PricePoint> points;
     bool asking = false;
     std::vector<Future<bool>> waiting;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t ranges_max = 50;
 
-// "203.0.113.0/24"
+// Whether the text is an IPv4 range such as "203.0.113.0/24".
 bool is_range(const std::string& text) {
   int parts[5] = {}, used = 0;
   const int read =

@@ -9,7 +9,8 @@
 
 namespace rille::provider::cloud {
 
-// The setting's IPv4 ranges; null: all addresses. config: no range, or not a range.
+// The IPv4 ranges in the setting. A null setting gives the range of all addresses. Error config: an empty list, or not
+// a range.
 Result<std::vector<std::string>> read_ssh_from(const std::string& provider, const Value& setting);
 
 }  // namespace rille::provider::cloud

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t secret_digits = 64;
 
-// OpenSSH's private key format: openssh-portable's PROTOCOL.key.
+// These functions write OpenSSH's private key format, documented in openssh-portable's PROTOCOL.key.
 void put_number(std::string& out, std::uint32_t n) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(n >> shift);
 }
@@ -60,7 +60,7 @@ std::string unhex(const std::string& text) {
 
 std::string bytes_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
 
-// The file's text; if there is no file, writes `text` atomically; the first writer wins.
+// The file's text. If the file is missing, creates it atomically with `text`; of several writers the first one wins.
 Result<std::string> once(const std::string& path, const std::string& text) {
   if (access(path.c_str(), F_OK) == 0) return store::read_file(path, 1 << 20);
   const std::string fresh = path + ".new-" + random_hex(4);
@@ -76,7 +76,8 @@ Result<std::string> once(const std::string& path, const std::string& text) {
 
 SshKey ssh_key_from(const std::string& seed, const std::string& comment) {
   const std::string half = public_half(seed), blob = public_blob(half);
-  const Digest check = sha256("check" + blob);  // an arbitrary number, written twice; deterministic here
+  // the format wants a random number twice; a hash keeps the file reproducible
+  const Digest check = sha256("check" + blob);
   std::string secret;
   for (int i = 0; i < 2; ++i) secret.append(reinterpret_cast<const char*>(check.data()), 4);
   put_text(secret, "ssh-ed25519");

@@ -1,7 +1,7 @@
 // Ed25519 keys for SSH to rented machines: this installation's client key, made once, and a host key per machine,
 // derived from a secret of the installation and the machine's tag. So a repeated create call sends the same bytes, and
-// the host key is known before the first connection. They are in a folder of mode 0700 outside $RILLE_HOME, so that a
-// copied or lost home contains no key. Any thread; these calls block.
+// the host key is known before the first connection. The keys are in a folder of mode 0700 outside $RILLE_HOME, so that
+// a copied or lost $RILLE_HOME contains no key. Any thread; these calls block.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ class SshKeys {
   const std::string& identity_file() const { return identity_file_; }
   const std::string& public_line() const { return public_line_; }
   SshKey host_key(const std::string& tag) const;
-  // A file for ssh's UserKnownHostsFile in which `alias` has the host key of that tag. Written if missing.
+  // The path of a file for ssh's UserKnownHostsFile in which `alias` has that tag's host key. Writes the file if
+  // missing.
   Result<std::string> known_hosts(const std::string& tag, const std::string& alias) const;
 
  private:

@@ -1,4 +1,4 @@
-// For clouds that answer a create call with an asynchronous operation, and whose resources have names.
+// Helpers for clouds that answer a create call with an asynchronous operation, and that identify resources by names.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Patience {
  public:
   Patience(Loop& loop, std::int64_t limit_ms)
       : loop_(loop), limit_ms_(limit_ms), ends_ns_(loop.clock().monotonic_ns() + limit_ms * 1'000'000) {}
-  // Waits until the next poll. network: the limit is reached and the outcome of `what` is unknown; cancelled.
+  // Waits until the next poll. Error network: the time limit is reached, so the outcome of `what` is unknown.
   Async<> next(std::string what, CancelToken token);
 
  private:

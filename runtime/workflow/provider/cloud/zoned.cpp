@@ -103,7 +103,7 @@ MadeDriver by_zone(Loop& loop, const std::string& provider, const Value& setting
                    const std::function<MadeDriver(const Value& of_zone)>& make) {
   SettingsReader read(provider, settings);
   const std::vector<std::string> zones = read.one_or_more("zone", ""), subnets = read.one_or_more("subnet", "");
-  if (zones.size() < 2 && subnets.size() < 2) {  // `make` checks the rest
+  if (zones.size() < 2 && subnets.size() < 2) {  // one zone: no zoned driver is needed
     Value one = settings;
     if (settings["zone"].as_array() && !zones.empty()) one.set("zone", zones.front());
     if (settings["subnet"].as_array() && !subnets.empty()) one.set("subnet", subnets.front());

@@ -1,7 +1,7 @@
-// A region with several zones in the settings: `zone` is a list, and `subnet` may be a list in the same order, for
-// clouds with a subnet per zone. Each zone has its own offers, so that the next zone is tried when one is sold out:
-// offers of the first zone keep their names, those of the others are "TYPE@ZONE". Machines belong to the region: any
-// zone's driver finds them. Loop thread only.
+// A region for which the settings name several zones: `zone` is a list, and on clouds with a subnet per zone `subnet`
+// is a list in the order of `zone`. Each zone has its own offers, so that the next zone is tried when one is sold out:
+// offers of the first zone keep their ids, offers of the other zones have the id "TYPE@ZONE". Machines belong to the
+// region: any zone's driver finds them. Loop thread only.
 #pragma once
 
 #include <functional>
