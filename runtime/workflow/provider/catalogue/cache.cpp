@@ -18,7 +18,7 @@ constexpr std::int64_t kept_us = 24LL * 3'600'000'000;
 constexpr std::size_t parts_max = 64, kept_rows_max = 1'000'000;
 constexpr std::int64_t settings_bytes_max = 16 << 20;
 
-// A hash of the provider's variables; the values themselves are not stored.
+// A hash of HOME and of the environment variables that the provider depends on; the values are not stored.
 std::string environment_of(const std::string& provider) {
   std::string chain = derive_hex({net::environment("HOME")}, 64);
   for (const char* name : manner_of(provider).variables) chain = derive_hex({chain, name, net::environment(name)}, 64);
@@ -53,7 +53,8 @@ Value scope_value(const OfferQuery& q) {
   return out;
 }
 
-// Unreachable may be cached for a moment; any other error must be reported as long as it lasts, and no longer.
+// Whether an answer may be cached. That a region was unreachable may be cached for Manner::silence_ms; any other error
+// must disappear as soon as its cause is gone, so it is not cached.
 bool is_kept(const OfferCache::Answer& a) {
   if (a.unasked.empty()) return true;
   if (manner_of(a.source.provider).silence_ms <= 0) return false;
@@ -84,7 +85,7 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
       RILLE_TRY(out.rates, read_rates(part));
     } else if (name == "disk_price") {
       RILLE_TRY(out.disk_prices, read_disk_prices(part));
-    } else if (name != "local" && name != "address_price") {  // handled by make_providers
+    } else if (name != "local" && name != "address_price") {  // make_providers reads these two fields
       out.sources.push_back({name, derive_hex({"settings", name, part.to_json(), environment_of(name)}, 16)});
     }
   }
@@ -109,7 +110,7 @@ bool covers(const std::string& provider, const std::string& scope, const OfferQu
   if (manner_of(provider).narrow) return false;
   const Result<Value> had = Value::from_json(scope);
   if (!had || !had->as_object() || had->boolean("spot") != query.spot) return false;
-  // Every restriction of the answer must also be in the query.
+  // Every restriction that the cached answer was made with must also be in the query.
   const auto wanted = [&](const auto& field) { return asked[field.first] == field.second; };
   return std::all_of(had->as_object()->begin(), had->as_object()->end(), wanted);
 }
@@ -123,7 +124,7 @@ std::optional<std::size_t> OfferCache::fresh(const OfferSource& source, const Of
   std::optional<std::size_t> best;
   for (std::size_t i = 0; catalogue_ && i < catalogue_->parts().size(); ++i) {
     const CataloguePart& p = part(i);
-    const std::int64_t age_us = now_us - p.time_us;  // negative: the clock was set back
+    const std::int64_t age_us = now_us - p.time_us;  // negative if the clock was set back
     if (p.provider != source.provider || p.settings != source.settings || age_us < 0 || age_us > max_age_us) continue;
     if (!p.unasked.empty() && age_us > manner_of(p.provider).silence_ms * 1000) continue;
     if ((!best || p.time_us > part(*best).time_us) && covers(p.provider, p.scope, query)) best = i;
@@ -148,7 +149,7 @@ Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query,
   std::erase_if(answers, [](const Answer& a) { return !is_kept(a); });
   if (answers.empty()) return {};
   if (Result<Catalogue> newer = Catalogue::open(path_))
-    catalogue_ = std::move(*newer);  // another process may have written it
+    catalogue_ = std::move(*newer);  // another process may have written a newer file
   const OfferQuery asked = to_be_kept(query);
   CatalogueWriter writer;
   std::size_t parts = 0, rows = 0;
@@ -157,7 +158,7 @@ Result<> OfferCache::store(std::vector<Answer> answers, const OfferQuery& query,
     CataloguePart part{a.source.provider, scope_of(asked), a.source.settings, now_us};
     part.unpriced = a.unpriced;
     part.unasked = to_text(a.unasked);
-    // A part that does not fit is skipped and requested again next time; the others are still stored.
+    // An answer that exceeds the writer's limits is not cached; the other answers are stored.
     if (writer.add(std::move(part), a.offers)) rows += a.offers.size(), ++parts;
   }
   std::vector<const CataloguePart*> old;

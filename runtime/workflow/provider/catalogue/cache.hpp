@@ -1,7 +1,7 @@
-// The latest offers of each provider: $RILLE_HOME/cache/offers. The caller says how old an answer may be; an answer
-// that is older, belongs to other settings or was for a narrower query is not used. Errors are not cached, except
-// unreachable regions, for Manner::silence_ms. The file can be lost: a damaged one counts as missing and is written
-// again. One thread at a time. open() and store() block on the disk.
+// The latest offers of each provider, in the file $RILLE_HOME/cache/offers. The caller says how old an answer may be;
+// an answer that is older, was made with other settings or for a narrower query is not used. Errors are not cached,
+// except unreachable regions, for Manner::silence_ms. The file may be lost: a damaged file counts as missing and is
+// written again. One thread at a time. open() and store() block on the disk.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,14 @@
 
 namespace rille::provider {
 
-// A configured provider and a fingerprint of its settings and environment: another region or account is another source.
-// The name of a credentials file is part of the fingerprint, its contents are not.
+// A configured provider, and in `settings` a fingerprint of the provider's settings and environment variables: with
+// another region or account, cached answers are not reused. The fingerprint includes the name of a credentials file,
+// not the contents.
 struct OfferSource {
   std::string provider, settings;
 };
 
-// The settings file as a whole; see providers.hpp. Path "": no settings.
+// The content of the settings file (providers.hpp) that offers depend on. Path "": no settings.
 struct OfferSettings {
   std::vector<OfferSource> sources;
   Rates rates;
@@ -26,35 +27,37 @@ struct OfferSettings {
 };
 Result<OfferSettings> read_offer_settings(const std::string& settings_file);  // io, config
 
-// The part of a query that a provider's answer depends on, as text. It omits what Rille filters itself (prices,
-// compliance, rank), so one answer serves many queries.
+// The fields of a query that a provider's answer depends on, as text. Fields that Rille filters by itself (prices,
+// compliance, rank) are left out, so one cached answer serves many queries.
 std::string scope_of(const OfferQuery& query);
-// The query to send for an answer that will be cached.
+// The query to send instead of `query`, so that the cached answer serves further queries.
 OfferQuery to_be_kept(OfferQuery query);
-// Whether an answer to `scope` covers the query. The answer of a provider with Manner::narrow covers only the identical
-// query.
+// Whether a cached answer for `scope` contains all offers that the query wants. With Manner::narrow, an answer serves
+// only the identical query.
 bool covers(const std::string& provider, const std::string& scope, const OfferQuery& query);
 
 class OfferCache {
  public:
   explicit OfferCache(std::string home);
 
-  // The newest answer of that source that covers the query and is at most max_age_us old: an index into parts().
+  // Finds the newest answer of that source that covers the query and is at most max_age_us old; returns its number for
+  // part().
   std::optional<std::size_t> fresh(const OfferSource& source, const OfferQuery& query, std::int64_t now_us,
                                    std::int64_t max_age_us) const;
   const CataloguePart& part(std::size_t n) const { return catalogue_->parts()[n]; }
-  // The regions of that part that were not reached. Region "": the whole provider.
+  // The regions that did not answer when part n was stored. Region "": the whole provider.
   std::vector<AskedRegion> unasked(std::size_t n) const;
   Catalogue::Found find(std::span<const std::size_t> parts, const OfferQuery& query, std::size_t limit) const;
 
   struct Answer {
     OfferSource source;
     std::vector<Offer> offers;
-    std::int64_t unpriced = 0;  // as in LeftOut
+    std::int64_t unpriced = 0;  // number of matching types without a known price
     std::vector<AskedRegion> unasked = {};
   };
-  // Stores the answers to to_be_kept(query), replaces what they supersede, and drops old parts. An incomplete answer is
-  // stored only with its missing regions, so that it is not taken for a complete one.
+  // Stores the answers to to_be_kept(query), replaces older answers to that query or with other settings, and drops the
+  // oldest. An incomplete answer is stored together with its missing regions, so that no reader takes it for a complete
+  // one.
   Result<> store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us);
 
  private:

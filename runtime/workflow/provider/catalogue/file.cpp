@@ -15,10 +15,10 @@
 
 namespace rille::provider {
 
-// The tables in place: in a mapped file, or in a copy of the bytes.
+// The tables, which are read where they lie: in the mapped file, or in a copy of the bytes.
 struct Catalogue::View {
   store::MappedFile file;
-  std::vector<std::uint64_t> copy;  // aligned like a mapped file
+  std::vector<std::uint64_t> copy;  // 8-byte elements, so that the tables are aligned
   std::string_view bytes;
   std::span<const layout::Part> parts;
   std::span<const layout::Gpu> gpus;
@@ -48,7 +48,7 @@ Error unsound(const std::string& what) {
   return make_error(ErrorKind::integrity, "the catalogue of offers is " + what, "`rille offers` writes it again");
 }
 
-// Splits n elements off the front.
+// Removes n elements of type T from the front of `rest` and returns them in `out`; false: too few bytes.
 template <class T>
 bool take(std::string_view& rest, std::uint64_t n, std::span<const T>& out) {
   if (n > rest.size() / sizeof(T)) return false;
@@ -162,13 +162,13 @@ std::vector<Offer> Catalogue::offers(const CataloguePart& part) const {
 
 namespace {
 
-// The query evaluated once per table entry, so that a row needs only a few loads.
+// Whether each entry of the tables satisfies the query, computed once, so that a row is checked by a few lookups.
 struct Verdicts {
   std::vector<char> gpu, place, interconnect, rdma, disk;
-  std::vector<std::vector<int>> counts;  // allowed counts per GPU; empty: any
-  std::vector<double> rate;              // by currency word; 0: unknown
+  std::vector<std::vector<int>> counts;  // allowed numbers of GPUs for each entry of the GPU table; empty: any number
+  std::vector<double> rate;              // dollars per unit of each currency, by word index; 0: unknown
   std::vector<GpuWorth> worth;
-  bool no_gpu = false, cpu = false;  // accepts machines without a GPU; wants only those
+  bool no_gpu = false, cpu = false;  // no_gpu: machines without a GPU match; cpu: no other machine matches
 };
 
 struct Hit {

@@ -6,9 +6,10 @@ namespace rille::provider {
 
 namespace {
 
-constexpr int capability_least = 75, capability_end = 130;  // kernels/cuda/CMakeLists.txt
+// range of compute capabilities that kernels/cuda/CMakeLists.txt builds for
+constexpr int capability_least = 75, capability_end = 130;
 
-// "us-east-1/p4d.24xlarge:spot" -> "p4d.24xlarge"
+// The machine type in an offer's id: "p4d.24xlarge" in "us-east-1/p4d.24xlarge:spot".
 std::string_view type_in(std::string_view id) {
   if (const std::size_t slash = id.rfind('/'); slash != std::string_view::npos) id.remove_prefix(slash + 1);
   if (id.ends_with(":spot")) id.remove_suffix(5);
@@ -29,7 +30,7 @@ std::string_view vendor_of(std::string_view gpu, std::int64_t memory_bytes) {
 }  // namespace
 
 const GpuFacts* known_gpu(std::string_view model, std::int64_t memory_bytes) {
-  // Lookups compare words, and a list of offers has few models: cache the results, up to a limit.
+  // gpu_facts() compares words and is slow, and a list of offers has few models: so results are cached, up to a limit.
   constexpr std::size_t kept_max = 1024;
   thread_local std::map<std::pair<std::string, std::int64_t>, const GpuFacts*> kept;
   const auto at = kept.find({std::string(model), memory_bytes});
@@ -46,7 +47,8 @@ bool runs_plugin(std::string_view model, std::int64_t memory_bytes) {
 void complete(Offer& o) {
   const std::string_view type = type_in(o.id);
   const KnownType* t = find_known_type(o.provider, type);
-  if (!t) t = find_known_type(o.provider, type.substr(0, type.find('@')));  // a zone's offer
+  // an offer of one zone has the id "TYPE@ZONE"
+  if (!t) t = find_known_type(o.provider, type.substr(0, type.find('@')));
   if (t) {
     if (o.interconnect.empty() && o.gpu_count > 1) o.interconnect = t->interconnect;
     if (o.rdma.empty()) o.rdma = t->rdma;
@@ -56,10 +58,10 @@ void complete(Offer& o) {
   if (o.gpu_count > 0 && o.gpu_vendor.empty()) o.gpu_vendor = vendor_of(o.gpu, o.gpu_memory_bytes);
   const auto is_named = [type = type_in(o.id)](const char* word) { return type.find(word) != std::string_view::npos; };
   if (o.gpu_count > 1 && o.interconnect.empty() && (is_named("SXM") || is_named("HBM3"))) o.interconnect = "nvlink";
-  if (o.gpu_count > 1 && o.interconnect.empty())  // a card without NVLink, on any board
+  if (o.gpu_count > 1 && o.interconnect.empty())  // GPUs without NVLink are connected by PCIe
     if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->nvlink_bytes_per_s == 0)
       o.interconnect = "pcie";
-  // Newer toolkits dropped Volta and older: CUDA 13.0's release notes.
+  // CUDA 13 dropped Volta and older GPUs (CUDA 13.0 release notes), so 12.9 is the newest version for them.
   if (o.gpu_count > 0 && o.cuda_max.empty())
     if (const GpuFacts* facts = known_gpu(o.gpu, o.gpu_memory_bytes); facts && facts->capability < capability_least)
       o.cuda_max = "12.9";

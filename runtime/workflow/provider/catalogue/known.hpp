@@ -1,6 +1,6 @@
 // Data about machines and regions that the providers' APIs do not return: GPU vendor, interconnect, network,
-// compliance. Tables with their sources: known_types.cpp, known_regions.cpp. Unknown values stay empty and match no
-// query that asks for them. Pure functions; any thread.
+// compliance. The tables, with their sources, are in known_types.cpp and known_regions.cpp. An unknown value stays
+// empty and does not match a query for that field. Pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -25,16 +25,16 @@ bool has_interconnect(std::string_view interconnect, std::string_view rdma, std:
 const std::vector<std::string>& compliance_tags();
 std::vector<std::string> compliance_of(std::string_view provider, std::string_view region);
 
-// gpu_facts() with a cache.
+// As gpu_facts(), with a cache of the results.
 const GpuFacts* known_gpu(std::string_view model, std::int64_t memory_bytes);
 // Whether the CUDA plug-in supports that model: compute capability 7.5 to 12.x.
 bool runs_plugin(std::string_view model, std::int64_t memory_bytes);
-// Whether gpu = "any" accepts a machine of that provider without a GPU: the local machine, or its simulation.
+// Whether gpu = "any" accepts a machine without a GPU from that provider: only from "local" and "sim".
 bool is_own_cpu(std::string_view provider);
 
-// known_types.cpp
+// A row of the table in known_types.cpp.
 struct KnownType {
-  std::string_view provider, type;  // "p4d.24xlarge", or the prefix "g4dn.*"
+  std::string_view provider, type;  // `type`: a name such as "p4d.24xlarge", or a prefix such as "g4dn.*"
   std::string_view interconnect, rdma;
   double network_gbps;
   std::string_view disk_kind;

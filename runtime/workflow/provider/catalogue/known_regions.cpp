@@ -18,11 +18,11 @@ namespace rille::provider {
 namespace {
 
 struct Rule {
-  std::string_view provider, region;  // "cn-*": prefix; "*, DE": suffix; "*": all
-  std::string_view tag;               // "-hipaa": excludes the tag, overriding later rules
+  std::string_view provider, region;  // `region`: "cn-*" is a prefix, "*, DE" a suffix, "*" means all regions
+  std::string_view tag;               // "hipaa" grants the tag; "-hipaa" denies it, whatever later rules say
 };
 
-// The first matching rule of a tag counts.
+// For each tag, the first rule that matches the region decides.
 constexpr Rule rules[] = {
     {"aws", "eu-west-2", "-gdpr"},     // London
     {"aws", "eu-central-2", "-gdpr"},  // Zurich
@@ -123,7 +123,7 @@ const std::vector<std::string>& compliance_tags() {
 std::vector<std::string> compliance_of(std::string_view provider, std::string_view region) {
   const std::vector<std::string>& tags = compliance_tags();
   std::vector<std::string> out;
-  unsigned decided = 0;  // a bit for each tag
+  unsigned decided = 0;  // bit n is set once a rule has decided tag n
   for (const Rule& r : rules) {
     if (r.provider != provider || !fits(r.region, region)) continue;
     const bool denied = r.tag.starts_with('-');

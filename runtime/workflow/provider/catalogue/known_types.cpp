@@ -92,7 +92,8 @@ constexpr KnownType types[] = {
     {"lambda", "gpu_8x_v100*", "nvlink", "", 0, "nvme"},
     {"lambda", "gpu_2x_h100_sxm5*", "nvlink", "", 0, "nvme"},
     {"lambda", "gpu_4x_h100_sxm5*", "nvlink", "", 0, "nvme"},
-    {"lambda", "gpu_8x_*", "nvswitch", "", 0, "nvme"},  // V100s are above; the other boards with eight GPUs are SXM
+    // all boards with eight GPUs are SXM, except the V100 board above
+    {"lambda", "gpu_8x_*", "nvswitch", "", 0, "nvme"},
     {"lambda", "gpu_*", "", "", 0, "nvme"},
     // The simulated cloud.
     {"sim", "a100-80x8@*", "nvswitch", "roce", 400, "nvme"},
@@ -103,7 +104,8 @@ constexpr KnownType types[] = {
 
 }  // namespace
 
-// The first match; narrower patterns come first. A driver's types have no provider yet, but type names are unique.
+// The first row that matches; narrower patterns stand first. `provider` may be "" (a driver's offers have none yet),
+// since type names are unique across providers.
 const KnownType* find_known_type(std::string_view provider, std::string_view type) {
   for (const KnownType& t : types) {
     if (!provider.empty() && provider != t.provider) continue;

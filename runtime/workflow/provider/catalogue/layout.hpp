@@ -1,5 +1,6 @@
-// The layout of the catalogue file: a header, then the tables in the order of Header's counts, then the text. All in
-// this machine's byte order: the cache stays on this machine. Private to runtime/workflow/provider/catalogue.
+// The layout of the catalogue file: a header, then the tables in the order of Header's counts, then the text. All
+// numbers are in this machine's byte order, since the cache is never copied to another machine. Private to
+// runtime/workflow/provider/catalogue.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Header {
 };
 
 struct Text {
-  std::uint32_t at, size;  // in the pool
+  std::uint32_t at, size;  // offset and length of a string in the text pool, in bytes
 };
 
 struct Part {
@@ -44,17 +45,18 @@ struct Billing {
   std::int64_t unit_s, minimum_s, minimum_micros, from_live;
 };
 
-// A cold query takes as long as reading the file, which is mostly rows: so shared values are in tables.
+// One offer. A query on a file that is not in memory takes as long as reading the rows; so rows are small, and values
+// that many rows share are in tables.
 struct Row {
   std::int64_t price_micros_per_hour;
-  std::uint32_t id_at;  // in the pool
+  std::uint32_t id_at;  // offset of the id in the text pool
   std::int32_t vcpus;
   std::uint32_t memory_bytes, disk_bytes_max,
-      disk_micros_per_gb_hour;  // with the next two: indexes into the table of numbers
+      disk_micros_per_gb_hour;  // memory_bytes to reserved_3y_..: indexes of numbers
   std::uint32_t reserved_1y_micros_per_hour, reserved_3y_micros_per_hour;
   float network_gbps;
   std::uint16_t id_size, gpu, place, billing, gpu_count, spot;
-  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;  // words
+  std::uint16_t interconnect, rdma, disk_kind, driver, cuda_max, currency;  // indexes into the table of words
 };
 
 static_assert(sizeof(Header) == 96 && sizeof(Part) == 56 && sizeof(Gpu) == 24 && sizeof(Place) == 16 &&

@@ -17,7 +17,7 @@ namespace rille::provider {
 
 namespace {
 
-constexpr std::size_t rows_max = 2000;  // the oldest are dropped
+constexpr std::size_t rows_max = 2000;  // beyond this, the oldest rows are dropped
 constexpr std::int64_t file_bytes_max = 16 << 20;
 
 std::string path_of(const std::string& home) { return home + "/measured.json"; }
@@ -29,7 +29,7 @@ auto kind_of(const Measurement& m) {
 
 Error damaged(const std::string& why) { return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why)); }
 
-// Holds the file's lock for its lifetime.
+// Waits for the file's lock and takes it; closing the returned descriptor releases the lock.
 Result<store::Fd> lock(const std::string& path) {
   store::Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file.valid()) return errno_error("open", path, errno);

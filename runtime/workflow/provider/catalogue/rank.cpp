@@ -28,7 +28,7 @@ GpuWorth gpu_worth(const OfferQuery& query, std::string_view model, std::int64_t
   return out;
 }
 
-// "A100 80GB" is more specific than "A100".
+// The longest matching name is the most specific one: "A100 80GB" before "A100".
 std::string_view number_for(const std::map<std::string, double>& numbers, std::string_view model,
                             std::int64_t memory_bytes) {
   std::string_view best;

@@ -16,20 +16,21 @@ namespace {
 
 constexpr std::string_view rank_name = "tokens_per_dollar";
 
-// A name that matches offers of that model from every provider.
+// A GPU name that matches offers of the measured GPU model from every provider.
 std::string key_of(const Measurement& m) {
   const GpuFacts* facts = known_gpu(m.gpu, m.gpu_memory_bytes);
   return facts ? gpu_name(*facts) : gpu_model(m.gpu);
 }
 
-// The precision of a training; tensor dtype names are accepted too.
+// The GPU's rate in a training's precision; any precision but f32 and tf32 counts as bf16 (fp16 without bf16).
 double rate(const GpuFacts& f, std::string_view precision) {
   if (precision == "f32") return f.fp32;
   if (precision == "tf32" && f.tf32 > 0) return f.tf32;
   return f.bf16 > 0 ? f.bf16 : f.fp16;
 }
 
-bool is_empty_list(const Value& v) { return v.as_array() && v.as_array()->empty(); }  // Lua's {}
+// Lua's {} arrives as an empty list
+bool is_empty_list(const Value& v) { return v.as_array() && v.as_array()->empty(); }
 
 Error unmeasured(const std::string& name, const std::vector<Measurement>& all) {
   std::vector<std::string> names;
@@ -54,7 +55,7 @@ void Workload::leave_out(Value& options) {
   if (!options["tokens_per_second"].as_object()) o->erase("rank");
 }
 
-// Unless the user gave a number, or a newer one is there.
+// Uses measurement `m`, unless the user gave a number for this GPU or a newer measurement was taken before.
 void Workload::take(const Measurement& m) {
   if (m.gpu.empty()) return;
   const std::string key = key_of(m);
@@ -64,7 +65,7 @@ void Workload::take(const Measurement& m) {
   numbers_[key] = m.per_second;
 }
 
-// Estimates with the median speed per FLOP/s.
+// Estimates the speed of unmeasured GPUs as their FLOP/s times the median of measured speed per FLOP/s.
 void Workload::estimate(const std::string& precision) {
   std::vector<double> worth;
   for (const auto& [key, facts] : measured_)
@@ -95,7 +96,7 @@ Result<Workload> Workload::resolve(const std::string& home, Value& options) {
                       "use rank = \"tokens_per_dollar\"");
   leave_out(options);
   if (const Value& own = options["tokens_per_second"]; !own.is_null() && !own.as_object() && !is_empty_list(own))
-    return out;  // the query's parser reports the error
+    return out;  // wrong type: OfferQuery::from_value reports the error
   out.name_ = *named.as_string();
   if (const Value::Object* own = options["tokens_per_second"].as_object())
     for (const auto& [name, number] : *own) {
@@ -132,7 +133,7 @@ std::string_view Workload::source_of(std::string_view gpu, std::int64_t memory_b
 void Workload::mark(Value& offers) const {
   if (!named() || !offers.as_array()) return;
   for (Value& offer : *offers.as_array())
-    if (!offer["id"].is_null())  // other rows report a provider's error
+    if (!offer["id"].is_null())  // a row without an id reports a provider's error
       offer.set("tokens_from", source_of(offer.text("gpu"), offer.integer("gpu_memory_bytes")));
 }
 

@@ -17,7 +17,8 @@ namespace rille::provider {
 struct CatalogueWriter::Tables {
   static constexpr std::size_t two_bytes_max = std::numeric_limits<std::uint16_t>::max();
   std::string text;
-  std::map<std::string, layout::Text, std::less<>> texts;  // of all texts but the ids
+  // the texts already in the pool, except offer ids, which are unique
+  std::map<std::string, layout::Text, std::less<>> texts;
   std::map<std::tuple<std::string, std::string, std::int64_t>, std::size_t> gpu_of;
   std::map<std::pair<std::string, std::string>, std::size_t> place_of;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>, std::size_t> billing_of;
@@ -31,9 +32,9 @@ struct CatalogueWriter::Tables {
   std::vector<std::int64_t> numbers;
   std::vector<layout::Row> rows;
 
-  bool over = false;  // a limit of add() was exceeded
+  bool over = false;  // set when a limit of add() is exceeded
 
-  // Values stored in two bytes of a row.
+  // Narrows a value to two bytes of a row; sets `over` if the value is too large.
   std::uint16_t two_bytes(std::size_t n) {
     over = over || n > two_bytes_max;
     return static_cast<std::uint16_t>(n);
@@ -51,7 +52,7 @@ struct CatalogueWriter::Tables {
     if (fresh) at->second = put(s);
     return at->second;
   }
-  std::uint16_t word(const std::string& s) {  // the first is ""
+  std::uint16_t word(const std::string& s) {  // the index of a word; word 0 is ""
     const auto [at, fresh] = word_of.try_emplace(s, static_cast<std::uint32_t>(words.size()));
     if (fresh) words.push_back(shared(s));
     return two_bytes(at->second);
@@ -103,7 +104,8 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
     r.gpu = t.two_bytes(t.gpu(o));
     r.place = t.two_bytes(t.place(o));
     r.billing = t.two_bytes(t.billing(o.billing));
-    r.gpu_count = t.two_bytes(static_cast<std::size_t>(o.gpu_count));  // a negative number is too large as well
+    // a negative number becomes too large, so it is refused
+    r.gpu_count = t.two_bytes(static_cast<std::size_t>(o.gpu_count));
     r.vcpus = o.vcpus;
     r.interconnect = t.word(o.interconnect);
     r.rdma = t.word(o.rdma);

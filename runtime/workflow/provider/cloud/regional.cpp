@@ -387,7 +387,7 @@ class Regional final : public Provider,
   std::vector<std::unique_ptr<RegionDriver>> regions_, reached_;
   std::vector<std::string> known_;
   Elsewhere elsewhere_;
-  std::optional<Micros> address_price_;  // from the settings
+  std::optional<Micros> address_price_;  // the settings' price of a public address; replaces the list price
   bool divided_;
   SpotPrices spot_prices_;
   std::map<std::string, std::string> zones_;  // zone by machine id
