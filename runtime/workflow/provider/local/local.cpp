@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Blocking functions, for the thread pool.
+// The provider's blocking functions, which run on the thread pool.
 struct LocalStore {
   std::string name, instances;
   std::int64_t grace_ms;
@@ -65,7 +65,8 @@ struct LocalStore {
     return machine;
   }
 
-  // Created under a temporary name and renamed, so that an instance is complete, with its tag, or absent.
+  // The directory is made under a temporary name and renamed, so that an instance is either complete, with its tag, or
+  // absent.
   Result<Machine> create(const CreateRequest& request, std::int64_t now_us) const {
     std::string id = "i-" + derive_hex({"local", request.token}, 16);
     RILLE_TRY(Machine before, describe(id));
@@ -83,9 +84,10 @@ struct LocalStore {
       RILLE_CHECK(store::remove_tree(fresh));
       return std::move(mine).error();
     }
-    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));  // an empty list hides all GPUs
+    // not set if empty: an empty list would hide all GPUs
+    if (!gpus.empty()) file.set("gpus", Value::Array(mine->begin(), mine->end()));
     RILLE_CHECK(store::write_machine(fresh, file));
-    // The rename replaces an empty directory (left by a terminate); a full one belongs to another create.
+    // The rename replaces an empty directory, which a terminate left; a non-empty one was made by another create.
     if (rename(fresh.c_str(), directory(id).c_str()) < 0) {
       int e = errno;
       RILLE_CHECK(store::remove_tree(fresh));
@@ -113,15 +115,15 @@ struct LocalStore {
     return out;
   }
 
-  // Remains of killed creates. An hour is far longer than any create takes.
+  // Removes a temporary directory that a killed create left an hour ago or earlier; no create takes that long.
   void sweep(const std::string& entry, std::int64_t now_us) const {
     struct stat st {};
     std::string path = instances + "/" + entry;
     if (stat(path.c_str(), &st) == 0 && now_us / 1'000'000 - st.st_mtime > 3600) store::remove_tree(path).ok();
   }
 
-  // The order makes every interruption harmless: no agent can start after the mark, nothing is removed while a process
-  // of the instance runs, and the mark is removed last.
+  // The order of steps makes every interruption harmless: after "terminating" is written to machine.json no agent can
+  // start, nothing is removed while a process of the instance runs, and machine.json is removed last.
   Result<> terminate(const std::string& id) const {
     if (!plausible_id(id)) return {};
     std::string dir = directory(id);
@@ -135,7 +137,7 @@ struct LocalStore {
     return store::remove_instance_directory(dir);
   }
 
-  // Claims that no agent has taken over; the others were released when the agent ended.
+  // Releases GPU claims that no agent has taken over; claims taken over by an agent ended with the agent.
   void give_back_gpus(const std::string& dir) const {
     const auto file = store::read_machine(dir);
     if (!file || !*file) return;
@@ -144,8 +146,8 @@ struct LocalStore {
         if (uuid.as_string()) claims.drop(*uuid.as_string(), dir);
   }
 
-  // The keeper exits once it has killed the agent's descendants. If both were killed, the keeper's list and the
-  // processes' environment identify the rest.
+  // The agent's keeper exits once it has killed the agent's descendants. If the agent and the keeper were killed, the
+  // remaining processes are found by the keeper's list and by their environment.
   Result<> end_rest(const std::string& dir) const {
     std::vector<ProcessId> known;
     if (auto text = store::read_file(dir + "/" + store::agent_tree_name, 16 << 20)) known = decode_processes(*text);
@@ -154,17 +156,18 @@ struct LocalStore {
     return kill_processes({{}, std::string(instance_environment) + "=" + dir, true, std::move(known)}, 10'000);
   }
 
-  // The lock shows whether an agent lives, its contents which process it is.
+  // A locked agent.lock means that an agent lives; the content of the file says which process.
   Result<> end_agent(const std::string& dir) const {
     store::Fd lock(open((dir + "/" + store::agent_lock_name).c_str(), O_RDWR | O_CLOEXEC));
     if (!lock.valid()) return errno == ENOENT ? Result<>() : Result<>(errno_error("open", dir + "/agent.lock", errno));
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return {};
     auto owner = store::read_agent_owner(dir);
-    if (!owner) return {};  // just started: the scan of environments finds it
+    if (!owner) return {};  // the agent has just started; the later scan of process environments finds it
     pid_t pid = static_cast<pid_t>(owner->pid);
     if (end_process(pid, owner->start_time, SIGTERM, grace_ms)) return {};
     if (process_start_time(pid) != owner->start_time) return {};
-    end_process(pid, owner->start_time, SIGSTOP, 0);  // so that it starts no process while the tree is collected
+    // the stopped agent starts no process while its descendants are collected
+    end_process(pid, owner->start_time, SIGSTOP, 0);
     return kill_processes({{pid}, {}}, 10'000);
   }
 };
@@ -176,12 +179,12 @@ std::int64_t machine_memory_bytes() {
 class Local : public Provider {
  public:
   Local(Loop& loop, LocalOptions options) : loop_(loop), options_(std::move(options)) {
-    // Processes are found by the directory in their environment, so its path must be canonical.
+    // An instance's processes are found by the directory path in their environment, so the path must be canonical.
     std::error_code error;
     fs::path real = fs::weakly_canonical(fs::absolute(options_.root + "/instances", error), error);
     store_ = {name_, error ? options_.root + "/instances" : real.string(), options_.grace_ms, store::GpuClaims()};
     traits_.token_lifetime_ms = 10LL * 365 * 86'400'000;
-    traits_.create_timeout_ms = 0;  // a create ends with its process
+    traits_.create_timeout_ms = 0;  // a create cannot take effect after its process has ended
     traits_.dead_man = DeadMan::guest;
     traits_.owned = true;
   }
@@ -189,7 +192,7 @@ class Local : public Provider {
   const std::string& name() const override { return name_; }
   const Traits& traits() const override { return traits_; }
 
-  // If there are usable GPUs, "any" means one of them and not the CPU.
+  // If there are usable GPUs, gpu = "any" offers only machines with GPUs, not the CPU alone.
   Async<std::vector<Offer>> offers(OfferQuery query, CancelToken) override {
     Offer offer;
     offer.provider = name_;
@@ -197,7 +200,7 @@ class Local : public Provider {
     offer.vcpus = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
     offer.memory_bytes = machine_memory_bytes();
     offer.region = "here";
-    offer.spot = query.spot;  // never preempted, so it also satisfies a spot query
+    offer.spot = query.spot;  // an instance is never preempted, so it also satisfies a spot query
     offer.price_micros_per_hour = options_.price_micros_per_hour;
     std::vector<LocalGpu> gpus;
     std::vector<Offer> with_gpus;

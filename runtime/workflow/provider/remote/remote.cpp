@@ -29,7 +29,8 @@ class Remote final : public Provider {
     std::erase_if(all, [&](const Offer& o) { return !o.matches(query); });
     for (Offer& o : all) o.provider = name_;
     std::stable_sort(all.begin(), all.end(), [](const Offer& a, const Offer& b) {
-      return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());  // unknown prices last
+      // as unsigned, so that an unknown price (-1) sorts last
+      return static_cast<std::uint64_t>(a.dollars()) < static_cast<std::uint64_t>(b.dollars());
     });
     co_return all;
   }
@@ -99,7 +100,7 @@ class Remote final : public Provider {
     return out;
   }
 
-  // One attempt: the lease layer decides what may be repeated.
+  // Sends the call once; only the lease layer decides whether to repeat a failed call.
   Async<Value> call(std::string operation, Value body, CancelToken token, std::int64_t send_by_wall_us = 0) {
     net::HttpRequest request;
     request.method = "POST";

@@ -1,5 +1,5 @@
-// A provider implemented by an external web service: six JSON calls over HTTP with the fields of types.hpp. For a
-// custom pool of machines, and for clouds made by tests. The protocol: docs/manual/providers/remote.md.
+// A provider implemented by an external web service: six JSON calls over HTTP with the fields of types.hpp. Used for a
+// custom pool of machines, and for simulated clouds in tests. The protocol: docs/manual/providers/remote.md.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@ constexpr std::int64_t gb = 1'000'000'000;
 
 const std::vector<Type>& types() {
   static const std::vector<Type> all = {
-      // id, gpu, count, memory of one, vcpus, memory, dollars per hour, spot share, preemptions per day
+      // id, GPU, GPU count, memory of one GPU, vCPUs, main memory, dollars per hour, spot share, preemptions per day
       {"cpu-4", "", 0, 0, 4, 16 * gb, 0.17, 0.35, 0.3},
       {"cpu-16", "", 0, 0, 16, 64 * gb, 0.68, 0.35, 0.3},
       {"t4", "T4", 1, 16 * gb, 4, 16 * gb, 0.53, 0.40, 0.6},

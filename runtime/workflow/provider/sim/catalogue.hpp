@@ -11,14 +11,14 @@ namespace rille::provider::sim {
 
 struct Type {
   const char* id;
-  const char* gpu;  // "" without
+  const char* gpu;  // GPU model; "": no GPU
   int gpu_count;
   std::int64_t gpu_memory_bytes;
   int vcpus;
   std::int64_t memory_bytes;
-  double price;                // dollars per hour, on demand, in the cheapest region
+  double price;                // on-demand price in the cheapest region, dollars per hour
   double spot_share;           // mean spot price as a share of `price`
-  double preemptions_per_day;  // mean, of a spot machine
+  double preemptions_per_day;  // mean number of preemptions of a spot machine per day
 };
 
 struct Region {
@@ -29,7 +29,7 @@ struct Region {
 const std::vector<Type>& types();
 const std::vector<Region>& regions();
 
-// "h100x8@us-east:spot" <-> its parts. Null: unknown name.
+// The parts of an offer id such as "h100x8@us-east:spot". type and region are null if the id is unknown.
 struct Place {
   const Type* type = nullptr;
   const Region* region = nullptr;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view id_prefix = "sim-";
 constexpr double day_us = 86'400e6;
 
-// The earliest of the times that are set.
+// The earliest of the times that are not 0; 0 if all are 0.
 std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
   std::int64_t out = 0;
   for (std::int64_t t : instants)
@@ -75,7 +75,7 @@ std::vector<Offer> Cloud::offers(const OfferQuery& query) const {
   return out;
 }
 
-// Draws the machine's fate.
+// Draws at random all times of the machine's life: visible, live, preempted, lost.
 void Cloud::foresee(Box& box) {
   const Dice own = dice_.of(box.id);
   double provisioning = static_cast<double>(options_.provisioning_ms) * 1000;
@@ -136,12 +136,12 @@ Result<Machine> Cloud::create(const CreateRequest& request, std::int64_t late_us
   ++counts.created;
   boxes_.push_back(std::move(box));
   Machine made = view(boxes_.back());
-  made.tag = request.tag;  // the create response has no visibility lag
+  made.tag = request.tag;  // the create response shows the tag at once, without visibility lag
   made.state = MachineState::pending;
   return made;
 }
 
-// The age of one call's view: an ended machine may still look alive, never the reverse.
+// How old the state is that this call returns: an ended machine may still look alive, never the reverse.
 std::int64_t Cloud::stale_us() {
   double most = static_cast<double>(options_.visibility_lag_ms) * 1000;
   auto age = static_cast<std::int64_t>(most * dice_.unit("stale", static_cast<std::uint64_t>(counts.calls)));
@@ -212,7 +212,7 @@ void Cloud::terminate(const std::string& id) {
   const std::int64_t now = now_us();
   const auto call = static_cast<std::uint64_t>(counts.calls);
   if (it == boxes_.end() || it->terminated_us || (it->end_us() && now >= it->end_us())) return;
-  // A machine that is not visible yet is treated as unknown: success.
+  // Terminating a machine that is not visible yet does nothing and succeeds, as for an unknown machine.
   if (now < it->shown_us) return void(++counts.unseen_terminates);
   if (dice_.chance(options_.faults.terminate_lies, "lie", call)) return void(++counts.lies);
   bool slow = dice_.chance(options_.faults.terminate_slow, "slow", call);
@@ -222,7 +222,8 @@ void Cloud::terminate(const std::string& id) {
   it->gone_us = now + 1000 * dice_.between(most / 2, most, "shutdown", call);
 }
 
-// It stops at once and starts in the time of a start. On-demand prices are constant, so the past costs are fixed.
+// The machine stops at once, and becomes live after a new start-up time. On-demand prices are constant, so the cost of
+// the past period is final.
 Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   auto it = locate(id);
   const std::int64_t now = now_us();
@@ -258,7 +259,7 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   return view(box);
 }
 
-// Hourly, of each type's cheapest place: enough for a history.
+// One point per hour for each spot place that matches the query.
 std::vector<PricePoint> Cloud::price_history(const OfferQuery& query, std::int64_t since_us) const {
   std::vector<PricePoint> out;
   for (std::int64_t at = since_us - since_us % hour_us; at <= now_us(); at += hour_us)
@@ -281,7 +282,8 @@ Micros Cloud::price_at(const Box& box, std::int64_t at_us) const {
   return hour ? market_.price_micros_per_hour(box.place, box.live_us + hour * hour_us) : box.price_micros_per_hour;
 }
 
-// From live to the earliest of termination, preemption and expiry. Started units count.
+// The bill from live_us to the earliest of termination, preemption, expiry, idle limit and `until_us`. A started
+// billing unit counts in full.
 Micros Cloud::bill_micros(const Box& box, std::int64_t until_us) const {
   std::int64_t end = earliest({box.terminated_us, box.lost_us, box.expires_us, box.idle_us()});
   if (!end || end > until_us) end = until_us;

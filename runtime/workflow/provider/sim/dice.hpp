@@ -1,5 +1,5 @@
-// Dice: random numbers as a pure function of seed, name and number, so that one more call in one place does not change
-// the results elsewhere.
+// Dice: random numbers as a pure function of seed, name and number, so that an additional draw does not change the
+// results of other draws.
 #pragma once
 
 #include <cmath>

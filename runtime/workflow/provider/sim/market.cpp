@@ -4,7 +4,7 @@
 
 namespace rille::provider::sim {
 
-// A smooth line through a random point per period; from -1 to 1.
+// A smooth random curve over time with values from -1 to 1: interpolates between one random point per period.
 double Market::drift(std::string_view what, std::int64_t at_us, std::int64_t period_us) const {
   auto knot = static_cast<std::uint64_t>(at_us / period_us);
   double part = static_cast<double>(at_us % period_us) / static_cast<double>(period_us);
@@ -22,7 +22,7 @@ Micros Market::price_micros_per_hour(const Place& place, std::int64_t at_us) con
                   0.15 * drift(id + " day", step_us, 36 * hour_us);
     dollars *= std::min(1.0, place.type->spot_share * (1 + sway));
   }
-  return static_cast<Micros>(dollars * 1e4 + 0.5) * 100;  // whole hundredths of a cent
+  return static_cast<Micros>(dollars * 1e4 + 0.5) * 100;  // rounded to hundredths of a cent
 }
 
 bool Market::sold_out(const Place& place, std::int64_t at_us) const {

@@ -1,4 +1,5 @@
-// The market: the price and availability of a place at an instant. Pure functions of the seed and the time.
+// The market: price and availability of a place (machine type, region, spot or not) at an instant. Pure functions of
+// the seed and the time.
 #pragma once
 
 #include "runtime/workflow/provider/sim/catalogue.hpp"
@@ -10,7 +11,7 @@ constexpr std::int64_t minute_us = 60'000'000, hour_us = 60 * minute_us;
 
 class Market {
  public:
-  // scarcity: the share of time in which a place is sold out on demand; spot is scarcer.
+  // scarcity: the share of time in which an on-demand place is sold out; for spot places it is 1.5 times as large.
   Market(Dice dice, double scarcity) : dice_(dice), scarcity_(scarcity) {}
 
   // Spot prices vary around their mean with periods of an hour, a third of a day and a day and a half, in steps of five

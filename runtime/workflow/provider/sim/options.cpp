@@ -38,7 +38,7 @@ Options Options::rough(std::uint64_t seed) {
 
 Options Options::hostile(std::uint64_t seed) {
   Dice dice(seed);
-  // Each fault is off in half of the worlds: a permanent one would hide the paths of the others.
+  // Each fault is off for half of the seeds: a fault that is always on would hide the effects of other faults.
   auto rate = [&](const char* what, double most) { return dice.chance(0.5, what) ? most * dice.unit(what, 1) : 0.0; };
   Options o;
   o.seed = seed;

@@ -101,7 +101,8 @@ class Sim final : public Provider {
     co_return co_await never;
   }
 
-  // The request's latency and the faults before the call has an effect. Returns the call's number.
+  // Waits for the request's latency, and fails with the faults that prevent the call's effect. Returns the call's
+  // number.
   Async<std::uint64_t> arrive(const char* operation, CancelToken token) {
     RILLE_CO_CHECK(co_await place(operation, false));
     auto call = static_cast<std::uint64_t>(++cloud_.counts.calls);
@@ -127,7 +128,7 @@ class Sim final : public Provider {
     co_return call;
   }
 
-  // The response's latency, in which it may be lost.
+  // Waits for the response's latency; the response may be lost, which is an error.
   Async<> answer(const char* operation, std::uint64_t call, CancelToken token) {
     RILLE_CO_CHECK(co_await place(operation, true));
     RILLE_CO_CHECK(co_await sleep_for(loop_, way_ms("back", call), token));

@@ -7,11 +7,11 @@
 
 namespace rille::provider::sim {
 
-// Called before and after the effect of each call ("create", "list", ..), so that a test can kill the process there.
-// Returns false if it has died: the call then never returns.
+// Called before (done = false) and after (done = true) the effect of each call ("create", "list", ..), so that a test
+// can simulate the death of the process at this point. Returns false if the process died: the call then never returns.
 using Gate = std::function<bool(const char* operation, bool done)>;
 
-// The cloud outlives the provider.
+// `cloud` must outlive the provider.
 std::unique_ptr<Provider> make_provider(Loop& loop, Cloud& cloud, Gate gate = nullptr);
 
 }  // namespace rille::provider::sim
