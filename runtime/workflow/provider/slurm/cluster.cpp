@@ -17,7 +17,7 @@ namespace rille::provider {
 
 namespace {
 
-constexpr std::int64_t small_machine_cpus = 4;  // default of a machine without GPUs
+constexpr std::int64_t small_machine_cpus = 4;  // CPUs of a machine without GPUs, if the query names no number
 
 Error wrong(const std::string& what, std::string hint) {
   return make_error(ErrorKind::config, "slurm: " + what, std::move(hint));
@@ -29,7 +29,7 @@ std::int64_t number(const std::string& text) {
   return out;
 }
 
-constexpr std::string_view reserved = "reserved";  // idle, but only for jobs that name the reservation
+constexpr std::string_view reserved = "reserved";  // state of an idle node that only takes jobs of its reservation
 
 std::vector<std::string> cut(const std::string& line) {
   std::vector<std::string> out;
@@ -46,7 +46,7 @@ struct Size {
   int gpus = 0;
 };
 
-// A node's offer of that size: its share of processors and memory, or the query's if that is more.
+// CPUs and memory of a machine of that size: its share of the node, or what the query wants if that is more.
 struct Shape {
   std::int64_t cpus = 0, memory_mib = 0;
 };
@@ -77,7 +77,7 @@ bool fits_now(const SlurmNode& node, const Size& size, const Shape& shape) {
          count_of(node.gpus_free, size) >= size.gpus;
 }
 
-// 1, 2, 4, .. up to all GPUs of a node, or the requested number.
+// The machine sizes to offer: 1, 2, 4, .. up to all GPUs of a node, or the requested number of GPUs.
 std::vector<Size> sizes_of(const std::vector<const SlurmNode*>& nodes, const OfferQuery& query) {
   std::set<std::pair<std::string, int>> found;
   bool without = false;
@@ -144,7 +144,7 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
   std::vector<std::string> there;
   for (const SlurmNode& node : nodes)
     if (std::find(there.begin(), there.end(), node.partition) == there.end()) there.push_back(node.partition);
-  std::sort(there.begin(), there.end());  // Slurm's order is arbitrary
+  std::sort(there.begin(), there.end());  // sorted, since Slurm lists partitions in arbitrary order
   for (const std::string& name : partitions) {
     if (std::find(there.begin(), there.end(), name) != there.end()) continue;
     const std::string near = did_you_mean(name, there);
@@ -156,7 +156,7 @@ Result<> SlurmSettings::partitions_in(const std::vector<SlurmNode>& nodes) const
 }
 
 bool SlurmNode::usable() const {
-  if (state.find('*') != std::string::npos) return false;  // the node does not respond
+  if (state.find('*') != std::string::npos) return false;  // a '*' after the state: the node does not respond
   const std::string word = state.substr(0, state.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
   return word == "idle" || word == "mixed" || word == "allocated" || word == "completing" || word == "planned" ||
          word == reserved;
@@ -169,7 +169,7 @@ std::vector<std::string> slurm_node_words() {
 
 std::map<std::string, int> read_slurm_gres(const std::string& text) {
   std::map<std::string, int> out;
-  std::string plain;  // without the parts in brackets, which may contain commas
+  std::string plain;  // `text` without the parts in brackets, which may contain commas
   int depth = 0;
   for (const char c : text) {
     if (c == '(' || c == '[') ++depth;
@@ -196,7 +196,7 @@ std::vector<SlurmNode> read_slurm_nodes(const std::string& text) {
     node.name = cells[0];
     node.partition = cells[1].ends_with('*') ? cells[1].substr(0, cells[1].size() - 1) : cells[1];
     node.state = cells[2];
-    int allocated = 0, idle = 0, other = 0, total = 0;  // "0/4/0/4"
+    int allocated = 0, idle = 0, other = 0, total = 0;  // the column is "allocated/idle/other/total"
     char slash = 0;
     std::istringstream(cells[3]) >> allocated >> slash >> idle >> slash >> other >> slash >> total;
     node.cpus = total;

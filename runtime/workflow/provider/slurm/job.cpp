@@ -14,13 +14,14 @@ namespace rille::provider {
 
 namespace {
 
-// The variables that a job inherits from the submitter: paths, no secrets.
+// The environment variables that a job inherits from the submitting process: paths, no secrets.
 constexpr const char* exported = "--export=HOME,PATH,USER,LOGNAME,SHELL,LANG,XDG_CACHE_HOME";
 
-constexpr std::int64_t warned_s = 120;             // before a job's end its script is signalled
-constexpr std::int64_t deadline_minutes_more = 5;  // added to the time that a rent waits in the queue
+constexpr std::int64_t warned_s = 120;             // the job's script gets SIGUSR1 this long before the job's end
+constexpr std::int64_t deadline_minutes_more = 5;  // minutes of slack in sbatch's --deadline
 
-// Uses $dir, $end (seconds, 0: none), $patience (seconds), $machine (the file) and finish().
+// Part of the batch script. Uses $end (expiry in seconds; 0: none), $patience (seconds to wait for the first agent),
+// $machine (the text of machine.json) and finish().
 constexpr const char* keep_script = R"sh(
 [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || exit 0  # the lease has already been replaced
 mkdir "$root/$name" || exit 1
@@ -79,13 +80,13 @@ bool one_of(const std::string& word, const char* const (&all)[N]) {
 }
 
 struct Refusal {
-  const char* said;  // in the command's output
+  const char* said;  // a text in the command's output
   ErrorKind kind;
   const char* hint;
-  const char* about = "";  // the option concerned
+  const char* about = "";  // the sbatch options that the refusal is about
 };
 
-// Errors that are not listed may have had an effect. The first match counts.
+// Errors that prove that the command had no effect; any other error may have had one. The first match counts.
 constexpr Refusal refusals[] = {
     {"node configuration is not available", ErrorKind::capacity, "no node of the partition has that much",
      "--partition= --gres= --cpus-per-task= --mem="},
@@ -117,7 +118,7 @@ constexpr Refusal refusals[] = {
     {": not found", ErrorKind::config, "Slurm's commands must be in the PATH of the login node, which `via` names"},
 };
 
-// The command's outcome is unknown.
+// Errors after which it is unknown whether the command had an effect.
 constexpr Refusal silences[] = {
     {"contact slurm controller", ErrorKind::network, "`scontrol ping` there says whether Slurm's controller is up"},
     {"not establish a configuration source", ErrorKind::network,
@@ -127,10 +128,10 @@ constexpr Refusal silences[] = {
     {"onnection refused", ErrorKind::network, "is the login node of `via` up?"},
 };
 
-// Later lines may be advice, such as "Try 'sbatch --help'".
+// Only the line with `words`: later lines may be advice, such as "Try 'sbatch --help'".
 std::string line_with(const std::string& text, const char* words) {
   const std::size_t at = text.find(words);
-  const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
+  const std::size_t begin = text.rfind('\n', at) + 1;  // without a newline before: npos + 1 = 0
   return text.substr(begin, text.find('\n', at) - begin);
 }
 

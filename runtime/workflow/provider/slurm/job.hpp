@@ -1,5 +1,5 @@
-// A Slurm job that is an instance: its submission, its state in the queue, the meaning of Slurm's errors. Plain values
-// and pure functions; any thread.
+// A Slurm job that serves as a machine: how it is submitted, how its state is read from the queue, what Slurm's errors
+// mean. Plain values and pure functions; any thread.
 #pragma once
 
 #include <string>
@@ -15,21 +15,22 @@ namespace rille::provider {
 struct SlurmJob {
   std::string id, state, nodes, partition, reason, tag;
   std::int64_t restarts = 0, submitted_s = 0;
-  std::int64_t ends_s = 0, preempted_s = 0;  // 0: unknown; not being preempted
+  std::int64_t ends_s = 0, preempted_s = 0;  // ends_s 0: unknown; preempted_s 0: not being preempted
 
-  bool ended() const;                              // in a final state
-  bool sent_back() const { return restarts > 0; }  // requeued after it had started
+  bool ended() const;                              // whether the job is in a final state
+  bool sent_back() const { return restarts > 0; }  // Slurm has requeued the job after it had started
   bool can_start() const;  // false: it can never start, for example with a time limit beyond the partition's
 };
 
-// The squeue command for all jobs of this user, or for one.
+// The squeue command that lists one job, or all jobs of this user if `job` is "".
 std::vector<std::string> slurm_queue_words(const std::string& job = "");
 std::vector<SlurmJob> read_slurm_queue(const std::string& text);
 
-// The instance directory on its node. It derives from the tag, so the queue's entry is enough to find it.
+// The name of the instance directory on the job's node. It derives from the tag, which squeue shows, so no other record
+// is needed to find it.
 std::string slurm_folder(const std::string& tag);
 
-// The time limit of a job submitted at that time: the time to the machine's expiry, rounded up to Slurm's minutes.
+// The time limit in minutes of a job submitted at now_us: the time until the machine's expiry, rounded up.
 std::int64_t slurm_minutes(const CreateRequest& request, std::int64_t now_us);
 
 // The sbatch command; its standard input is slurm_script(). The job runs at most once and does not wait forever: Slurm
@@ -41,8 +42,8 @@ std::vector<std::string> slurm_submit_words(const CreateRequest& request, const 
 // long. At SIGUSR1, which Slurm sends before the job's end, it checks for a preemption and notifies the agent.
 std::string slurm_script(const CreateRequest& request, const SlurmSettings& settings, std::int64_t now_us);
 
-// The error of a failed command. network: its effect is unknown. `words`: the command, from which the message quotes
-// the refused argument.
+// The error of a failed command. Kind network: the command's effect is unknown. `words`: the command, so that the
+// message can quote the refused argument.
 Error slurm_error(const std::string& command, const CommandResult& result, const std::vector<std::string>& words = {});
 
 }  // namespace rille::provider

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t command_timeout_ms = 60'000, first_look_ms = 100, longest_look_ms = 5'000;
 
-// The id of a machine: the job's number and a part from its tag, since Slurm reuses numbers.
+// The parts of a machine id: the job's number, and the folder name from the tag, since Slurm reuses job numbers.
 struct Id {
   std::string job, folder;
 };
@@ -46,7 +46,8 @@ class Slurm final : public Provider, public Owned {
     co_return slurm_offers(nodes, settings_, query);
   }
 
-  // Returns when the job runs. A job that does not start in time is cancelled, since other offers may have capacity.
+  // Submits a job and waits until it runs. A job that does not start in wait_ms is cancelled, since other offers may
+  // have capacity.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     if (request.tag.empty()) co_return named(make_error(ErrorKind::invalid, "create needs a tag"), "create");
     const std::int64_t now_us = loop_.clock().wall_us();
@@ -82,7 +83,8 @@ class Slurm final : public Provider, public Owned {
     co_return out;
   }
 
-  // scancel is silent about unknown jobs, and would cancel another job with the same number.
+  // Looks the job up first: scancel reports no error for an unknown job, and would cancel a later job with a reused
+  // number.
   Async<> terminate(std::string id, CancelToken token) override {
     RILLE_CO_TRY(const std::optional<SlurmJob> job, co_await look(id, token));
     if (!job || job->ended()) co_return success();
@@ -92,7 +94,7 @@ class Slurm final : public Provider, public Owned {
     co_return success();
   }
 
-  // "ClusterName             = lab". Job numbers are per cluster.
+  // The owner is the cluster, since job numbers are per cluster; its name is in the line "ClusterName = lab".
   Async<std::string> owner(std::string, CancelToken token) override {
     if (!owner_.empty()) co_return owner_;
     std::vector<std::string> words{"scontrol", "show", "config"};
@@ -146,7 +148,7 @@ class Slurm final : public Provider, public Owned {
                       "check partition, account, qos and options in the settings");
   }
 
-  // Nothing: the job no longer exists.
+  // The job of a machine id, from squeue; nullopt: the job no longer exists.
   Async<std::optional<SlurmJob>> look(std::string id, CancelToken token) {
     const Id own = read_id(id);
     if (own.job.empty()) co_return std::optional<SlurmJob>();
@@ -158,8 +160,8 @@ class Slurm final : public Provider, public Owned {
     co_return std::optional<SlurmJob>();
   }
 
-  // A requeued job has lost its node and its files: it counts as lost. The lease layer cancels it before it requests
-  // another, and if it starts again its script ends at once.
+  // A job that Slurm has requeued lost its node and files, so its machine counts as lost. The lease layer cancels the
+  // job before it requests another machine; if the job starts again, its script ends at once.
   Machine machine_of(const SlurmJob& job) const {
     Machine m;
     m.id = id_of(job.id, job.tag);
@@ -170,7 +172,7 @@ class Slurm final : public Provider, public Owned {
       m.state = MachineState::terminating;
     else m.state = job.state == "RUNNING" ? MachineState::live : MachineState::pending;
     m.created_wall_us = job.submitted_s * 1'000'000;
-    if (m.state == MachineState::live && job.preempted_s > 0)  // its grace period has begun
+    if (m.state == MachineState::live && job.preempted_s > 0)  // the preemption's grace period has begun
       m.notice_wall_us = std::max(job.ends_s, job.preempted_s) * 1'000'000;
     m.channel.argv_prefix = settings_.via;
     m.channel.quoted = !settings_.via.empty();
@@ -223,7 +225,7 @@ Result<std::unique_ptr<Provider>> make_slurm_provider(Setup setup) {
   traits.create_timeout_ms = command_timeout_ms;
   traits.visibility_lag_ms = 2'000;
   traits.look_every_ms = 60'000;
-  traits.teardown_ms = 5 * 60'000;  // limit in whole minutes, kill grace, busy controller
+  traits.teardown_ms = 5 * 60'000;  // time limit rounded up to minutes, grace before the kill, and a busy controller
   traits.dead_man = DeadMan::provider;
   traits.owned = true;
   RILLE_TRY(traits, read_traits(setup.settings["traits"], std::move(traits)));

@@ -54,7 +54,7 @@ Result<SshHost> read_host(const Value& v) {
     }
   }
   if (host.address.empty()) return wrong(host.name, "the address is missing");
-  // ssh would parse it as an option.
+  // ssh would parse an address that begins with '-' as an option.
   if (host.address[0] == '-' || host.address.find_first_of(" \t\n'\"") != std::string::npos)
     return wrong(host.name, fmt::format("'{}' is not an address", host.address), "as in me@gpu1.example.org");
   if (host.name.find('/') != std::string::npos) return wrong(host.name, "a name has no '/'", "give it another `name`");
@@ -69,10 +69,10 @@ Result<SshHost> read_host(const Value& v) {
 }  // namespace
 
 std::vector<std::string> SshHost::prefix() const {
-  // Non-interactive: a host with an unknown key is refused.
+  // BatchMode: ssh asks no questions, so a host with an unknown key is refused.
   std::vector<std::string> out{"ssh", "-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o",
                                "ServerAliveInterval=15", "-o", "ServerAliveCountMax=4",
-                               // overrides the user's interactive settings
+                               // these two options override the user's ssh configuration
                                "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes"};
   if (port) out.insert(out.end(), {"-p", std::to_string(port)});
   if (!identity.empty()) out.insert(out.end(), {"-i", identity, "-o", "IdentitiesOnly=yes"});

@@ -1,12 +1,12 @@
-// The POSIX shell scripts that the provider `ssh` runs on a host. $1: the parent of the instance directories, "":
-// default.
+// The POSIX shell scripts that the provider `ssh` runs on a host. In each script $1 is the parent of the instance
+// directories; "": the default directory.
 #pragma once
 
 namespace rille::provider::ssh_scripts {
 
-constexpr int no_slot = 75, not_there = 74, no_folder = 73, no_program = 127;  // exit codes
+constexpr int no_slot = 75, not_there = 74, no_folder = 73, no_program = 127;  // exit codes of the scripts
 
-// The beginning of every script.
+// The common beginning of all scripts. live() sets n to the number of instances that have not expired.
 constexpr const char* begin = R"sh(set -u
 root=${1:-${XDG_STATE_HOME:-$HOME/.local/state}/rille/rented}
 live() {
@@ -19,7 +19,7 @@ live() {
 }
 )sh";
 
-// Prints the host's facts, one per line.
+// Prints the host's CPUs, memory, live instances and GPUs, one per line.
 constexpr const char* probe = R"sh(live
 echo "cpus $(getconf _NPROCESSORS_ONLN)"
 echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
@@ -28,8 +28,8 @@ nvidia-smi --query-gpu=memory.total,name --format=csv,noheader,nounits 2>/dev/nu
 exit 0
 )sh";
 
-// $2: the id, $3: machine.json, $4: the slots. Prints the machine.json that is there. 75: no free slot; 73: the folder
-// cannot be created or written.
+// Creates an instance unless it exists, and prints its directory and machine.json. $2: the instance id; $3: the text of
+// machine.json; $4: the host's slots. Exit 75: no free slot; 73: the directory cannot be created or written.
 constexpr const char* create = R"sh(set -e
 umask 077
 mkdir -p "$root" || exit 73
@@ -51,14 +51,15 @@ echo "$root/$2"
 cat "$root/$2/machine.json"
 )sh";
 
-// $2: the id. Prints its directory and machine.json; 74: not there.
+// $2: an instance id. Prints the instance's directory, machine.json and, if present, notice.json. Exit 74: no such
+// instance.
 constexpr const char* describe = R"sh([ -e "$root/$2/machine.json" ] || exit 74
 echo "$root/$2"
 cat "$root/$2/machine.json"
 if [ -e "$root/$2/notice.json" ]; then echo; cat "$root/$2/notice.json"; fi
 )sh";
 
-// The same for all instances.
+// Prints the directory and machine.json of every instance.
 constexpr const char* list = R"sh(for file in "$root"/i-*/machine.json; do
   [ -e "$file" ] || continue
   echo "${file%/machine.json}"
@@ -67,8 +68,8 @@ constexpr const char* list = R"sh(for file in "$root"/i-*/machine.json; do
 done
 )sh";
 
-// $2: the id. After the mark no agent starts; the agent's keeper kills the remaining descendants; then processes with
-// the instance's mark in their environment are killed until none is left; machine.json is removed last.
+// $2: the instance id. Once machine.json says "terminating", no agent starts. The agent's keeper kills the agent's
+// descendants; then all processes with RILLE_INSTANCE set to this directory are killed. machine.json is removed last.
 constexpr const char* terminate = R"sh(dir=$root/$2
 [ -e "$dir/machine.json" ] || { rm -rf "$dir"; exit 0; }
 sed 's/"terminating":false/"terminating":true/' "$dir/machine.json" >"$dir/machine.json.new" &&

@@ -23,13 +23,13 @@ constexpr std::int64_t command_timeout_ms = 60'000, probe_lasts_ms = 30'000;
 
 std::string id_of(const SshHost& host, const std::string& instance) { return host.name + "/" + instance; }
 
-// The host in the form of ssh-keygen -R: "[gpu1]:2222".
+// The host's name as `ssh-keygen -R` expects it: "[gpu1]:2222".
 std::string known_as(const SshHost& host) {
   const std::string name = host.address.substr(host.address.find('@') + 1);
   return host.port ? fmt::format("'[{}]:{}'", name, host.port) : name;
 }
 
-// The meaning of ssh's messages. Transient ones are retryable.
+// Converts ssh's message to an error; errors that may pass are retryable.
 Error unreachable(const SshHost& host, const CommandResult& result) {
   const std::string said = result.last_words(), key = host.identity.empty() ? "~/.ssh/id_*" : host.identity;
   const auto has = [&](const char* part) { return result.err.find(part) != std::string::npos; };
@@ -117,7 +117,7 @@ class Ssh final : public Provider {
     }
     if (out.empty() && !unasked.empty()) co_return std::move(*unasked.back().problem);
     if (query.left_out) query.left_out->unasked = std::move(unasked);
-    for (Offer& o : out) o.spot = query.spot;  // never preempted, so it also satisfies a spot query
+    for (Offer& o : out) o.spot = query.spot;  // a host is never preempted, so it also satisfies a spot query
     std::stable_sort(out.begin(), out.end(), [](const Offer& a, const Offer& b) { return a.dollars() < b.dollars(); });
     co_return out;
   }
@@ -161,14 +161,14 @@ class Ssh final : public Provider {
     co_return machines.empty() ? gone : std::move(machines[0]);
   }
 
-  // Fails if a host is not reached: the machine might be there.
+  // Fails if any host is unreachable: that host might have a machine with the tag.
   Async<std::vector<Machine>> list(std::string tag_prefix, CancelToken token) override {
     RILLE_CO_TRY(Listing all, co_await list_in("", std::move(tag_prefix), std::move(token)));
     if (!all.unasked.empty()) co_return std::move(*all.unasked.front().problem);
     co_return std::move(all.machines);
   }
 
-  // A tag created from this home is on the host noted for it; only that host is asked.
+  // If a note says on which host the tag was created (note_host), only that host is asked.
   Async<Listing> list_in(std::string, std::string tag_prefix, CancelToken token) override {
     std::vector<Together<std::vector<Machine>>> asked;
     std::vector<std::string> places;
@@ -207,7 +207,7 @@ class Ssh final : public Provider {
  private:
   static const std::string& place_of(const SshHost& host) { return host.region.empty() ? host.name : host.region; }
 
-  // Notes the host of a create before it is sent. If the note is lost, all hosts are asked.
+  // note_host writes, before a create is sent, which host will have the tag. If the note is lost, all hosts are asked.
   std::string note_of(const std::string& tag) const { return notes_ + "/" + derive_hex({"ssh", tag}, 16); }
   Result<> note_host(const std::string& tag, const std::string& host) const {
     RILLE_CHECK(store::make_directories(notes_));
@@ -226,10 +226,10 @@ class Ssh final : public Provider {
   }
 
   struct Place {
-    const SshHost* host = nullptr;  // null: not an id of this provider
+    const SshHost* host = nullptr;  // null: the id does not have the format of this provider's ids
     std::string instance;
   };
-  // config: the settings no longer name the host, so its machines are unknown.
+  // Splits a machine id into host and instance. Error config: the settings no longer name the host.
   Result<Place> split(const std::string& id) const {
     const std::size_t slash = std::min(id.rfind('/'), id.size());
     const std::string instance = slash < id.size() ? id.substr(slash + 1) : "";
@@ -273,7 +273,7 @@ class Ssh final : public Provider {
     offer.id = host.name;
     offer.vcpus = std::max(1, probe.cpus / host.slots);
     offer.memory_bytes = probe.memory_bytes / host.slots;
-    if (probe.gpu_count > 0 && host.slots == 1) {  // several slots would share the GPUs
+    if (probe.gpu_count > 0 && host.slots == 1) {  // with several slots no GPU is offered: instances would share it
       offer.gpu_count = probe.gpu_count;
       offer.gpu = probe.gpu;
       offer.gpu_memory_bytes = probe.gpu_memory_bytes;
@@ -290,7 +290,7 @@ class Ssh final : public Provider {
     co_return read_machines(host, done.out);
   }
 
-  // Lines: a directory, its machine.json, and possibly a notice file.
+  // Parses the scripts' output: for each instance a line with its directory, machine.json, and possibly notice.json.
   Result<std::vector<Machine>> read_machines(const SshHost& host, const std::string& text) const {
     std::vector<Machine> out;
     std::istringstream lines(text);
@@ -321,7 +321,7 @@ class Ssh final : public Provider {
     return out;
   }
 
-  // A host that lacks a program will lack it the next time.
+  // The error of a failed script. A missing program is not retryable: the next attempt would fail as well.
   Error script_failed(const SshHost& host, const CommandResult& result) const {
     if (result.status.code == ssh_scripts::no_folder)
       return make_error(
@@ -355,7 +355,8 @@ class Ssh final : public Provider {
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup) {
   RILLE_TRY(std::vector<SshHost> hosts, read_ssh_hosts(setup.settings));
   Traits traits;
-  traits.token_lifetime_ms = 10LL * 365 * 86'400'000;  // the directory's name derives from the token
+  // the instance's name derives from the token, so a repeated create finds it
+  traits.token_lifetime_ms = 10LL * 365 * 86'400'000;
   traits.create_timeout_ms = command_timeout_ms;
   traits.dead_man = DeadMan::guest;
   traits.owned = true;

@@ -1,6 +1,7 @@
-// The provider of hosts that you own, reached by OpenSSH: the `ssh` command, with your keys, agent and ~/.ssh/config.
-// A machine is a slot of a host: a directory there, which has the tag from its first instant. A host needs a POSIX
-// shell with flock, /proc, tar and gzip; root is not needed. docs/manual/providers/ssh.md.
+// The provider of hosts that you own, reached by OpenSSH: the `ssh` command, with your keys, agent and ~/.ssh/config. A
+// machine is a directory on a host; a host has room for `slots` machines. The directory contains the tag from its
+// creation on. A host needs a POSIX shell with flock, /proc, tar and gzip; root is not needed.
+// docs/manual/providers/ssh.md.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace rille::provider {
 // Settings: see read_ssh_hosts. config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup);
 
-// silence_ms: an unreachable host costs 15 s per attempt.
+// silence_ms is set since an attempt to reach an unreachable host takes 15 s.
 inline constexpr Manner ssh_manner{.silence_ms = 60'000};
 
 }  // namespace rille::provider
