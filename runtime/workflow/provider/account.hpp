@@ -38,7 +38,7 @@ struct Quota {
   Value to_value() const;
 };
 
-// The price of a spot machine from that time on, until the next point of its zone.
+// The hourly price of a spot machine from from_wall_us on, until the next point of the zone.
 struct PricePoint {
   std::string type, zone, currency = "USD";
   std::int64_t from_wall_us = 0;

@@ -165,8 +165,7 @@ bool names_socket(std::string_view name, std::string_view socket) {
   return !wanted.empty() && upper.find(wanted) != std::string::npos;
 }
 
-// Scores how well a table row matches a name; 0: no match. Identical words score 1000, each common word 10, the socket
-// 1.
+// Scores how well a table row matches a name; 0: no match. Identical words: 1000, each common word: 10, socket: 1.
 int fit(const GpuFacts& row, const Words& asked, double bytes, std::string_view name) {
   const Words has = split(row.model);
   const bool less = within(asked.words, has.words), more = within(has.words, asked.words);

@@ -10,7 +10,7 @@
 namespace rille::provider {
 
 struct GpuFacts {
-  std::string_view model;         // as gpu_model() of gpus.hpp returns it; with the memory if there are several sizes
+  std::string_view model;         // as gpu_model() (gpus.hpp) returns it, plus the memory size if the model has several
   std::string_view socket;        // "SXM", "PCIe" or "NVL" if the model has several; else ""
   std::string_view architecture;  // GPU generation: "Ampere"
   int capability = 0;             // CUDA compute capability: 80 is sm_80
@@ -21,7 +21,7 @@ struct GpuFacts {
   double fp32 = 0, tf32 = 0, fp16 = 0, bf16 = 0, fp8 = 0, int8 = 0;
   double nvlink_bytes_per_s = 0;  // sum of both directions; 0: no NVLink
   double power_w = 0;
-  int year = 0;  // of release
+  int year = 0;  // year of release
   // Rough price of one GPU in 2025; of a second-hand GPU if the model is no longer made. 0: not sold separately.
   double rough_price_dollars = 0;
   std::string_view source;  // the document with the rates

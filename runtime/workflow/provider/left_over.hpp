@@ -1,8 +1,8 @@
 // Resources that outlive a machine. A disk or an address costs money until it is deleted. A provider lists such a
 // resource as a machine in state terminating, so that it is not mistaken for a machine that is being created. A free
-// resource, such as the machine's security group, costs nothing. A provider lists it if no machine has its tag, so that
-// it is removed. No release waits for a free resource, its cost is not counted, and if its removal fails the next
-// `rille gc` retries. Any thread.
+// resource, such as the machine's security group, costs nothing. A provider lists a free resource if no machine has the
+// resource's tag, so that it is removed. No release waits for a free resource, its cost is not counted, and if its
+// removal fails the next `rille gc` retries. Any thread.
 #pragma once
 
 #include <string>

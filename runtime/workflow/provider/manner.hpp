@@ -16,8 +16,7 @@ struct NoticeSpec;
 
 namespace rille::provider {
 
-// A provider's error code for which reach_of() (reach.hpp) must not decide by the error's kind. The driver's table of
-// error codes cites the sources.
+// A provider's error code for which reach_of() (reach.hpp) does not decide by the error's kind.
 struct FarRefusal {
   std::string_view code;
   Reach reach;

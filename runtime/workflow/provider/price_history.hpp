@@ -25,8 +25,7 @@ struct TypeHistory {
 std::vector<TypeHistory> summarize(const std::string& provider, const std::vector<PricePoint>& points,
                                    std::int64_t since_us, std::int64_t now_us);
 
-// One character per sample: a bar of eight possible heights between the lowest and highest sample, or a space if
-// unknown.
+// One character per sample: a bar of eight possible heights between the lowest and highest sample, or a space: unknown.
 std::string sparkline(const std::vector<Micros>& samples);
 
 }  // namespace rille::provider

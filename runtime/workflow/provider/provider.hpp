@@ -13,7 +13,7 @@
 // - Errors name the provider; capacity, quota, auth and network are distinct kinds; retryable is set if a repeat may
 //   help.
 // Cancelling stops the wait; whether the call took effect is then unknown.
-// Loop thread only. A provider outlives its calls.
+// Loop thread only. A provider must outlive all calls that are still running.
 #pragma once
 
 #include <memory>

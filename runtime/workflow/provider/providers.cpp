@@ -56,7 +56,7 @@ constexpr char lambda_key[] = "Lambda's keys have all rights of the account: the
 constexpr char vast_key[] = R"({ "api": { "misc": {}, "user_read": {}, "instance_read": {}, "instance_write": {} } })";
 constexpr char remote_says[] = "As its own server requires.";
 
-// The list of providers: a new one is a row here and a folder next to this file.
+// The list of providers: a new provider needs a row in this table and a folder next to this file.
 constexpr Row rows[] = {
     {"ssh", make_ssh_provider, "a real sshd", say<whoever>, ssh_manner},
     {"slurm", make_slurm_provider, "a real Slurm of four nodes", say<slurm_user>, slurm_manner},

@@ -13,7 +13,7 @@ enum class Reach {
   account,  // all offers of the provider
 };
 
-// `refusal`: a definitive error of a create call.
+// `refusal`: an error of a create call for which is_definitive() (outcome.hpp) is true.
 Reach reach_of(const Error& refusal);
 
 }  // namespace rille::provider

@@ -1,5 +1,4 @@
-// Rearmed: a provider that ends machines at their expiry (DeadMan::provider) and can change the expiry of a live
-// machine.
+// Rearmed: a provider that ends expired machines (DeadMan::provider) and can change the expiry of a live machine.
 #pragma once
 
 #include <string>

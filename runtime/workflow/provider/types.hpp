@@ -161,7 +161,7 @@ struct Offer {
   bool matches(const OfferQuery& query) const;
 };
 
-// Journaled before it is sent, and sent again unchanged after a crash.
+// The arguments of a create call. They are journaled before the call is sent; after a crash it is sent again unchanged.
 struct CreateRequest {
   Offer offer;
   std::string tag;                   // identifies the lease; the machine has it from the create call on
@@ -192,17 +192,17 @@ struct Machine {
   std::int64_t created_wall_us = 0, expires_wall_us = 0;
   ChannelSpec channel;                           // how to reach the agent; set once the machine is live
   Value details;                                 // for people: address, region, ..
-  std::int64_t notice_wall_us = 0;               // when the provider will take it away; 0: no notice
+  std::int64_t notice_wall_us = 0;               // when the provider will take the machine away; 0: no notice
   Micros price_micros_per_hour = price_unknown;  // current spot price; price_unknown: the offer's price
 
   Value to_value() const;
   static Result<Machine> from_value(const Value& value);
 };
 
-// The exact charges of one machine, with its disks and addresses.
+// The provider's charges for one machine, including disks and addresses.
 struct Bill {
   std::string machine_id, tag;
-  std::int64_t from_us = 0, to_us = 0;  // to_us 0: still running
+  std::int64_t from_us = 0, to_us = 0;  // billed period; to_us 0: the machine still runs
   Micros micros = 0;                    // millionths of a dollar
   bool final = false;                   // no further charges will be added
 };

@@ -40,8 +40,7 @@ class OfferCache {
  public:
   explicit OfferCache(std::string home);
 
-  // Finds the newest answer of that source that covers the query and is at most max_age_us old; returns its number for
-  // part().
+  // The number, for part(), of the newest answer of that source that covers the query and is at most max_age_us old.
   std::optional<std::size_t> fresh(const OfferSource& source, const OfferQuery& query, std::int64_t now_us,
                                    std::int64_t max_age_us) const;
   const CataloguePart& part(std::size_t n) const { return catalogue_->parts()[n]; }
@@ -56,8 +55,7 @@ class OfferCache {
     std::vector<AskedRegion> unasked = {};
   };
   // Stores the answers to to_be_kept(query), replaces older answers to that query or with other settings, and drops the
-  // oldest. An incomplete answer is stored together with its missing regions, so that no reader takes it for a complete
-  // one.
+  // oldest. An incomplete answer is stored together with its missing regions, so that it does not pass as complete.
   Result<> store(std::vector<Answer> answers, const OfferQuery& query, std::int64_t now_us);
 
  private:

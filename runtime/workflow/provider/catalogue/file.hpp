@@ -1,6 +1,6 @@
 // The catalogue: offers in one memory-mapped file. Rows of fixed width, tables of shared values (GPUs, places,
-// billings, words), and a pool of text; docs/design/catalogue.md draws it. One part per provider and query, each with
-// the time of its answer.
+// billings, words), and a pool of text; docs/design/catalogue.md draws it. The rows are grouped in parts: one part per
+// provider and query, with the time of the provider's answer.
 //
 // Opening a file that is damaged, of another version or no catalogue is an error of kind integrity; the cache then
 // ignores the file. Wrong bytes can make a reader miss rows or return wrong values, never crash. Any thread; one object

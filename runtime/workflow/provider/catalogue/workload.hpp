@@ -1,6 +1,6 @@
 // "workload" in a query: ranks offers by the measured speed of trainings of that name, per dollar. The name is replaced
 // by measured speeds in the query's tokens_per_second, so the ranking does not know workloads. Call resolve() after the
-// query is journaled: a measurement between a run and its resume must not change the journaled query.
+// query is journaled: a measurement made before a run is resumed must not change the journaled query.
 #pragma once
 
 #include <map>

@@ -1,5 +1,6 @@
 // The user data of a rented machine, run at its first boot: authorizes our key, installs the expected host key, writes
-// the agent's machine.json, and sets the timer that ends the machine if its runner is lost. Pure functions; any thread.
+// the agent's machine.json, and sets the timer that ends the machine if the renting process is lost. Pure functions;
+// any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The identity of the keys and their age, from the cloud's list of the user's keys. Loop thread only.
+// Finds the age of the access keys in the cloud's list of the user's keys. Loop thread only.
 #pragma once
 
 #include <cstdint>

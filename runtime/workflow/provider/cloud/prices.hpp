@@ -1,5 +1,4 @@
-// Prices of types, for clouds with one call per price: requested in batches and cached for a while.
-// Loop thread only.
+// Prices of machine types on clouds that need one call per price: requested in batches, and cached. Loop thread only.
 #pragma once
 
 #include <cmath>

@@ -272,8 +272,7 @@ class Regional final : public Provider,
   }
 
  private:
-  // The results of one region, or of all if `region` is "". Fails if any region fails, since a partial list would look
-  // complete.
+  // The results of one region, or of all if `region` is "". Fails if any fails: a partial list would look complete.
   template <class T, class F>
   Async<std::vector<T>> of_regions(std::string region, const char* operation, F ask, CancelToken token) {
     std::vector<Together<std::vector<T>>> asked;

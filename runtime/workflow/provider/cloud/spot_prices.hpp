@@ -1,4 +1,4 @@
-// SpotPrices: a cache of spot prices by type and place, shared by all machines there. Loop thread only.
+// SpotPrices: a cache of spot prices, shared by all machines of one type and place. Loop thread only.
 #pragma once
 
 #include <functional>

@@ -17,8 +17,7 @@ namespace rille::provider {
 
 namespace {
 
-// The entries of CUDA_VISIBLE_DEVICES; a number counts GPUs in NVML's order, by bus id. nullopt: the variable is not
-// set.
+// The entries of CUDA_VISIBLE_DEVICES; a number counts GPUs in NVML's order, by bus id. nullopt: not set.
 std::optional<std::vector<std::string>> visible_words() {
   const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
   if (!text) return std::nullopt;

@@ -1,5 +1,5 @@
 // The `local` provider: offers the machine on which Rille runs; no account is needed. An instance is a directory
-// `<root>/instances/<id>/` with a machine.json; its id derives from the create token, so that create is idempotent.
+// `<root>/instances/<id>/` with a machine.json; the id derives from the create token, so that create is idempotent.
 // Nothing runs until a channel connects. create and terminate survive `kill -9` at any point: repeating the call
 // finishes them. terminate ends the instance's agent and all its descendants, including orphans and processes in other
 // sessions, before it removes the directory. The offered GPUs are those that NVML lists. An instance has exclusive use

@@ -28,17 +28,17 @@ struct Box {
   Micros price_micros_per_hour = 0;  // price in the machine's first hour
   std::int64_t asked_us = 0;         // when create was called
   std::int64_t landed_us = 0;        // when the create call took effect
-  std::int64_t shown_us = 0;         // when list and describe may first return it
+  std::int64_t shown_us = 0;         // when list and describe may first return the machine
   std::int64_t live_us = 0;          // when the machine became live with its current type
   std::int64_t stopped_us = 0;       // last stop for a resize, which ended the processes
   std::vector<Stint> before;
   std::int64_t notice_us = 0, lost_us = 0;  // preemption notice; loss of the machine
   std::int64_t announced_us = 0;            // when the machine will be lost, as the notice says
   std::int64_t expires_us = 0;
-  std::int64_t idle_after_us = 0, busy_until_us = 0;  // idle limit (0: none); time until which it is used
+  std::int64_t idle_after_us = 0, busy_until_us = 0;  // idle limit (0: none); end of the machine's current use
   std::int64_t terminated_us = 0, gone_us = 0;        // time of the terminate call; time of its effect
   bool told_there = false;                            // the agent on the machine sees the notice at once
-  bool forgotten = false;                             // describe reports an unknown machine once it is gone
+  bool forgotten = false;                             // once gone, describe treats the machine as unknown
 
   std::int64_t idle_us() const;  // when the idle limit ends the machine if it stays unused; 0: never
   std::int64_t end_us() const;   // when the machine ends for any reason; 0: not known yet
@@ -46,7 +46,7 @@ struct Box {
   bool preempted(std::int64_t at_us) const;
 };
 
-// Event counts, so that a stress test can check its coverage.
+// How often each event happened, so that a stress test can check that it met every kind of fault.
 struct Counts {
   int calls = 0, created = 0, token_hits = 0, refused = 0, throttled = 0, errors = 0, lost_replies = 0, late = 0,
       resized = 0, stillborn = 0, lies = 0, slow = 0, unseen_terminates = 0, stale_views = 0;

@@ -1,5 +1,5 @@
-// The `sim` provider: a simulated cloud under the rules of provider.hpp. Machines, prices and faults come from one
-// seed; time is the loop's clock, usually a virtual one. Calls have latency and fail as Options says.
+// The `sim` provider: a simulated cloud that follows the rules of provider.hpp. Machines, prices and faults come from
+// one seed; time is the loop's clock, usually a virtual one. Calls have latency and fail as Options says.
 #pragma once
 
 #include "runtime/workflow/provider/provider.hpp"

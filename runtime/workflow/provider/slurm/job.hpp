@@ -19,7 +19,7 @@ struct SlurmJob {
 
   bool ended() const;                              // whether the job is in a final state
   bool sent_back() const { return restarts > 0; }  // Slurm has requeued the job after it had started
-  bool can_start() const;  // false: it can never start, for example with a time limit beyond the partition's
+  bool can_start() const;  // false: the job can never start, for example if its time limit exceeds the partition's
 };
 
 // The squeue command that lists one job, or all jobs of this user if `job` is "".
@@ -38,8 +38,9 @@ std::int64_t slurm_minutes(const CreateRequest& request, std::int64_t now_us);
 std::vector<std::string> slurm_submit_words(const CreateRequest& request, const SlurmSettings& settings,
                                             std::int64_t now_us);
 // The batch script: makes the instance directory, starts an agent's keeper when `rille agent connect` asks for one
-// (agent/daemon.hpp, D/agent.host), and ends everything when the job ends, its time is over, or no runner connects for
-// long. At SIGUSR1, which Slurm sends before the job's end, it checks for a preemption and notifies the agent.
+// (agent/daemon.hpp, D/agent.host), and ends everything when Slurm ends the job, at the machine's expiry, or if no
+// agent is started in time. At SIGUSR1, which Slurm sends before the job's end, it checks for a preemption and notifies
+// the agent.
 std::string slurm_script(const CreateRequest& request, const SlurmSettings& settings, std::int64_t now_us);
 
 // The error of a failed command. Kind network: the command's effect is unknown. `words`: the command, so that the

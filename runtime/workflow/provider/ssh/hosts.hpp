@@ -1,4 +1,4 @@
-// The hosts of the provider `ssh`, from its settings. A plain value; any thread.
+// The hosts that the settings of the provider `ssh` list. A plain value; any thread.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace rille::provider {
 
-// Settings: see read_ssh_hosts. config: a wrong setting.
+// setup.settings: see read_ssh_hosts. Error config: a wrong setting.
 Result<std::unique_ptr<Provider>> make_ssh_provider(Setup setup);
 
 // silence_ms is set since an attempt to reach an unreachable host takes 15 s.
