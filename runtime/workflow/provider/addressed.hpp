@@ -13,7 +13,8 @@ namespace rille::provider {
 class Addressed {
  public:
   virtual ~Addressed() = default;
-  // The price of the public address of a machine of that offer, in micro-dollars. 0: no address, or a free one.
+  // The price of the public address of a machine of that offer, in micro-dollars. 0: no address, or a free one;
+  // price_unknown: the cost is not known.
   virtual Micros address_micros_per_hour(const Offer& offer) const = 0;
   // Sets the price from the settings file, which then applies to every machine with an address.
   virtual void set_address_price(Micros micros_per_hour) = 0;

@@ -1,7 +1,7 @@
 // Optional times in Machine::details, reported by the provider: when the machine began to run, and when its end began.
-// Billing prefers these to the local clock. Both are by the provider's clock, except from lease::Manager::describe,
-// which converts them. Also the mark "unseen": the machine is known only from its create call, since the provider does
-// not list it yet. Any thread.
+// Billing prefers these to the local clock. Both are times of the provider's clock; lease::Manager::describe converts
+// them to the local clock. Also the mark "unseen": the machine is known only from its create call, since the provider
+// does not list it yet. Any thread.
 #pragma once
 
 #include "runtime/workflow/provider/types.hpp"

@@ -18,7 +18,7 @@ std::optional<OfferQuery> loosened(OfferQuery query);
 // offer: "did you mean region = \"eu-west-1\"?", "the cheapest that fits is .. at $2.00 an hour: raise max_price".
 // "": no suggestion.
 std::string nearest_hint(const OfferQuery& query, const std::vector<Offer>& others, Asker asker);
-// The GPU name alone: "did you mean gpu = \"A100\"?".
+// Suggests only a GPU name: "did you mean gpu = \"A100\"?". "": no suggestion.
 std::string gpu_hint(const OfferQuery& query, Asker asker);
 
 }  // namespace rille::provider

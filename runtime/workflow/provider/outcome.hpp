@@ -10,7 +10,7 @@ namespace rille::provider {
 // Whether the request certainly had no effect. Only then may the next offer be tried, and the security group and
 // address that were made for the machine be removed.
 inline bool is_definitive(const Error& e) {
-  if (e.http_status == 429) return false;  // throttled: says nothing about the offer
+  if (e.http_status == 429) return false;  // throttled: the offer may still be available
   switch (e.kind) {
     case ErrorKind::capacity:
     case ErrorKind::quota:

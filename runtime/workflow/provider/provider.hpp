@@ -62,7 +62,7 @@ class Provider {
   virtual Async<std::vector<PricePoint>> price_history(OfferQuery query, std::int64_t since_us, CancelToken token);
 };
 
-// The providers of one runtime, by name. Owner of the providers.
+// The providers of one runtime, by name. The registry owns the providers.
 class Registry {
  public:
   Result<> add(std::unique_ptr<Provider> provider);     // error state: the name is taken

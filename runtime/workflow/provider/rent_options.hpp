@@ -10,7 +10,7 @@
 
 namespace rille::provider {
 
-const std::vector<std::string>& rent_options();  // the names
+const std::vector<std::string>& rent_options();  // the names of all these options
 
 // Reads memory = "32GB" or disk = "200GB" as bytes. Error invalid: no unit (a bare number would mean bytes), zero, or
 // negative.

@@ -101,7 +101,7 @@ constexpr Rule rules[] = {
     {"vast", "*, SE", "gdpr"},
     {"vast", "*, SI", "gdpr"},
     {"vast", "*, SK", "gdpr"},
-    // The simulated cloud.
+    // The regions of the simulated cloud.
     {"sim", "us-*", "hipaa"},
     {"sim", "eu-west", "hipaa"},
     {"sim", "eu-west", "gdpr"},

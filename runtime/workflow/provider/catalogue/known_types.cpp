@@ -95,7 +95,7 @@ constexpr KnownType types[] = {
     // all boards with eight GPUs are SXM, except the V100 board above
     {"lambda", "gpu_8x_*", "nvswitch", "", 0, "nvme"},
     {"lambda", "gpu_*", "", "", 0, "nvme"},
-    // The simulated cloud.
+    // The types of the simulated cloud.
     {"sim", "a100-80x8@*", "nvswitch", "roce", 400, "nvme"},
     {"sim", "h100x8@*", "nvswitch", "infiniband", 3200, "nvme"},
     {"sim", "h200x8@*", "nvswitch", "infiniband", 3200, "nvme"},

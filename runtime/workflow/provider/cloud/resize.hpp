@@ -11,7 +11,7 @@ namespace rille::provider::cloud {
 enum class Power { running, stopped, between, gone };
 
 struct Standing {
-  Standing() = default;  // not an aggregate: see loop/task.hpp
+  Standing() = default;  // avoids a GCC 12 error with aggregates: loop/task.hpp
   Power power = Power::gone;
   std::string type;
 };

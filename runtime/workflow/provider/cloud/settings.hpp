@@ -29,7 +29,7 @@ class SettingsReader {
   Value text_by_type(const char* field);
   Value any(const char* field) { return take(field); }  // the caller checks the value
   Result<> done(
-      std::initializer_list<const char*> elsewhere = {});  // `elsewhere`: fields read by other code. Errors: config
+      std::initializer_list<const char*> elsewhere = {});  // `elsewhere`: further valid fields, read by other code
 
  private:
   const Value& take(const char* field);
