@@ -28,9 +28,9 @@ struct InstallOptions {
 
 // Returns the beginning of the agent's command on the instance, such as
 // {"/root/.cache/rille/0123456789abcdef/bin/rille", "agent"}. Fails with `network` if the instance cannot be reached,
-// and with `config` if the instance has no Rille and no bundle of this build was found, or if other users can change the
-// folder that Rille would be installed in. A program there is executed only if no user but this one and root can change
-// it.
+// and with `config` if the instance has no Rille and no bundle of this build was found, or if other users can change
+// the folder that Rille would be installed in. A program there is executed only if no user but this one and root can
+// change it.
 Async<std::vector<std::string>> install(Loop& loop, ChannelSpec channel, InstallOptions options,
                                         CancelToken token = {});
 

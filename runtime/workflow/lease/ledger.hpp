@@ -52,9 +52,9 @@ struct Tenure {
   std::string provider, region, machine_id;
   provider::Billing billing;
   std::string currency = "USD",
-              disk_currency = "USD";  // currencies of the machine's and the disk's segments
-  std::int64_t from_us = 0, to_us = 0;                  // when the machine existed; to_us 0: it still exists
-  std::int64_t ready_us = 0;                            // when the machine became usable; 0: it has not yet
+              disk_currency = "USD";    // currencies of the machine's and the disk's segments
+  std::int64_t from_us = 0, to_us = 0;  // when the machine existed; to_us 0: it still exists
+  std::int64_t ready_us = 0;            // when the machine became usable; 0: it has not yet
   std::int64_t busy_us = 0, busy_since_us = 0;
   std::vector<Segment> segments;
   std::vector<Restart> restarts;  // changes of type in time order; each applies to segments that begin at or after it

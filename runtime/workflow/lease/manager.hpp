@@ -44,15 +44,15 @@ struct Lease {
                released_us = 0;
   Micros cap_micros_per_hour = 0,
          disk_micros_per_hour = 0;  // the machine's highest possible price; the disk's price
-  Micros reserved_micros = 0;                                // money reserved for this generation until its expiry
-  Value options;                                             // the options of the rent, enough to rent again
-  std::string replacing;                                     // why the machine is being replaced; "": it is not
-  std::optional<Change> change;                              // the change of type in progress, in state `resizing`
-  bool detached = false;        // the home owns the lease, not the run (see Manager::detach)
-  bool has_no_address = false;  // true: the machine has no paid public address, as this process has just recorded
-  std::vector<Tenure> tenures;  // all machines of the lease, read from the ledger
-  std::string run_tag;          // the budget tag of the lease's run
-  std::int64_t taken_us = 0;    // deadline of the machine's preemption notice; 0: no notice
+  Micros reserved_micros = 0;       // money reserved for this generation until its expiry
+  Value options;                    // the options of the rent, enough to rent again
+  std::string replacing;            // why the machine is being replaced; "": it is not
+  std::optional<Change> change;     // the change of type in progress, in state `resizing`
+  bool detached = false;            // the home owns the lease, not the run (see Manager::detach)
+  bool has_no_address = false;      // true: the machine has no paid public address, as this process has just recorded
+  std::vector<Tenure> tenures;      // all machines of the lease, read from the ledger
+  std::string run_tag;              // the budget tag of the lease's run
+  std::int64_t taken_us = 0;        // deadline of the machine's preemption notice; 0: no notice
   // The row as it was read. A write succeeds only if the row still matches, so that one of two writers fails.
   struct Seen {
     std::string state;                       // "": there was no row
@@ -60,9 +60,7 @@ struct Lease {
   } seen;
 
   bool billable() const { return state != "released"; }
-  bool has_machine() const {
-    return state == "live" || state == "resizing";
-  }  // whether its machine should exist
+  bool has_machine() const { return state == "live" || state == "resizing"; }  // whether its machine should exist
   bool ever_lived() const { return !tenures.empty() || live_us; }
   // The cost of the lease's machines until now_us; an estimate until the provider's bill is known.
   Micros spent_micros(std::int64_t now_us) const;  // the part of the cost that is in dollars
@@ -148,8 +146,7 @@ struct Survey {
   std::vector<Shown> machines;
   std::vector<Lease> unseen;                             // leases whose machine should exist, but is not shown
   std::vector<Error> errors;                             // one error for each provider or region without an answer
-  std::set<std::pair<std::string, std::string>>
-      silent;  // {provider, region} without an answer; region "": all of them
+  std::set<std::pair<std::string, std::string>> silent;  // {provider, region} without an answer; region "": all of them
 
   void could_not_ask(const std::string& provider, const std::string& region, Error why);
   bool hears(const std::string& provider, const std::string& region) const;  // whether the region has answered
