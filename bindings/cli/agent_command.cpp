@@ -1,5 +1,6 @@
-// `rille agent build|install|connect|keeper|daemon|worker`: the programs on an instance. Rille starts them, not users.
-// The exception is `rille agent notice`, for any program on the instance that learns of its preemption.
+// `rille agent build|install|connect|keeper|daemon|worker`: the programs that Rille, not the user, starts on an
+// instance. Users may call `rille agent notice`: any program on the instance that learns of a preemption reports it
+// this way.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace rille::cli {
 
 namespace {
 
-// --in 2m: the time until the machine is reclaimed.
+// `in`: the time until the provider reclaims the machine, for example "2m".
 Result<> give_notice(App& app, const std::string& directory, const std::string& in) {
   RILLE_TRY(std::int64_t ms, parse_duration_ms(in));
   RILLE_TRY(auto machine, store::read_machine(directory));
@@ -70,7 +71,8 @@ Result<int> connect_part(App& app, const AgentOptions& given) {
 
 struct AgentCommand final : Command {
   std::vector<std::string> words;
-  std::vector<std::string>* all_words() override { return &words; }  // agents start often; skip the parser
+  // agents start often, so their words skip the option parser
+  std::vector<std::string>* all_words() override { return &words; }
   Exit run(App& app) override;
 };
 

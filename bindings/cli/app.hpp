@@ -1,4 +1,4 @@
-// Shared by every command of `rille`: the loop, the engine of this RILLE_HOME, the terminal.
+// What every command of `rille` shares: the event loop, the engine of this RILLE_HOME, the terminal.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 namespace rille::cli {
 
 struct App {
-  // The working directory at the start; "/" if it no longer exists.
+  // Returns the working directory in which the command was started; "/" if the directory no longer exists.
   static std::string folder();
   std::unique_ptr<Loop> loop;
-  std::unique_ptr<engine::Engine> engine;  // opened by open_engine
+  std::unique_ptr<engine::Engine> engine;  // null until open_engine
   Terminal terminal;
-  std::string home;  // RILLE_HOME
+  std::string home;  // the folder RILLE_HOME: journal, cache, logs
   std::string self_exe;
   bool json = false;
   bool trace = false;  // RILLE_TRACE=1

@@ -1,4 +1,4 @@
-// `rille audit`: shows the audit trail and checks that it was not altered.
+// `rille audit`: shows the audit trail and checks that no one altered it.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
@@ -9,7 +9,7 @@ namespace rille::cli {
 
 namespace {
 
-// A short description of an event: the lease and its machine, or the event's own fields.
+// Describes an event in a few words: the lease and its machine, or else the event's fields.
 std::string about(const Value& event) {
   std::string out;
   for (const char* field : {"name", "machine_id", "provider", "state", "message"}) {

@@ -6,7 +6,7 @@ namespace rille::cli {
 
 namespace {
 
-// Filled by static initializers before main(), in link order.
+// The commands, in link order: static initializers add them before main().
 std::vector<CommandRow>& table() {
   static std::vector<CommandRow> rows;
   return rows;

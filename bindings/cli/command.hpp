@@ -1,5 +1,6 @@
-// The table of commands. A command is one file: a struct with its arguments, the options that fill them, and run();
-// and a Registered object that adds it to the table. Parsing, help, completion and dispatch use the table.
+// The table of commands. Each command is one file that contains a struct with the command's arguments, the options
+// that set them, and run(); and a Registered object, which adds the command to the table. The parser, the help, the
+// completion and the dispatch read this table.
 //
 //   struct QuotasCommand final : Command {
 //     std::string region;
@@ -28,12 +29,13 @@ class Command {
  public:
   virtual ~Command() = default;
   virtual void declare(Options&) {}
-  // For a command without declared options: receives all words after its name, unparsed. null: it declares options.
+  // For a command without declared options: returns the vector that receives all words after the command's name,
+  // unparsed. null: the command declares options.
   virtual std::vector<std::string>* all_words() { return nullptr; }
   virtual Exit run(App& app) = 0;  // called after the options were parsed
 };
 
-// The help text of a RUN argument.
+// The help text for the argument RUN of several commands.
 inline constexpr const char* names_a_run = "its id, a unique beginning of it, or `last`";
 
 enum class Opens { engine, nothing };  // what the command line opens before run()
@@ -41,21 +43,21 @@ enum class Opens { engine, nothing };  // what the command line opens before run
 struct CommandRow {
   Group group;
   const char* name;  // "schedule"; a nested command: "schedule add"
-  const char* text;  // one line of at most 66 columns, so that the help fits 80 columns
+  const char* text;  // one line of at most 66 columns, so that a line of `rille --help` fits 80 columns
   Opens opens = Opens::engine;
   std::unique_ptr<Command> (*make)() = nullptr;
 
   bool is_nested() const { return std::string_view(name).find(' ') != std::string_view::npos; }
 };
 
-// Sorted by group, then by name.
+// All commands, sorted by group, then by name.
 const std::vector<CommandRow>& commands();
 // Finds a command by name; null: no such command.
 const CommandRow* find_command(std::string_view name);
 // The nested commands of `parent`, e.g. "schedule add"; for "": the top-level commands.
 std::vector<const CommandRow*> commands_of(std::string_view parent);
 
-// The page that `rille --help` prints. help.cpp
+// Returns the page that `rille --help` prints. Defined in help.cpp.
 std::string help_page();
 
 void add_command(CommandRow row);

@@ -1,5 +1,5 @@
-// `rille completion bash|zsh|fish`: generated from the table of commands and their declared options. Ids of runs and
-// leases are queried when a word is completed.
+// `rille completion bash|zsh|fish`: generates a completion script from the table of commands and their declared
+// options. When the user completes a word, the script queries the ids of runs and leases.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ constexpr const char* of_leases = "rille leases 2>/dev/null | awk 'NR > 1 { prin
 struct Completed {
   std::string name, text;
   std::vector<DeclaredOption> options;
-  bool runs = false, leases = false;  // the kind of id that its first word takes
+  bool runs = false, leases = false;  // whether the command's first argument is a run's id, or a lease's id
 };
 
 std::vector<Completed> completed_commands() {

@@ -1,4 +1,4 @@
-// `rille cost` and `rille budget`: the ledger, from the journal alone.
+// `rille cost` and `rille budget`: what machines cost, read from the journal only.
 #include <fmt/format.h>
 
 #include <map>
@@ -50,7 +50,8 @@ Sum sum_of(const lease::Lease& l, std::int64_t now_us) {
   return sum;
 }
 
-// Sums grouped by `by`. A month counts only its share of each machine's cost.
+// Sums costs grouped by `by`: run, tag, month or provider. A machine rented over two months counts in each month with
+// that month's share.
 std::map<std::string, Sum> grouped(const std::vector<lease::Lease>& leases, const std::string& by, std::int64_t now) {
   std::map<std::string, Sum> out;
   for (const lease::Lease& l : leases)
@@ -99,7 +100,7 @@ Result<std::vector<lease::Lease>> leases_of(App& app, const std::string& id) {
 }
 
 struct CostCommand final : Command {
-  std::string of_run, by;  // by: "" run tag month provider
+  std::string of_run, by;  // by: "run", "tag", "month" or "provider"; "": not grouped
   bool reconcile = false;
   void declare(Options& o) override {
     o.option("RUN", of_run, "only this run");
@@ -170,7 +171,7 @@ Exit show_budgets(App& app) {
   return Exit::ok;
 }
 
-// "200", "$200", "12.50", "none".
+// Reads "200", "$200" or "12.50" as dollars; "none" gives -1, no limit.
 Result<Micros> read_limit(const std::string& text) {
   if (text == "none") return Micros{-1};
   std::string digits = text.starts_with("$") ? text.substr(1) : text;
@@ -186,7 +187,7 @@ struct BudgetCommand final : Command {
 };
 
 struct BudgetSetCommand final : Command {
-  std::string month, alert_url;   // month: "200", or "none"; "" keeps the current value
+  std::string month, alert_url;   // month: "200", or "none"; "": the limit stays as it is
   std::vector<std::string> tags;  // "eval=50"
   std::int64_t alert_percent = 80;
 

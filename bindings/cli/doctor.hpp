@@ -1,4 +1,4 @@
-// Shared by the parts of `rille doctor`: one row per check.
+// Shared by the files of `rille doctor`, which prints a table with one row per check.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,26 @@ struct Check {
 };
 
 Value::Array checks_value(const std::vector<Check>& checks);
-// `last`: heading of `costs`. If the table is too wide for the terminal, `costs` goes on a separate line.
+// Formats the checks; `last` is the heading of the column `costs`. If the table is too wide for the terminal, each
+// `costs` text goes on a line below its row.
 std::string checks_table(const Terminal& terminal, const std::vector<Check>& checks, const std::string& last);
 
-// doctor_provider.cpp: `rille doctor --provider NAME`. `name`: a provider, or "all" for all configured ones.
+// Runs `rille doctor --provider NAME`. `name`: a provider, or "all" for all configured ones. In doctor_provider.cpp.
 Exit check_provider(App& app, const std::string& name);
-// Prints the minimal policy for the provider's keys.
+// Prints the smallest set of permissions that the provider's keys need.
 Exit print_policy(App& app, const std::string& name);
 
-// doctor_live.cpp: `rille doctor --live NAME`
+// The arguments of `rille doctor --live NAME`, which is in doctor_live.cpp.
 struct LiveArguments {
   std::string provider, gpu = "any";
-  double max_cost = 0.5, price = -1;  // dollars, and dollars per hour; -1: the provider's price
+  // max_cost in dollars; price in dollars per hour, -1: the price that the provider states
+  double max_cost = 0.5, price = -1;
   bool spot = false;
 };
 Exit rent_to_check(App& app, const LiveArguments& arguments);
 
-// doctor_provider.cpp. A provider missing from the settings is created without settings. invalid: no such provider.
+// Finds a provider; one that is missing from the settings is created with default settings. invalid: Rille has no
+// provider with that name. In doctor_provider.cpp.
 Result<std::unique_ptr<provider::Provider>> provider_by_name(App& app, const std::string& name);
 
 }  // namespace rille::cli

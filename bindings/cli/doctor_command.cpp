@@ -1,4 +1,4 @@
-// `rille doctor`: what is present, what is missing, and which features are lost without it.
+// `rille doctor`: lists what this machine has, what is missing, and which features do not work without it.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gnu/libc-version.h>
@@ -53,13 +53,13 @@ Check cuda_part() {
           "./bootstrap cuda builds Rille with images"};
 }
 
-// The driver's version as the driver reports it; needs no CUDA toolkit.
+// Asks the driver for its version; needs no CUDA toolkit.
 Check cuda_driver() {
   const bool served = bool(device::cuda_plugin());
   Check missing{"CUDA driver", "missing", "",
                 std::string("no GPU on this machine: tensors run on its CPU; ") +
                     (served ? "rented GPUs are not affected" : "on rented machines too, for the CUDA part is missing")};
-  if (served) {  // the plug-in searches more places
+  if (served) {  // the CUDA plug-in searches more folders than this command
     const auto driver = device::cuda_driver();
     if (!driver) {
       missing.found = driver.error().message;
@@ -78,7 +78,7 @@ Check cuda_driver() {
   return {"CUDA driver", "ok", "CUDA " + cuda_text(version), ""};
 }
 
-// One row per GPU.
+// Adds one row per GPU of this machine.
 void add_cards(std::vector<Check>& checks) {
   const auto cards = device::cuda_cards();
   const auto driver = device::cuda_driver();
@@ -96,8 +96,8 @@ void add_cards(std::vector<Check>& checks) {
   }
 }
 
-// Where the library was found, or where it was searched and what is lost without it. Names a library that fails to
-// load.
+// Reports where a CUDA library was found, or where it was searched and which features are lost without it. Also names
+// a library that was found but fails to load.
 Check cuda_library(device::CudaPart part) {
   const auto& info = device::info_of(part);
   if (device::left_out(part)) return {info.name, "missing", "left out by RILLE_CUDA_WITHOUT", info.lost};
@@ -157,7 +157,7 @@ Check journal(App& app) {
       ""};
 }
 
-// One row per configured provider. Sends no requests; `rille doctor --provider NAME` does.
+// Adds one row per configured provider. Sends no requests; `rille doctor --provider NAME` does.
 void add_providers(App& app, std::vector<Check>& checks) {
   const std::string file = providers_file();
   const std::string all = file.empty() ? "local" : "local, and those of " + file;

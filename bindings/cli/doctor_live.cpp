@@ -1,6 +1,6 @@
 // `rille doctor --live NAME`: rents the cheapest matching machine for some minutes, tries everything that a rent
-// needs, and releases it. It is an ordinary run: its budget is the cap, Ctrl-C releases, and after a kill, `rille gc
-// --now RUN` or the ttl ends what it left.
+// needs, and releases the machine. The command is an ordinary run: the run's budget is the cost limit, and Ctrl-C
+// releases the machine. If the command is killed, `rille gc --now RUN` or the lease's ttl ends the machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t look_ms = 1'000, list_patience_ms = 30'000;
 
-// The script waits until this command has seen the machine in the provider's list.
+// The script waits for a signal, which this command sends when the provider's list shows the machine.
 constexpr const char* live_script = R"lua(-- Written by `rille doctor --live`: one short rent, with a call.
 local rille = require "rille"
 local args = rille.args { provider = "local", gpu = "any", max_cost = 0.5, price = -1, spot = false, unguarded = false }
@@ -58,7 +58,7 @@ struct Live {
   provider::Provider& from;
   Session session;
   std::vector<Step> steps;
-  std::string lease, tag;  // of the rented machine
+  std::string lease, tag;  // lease id and provider tag of the rented machine
   std::int64_t last_ns = 0;
 
   Live(App& a, provider::Provider& p) : app(a), from(p), session(a), last_ns(a.loop->clock().monotonic_ns()) {}
@@ -86,7 +86,7 @@ bool credentials_work(Live& live) {
   return live.steps.back().ok;
 }
 
-// Waits until the provider's list shows the machine's tag; then the script continues.
+// Waits until the provider's list shows the machine's tag; then signals the script to continue.
 Task<void> see_listed(Live& live, std::string run, std::string machine, std::string tag) {
   const provider::Traits& traits = live.from.traits();
   const std::int64_t ends_ns =
@@ -133,7 +133,8 @@ void check_dead_man(Live& live, const Value& told) {
   live.step("dead man", who == DeadMan::provider || (knows && (!own_timer || told.boolean("timer"))), found);
 }
 
-// Checks that no resource with the lease's tag, of any generation, is left.
+// Checks that the provider lists no resource with the lease's tag, including the tags of earlier machines of the
+// lease.
 void check_gone(Live& live) {
   const std::string prefix = live.tag.substr(0, live.tag.rfind("-g"));
   auto left = run_blocking(*live.app.loop, live.from.list(prefix, {}));

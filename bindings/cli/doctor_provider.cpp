@@ -1,4 +1,5 @@
-// `rille doctor --provider NAME`: whether its keys work, their permissions and age; and the policy document.
+// `rille doctor --provider NAME`: whether the provider's keys work, the keys' permissions and age; and the policy
+// document.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -72,7 +73,7 @@ void add_quotas(App& app, provider::Provider& p, std::vector<Check>& checks, Val
   json.set("quotas", std::move(all));
 }
 
-// For a provider without credentials: a query for offers shows whether it answers.
+// Checks a provider without credentials: a query for offers shows whether the provider answers.
 void add_offers(App& app, provider::Provider& p, std::vector<Check>& checks) {
   provider::OfferQuery any;
   const auto offers = run_blocking(*app.loop, p.offers(any, {}));
@@ -132,7 +133,7 @@ Exit policy(App& app, const std::vector<std::string>& names) {
   return Exit::ok;
 }
 
-// `all`: local, and the configured providers.
+// Returns the providers to check; for "all": local and all configured ones.
 Result<std::vector<std::unique_ptr<provider::Provider>>> chosen(App& app, const std::string& name) {
   std::vector<std::unique_ptr<provider::Provider>> out;
   if (name != "all") {

@@ -27,7 +27,7 @@ struct Editor::State {
 
   explicit State(Loop& l) : loop(l) {}
 
-  // Waits for a key while the loop runs. -1: interrupted.
+  // Runs the loop until the terminal has a key to read. -1: the editor was interrupted.
   int wait() {
     readable = interrupted = false;
     uv_poll_start(poll, UV_READABLE, [](uv_poll_t* p, int, int) { static_cast<State*>(p->data)->readable = true; });
@@ -66,7 +66,7 @@ struct Editor::State {
     return ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
   }
 
-  // In columns like `ls`: down, then across.
+  // Prints the names in columns like `ls`: down, then across.
   static std::string in_columns(const std::vector<std::string>& names, std::size_t width) {
     std::size_t longest = 0;
     for (const std::string& name : names) longest = std::max(longest, name.size());
@@ -108,7 +108,8 @@ struct Editor::State {
 
 namespace {
 
-// Sets an environment variable for its lifetime, unless the user has set it. Child processes never see it.
+// Sets an environment variable while the object lives, unless the user has set it. No child process is started
+// meanwhile.
 class Lent {
  public:
   Lent(const char* name, const std::string& value) : name_(std::getenv(name) ? nullptr : name) {
@@ -124,7 +125,8 @@ class Lent {
   const char* name_;
 };
 
-// Needs a locale for the width and case of characters, and terminfo; a bundle contains both for systems without them.
+// Initializes libedit. libedit needs a locale for the width and case of characters, and terminfo; a bundle of Rille
+// contains both for systems without them.
 EditLine* init() {
   bool known = std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr;
   std::string bundle = bundle_folder();

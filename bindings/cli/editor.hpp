@@ -1,5 +1,6 @@
-// The REPL's line editor, based on libedit. The loop runs while it waits for keys, so that background fibers continue.
-// Without a terminal it reads plain lines. Loop thread only; never called from inside the loop.
+// The REPL's line editor, based on libedit. While the editor waits for keys it runs the event loop, so that
+// background fibers continue. Without a terminal the editor reads plain lines. Loop thread only; must not be called
+// from a callback of the loop.
 #pragma once
 
 #include <functional>
@@ -13,9 +14,10 @@ namespace rille::cli {
 
 class Editor {
  public:
-  enum class Input { line, end, interrupted };  // end: Ctrl-D on an empty line
+  enum class Input { line, end, interrupted };  // end: the user pressed Ctrl-D on an empty line
 
-  // Completions of the word before the cursor, as full words; `before` is the line up to the cursor.
+  // Returns the possible completions of the word before the cursor, as full words; `before` is the line up to the
+  // cursor.
   using Complete = std::function<std::vector<std::string>(const std::string& before)>;
 
   Editor(Loop& loop, const std::string& history_file);

@@ -7,9 +7,9 @@ namespace rille::cli {
 
 enum class Exit {
   ok = 0,
-  script = 1,           // the script, or the command, failed
+  script = 1,           // the script or the command failed
   usage = 2,            // the command line cannot be understood
-  cleanup_pending = 3,  // something may still be rented; takes precedence over the other codes
+  cleanup_pending = 3,  // a machine may still be rented; takes precedence over the other codes
   timeout = 124,
   interrupted = 130,  // interrupted by Ctrl-C, or cancelled
 };

@@ -46,7 +46,7 @@ std::size_t width_of(const Terminal& terminal) {
   return terminal.out_is_tty() ? static_cast<std::size_t>(std::max(1, terminal.width())) : 0;
 }
 
-// Wraps text to lines of at most `most` columns; a longer word is not split.
+// Wraps text to lines of at most `most` columns; a word longer than `most` is not split.
 std::vector<std::string> wrapped(const std::string& text, std::size_t most) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,5 @@
-// `rille offers --history`: past spot prices. Queries the providers; a failed query is a row.
+// `rille offers --history`: prints past spot prices, queried from the providers; a query that failed is shown as a
+// row.
 #include <fmt/format.h>
 
 #include "bindings/cli/offers.hpp"

@@ -24,7 +24,8 @@ void* now_context = nullptr;
 pthread_t main_thread;
 
 void say(const char* line) {
-  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;  // nowhere to report it
+  // a failed write to standard error cannot be reported anywhere
+  if (write(STDERR_FILENO, line, strlen(line)) < 0) return;
 }
 
 // Called when the loop has not handled a signal for a second.
@@ -52,7 +53,7 @@ void not_heeded() {
 
 void handle(int signal) {
   if (signal == SIGALRM) return not_heeded();
-  // The kernel may deliver to any thread; the Lua hook must be set on the main thread, which runs Lua.
+  // The kernel may deliver the signal to any thread; the Lua hook must be set on the main thread, which runs Lua.
   if (!pthread_equal(pthread_self(), main_thread)) {
     pthread_kill(main_thread, signal);
     return;
@@ -78,7 +79,7 @@ constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGALRM};
 
 void become(char* const* words) {
   struct sigaction ignore {};
-  ignore.sa_handler = SIG_IGN;  // inherited by the new program
+  ignore.sa_handler = SIG_IGN;  // the program started by exec inherits this setting
   sigaction(SIGINT, &ignore, nullptr);
   alarm(0);
   sigset_t none;

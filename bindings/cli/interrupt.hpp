@@ -1,6 +1,6 @@
-// The command's signal handlers (the library installs none). SIGINT first reaches the running Lua code, inside the
-// signal handler, so that an endless loop can be interrupted, and then the loop; SIGTERM and SIGHUP reach the loop.
-// SIGPIPE is ignored: a closed pipe is a write error. One object per process.
+// The command's signal handlers (the library installs none). SIGINT first interrupts the running Lua code, inside the
+// signal handler, so that an endless loop can be stopped; then the event loop handles the signal. SIGTERM and SIGHUP
+// go to the event loop only. SIGPIPE is ignored: writing to a closed pipe returns an error. One object per process.
 //
 // Lua may be inside a C function that cannot be interrupted (a pattern match that never ends). A signal that was not
 // handled within a second is then handled inside the signal handler: a second SIGINT replaces the process by
@@ -18,7 +18,8 @@ namespace rille::cli {
 
 class Interrupts {
  public:
-  // `now` runs inside the signal handler (async-signal-safe things only); the others run on the loop.
+  // `now` runs inside the signal handler and may do only async-signal-safe things; the other functions run on the
+  // loop.
   Interrupts(Loop& loop, void (*now)(void*), void* context, std::function<void(int count)> on_interrupt,
              std::function<void(int signal)> on_suspend, std::vector<std::string> last_resort = {},
              std::string last_line = "");
@@ -36,7 +37,7 @@ class Interrupts {
   uv_async_t* wake_;
 };
 
-// Replaces this process by another program, which ignores Ctrl-C. Async-signal-safe. Returns only on failure.
+// Replaces this process by another program, in which Ctrl-C is ignored. Async-signal-safe. Returns only on failure.
 void become(char* const* words);
 
 }  // namespace rille::cli

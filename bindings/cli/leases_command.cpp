@@ -1,5 +1,5 @@
-// `rille leases`: the journal's leases, and with --all-providers also the machines that the providers list with this
-// installation's tag.
+// `rille leases`: lists the journal's leases. With --all-providers it also lists the machines that the providers
+// report with this installation's tag.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,22 +14,23 @@ namespace rille::cli {
 
 namespace {
 
-// What ends a machine of the provider if its runner is lost for good.
+// Returns what ends a machine of the provider if the process that rented it never runs again.
 std::string ended_by(const App& app, const std::string& provider) {
   Result<provider::Provider*> p = app.engine->providers().find(provider);
-  if (!p) return "?";  // it was removed from the settings
+  if (!p) return "?";  // the provider was removed from the settings
   return (*p)->traits().dead_man == provider::DeadMan::none ? "nobody"
                                                             : std::string(provider::to_string((*p)->traits().dead_man));
 }
 
-// An unjournaled machine shows the provider's price, in its currency.
+// The price of a lease; for a machine without a lease in the journal, the provider's price in the provider's
+// currency.
 lease::Price shown_price(const App& app, const lease::Survey::Shown& s) {
   if (s.row) return s.row->price();
   const auto p = app.engine->providers().find(s.provider);
   return {s.machine.price_micros_per_hour, p ? (*p)->traits().currency : "USD"};
 }
 
-// A detached lease's dead man's switch may still be set for the end of the original rent.
+// A detached lease whose dead man's switch fires more than a minute later than the detached lease ends.
 bool is_armed_late(const lease::Lease& l) {
   constexpr std::int64_t close_us = 60'000'000;
   return l.detached && l.billable() && l.request.expires_wall_us > l.expires_us + close_us;
@@ -44,7 +45,7 @@ std::string in_time(std::int64_t at_us, std::int64_t now_us) {
   return at_us > now_us ? format_duration_ms((at_us - now_us) / 1000) : "expired";
 }
 
-// A machine, or a disk without its machine, that no lease of this home accounts for and that is not terminating.
+// A machine, or a disk without its machine, that belongs to no lease of this RILLE_HOME and is not terminating.
 bool is_orphan(const lease::Survey::Shown& s) {
   const bool ends = s.machine.state == provider::MachineState::terminating && !provider::is_left_over(s.machine);
   return s.account != lease::Account::own && !ends;

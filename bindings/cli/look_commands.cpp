@@ -1,4 +1,4 @@
-// `rille ps`, `rille show`, `rille logs`: runs, from the journal alone.
+// `rille ps`, `rille show`, `rille logs`: show runs, read from the journal only.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ std::string shown_state(const App& app, const engine::RunRow& r) {
 struct PsCommand final : Command {
   int limit = 20;
   bool with_children = false;
-  std::string state;  // as displayed; "": all
+  std::string state;  // shows only runs in this state, as displayed; "": all states
   void declare(Options& o) override {
     o.option("-n", limit, "how many at most").between(1, 1'000'000);
     o.flag("--all", with_children, "also runs that scripts started");
@@ -79,7 +79,7 @@ Exit PsCommand::run(App& app) {
   return Exit::ok;
 }
 
-// The lines above the timeline.
+// Formats the lines that `rille show` prints above the timeline.
 std::string facts_of(const App& app, const engine::RunRow& run) {
   std::string out = fmt::format("run      {}\nscript   {}\nstate    {}\nstarted  {}\n", run.id, run.script,
                                 shown_state(app, run), format_utc(run.created_us));
@@ -163,7 +163,7 @@ Exit LogsCommand::run(App& app) {
     while (file.read(block, sizeof block), file.gcount() > 0)
       app.terminal.out({block, static_cast<std::size_t>(file.gcount())});
     if (!follow || !alive) return Exit::ok;
-    alive = app.engine->alive(run->id);  // one more pass after the run's end, for its last lines
+    alive = app.engine->alive(run->id);  // after the run's end, read the log once more for its last lines
     file.clear();
     run_blocking(*app.loop, sleep_for(*app.loop, 200)).ok();
     if (!file.is_open()) file.open(path, std::ios::binary);

@@ -26,7 +26,7 @@ std::string self_path() {
   return n > 0 ? std::string(path, static_cast<std::size_t>(n)) : "rille";
 }
 
-// If descriptor 0, 1 or 2 is closed, the next opened file would get its number and be used as a standard stream.
+// If descriptor 0, 1 or 2 is closed, the next opened file would get that number and be used as a standard stream.
 void open_missing_streams() {
   for (int fd = 0; fd <= 2; ++fd)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0) _exit(status_of(Exit::script));
@@ -59,7 +59,7 @@ Exit run_main(App& app, std::vector<std::string> words) {
   return line->command->run(app);
 }
 
-// Lost output is a failure, whatever the command's result.
+// If output to standard output was lost, the command fails, whatever its result.
 Exit settle(App& app, Exit code) {
   const int why = app.terminal.lost();
   if (!why || why == EPIPE) return code;
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     rille::cli::App app;
     code = status_of(rille::cli::settle(app, rille::cli::run_main(app, {argv + std::min(argc, 1), argv + argc})));
   }
-  // a lane must not run beside the exit handlers
+  // a graph's worker thread must not run while exit handlers destroy global objects
   if (!rille::device::lanes_settle(std::chrono::seconds(10))) _exit(code);
   return code;
 }

@@ -1,5 +1,5 @@
-// `rille offers`: available offers, from the cache if it is fresh enough, else from the providers. The engine, its
-// journal and the providers' drivers are opened only in the latter case.
+// `rille offers`: lists available offers, from the cache if the cached answers are fresh enough, else from the
+// providers. The engine, its journal and the providers' drivers are opened only to query providers.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,7 +30,7 @@ using provider::OfferSource;
 using provider::Rank;
 using provider::Workload;
 
-// "CNY=0.14" -> {CNY: 0.14}
+// Reads "CNY=0.14" into {CNY: 0.14}.
 Result<Value> read_pairs(const char* option, const std::vector<std::string>& words) {
   Value out = Value::Object{};
   for (const std::string& word : words) {
@@ -44,7 +44,8 @@ Result<Value> read_pairs(const char* option, const std::vector<std::string>& wor
   return out;
 }
 
-// `workload`: set to the workload that ranks the offers, if the arguments name one.
+// Turns the arguments into a query. `workload` is set to the workload that ranks the offers, if the arguments name
+// one.
 Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& workload) {
   Value v = Value::Object{};
   if (!a.gpu.empty()) v.set("gpu", Value::Array(a.gpu.begin(), a.gpu.end()));
@@ -71,25 +72,25 @@ Result<OfferQuery> query_of(const App& app, const OffersArguments& a, Workload& 
   return OfferQuery::from_value(v);
 }
 
-// A provider or region that did not answer, now or when it was last queried.
+// A provider or region that failed to answer, in this query or when it was last queried.
 struct Unheard {
   std::string provider;
   Error error;
-  std::int64_t told_us = 0;  // 0: now
+  std::int64_t told_us = 0;  // when the failed query was made; 0: just now
 };
 
 struct Listed {
   std::vector<Offer> offers;
   std::size_t matching = 0;
   std::vector<Unheard> errors;
-  std::map<std::string, std::int64_t> told_us;   // when cached answers were obtained, by provider
+  std::map<std::string, std::int64_t> told_us;   // by provider: when the cached offers were queried
   std::map<std::string, std::int64_t> unpriced;  // per provider, the number of types whose prices were not queried
-  Workload workload;                             // that ranks the offers, if named
+  Workload workload;                             // ranks the offers, if the user named a workload
 };
 
 struct Limits {
-  std::int64_t max_age_us = 0;  // for cached answers
-  std::int64_t timeout_ms = 0;  // per provider; 0: the default
+  std::int64_t max_age_us = 0;  // how old cached offers may be
+  std::int64_t timeout_ms = 0;  // time limit for each provider; 0: the default
 };
 
 Error in_region(const provider::AskedRegion& region) {
@@ -106,7 +107,7 @@ Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& 
   lease::Patience patience;
   patience.timeout_ms = limits.timeout_ms;
   patience.named = !query.providers.empty();
-  patience.others_have_some = out.matching > 0;  // from the cache
+  patience.others_have_some = out.matching > 0;  // whether the cache has offers that match
   OfferQuery asked = provider::to_be_kept(query);
   asked.providers = std::move(names);
   RILLE_TRY(auto answers,
@@ -140,7 +141,7 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   const std::int64_t now_us = app.loop->clock().wall_us();
   std::vector<std::size_t> parts;
   std::vector<std::string> missing;
-  for (const std::string& name : query.providers) {  // an unknown name: the registry raises the error
+  for (const std::string& name : query.providers) {  // an unknown name is kept: the registry raises the error
     const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
     if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
       missing.push_back(name);
@@ -173,14 +174,14 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   return out;
 }
 
-// In dollars, or in the offer's own currency if no rate is known.
+// Formats the price in dollars, or in the offer's own currency if no exchange rate is known.
 std::string offer_price(const Offer& o, Micros price, const OfferQuery& q, const char* unknown) {
   if (price < 0) return unknown;
   const Micros dollars = o.in_dollars(price, q.rates);
   return dollars >= 0 ? format_dollars(dollars) : format_money(price, o.currency);
 }
 
-// "nvswitch, efa, 3200 Gbps"
+// Lists the offer's links: "nvswitch, efa, 3200 Gbps".
 std::string links_of(const Offer& o) {
   std::vector<std::string> parts;
   for (const std::string& word : {o.interconnect, o.rdma})
@@ -189,7 +190,7 @@ std::string links_of(const Offer& o) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// Adds the value that ranks the offer, and the source of a workload's number.
+// Adds to the row the value by which offers are ranked, and for a workload where its number comes from.
 void add_merit(std::vector<std::string>& row, const Offer& o, const OfferQuery& query, const Workload& workload) {
   const Value number = ranked_view(o, query)[to_string(query.rank)];
   row.push_back(!number.as_number()                     ? std::string(workload.named() ? "-" : "unknown")
@@ -250,7 +251,7 @@ std::string age_of(std::int64_t told_us, std::int64_t now_us) {
   return format_duration_ms((now_us - told_us) / 1'000'000 * 1000);
 }
 
-// "prices of 3m ago: aws, gcp"
+// Tells how old cached prices are: "prices of 3m ago: aws, gcp".
 std::string ages_of(const Listed& listed, std::int64_t now_us) {
   std::map<std::string, std::vector<std::string>> by_age;
   for (const auto& [name, told_us] : listed.told_us) by_age[age_of(told_us, now_us)].push_back(name);
@@ -280,8 +281,8 @@ std::string json_of(const Listed& listed, const OfferQuery& query, std::int64_t 
   return out.to_json_pretty() + "\n";
 }
 
-// If nothing matches, tells the user what to change. It repeats the query with looser conditions to see what would
-// match.
+// If no offer matches, tells the user which condition to change: repeats the query with looser conditions to see
+// which one would match.
 void say_what_to_change(App& app, const OfferQuery& query, const provider::OfferSettings& settings, Limits limits) {
   using provider::Asker;
   if (const std::string hint = provider::gpu_hint(query, Asker::command); !hint.empty()) return app.terminal.note(hint);
@@ -353,7 +354,7 @@ Exit OffersCommand::run(App& app) {
   const Limits limits{*max_age_ms * 1000, *timeout_ms};
   Result<provider::OfferSettings> settings = provider::read_offer_settings(providers_file());
   if (!settings) {
-    Result<> opened = open_engine(app);  // its error says more about the settings file
+    Result<> opened = open_engine(app);  // opening the engine gives a better error about the settings file
     return fail(app, opened ? settings.error() : opened.error());
   }
   query->rates.insert(settings->rates.begin(), settings->rates.end());

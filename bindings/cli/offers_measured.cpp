@@ -1,4 +1,4 @@
-// `rille offers --measured`: measured training speeds, by GPU.
+// `rille offers --measured`: prints measured training speeds, by GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using provider::Measurement;
 
-// "124M"
+// Formats a count: 124000000 as "124M"; "-" if unknown.
 std::string many(double n) {
   if (n <= 0) return "-";
   for (const auto& [size, letter] : {std::pair(1e12, 'T'), std::pair(1e9, 'B'), std::pair(1e6, 'M')})

@@ -1,5 +1,5 @@
-// `rille plan FILE`: the machines that a script would rent, their price and duration, without renting. Rehearses the
-// script once without failures, then queries the configured providers for each rent.
+// `rille plan FILE`: shows the machines that a script would rent, with price and duration, without renting. Rehearses
+// the script once without failures, then queries the configured providers' offers for each rent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +19,16 @@ struct Line {
   std::string name, provider, offer, region, note;
   Micros price = 0, reserved = 0, expected = 0;
   std::int64_t ttl_ms = 0, used_ms = 0;
-  std::optional<Error> refused;  // the rent would fail: this build cannot use the GPU
+  std::optional<Error> refused;  // why the rent would fail: this build cannot use the GPU
 };
 
-// Per hour; below 0: unknown.
+// The offer's price in dollars per hour; below 0: unknown.
 double offer_dollars(const Value& offer) {
   return offer.number(offer["currency"].is_null() ? "price_per_hour" : "dollars_per_hour", -1);
 }
 
-// The cheapest offer of the configured providers; without one, the simulated cloud's.
+// One line of the plan: the cheapest offer of the configured providers or, if they have none, the simulated cloud's
+// offer.
 Line plan_line(App& app, const Rented& r) {
   const lease::Lease& l = r.lease;
   Line line;
@@ -39,7 +40,8 @@ Line plan_line(App& app, const Rented& r) {
   line.region = l.request.offer.region;
   line.price = l.price_micros_per_hour;
   Value options = r.options;
-  if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);  // then ranked by price
+  // without a known workload, offers are ranked by price
+  if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);
   const Value wanted = options;
   auto offers = run_blocking(*app.loop, app.engine->leases().queries().offers(std::move(options), {}));
   const Value* best = nullptr;

@@ -1,4 +1,4 @@
-// `rille quotas`: the accounts' quotas, as reported by the providers.
+// `rille quotas`: prints the accounts' quotas, as reported by the providers.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
@@ -7,7 +7,7 @@ namespace rille::cli {
 
 namespace {
 
-// "96", "0.5"
+// Formats the field `key` of the row: "96", "0.5"; "?" if the field is missing.
 std::string number(const Value& row, const char* key) {
   const double* n = row[key].as_number();
   return n ? fmt::format("{:g}", *n) : "?";

@@ -24,7 +24,7 @@ Reaper::Reaper(App& app) : state_(std::make_shared<State>(State{app})) {
   if (!owes || !*owes) return;
   engine::ReapSpec spec;
   spec.in_background = true;
-  // Posted, so that tasks already queued for the script run first.
+  // Posted to the loop, so that tasks already queued for the script run before the reaper.
   app.loop->post([state = state_, spec] { begin(state, spec); });
   state_->busy = true;
 }

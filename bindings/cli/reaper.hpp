@@ -1,6 +1,7 @@
-// The reaper beside a workflow: in the background, it terminates machines that no run will terminate, once at the
-// start of a run and once at its exit. It never delays the script, does not touch machines of live runs, and costs one
-// index look-up if nothing is rented. Unfinished work stays in the journal for the next reaper. Loop thread only.
+// While a workflow runs, the reaper terminates in the background the machines that no run will terminate: once at the
+// start of a run and once at its exit. The reaper never delays the script, does not touch machines of live runs, and
+// costs one index look-up if nothing is rented. What the reaper did not finish stays in the journal for the next
+// reaper. Loop thread only.
 #pragma once
 
 #include "bindings/cli/app.hpp"
@@ -9,8 +10,8 @@ namespace rille::cli {
 
 class Reaper {
  public:
-  explicit Reaper(App& app);  // starts it; the loop does the work
-  // Terminates what has become due since, for at most 5 s or until `stop` returns true.
+  explicit Reaper(App& app);  // starts the reaper; the work happens on the loop
+  // Terminates machines that became due since the start of the run, for at most 5 s or until `stop` returns true.
   void at_exit(const std::function<bool()>& stop);
 
  private:

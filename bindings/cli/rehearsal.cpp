@@ -15,17 +15,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The parts of a rehearsal, in order of construction.
+// The objects of a rehearsal, in the order in which they are constructed.
 struct Stage {
   VirtualTime time;
   std::unique_ptr<engine::Simulation> world;
   std::unique_ptr<Loop> loop;
   std::unique_ptr<engine::Engine> engine;
-  host::Interrupter interrupter{16};  // never armed
+  host::Interrupter interrupter{16};  // rehearsals never interrupt Lua code
   std::unique_ptr<engine::Run> run;
   std::unique_ptr<host::LuaHost> host;
   ~Stage() {
-    if (loop) loop->abandon_tasks();  // suspended tasks refer to the run, so they are destroyed first
+    if (loop) loop->abandon_tasks();  // suspended tasks refer to the run, so destroy the tasks first
   }
 };
 
@@ -37,7 +37,7 @@ host::HostOptions rehearsal_host_options(const std::string& directory, const Reh
   return o;
 }
 
-// Child runs that the script starts are rehearsed with it.
+// Rehearses the child runs that the script starts, in the same simulated world.
 class RehearsedChildren final : public engine::ChildPrograms {
  public:
   RehearsedChildren(Stage& stage, const Rehearsal& what, const engine::RunHooks& hooks)
@@ -122,7 +122,7 @@ Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, b
   out.machines = static_cast<int>(cloud.boxes().size());
   out.lost_work_ms = s.world->agents.lost_work_ms();
   if (!with_rented) return out;
-  auto leases = s.engine->leases().all(true);  // includes child runs
+  auto leases = s.engine->leases().all(true);  // leases of the run and of its child runs
   for (lease::Lease& l : leases ? *leases : std::vector<lease::Lease>()) {
     Rented r;
     r.options = s.world->asked[l.id];

@@ -19,9 +19,10 @@ struct Rehearsal {
   Value args;
   std::string home;  // RILLE_HOME of the rehearsed runs; created on demand
   std::shared_ptr<const engine::Lessons> lessons;
-  bool unknown_calls_end_at_once = false;  // false: a call without a known duration is an error
-  std::int64_t days_max = 60;              // limit of the virtual time, in days
-  // Called with the virtual time since the start. May be null.
+  // whether a call whose duration is unknown takes no time; false: such a call is an error
+  bool unknown_calls_end_at_once = false;
+  std::int64_t days_max = 60;  // limit of the virtual time, in days
+  // Called for each event with the virtual time in microseconds since the start. May be null.
   std::function<void(std::int64_t us, const Value& event)> event;
   std::function<void(std::string_view text)> print;
 };
@@ -37,13 +38,13 @@ struct Outcome {
   Micros cost_micros = 0;
   std::int64_t took_us = 0, lost_work_ms = 0;
   int preemptions = 0, machines = 0, left_alive = 0;
-  int announced = 0;           // preemptions whose call left the machine in time
-  std::vector<Rented> rented;  // the rents of the run, if requested
+  int announced = 0;           // preemptions announced early enough that the call left the machine before its end
+  std::vector<Rented> rented;  // the machines that the run rented; filled only if requested
 };
 
 Outcome rehearse(const Rehearsal& what, const provider::sim::Options& weather, bool with_rented);
 
-// Call durations learned from earlier runs of this script in `home`; empty without a journal.
+// Durations of calls, learned from earlier runs of this script in `home`; empty if `home` has no journal.
 std::shared_ptr<const engine::Lessons> lessons_of(const std::string& home, const std::string& script);
 
 // A temporary folder, removed by the destructor.
@@ -57,7 +58,8 @@ class ScratchHome {
   std::string path_;
 };
 
-// The rehearsal of a script with its arguments. invalid: there is no such script, or a word is not an option.
+// Prepares the rehearsal of a script with the arguments `words`. invalid: there is no such script, or a word is not
+// an option.
 Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, const std::vector<std::string>& words,
                                     const ScratchHome& home);
 

@@ -1,5 +1,4 @@
-// `rille release` and `rille gc`: terminate rented machines. `rille release RUN --abandoned` is the process started by
-// a second Ctrl-C.
+// `rille release` and `rille gc`: terminate rented machines. A second Ctrl-C starts `rille release RUN --abandoned`.
 #include <fmt/format.h>
 
 #include "bindings/cli/command.hpp"
@@ -24,7 +23,7 @@ Exit abandon_run(App& app, const std::string& run) {
 
 namespace {
 
-// The leases that `what` names: a lease id, a run, or the name of exactly one lease.
+// Finds the leases that `what` means: a lease id, a run, or a name that only one lease has.
 Result<std::vector<std::string>> leases_named(const App& app, const std::string& what) {
   RILLE_TRY(const std::vector<lease::Lease> leases, app.engine->leases().all(false));
   std::vector<std::string> ids, known;
@@ -33,7 +32,7 @@ Result<std::vector<std::string>> leases_named(const App& app, const std::string&
     if (l.id == what || l.run == what) ids.push_back(l.id);
   }
   if (!ids.empty()) return ids;
-  std::string all;  // names are unique per run only, so several leases may match
+  std::string all;  // names are unique within a run only, so several leases may match
   for (const auto& l : leases)
     if (l.name == what) {
       ids.push_back(l.id);
@@ -57,7 +56,7 @@ struct ReleaseCommand final : Command {
   bool abandoned = false;
   void declare(Options& o) override {
     o.option("LEASE|RUN", what, "which").required();
-    o.flag("--abandoned", abandoned, "").hidden();  // see abandon() of session.hpp
+    o.flag("--abandoned", abandoned, "").hidden();  // see abandon() in session.hpp
   }
   Exit run(App& app) override;
 };

@@ -1,5 +1,5 @@
-// The REPL: one run, one scope. Entries run in the session's main fiber, so that machines they rent live until
-// released or until the session ends; fibers that they spawn continue while the next line is typed.
+// The REPL: one run with one scope. Entries run in the session's main fiber, so a machine rented by an entry lives
+// until it is released or the session ends; fibers spawned by an entry continue while the user types the next line.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -30,15 +30,15 @@ struct Entry {
 
 struct Repl : Session {
   explicit Repl(App& a) : Session(a) {}
-  std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits here for the next entry
-  bool idle = false;                                         // the main fiber is waiting
-  engine::ScopeId scope = 0;                                 // of the running entry, or 0
-  int interrupts = 0;                                        // Ctrl-C presses during the entry
+  std::optional<Future<Result<std::optional<Entry>>>> next;  // the main fiber waits for this future, the next entry
+  bool idle = false;                                         // whether the main fiber is waiting for an entry
+  engine::ScopeId scope = 0;                                 // scope of the running entry; 0: no entry is running
+  int interrupts = 0;                                        // how often Ctrl-C was pressed during the entry
   bool interrupted = false;                                  // some entry of this session was interrupted
   int env_keep = 0;
 };
 
-char key_repl;  // registry: the Repl of a state
+char key_repl;  // key in the Lua registry of the state's Repl object
 
 Repl& repl_of(lua_State* L) {
   get_registry(L, &key_repl);
@@ -63,7 +63,7 @@ int repl_read(lua_State* L) {
   });
 }
 
-// Copies the locals alive at the end of an entry into the session's variables.
+// Copies the entry's local variables at its end into the session's variables.
 int repl_keep(lua_State* L) {
   lua_Debug ar;
   if (!lua_getstack(L, 1, &ar) || !lua_getinfo(L, "f", &ar)) return 0;
@@ -81,7 +81,7 @@ int repl_keep(lua_State* L) {
   return 0;
 }
 
-// An expression returns its values; statements keep their locals.
+// Compiles an entry: an expression returns its values; statements keep their local variables for the next entries.
 Result<int> repl_compile(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::string source(check_text(L, 1, "entry"));
@@ -118,7 +118,7 @@ int repl_report(lua_State* L) {
 
 int repl_done(lua_State*) { return 0; }
 
-// { { name =, source =, file = }, .. }: the annotated modules that help() reads.
+// Returns { { name =, source =, file = }, .. }: the annotated Lua modules that help() reads.
 int repl_modules(lua_State* L) {
   lua_newtable(L);
   int i = 0;
@@ -135,7 +135,7 @@ int repl_modules(lua_State* L) {
   return 1;
 }
 
-// An object's class, such as "Instance"; for other values, the type.
+// Returns an object's class, such as "Instance"; for other values, the Lua type.
 int repl_class(lua_State* L) {
   push(L, type_name(L, 1));
   return 1;
@@ -177,7 +177,7 @@ int open_repl(lua_State* L) {
   return 0;
 }
 
-// Whether the source is incomplete: the parser expected more at its end.
+// Whether the source is an incomplete entry: the parser expected more text at the source's end.
 bool unfinished(const std::string& source) {
   std::unique_ptr<lua_State, void (*)(lua_State*)> L(luaL_newstate(), lua_close);
   if (!L) return false;
@@ -197,10 +197,11 @@ std::string strip(std::string s) {
   return start == std::string::npos ? "" : s.substr(start);
 }
 
-// Replaces the value on top by its field `name`, or nil. Runs no code except the loading of Rille's own modules.
+// Replaces the value on top of the stack by its field `name`, or nil. Runs no code except the loading of Rille's own
+// modules.
 void step_into(lua_State* L, const std::string& path, const std::string& name) {
   luaL_checkstack(L, 8, "completion");
-  if (path == "rille.") {  // modules load on access
+  if (path == "rille.") {  // modules are loaded when their field is read
     lua_getfield(L, -1, name.c_str());
     return;
   }
@@ -214,7 +215,7 @@ void step_into(lua_State* L, const std::string& path, const std::string& name) {
   lua_pushnil(L);
 }
 
-// Completions: fields of the value before the last dot or colon, else the session's variables.
+// Returns completions: fields of the value before the last dot or colon or, without one, the session's variables.
 std::vector<std::string> complete(Repl& r, const std::string& before) {
   std::size_t start = before.find_last_of(" \t({[,=+-*/<>~;\"'#");
   std::string word = start == std::string::npos ? before : before.substr(start + 1);
@@ -253,7 +254,7 @@ std::vector<std::string> complete(Repl& r, const std::string& before) {
   return found;
 }
 
-// Warns about live leases at the end of the session; true: the session may end.
+// Warns about live leases before the session ends; true: the session may end.
 bool may_leave(Repl& r, Editor* editor) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   lease::Amounts hourly;
@@ -277,7 +278,7 @@ bool may_leave(Repl& r, Editor* editor) {
   return input == Editor::Input::line && !answer.empty() && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-// Lists the machines that a resumed session still holds: its variables are gone, its machines are not.
+// Lists the machines that a resumed session still rents: the session's variables are lost, its machines are not.
 void show_rented(Repl& r) {
   auto leases = r.app.engine->leases().of_run(r.run->id());
   if (!leases) return;
@@ -292,7 +293,7 @@ std::string how_to_go_on(const Repl& r) {
                      r.run->id());
 }
 
-// Ctrl-C while an entry runs cancels it; if it does not stop, the session can be left.
+// Ctrl-C while an entry runs cancels the entry; if the entry does not stop, a third Ctrl-C can leave the session.
 void interrupt_entry(Repl& r) {
   r.interrupted = true;
   if (++r.interrupts == 2) r.app.terminal.note("still ending that (Ctrl-C again to leave the session)");
@@ -312,7 +313,7 @@ void submit(Repl& r, std::optional<Entry> entry) {
   r.app.terminal.clear_progress();
 }
 
-// One empty line may be part of pasted text; two of them, or Ctrl-C, discard the unfinished entry.
+// Whether to discard the unfinished entry: after two empty lines, because a single one may be part of pasted text.
 bool gives_up(const std::string& pending) { return pending.ends_with("\n\n"); }
 
 void converse(Repl& r, Editor& editor) {
@@ -397,7 +398,7 @@ Exit open_prompt(App& app, const std::string& resume) {
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));
     RunArguments arguments;
     arguments.code = code;
-    arguments.resume = resume;  // the script continues that session and ends it
+    arguments.resume = resume;  // the script continues the session `resume` and ends it
     return run_to_end(app, arguments);
   }
   if (Result<> r = open_engine(app); !r) return fail(app, r.error());

@@ -20,20 +20,21 @@ namespace rille::cli {
 
 namespace {
 
-// The pinned version runs; prints a note if the file was edited since.
+// The run executes the pinned version of its script; prints a note if the file was edited since.
 void warn_if_edited(Session& s, const std::string& script) {
   std::ifstream file(script, std::ios::binary);
   if (!file) return;
   std::stringstream text;
   text << file.rdbuf();
-  std::string name = std::filesystem::path(script).filename().string();  // as LuaHost::load_file pins it
+  // LuaHost::load_file pins the script under this name
+  std::string name = std::filesystem::path(script).filename().string();
   Result<std::string> pinned = s.run->pinned(name, [&]() -> Result<std::string> { return text.str(); });
   if (pinned && *pinned != text.str())
     s.app.terminal.note(
         fmt::format("{} has changed since this run began; the version that it began with goes on", script));
 }
 
-// A script in the same folder with a similar name; "": none.
+// Finds a script in the same folder with a similar name; "": there is none.
 std::string nearest_file(const std::string& word) {
   const std::filesystem::path path(word);
   std::vector<std::string> names;
@@ -45,7 +46,7 @@ std::string nearest_file(const std::string& word) {
   return near.empty() ? "" : (path.parent_path() / near).string();
 }
 
-// The error for a word that is neither a command nor a file.
+// Makes the error for a word that is neither a command nor a file.
 Error no_script(const std::string& word) {
   std::error_code ec;
   if (std::filesystem::is_directory(word, ec))
@@ -80,7 +81,7 @@ Exit refuse(Session& s) {
   return Exit::usage;
 }
 
-// In a script without rille.args a misspelt option would be ignored silently.
+// Warns if the script never read its arguments: without rille.args a misspelt option would be ignored silently.
 void warn_if_unread(Session& s, const std::vector<std::string>& words) {
   if (words.empty()) return;
   lua_State* L = s.host->lua();
@@ -116,7 +117,7 @@ Exit finish(Session& s) {
   return r ? Exit::ok : exit_of(r.error());
 }
 
-// For a cancelled run, ending with the cancellation is success.
+// A run that the user cancelled and that ended as cancelled is a success for the exit code.
 Exit finish_cancelled(Session& s) {
   const Result<Value>& r = *s.result;
   if (r || r.error().kind != ErrorKind::cancelled) return finish(s);
@@ -127,11 +128,11 @@ Exit finish_cancelled(Session& s) {
   return code;
 }
 
-// The arguments, checked before the engine is opened.
+// The command's arguments after the checks that need no engine.
 struct Checked {
-  std::string script;  // absolute; "" for -e and for a resumed run
-  std::string edited;  // the file of --with
-  Value input;         // for a new run
+  std::string script;  // absolute path; "" for -e and for a resumed run
+  std::string edited;  // path given with --with; "": the script is not replaced
+  Value input;         // arguments of a new run
   std::int64_t deadline_ms = 0;
 };
 
@@ -181,7 +182,7 @@ Result<> start(Session& s, const RunArguments& arguments, const Checked& checked
 
 bool goes_back(const RunArguments& arguments) { return !arguments.fork_from.empty() || arguments.retry_failed; }
 
-// Continues the row's run, or a fork of it.
+// Resumes the run of `row`, or a fork of that run.
 Result<> go_on(Session& s, const RunArguments& arguments, const engine::RunRow& row, Checked& checked) {
   engine::Engine& engine = *s.app.engine;
   std::string id = row.id;
@@ -198,9 +199,9 @@ Result<FunctionRef> load_main(Session& s, const RunArguments& arguments, const C
   Result<FunctionRef> main = arguments.code ? s.host->load("=-e", *arguments.code) : s.host->load_file(checked.script);
   if (main) return main;
   if (!checked.edited.empty()) {
-    (void)app.engine->suspend(*s.run);  // it can be resumed with its own script or a corrected one
+    (void)app.engine->suspend(*s.run);  // the run can be resumed with its pinned script or a corrected one
   } else {
-    // Nothing has run yet: the run ends with the error.
+    // The script has not run yet: the run ends with the error.
     (void)run_blocking(*app.loop, app.engine->fail(s.run->id(), main.error()));
   }
   return main;
@@ -213,7 +214,7 @@ std::string title_of(const Session& s, const RunArguments& arguments) {
   return fmt::format("run {}, forked", s.run->id());
 }
 
-// Drives an opened run to its end.
+// Drives an opened run to its end and returns the exit code.
 Exit execute(Session& s, const RunArguments& arguments, const Checked& checked) {
   App& app = s.app;
   s.log.open(s.run->home() + "/log");

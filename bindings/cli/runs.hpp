@@ -9,43 +9,44 @@
 
 namespace rille::cli {
 
-// stop_commands.cpp: finds a run by its id, a unique prefix, or "last": the newest run that has not ended, preferably
-// one with a live process (alive = true) or without one.
+// Finds a run by its id, a unique prefix, or "last": the newest run that has not ended. "last" prefers a run with a
+// live process if `alive` is true, else one without. Defined in stop_commands.cpp.
 Result<engine::RunRow> open_run(const App& app, const std::string& id, bool alive);
 
 struct RunArguments {
-  std::string file;                 // "" for -e
-  std::optional<std::string> code;  // the code of -e
+  std::string file;                 // the script's path; "" for -e
+  std::optional<std::string> code;  // the argument of -e
   std::vector<std::string> script_arguments;
   std::string tag;        // the budget that the run counts against
   std::string deadline;   // "2h"; "" = none
-  std::string resume;     // a run id; with code: a session that the code continues and ends
+  std::string resume;     // id of the run to resume; together with `code`: a session that the code continues and ends
   std::string with;       // the file that replaces the pinned script of `resume`
-  std::string fork_from;  // a key: a new run is forked from `resume` there
-  bool rerent = false;    // the fork rents new machines for leases that were open at that key
+  std::string fork_from;  // a step's key: a new run is forked from the run `resume` at that key
+  bool rerent = false;    // the fork rents new machines for the leases that were open at `fork_from`
   bool retry_failed = false;
-  bool cancel = false;  // resume for cleanup only
+  bool cancel = false;  // resumes the run only to clean up
 };
-// run_command.cpp: starts or resumes one run and drives it to its end.
+// Starts or resumes one run and drives it to its end. Defined in run_command.cpp.
 Exit run_to_end(App& app, const RunArguments& arguments);
 // "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word is not an option.
 Result<Value> parse_script_arguments(const std::vector<std::string>& words);
 
-// script_help.cpp: `rille FILE --help`; `script_arguments` are the words after FILE.
+// For `rille FILE --help`, in script_help.cpp; `script_arguments` are the words after FILE.
 bool asks_for_help(const std::vector<std::string>& script_arguments);
 Exit print_script_help(App& app, const std::string& file);
 
-// rewrite_commands.cpp: forks the run, or removes its failure, as the arguments say; returns the id of the run to
-// resume.
+// Forks the run or removes its recorded failure, depending on the arguments; returns the id of the run to resume.
+// Defined in rewrite_commands.cpp.
 Result<std::string> go_back(App& app, const RunArguments& arguments);
 
-// release_commands.cpp: releases a run's machines, in the process that replaces the run's on the second Ctrl-C.
+// Releases a run's machines, in the process that replaces the run's process on the second Ctrl-C. Defined in
+// release_commands.cpp.
 Exit abandon_run(App& app, const std::string& run);
 
-// repl.cpp: the REPL. `resume`: a session's id; "": a new session.
+// Runs the REPL. `resume`: id of the session to continue; "": a new session. Defined in repl.cpp.
 Exit open_prompt(App& app, const std::string& resume);
 
-// cost_commands.cpp
+// The table of `rille cost`: what each machine cost. Defined in cost_commands.cpp.
 std::string cost_table(const std::vector<lease::Lease>& leases, std::int64_t now_us);
 
 }  // namespace rille::cli

@@ -1,4 +1,4 @@
-// `rille schedule`: scripts that `rille watch` starts repeatedly.
+// `rille schedule`: manages the scripts that `rille watch` starts repeatedly.
 #include <fmt/format.h>
 
 #include <filesystem>

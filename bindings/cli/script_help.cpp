@@ -1,5 +1,5 @@
-// `rille FILE --help`: a script's options, taken from its rille.args. The script runs up to that call in a rehearsal,
-// which keeps and rents nothing.
+// `rille FILE --help`: prints a script's options, taken from its call of rille.args. A rehearsal runs the script up
+// to that call; it rents nothing and leaves no files.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -90,7 +90,8 @@ host::HostOptions host_options(Session& s, const std::string& directory, host::R
   return o;
 }
 
-// Child runs of the session's script: displayed like the script's own run, with one log file each.
+// Runs the child runs of the session's script: their output is shown like the script's own, and each has its own log
+// file.
 class Children final : public engine::ChildPrograms {
  public:
   explicit Children(Session& s) : s_(s) {}
@@ -157,7 +158,7 @@ Exit drive(Session& s, FunctionRef main, const std::string& title, const std::fu
       },
       [&s](int signal) { suspend(s, signal); }, abandon_words(s));
   s.signals = &handler;
-  if (!title.empty()) s.app.terminal.note(title);  // from here on Ctrl-C cleans up
+  if (!title.empty()) s.app.terminal.note(title);  // the handlers are active, so Ctrl-C now runs the cleanup
   s.app.loop->spawn([](Session& session, FunctionRef f) -> Task<void> {
     Value none;
     session.result.emplace(co_await session.run->execute(*session.host, f, none));

@@ -1,5 +1,5 @@
-// `rille simulate FILE`: many runs of one script in simulated worlds, and the distribution of cost and time. A single
-// run (--runs 1) prints its events as they happen, to show what happened with a seed.
+// `rille simulate FILE`: rehearses a script many times in simulated worlds and prints the distribution of cost and
+// time. With --runs 1 it prints the events as they happen, to show what one seed does.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr int bins = 12, bar_width = 40;
 struct Spread {
   std::vector<double> sorted;
   explicit Spread(std::vector<double> values) : sorted(std::move(values)) { std::sort(sorted.begin(), sorted.end()); }
-  // The nearest-rank percentile.
+  // The nearest-rank percentile; `share` is from 0 to 1.
   double at(double share) const {
     if (sorted.empty()) return 0;
     auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
@@ -48,10 +48,10 @@ struct SimulateArguments {
   std::string file;
   std::vector<std::string> script_arguments;
   int runs = 100;
-  std::uint64_t seed = 1;         // of the first run; each further run adds 1
-  std::string weather = "usual";  // calm usual rough
+  std::uint64_t seed = 1;         // seed of the first run; each further run adds 1
+  std::string weather = "usual";  // how often the simulated cloud fails: "calm", "usual" or "rough"
   std::string deadline;           // "6h"; "": none
-  std::int64_t deadline_ms = 0;   // of `deadline`; 0: none
+  std::int64_t deadline_ms = 0;   // `deadline` in milliseconds; 0: no deadline
 };
 
 using Show = std::string (*)(double);
@@ -59,7 +59,7 @@ std::string show_dollars(double v) { return format_dollars(static_cast<Micros>(s
 std::string show_seconds(double v) { return format_duration_ms(static_cast<std::int64_t>(v) * 1000); }
 std::string show_count(double v) { return fmt::format("{:.0f}", v); }
 
-// Drawn in steps of an eighth of a character.
+// Draws a bar of length `share` (0 to 1), in steps of an eighth of a character.
 std::string bar(double share) {
   static const char* const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   int steps = static_cast<int>(std::lround(share * bar_width * 8));
@@ -136,7 +136,7 @@ Value to_value(const SimulateArguments& a, const Runs& runs) {
   return v;
 }
 
-// Grouped by message without digits, because the digits depend on the seed.
+// Lists failures, grouped by message. Digits are removed from the message, because they depend on the seed.
 std::string failures(const SimulateArguments& a, const Runs& runs) {
   struct Kind {
     int times = 0;
@@ -192,7 +192,7 @@ std::string report(const App& app, const SimulateArguments& a, const Runs& runs)
   return out + failures(a, runs);
 }
 
-// Prints an event of a single run.
+// Prints one event of a single simulated run; `us` is the virtual time.
 void tell_event(App& app, std::int64_t us, const Value& e) {
   std::string what = e.text("event"), rest = e.text("name");
   if (what == "call" || what == "call_restarted") rest = e.text("call");
@@ -256,7 +256,7 @@ Exit SimulateCommand::run(App& app) {
   auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < a.runs; ++i) {
     runs.all.push_back(rehearse(*what, weather(a.seed + static_cast<std::uint64_t>(i)), false));
-    // An error that every seed would repeat is reported once.
+    // The first run's invalid or config error would repeat with every seed, so it is reported once.
     const Result<Value>& r = runs.all.back().result;
     if (i == 0 && !r && (r.error().kind == ErrorKind::invalid || r.error().kind == ErrorKind::config))
       return fail(app, r.error());

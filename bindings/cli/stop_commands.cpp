@@ -1,5 +1,5 @@
-// `rille cancel`, `rille suspend`, `rille signal`: control a run from another terminal. The first two send SIGINT and
-// SIGTERM to its process; a run without a process is cancelled by resuming it for its cleanup.
+// `rille cancel`, `rille suspend`, `rille signal`: control a run from another terminal. Cancel sends SIGINT to the
+// run's process, suspend sends SIGTERM; a run without a process is cancelled by resuming it for cleanup only.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -18,11 +18,12 @@ namespace {
 
 constexpr int runs_looked_at = 1000;
 
-// A signal to a program that embeds Rille could end more than the run.
+// Whether process `pid` is the command `rille`: a signal to a program that embeds Rille could end more than the run.
 bool is_command(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
   std::string words((std::istreambuf_iterator<char>(file)), {});
-  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {  // in a bundle the loader precedes the command
+  // in a bundle the dynamic loader's path precedes the command
+  for (std::size_t at = 0, n = 0; at < words.size() && n < 4; ++n) {
     std::string word = words.c_str() + at;
     if (std::filesystem::path(word).filename() == "rille") return true;
     at += word.size() + 1;
@@ -98,7 +99,7 @@ Exit CancelCommand::run(App& app) {
     return told(app, *row, "cancelled",
                 fmt::format("run {} is told to end, and cleans up: rille logs -f {}", row->id, row->id));
   }
-  if (row->mode == "session")  // a session has no script to resume
+  if (row->mode == "session")  // a session has no script that could be resumed for cleanup
     return abandon_run(app, row->id) == Exit::interrupted ? Exit::ok : Exit::cleanup_pending;
   RunArguments arguments;
   arguments.resume = row->id;

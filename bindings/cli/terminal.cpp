@@ -15,7 +15,7 @@ namespace rille::cli {
 
 namespace {
 
-// Returns 0, or the errno if not everything was written.
+// Writes the text. Returns 0, or the errno if a part was not written.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     ssize_t n = ::write(fd, text.data(), text.size());
@@ -135,7 +135,7 @@ void Terminal::progress(const Value& p) {
   if (!err_tty_) {
     bool other = p.text("what") != logged_what_;
     if (other) logged_part_ = 0, logged_ns_ = now, logged_what_ = p.text("what");
-    // Work of less than two seconds gets no log line.
+    // Work that ends in less than two seconds gets no log line.
     if (now - logged_ns_ < 2'000'000'000 || (complete && logged_part_ >= 1)) return;
     if (!complete && now - logged_ns_ < 10'000'000'000 && part - logged_part_ < 0.1) return;
     logged_ns_ = now, logged_part_ = part, logged_what_ = p.text("what");

@@ -1,8 +1,8 @@
-// The only writer to the terminal: script output, log lines and the progress line all pass through it, so that a
-// progress line never breaks a prompt, an output line or a log file. On a terminal the line is redrawn in place, at
-// most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is respected. On a
-// terminal, control sequences other than colors are shown as text (visible.hpp); a pipe or file gets every byte.
-// Loop thread only.
+// Only this class writes to the terminal: script output, log lines and the progress line all pass through it, so that
+// a progress line never breaks a prompt, an output line or a log file. On a terminal the progress line is redrawn in
+// place, at most 10 times a second; in a pipe or file it becomes one plain line every 10 s or 10 %. NO_COLOR is
+// respected. On a terminal, control sequences other than colors are shown as text (visible.hpp); a pipe or file gets
+// every byte. Loop thread only.
 #pragma once
 
 #include <functional>
@@ -18,28 +18,30 @@ class Terminal {
  public:
   Terminal();
   void out(std::string_view text);  // to standard output
-  // script output: to standard output, or to standard error after keep_out_for_data()
+  // writes script output to standard output, or to standard error after keep_out_for_data()
   void script_text(std::string_view text);
   // Reserves standard output for data (--json); script output goes to standard error.
   void keep_out_for_data() { out_is_data_ = true; }
-  // The errno of a failed write to standard output, or 0. EPIPE does not count: the reader has left.
+  // The errno of a failed write to standard output, or 0. EPIPE is not reported: the reading program has ended.
   int lost() const { return lost_; }
-  void note(std::string_view line);            // one dim line to standard error
-  void error(const Error& error, bool trace);  // message, hint, the script's traceback
-  void progress(const Value& progress);        // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
+  void note(std::string_view line);  // one dim line to standard error
+  // prints the message and the hint; with `trace` also the script's traceback
+  void error(const Error& error, bool trace);
+  void progress(const Value& progress);  // {what, done, total, unit, loss, rate, rate_unit, seconds_left}
   void clear_progress();
-  // For a prompt being edited: `hide` is called before output, `draw` after it.
+  // Sets functions for a prompt that the user is editing: `hide` is called before output is printed, `draw` after it.
   void set_prompt(std::function<void()> hide, std::function<void()> draw) {
     hide_ = std::move(hide), draw_ = std::move(draw);
   }
 
   bool out_is_tty() const { return out_tty_; }
   bool color() const { return color_; }
-  std::string paint(std::string_view text, const char* sgr) const;  // if colors are on
+  // adds the color code `sgr` around the text, if colors are on
+  std::string paint(std::string_view text, const char* sgr) const;
   int width() const;
 
  private:
-  std::string shown(std::string_view text) const;  // on standard error
+  std::string shown(std::string_view text) const;  // the text as standard error may show it, see visible.hpp
   void hide();
   void show();
   bool out_tty_, err_tty_, color_, out_is_data_ = false;
@@ -52,7 +54,8 @@ class Terminal {
   std::function<void()> hide_, draw_;
 };
 
-// "name  state\nx     live": aligned columns, first row a heading, no trailing blanks. Numbers are right-aligned.
+// Formats rows as aligned columns, "name  state\nx     live". The first row is a heading; numbers are right-aligned;
+// no line ends in spaces.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
 }  // namespace rille::cli

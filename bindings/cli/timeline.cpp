@@ -47,7 +47,7 @@ std::string cost_of(const Value& row) {
   return lease::to_string(all) + (row.boolean("unknown_price") ? " + ?" : "");
 }
 
-// "   ====  ", or "   ..." while unfinished.
+// Draws the row's bar: "   ====  ", or "   ..." while the row is unfinished.
 std::string row_bar(const Value& row, double span, int columns) {
   double from = row.number("start_seconds") / span, to = from + row.number("seconds") / span;
   int first = std::clamp(static_cast<int>(from * columns), 0, columns - 1);

@@ -1,4 +1,4 @@
-// `rille top`: utilization of this machine's CPU and GPUs, one line each per interval.
+// `rille top`: prints the utilization of this machine's CPU and GPUs at an interval, one line per device.
 #include <fmt/format.h>
 
 #include <ctime>
@@ -39,7 +39,7 @@ std::string heading() {
   return titles + "  notes\n" + units + "\n";
 }
 
-// "XID 79, power_cap"
+// Lists a reading's warnings: "XID 79, power_cap".
 std::string notes_of(const Value& reading) {
   std::string out;
   const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
@@ -98,7 +98,7 @@ Exit TopCommand::run(App& app) {
       app.terminal.out(heading());
       until_heading = lines_per_heading;
     }
-    // The CPU's utilization goes into the column of the GPUs' utilization.
+    // The CPU's utilization is printed in the column of the GPUs' utilization.
     if (const double* percent = cpu["cpu_percent"].as_number()) cpu.set("gpu_percent", *percent);
     app.terminal.out(reading_line("cpu", cpu));
     for (const Value& card : cards) app.terminal.out(reading_line(card.text("index"), card));

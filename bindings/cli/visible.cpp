@@ -6,14 +6,15 @@ namespace rille::cli {
 
 namespace {
 
-// The bytes of a color or an erasure at the beginning of `text`, which begins with ESC; 0: it is another sequence.
+// Returns the length of the color or erase sequence at the start of `text`, which begins with ESC; 0: it is another
+// sequence.
 std::size_t harmless_sequence(std::string_view text) {
   if (text.size() < 3 || text[1] != '[') return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != text.npos && (text[end] == 'm' || text[end] == 'K') ? end + 1 : 0;
 }
 
-// The bytes of the UTF-8 character at the beginning of `text`; 0: it is none, or a control character (C1).
+// Returns the length of the UTF-8 character at the start of `text`; 0: invalid UTF-8 or a control character (C1).
 std::size_t character(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text[0]);
   const std::size_t n = lead >= 0xc2 && lead < 0xe0   ? 2

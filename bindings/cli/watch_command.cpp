@@ -1,4 +1,5 @@
-// `rille watch`: stays in the foreground, implements runtime/workflow/engine/watch.hpp with one process per run.
+// `rille watch`: runs in the foreground and starts one process per run; runtime/workflow/engine/watch.hpp decides
+// when.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ namespace {
 
 constexpr std::int64_t script_bytes_max = 16 << 20;
 
-// Prints an event: a line of text, or with --json one object per line.
+// Prints an event as a line of text or, with --json, as one JSON object per line.
 void tell(App& app, Value event) {
   std::string at = format_utc(app.loop->clock().wall_us());
   if (app.json) return app.terminal.out(event.set("at", at).to_json() + "\n");
@@ -48,13 +49,13 @@ void tell(App& app, Value event) {
   app.terminal.out(fmt::format("{} {}\n", at, line));
 }
 
-// What the reaper's last pass left undone, and what was already reported.
+// Results of the reaper's passes: whether the last pass finished, and which problems were already reported.
 struct Reaped {
   bool whole = true;
-  std::set<std::string> keyless;  // providers
+  std::set<std::string> keyless;  // providers whose keys are missing
 };
 
-// Missing keys are the most common reason and do not resolve themselves: reported separately, once.
+// Reports missing keys separately and once: they are the most common reason, and only the user can fix it.
 Result<> tell_keyless(App& app, const lease::ReapReport& report, Reaped& reaped) {
   RILLE_TRY(const std::vector<lease::Lease> open, app.engine->leases().all(false));
   std::set<std::string> keyless;
@@ -90,7 +91,8 @@ Async<> reap(App& app, Reaped& reaped) {
   co_return e;
 }
 
-// Starts each process in a new session: Ctrl-C here does not reach it, and it outlives this process.
+// Starts each run's process in a new session: Ctrl-C in this terminal does not reach it, and it outlives this
+// process.
 class Processes {
  public:
   explicit Processes(App& app) : app_(app) {}
@@ -144,7 +146,7 @@ Result<engine::RunLock> take_watch(const App& app) {
 
 struct WatchArguments {
   std::string gc = "5m", resume_within = "24h";
-  std::string take;  // a suspended run to hand over; nothing else is done
+  std::string take;  // --take: id of a suspended run to hand over; the command then does only that
   int tries = 5;
   bool no_resume = false, once = false;
 };
@@ -161,7 +163,7 @@ Result<engine::WatchOptions> read_options(const WatchArguments& arguments) {
   return o;
 }
 
-// `rille watch --take RUN`
+// Implements `rille watch --take RUN`.
 Exit hand_over(App& app, const std::string& id) {
   Result<engine::RunRow> run = app.engine->run(id);
   if (!run) return fail(app, run.error());
@@ -211,7 +213,7 @@ Exit WatchCommand::run(App& app) {
   Result<engine::RunLock> lock = take_watch(app);
   if (!lock) return fail(app, lock.error());
   Processes processes(app);
-  struct AtEnd {  // tasks that wait for a process refer to `processes`
+  struct AtEnd {  // tasks that wait for a process refer to `processes`, so destroy the tasks first
     App& app;
     ~AtEnd() { app.loop->abandon_tasks(); }
   } at_end{app};
@@ -220,7 +222,8 @@ Exit WatchCommand::run(App& app) {
   CancelSource stop;
   auto end = [&stop] { stop.cancel(make_error(ErrorKind::cancelled, "the watch ends")); };
   auto interrupted = [&end](int count) {
-    if (count > 1) _exit(status_of(Exit::interrupted));  // providers may be slow; the journal has what was begun
+    // providers may be slow to answer; the journal has every action that was begun
+    if (count > 1) _exit(status_of(Exit::interrupted));
     end();
   };
   Interrupts interrupts(*app.loop, nullptr, nullptr, interrupted, [&](int) { end(); });
@@ -228,7 +231,7 @@ Exit WatchCommand::run(App& app) {
     Result<> done = run_blocking(*app.loop, watch.look());
     if (done) done = run_blocking(*app.loop, watch.reap());
     if (!done) return fail(app, done.error());
-    return reaped.whole ? Exit::ok : Exit::cleanup_pending;  // same as `rille gc`
+    return reaped.whole ? Exit::ok : Exit::cleanup_pending;  // the same exit code as `rille gc`
   }
   if (!app.json) app.terminal.note(fmt::format("watching {}; Ctrl-C ends it, and no run with it", app.engine->home()));
   Result<> ended = run_blocking(*app.loop, watch.run(stop.token()));

@@ -1,5 +1,5 @@
-// Natives for rille.train { communicator = } besides the Communicator object: automatic gradient averaging, exchange
-// of plain data as text, and reporting this rank's error to the other ranks.
+// C functions behind rille.train { communicator = }: they average gradients over the ranks, exchange plain data as
+// text, and report this rank's error to the other ranks.
 #include <algorithm>
 
 #include "bindings/host/errors.hpp"
@@ -13,9 +13,9 @@ struct Listener {
   std::shared_ptr<collective::Fd> fd;
 };
 
-char averaging_key;  // its address is the registry key
+char averaging_key;  // the address of this variable is the key in the Lua registry
 
-// averaging_of(comm, { models and optimizers }): a shared parameter counts once
+// averaging_of(comm, { models and optimizers }): a parameter that several models share is averaged once
 int averaging_of(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "rille.train's communicator");
   tensor_state(L);
@@ -35,7 +35,7 @@ int averaging_of(lua_State* L) {
   return 2;
 }
 
-// averaging(result of averaging_of | nil): switches averaging on or off
+// averaging(result of averaging_of | nil): switches gradient averaging on, or off for nil
 int set_averaging(lua_State* L) {
   lua_settop(L, 1);
   if (!lua_isnil(L, 1)) check_object<Averaging>(L, 1, "averaging");
@@ -45,21 +45,20 @@ int set_averaging(lua_State* L) {
   return 0;
 }
 
-// ranks_fail(comm, error): ends every rank's pending collective with this error; the communicator is unusable
-// afterwards
+// ranks_fail(comm, error): ends every rank's pending collective with `error`; the communicator is unusable afterwards
 int ranks_fail(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   if (!h.ranks || h.ranks->world() == 1 || h.graph->tracing()) return 0;
   Error why = to_error(L, 2);
   why.message = fmt::format("rank {} failed: {}", h.ranks->rank(), why.message);
-  why.resource.clear();  // a resource would mark it as sent by another rank
+  why.resource.clear();  // a non-empty resource would mark the error as one received from another rank
   why.traceback.clear();
   h.ranks->stop(std::move(why));
-  tensor::barrier(h.ranks, *h.graph).ok();  // sees the stop and passes it to the other ranks
+  tensor::barrier(h.ranks, *h.graph).ok();  // the barrier notices the stop and passes `why` to the other ranks
   return 0;
 }
 
-// ranks_listen(comm) -> listener, address at which the first rank of a group waits for the others
+// ranks_listen(comm) -> listener, address: the first rank of a group accepts the group's other ranks at this address
 Result<int> ranks_listen(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   collective::Address at{h.ranks ? h.ranks->host() : std::string(), 0};
@@ -75,7 +74,7 @@ Result<int> ranks_listen(lua_State* L) {
   return 2;
 }
 
-// ranks_group(comm, rank, world, address, listener | nil) -> a communicator of a subset of its ranks
+// ranks_group(comm, rank, world, address, listener | nil) -> a new communicator between some of the ranks of `comm`
 int ranks_group(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
   collective::Options o = h.options;
@@ -104,7 +103,7 @@ const Averaging* averaging(lua_State* L) {
   lua_pushlightuserdata(L, &averaging_key);
   lua_rawget(L, LUA_REGISTRYINDEX);
   const auto* found = test_object<Averaging>(L, -1);
-  lua_pop(L, 1);  // the registry keeps it alive
+  lua_pop(L, 1);  // the Lua registry keeps the object alive after the pop
   return found;
 }
 

@@ -1,5 +1,5 @@
-// Saving and loading tensors; natives for stdlib/checkpoint.lua. A snapshot copies values. A thread job writes them
-// while training continues; the Write object reports when it is done.
+// Saves and loads tensors; C functions for stdlib/checkpoint.lua. A snapshot copies tensor values to host memory. A
+// background thread writes the copies while training continues; the Write object tells when the files are complete.
 #include "runtime/compute/data/checkpoint.hpp"
 
 #include <filesystem>
@@ -24,7 +24,7 @@ struct Write {
 struct Stored {  // a verified checkpoint, open for reading
   data::Checkpoint checkpoint;
   std::map<std::string, TensorFiles::File> files;
-  std::vector<std::string> skipped;  // newer checkpoints that failed verification, and why
+  std::vector<std::string> skipped;  // newer checkpoints that failed verification, each with the reason
 };
 
 }  // namespace
@@ -56,7 +56,7 @@ Result<DType> type_of_format(const std::string& type, const std::string& tensor)
 
 namespace {
 
-// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Suspends until the values are read.
+// snapshot({{file =, name =, tensor =}, ..}) -> Snapshot. Suspends the fiber until the values are in host memory.
 int snapshot(lua_State* L) {
   check_table(L, 1, "snapshot");
   auto entries = std::make_shared<std::vector<Snapshot::Entry>>();
@@ -89,7 +89,7 @@ struct Plan {
   data::Retention keep;
 };
 
-// The link "latest" beside the checkpoints is for users and box:get; Rille itself reads the manifests.
+// The link "latest" in the checkpoints' folder is for users and box:get; Rille reads the manifests instead.
 void link_latest(const std::string& root, const std::string& name) {
   std::error_code ec;
   std::string temporary = root + "/.latest.new";
@@ -98,7 +98,8 @@ void link_latest(const std::string& root, const std::string& name) {
   if (!ec) std::filesystem::rename(temporary, root + "/latest", ec);
 }
 
-Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {  // on a thread job
+// runs on a background thread
+Result<Value> write_files(const Plan& plan, const std::vector<Snapshot::Entry>& entries) {
   data::CheckpointStore store(plan.root);
   RILLE_TRY(data::CheckpointWriter writer, store.begin(plan.step));
   std::map<std::string, std::vector<store::TensorSource>> files;
@@ -129,7 +130,7 @@ void settle(const std::shared_ptr<WriteState>& state) {
 
 Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapshot::Entry>> entries,
                        std::shared_ptr<WriteState> state) {
-  // A named variable, see task.hpp. By value: this frame may be destroyed before the thread is done.
+  // The lambda needs a name, see task.hpp. It captures by value: this frame may be destroyed before the thread ends.
   std::function<Result<Value>()> job = [plan = std::move(plan), entries] { return write_files(plan, *entries); };
   auto written = co_await thread_job(loop, std::move(job));
   state->outcome.emplace(std::move(written));
@@ -156,7 +157,8 @@ Result<int> write(lua_State* L) {
   return 1;
 }
 
-// poll(write) -> nil while it runs; then {step=, directory=, size_bytes=}, or raises
+// poll(write) -> nil while the write is running; afterwards {step=, directory=, size_bytes=}; raises if the write
+// failed
 Result<int> poll(lua_State* L) {
   auto& state = *check_object<Write>(L, 1, "write").state;
   if (!state.outcome) return 0;
@@ -210,21 +212,21 @@ int push_stored(lua_State* L, Stored stored) {
   return 1;
 }
 
-// open(directory, step or nil) -> {step, directory, cursor, rng, metadata, skipped, files}
+// open(directory, step | nil: newest) -> {step, directory, cursor, rng, metadata, skipped, files}
 int open(lua_State* L) {
   std::string root(check_text(L, 1, "the checkpoints' directory"));
   std::int64_t step = lua_isnoneornil(L, 2) ? -1 : check_integer(L, 2, "step");
   return await(L, open_latest(LuaHost::of(L).loop(), std::move(root), step), push_stored);
 }
 
-// any(directory): whether it holds a checkpoint, even a damaged one
+// any(directory) -> whether the directory contains a checkpoint; damaged checkpoints count
 Result<int> any(lua_State* L) {
   RILLE_TRY(bool found, data::CheckpointStore(std::string(check_text(L, 1, "directory"))).any());
   push(L, found);
   return 1;
 }
 
-// tensors(files, file name) -> { name = tensor }, each read on access
+// tensors(files, file name) -> { name = tensor }; each tensor is read from disk when its field is accessed
 Result<int> tensors(lua_State* L) {
   Stored& stored = check_object<Stored>(L, 1, "checkpoint");
   std::string name(check_text(L, 2, "file"));
@@ -250,7 +252,7 @@ Async<bool> write_file(Loop& loop, std::string path, std::shared_ptr<std::vector
   co_return true;
 }
 
-// save(snapshot, path, metadata)
+// save(snapshot, path, metadata): writes one safetensors file
 Result<int> save(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   std::string path(check_text(L, 2, "the file"));

@@ -1,4 +1,4 @@
-// rille.communicator{ rank =, world =, address = } and the Communicator object: glue on tensor/collective.hpp.
+// rille.communicator{ rank =, world =, address = } and the Communicator object; tensor/collective.hpp does the work.
 #include "bindings/lua/compute/communicator.hpp"
 
 #include "bindings/host/keys.hpp"
@@ -11,7 +11,7 @@ namespace {
 
 using tensor::Ranks;
 
-// At its end a script waits at most this long for other ranks.
+// When a script ends, closing its communicator waits at most this long for other ranks.
 constexpr std::int64_t patience_at_end_ms = 5000;
 
 CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
@@ -21,7 +21,7 @@ CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
   return h;
 }
 
-// Stops the wait for other ranks when the fiber that waits is destroyed.
+// Stops the wait for other ranks when the waiting fiber is destroyed.
 struct CallOff {
   std::shared_ptr<collective::Stop> stop;
   ~CallOff() {
@@ -139,7 +139,7 @@ int check_rank(lua_State* L, int index, const char* what) {
   return int(std::clamp<std::int64_t>(check_integer(L, index, what), -1, 1 << 20));
 }
 
-// Returns the second argument once the operation was started.
+// Leaves the tensor argument (index 2) as the result if the operation was started; else returns the error.
 Result<int> given_back(lua_State* L, Result<void> done) {
   if (!done) return at_line(L, std::move(done).error());
   lua_pushvalue(L, 2);
@@ -187,7 +187,7 @@ Result<int> average_gradients(lua_State* L) {
   return 0;
 }
 
-// Suspends until the lane has executed everything recorded so far.
+// Suspends the fiber until the graph's worker thread has executed all operations recorded so far.
 int await_lane(lua_State* L, CommunicatorHandle& h, std::function<void()> then) {
   Completion done = begin_await(L);
   h.graph->synchronize([done, then = std::move(then)](Result<void> r) {

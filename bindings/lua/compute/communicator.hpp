@@ -1,5 +1,5 @@
-// Shared by the files that bind communicators: the object, and automatic gradient averaging while rille.train {
-// communicator = } runs an update. Loop thread only.
+// Binds communicators for scripts, and averages gradients over the ranks by itself while an update of rille.train {
+// communicator = } runs. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -8,15 +8,17 @@
 namespace rille::lua {
 
 struct CommunicatorHandle {
-  tensor::Ranks ranks;  // null: closed
+  tensor::Ranks ranks;  // null: the communicator is closed
   std::shared_ptr<Graph> graph;
-  std::string text;             // "rank 0 of 2, cpu, shared memory"
-  collective::Options options;  // the options it was made with
+  std::string text;             // how the script prints the communicator: "rank 0 of 2, cpu, shared memory"
+  collective::Options options;  // the options that created the communicator
 };
-// Waits for the other ranks; returns the object. Must be the last call of a function, like await.
+// Suspends the fiber until all ranks have joined, then returns the communicator to the script. Must be the last call
+// of a C function, because a suspended fiber does not come back to it.
 int await_communicator(lua_State* L, collective::Options options, const std::shared_ptr<Graph>& g);
 
-// Accepts a tensor, a list of tensors or of { tensor = }, an object whose method returns such a list, or an optimizer.
+// Reads the tensors at `index`: a tensor, a list of tensors or of { tensor = }, an object whose method `method`
+// returns such a list, or an optimizer. Raises on anything else; `verb` starts the error.
 std::vector<Tensor> check_tensors(lua_State* L, int index, const char* verb, const char* method);
 
 // Parameters whose gradients are averaged over the ranks at the end of each backward().
@@ -27,6 +29,6 @@ struct Averaging {
 // The averaging of the current update; null: gradients are not exchanged.
 const Averaging* averaging(lua_State* L);
 
-void add_rank_natives(lua_State* L);  // into the table `rille.native` at the stack's top
+void add_rank_natives(lua_State* L);  // adds to the table `rille.native`, which is at the stack's top
 
 }  // namespace rille::lua

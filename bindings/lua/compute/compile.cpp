@@ -1,4 +1,4 @@
-// Natives for stdlib/compile.lua: begin, finish and abandon a call of a compiled function.
+// C functions for stdlib/compile.lua: begin, finish and abandon one call of a compiled function.
 #include "runtime/compute/tensor/compile.hpp"
 
 #include <fmt/format.h>
@@ -14,15 +14,15 @@ namespace {
 using tensor::Compiled;
 
 struct CompiledHandle {
-  std::shared_ptr<Graph> graph;         // of the first tensor argument's device
-  std::unique_ptr<Compiled> on_device;  // on that graph; created by the first call
+  std::shared_ptr<Graph> graph;         // graph of the device of the first tensor argument
+  std::unique_ptr<Compiled> on_device;  // compiled code for `graph`; created by the first call
   bool check = false;
   tensor::Recompute recompute = tensor::Recompute::none;
   bool epilogues = false;
   int accumulate = 1;
   host::Reads reads;
-  std::string read;               // the part of the key for `reads`
-  std::uint64_t suspensions = 0;  // the fiber's count when the call began
+  std::string read;               // the part of the cache key that describes `reads`
+  std::uint64_t suspensions = 0;  // how often the fiber had been suspended when the call began
   bool traced = false;
 };
 
@@ -51,8 +51,8 @@ int push_all(lua_State* L, const std::vector<Tensor>& list) {
   return static_cast<int>(list.size());
 }
 
-// begin(handle, function, table for the variables it reads, ...) -> true, the arguments to call the function with |
-// false, the results of a replay
+// begin(handle, function, table for the variables that the function reads, ...) -> true and the arguments for calling
+// the function, or false and the results of a replay
 Result<int> begin(lua_State* L) {
   constexpr int first = 4;  // index of the first argument
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
@@ -66,7 +66,7 @@ Result<int> begin(lua_State* L) {
   if (const auto cast = state.modes().autocast) key += fmt::format("|autocast={}", name_of(*cast));
   if (state.modes().tf32) key += "|tf32=on";
   if (!state.modes().grad_enabled) key += "|no_grad=on";
-  // A trace without gradient exchange must not be replayed for a call with it, nor the other way round.
+  // A trace with gradient averaging must not be replayed for a call without averaging, and vice versa.
   if (const auto* a = averaging(L))
     key += fmt::format("|ranks={}/{}", static_cast<const void*>(a->ranks.get()), a->parameters.size());
   key += h.read;
@@ -116,7 +116,7 @@ Result<int> begin(lua_State* L) {
   return 1 + last - first + 1;
 }
 
-// finish(handle, results...) -> the results
+// finish(handle, results...) -> the results as output tensors of the trace
 Result<int> finish(lua_State* L) {
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
   Fiber* f = LuaHost::of(L).current();
@@ -135,7 +135,7 @@ Result<int> finish(lua_State* L) {
     }
     results.push_back(check_tensor(L, i, "a compiled function's result"));
   }
-  // An untraced call was only recorded and runs now: garbage tensors would hold memory meanwhile, so collect them.
+  // An untraced call has only recorded operations, which run now. Unused tensors would hold memory, so collect them.
   if (!h.traced) lua_gc(L, LUA_GCCOLLECT, 0);
   auto outputs = h.on_device->end(results);
   if (!outputs) return at_line(L, std::move(outputs).error());
@@ -178,7 +178,7 @@ int info(lua_State* L) {
   return 1;
 }
 
-// warning(handle, the function) -> a warning for the run, given once | nil
+// warning(handle, the function) -> a warning about this compiled function, given only once, or nil
 int warning(lua_State* L) {
   const auto& on = check_object<CompiledHandle>(L, 1, "compiled function").on_device;
   const auto line = on ? on->take_warning() : std::string();

@@ -1,4 +1,4 @@
-// Data sets of bytes and tokens for rille.data: glue on runtime/compute/data/bytes_dataset.hpp.
+// Data sets of bytes and tokens for rille.data; runtime/compute/data/bytes_dataset.hpp does the work.
 #include "bindings/lua/compute/tensor.hpp"
 #include "runtime/compute/data/bytes_dataset.hpp"
 #include "runtime/compute/data/token_files.hpp"
@@ -66,7 +66,7 @@ Async<std::string> tokenize_on_thread(Loop& loop, std::string path, std::string 
   co_return co_await thread_job(loop, std::move(job));
 }
 
-// tokenize(path, the tokenizer's path, its pattern) -> a file of ids. Suspends the fiber.
+// tokenize(path, path of the tokenizer, its pattern) -> path of a file of token ids. Suspends the fiber.
 int tokenize(lua_State* L) {
   std::string path(check_text(L, 1, "path")), tokenizer(check_text(L, 2, "tokenizer"));
   std::string pattern(check_text(L, 3, "pattern"));
@@ -94,7 +94,7 @@ Result<int> push_batch(lua_State* L, Graph& g, std::int64_t batch, std::int64_t 
   return 2;
 }
 
-// Pushes bytes as u8 and tokens as i32, on the device at index `device`; nil: the default device.
+// Pushes x and y, u8 for bytes and i32 for tokens, on the device at stack index `device`; nil: the default device.
 template <class Fill>
 Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch, int device, const Fill& fill) {
   const std::int64_t context = set.options().context;
@@ -103,7 +103,7 @@ Result<int> push_batch(lua_State* L, const BytesDataset& set, std::int64_t batch
   return push_batch<std::uint8_t>(L, g, batch, context, DType::u8, fill);
 }
 
-// next(batch, rank, world, device or nil) -> x, y
+// next(batch size, rank, world, device | nil) -> x, y
 Result<int> bytes_next(lua_State* L) {
   BytesDataset& set = bytes_self(L);
   const std::int64_t batch = check_integer(L, 2, "batch");
@@ -111,7 +111,7 @@ Result<int> bytes_next(lua_State* L) {
   return push_batch(L, set, batch, 5, [&](auto* x, auto* y) { set.next_batch(batch, x, y, rank, world); });
 }
 
-// validation(first, batch, device or nil): samples from `first` on, counting from 0
+// validation(first, batch size, device | nil) -> x, y of `batch` samples from number `first` (from 0) on
 Result<int> bytes_validation(lua_State* L) {
   BytesDataset& set = bytes_self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");
@@ -156,7 +156,7 @@ Result<int> bytes_restore(lua_State* L) {
   return 0;
 }
 
-// Text as a [1, n] tensor of u8, for prompts.
+// Turns text into a [1, n] tensor of u8, for prompts.
 Result<int> encode(lua_State* L) {
   std::string_view text = check_text(L, 1, "text");
   Dims shape;

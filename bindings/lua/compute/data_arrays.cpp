@@ -1,4 +1,4 @@
-// Data sets of arrays for rille.data: glue on runtime/compute/data/arrays_dataset.hpp.
+// Data sets of arrays for rille.data; runtime/compute/data/arrays_dataset.hpp does the work.
 #include "bindings/lua/compute/snapshot.hpp"
 #include "runtime/compute/data/arrays_dataset.hpp"
 #include "runtime/core/store/safetensors.hpp"
@@ -16,7 +16,7 @@ struct ArraysHandle {
 
 ArraysDataset& arrays_self(lua_State* L) { return check_object<ArraysHandle>(L, 1, "data").set; }
 
-// Reads a list of names; nil: all of `known`, in order.
+// Reads the list of names at `index`; nil: returns all of `known`, in their order.
 std::vector<std::string> names_of(lua_State* L, int index, std::vector<std::string> known) {
   if (!lua_istable(L, index)) return known;
   std::vector<std::string> out;
@@ -53,7 +53,8 @@ std::vector<Array> taken(const Snapshot& snapshot) {
   return out;
 }
 
-// arrays(path or snapshot, {seed, split, shuffle, flip, crop_height, crop_width, padding}, names or nil)
+// arrays(path or snapshot, {seed, split, shuffle, flip, crop_height, crop_width, padding}, names of the arrays to
+// use; nil: all)
 Result<int> arrays(lua_State* L) {
   tensor_state(L);
   const auto number = [&](const char* key) { return option_number(L, 2, key).value_or(0); };
@@ -75,7 +76,7 @@ Result<int> arrays(lua_State* L) {
   return 1;
 }
 
-// On the device at index `device`; nil: the default device.
+// Pushes one tensor per array, on the device at stack index `device`; nil: the default device.
 Result<int> push_rows(lua_State* L, const ArraysDataset& set, std::int64_t batch, int device,
                       const std::vector<std::vector<std::byte>>& rows) {
   Graph& g = lua_isnoneornil(L, device) ? graph(L) : device_graph(L, device, "the device");
@@ -96,7 +97,7 @@ Result<int> arrays_next(lua_State* L) {
   return push_rows(L, set, batch, 5, set.next(batch, rank, world));
 }
 
-// validation(first, batch, device or nil): rows from `first` on, counting from 0
+// validation(first, batch size, device | nil): returns `batch` rows from number `first` (from 0) on
 Result<int> arrays_validation(lua_State* L) {
   ArraysDataset& set = arrays_self(L);
   const std::int64_t first = check_integer(L, 2, "first"), batch = check_integer(L, 3, "batch");

@@ -1,5 +1,5 @@
-// rille.device(name) and rille.devices(): a device's fields, random state, memory and telemetry. Its methods that make
-// tensors are in device_make.cpp.
+// rille.device(name) and rille.devices(): a device's fields, random state, memory and telemetry. device_make.cpp has
+// the methods that create tensors.
 #include <algorithm>
 #include <optional>
 
@@ -19,8 +19,8 @@ namespace {
 // A CUDA device is opened on first use: reading its fields takes no GPU memory.
 struct DeviceHandle {
   std::string name;
-  std::optional<device::CudaCard> card;  // none: the CPU
-  std::shared_ptr<Graph> graph;          // null: not opened yet
+  std::optional<device::CudaCard> card;  // none: the device is the CPU
+  std::shared_ptr<Graph> graph;          // null: the script has not used the device yet
 };
 
 Graph& opened(lua_State* L, DeviceHandle& h) {
@@ -40,7 +40,7 @@ int seed(lua_State* L) {
   return 0;
 }
 
-int random_state(lua_State* L) {  // a plain table, for checkpoints
+int random_state(lua_State* L) {  // returns a plain table, so that checkpoints can store it
   auto s = check_device(L, "random_state").random_state();
   lua_newtable(L);
   set_field(L, "seed", static_cast<double>(s.seed));
@@ -76,7 +76,7 @@ int memory(lua_State* L) {
   return 1;
 }
 
-// dev:telemetry() -> table of current readings
+// dev:telemetry() -> table of load, memory and temperature now
 Result<int> device_telemetry(lua_State* L) {
   const auto& h = check_object<DeviceHandle>(L, 1, "telemetry");
   TensorState& state = tensor_state(L);
@@ -106,7 +106,7 @@ Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limi
   return 0;
 }
 
-int release_cache(lua_State* L) {  // waits until the device is idle
+int release_cache(lua_State* L) {  // waits until the device is idle, then frees the cached memory
   check_device(L, "release_cache").device()->release_cache();
   return 0;
 }
@@ -140,7 +140,7 @@ void push_lua(lua_State* L, const char* module, const char* name) {
 
 constexpr const char* card_fields[] = {"model", "uuid", "bus", "architecture", "multiprocessors", "memory_bytes"};
 
-// Pushes nil for the CPU. false: no such field.
+// Pushes a field of the GPU, or nil if the device is the CPU. false: GPUs have no field `key`.
 bool card_field(lua_State* L, std::string_view key, const std::optional<device::CudaCard>& card) {
   if (std::find(std::begin(card_fields), std::end(card_fields), key) == std::end(card_fields)) return false;
   if (!card) lua_pushnil(L);
@@ -187,7 +187,7 @@ int device_kernel_file_method(lua_State* L) {
 
 char devices_key;
 
-// One object per device, so that == works; kept in a table by device name.
+// Pushes the one object of this device, so that == compares devices; a registry table keeps the objects by name.
 int push_device(lua_State* L, DeviceHandle handle) {
   get_registry(L, &devices_key);
   if (lua_isnil(L, -1)) {

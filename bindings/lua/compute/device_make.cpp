@@ -1,4 +1,4 @@
-// Methods that create tensors. dev:randn{2, 3, dtype = "f32"}: positional numbers are the shape, names are options.
+// Methods that create tensors. In dev:randn{2, 3, dtype = "f32"} numbers give the shape and named fields are options.
 #include "bindings/lua/compute/device_make.hpp"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace rille::lua {
 
 namespace {
 
-// The documented form is dev:zeros{2, 3, dtype = "i64"}. Converts the forms that PyTorch users write, dev:zeros(2, 3)
-// and dev:zeros({2, 3}, {dtype = "i64"}), into it.
+// Rewrites the arguments of PyTorch style, dev:zeros(2, 3) or dev:zeros({2, 3}, {dtype = "i64"}), into the documented
+// form dev:zeros{2, 3, dtype = "i64"}.
 void gather(lua_State* L, const char* what) {
   while (lua_gettop(L) > 2 && lua_isnil(L, -1)) lua_pop(L, 1);
   const int top = lua_gettop(L);
@@ -50,7 +50,7 @@ void gather(lua_State* L, const char* what) {
   lua_settop(L, 2);
 }
 
-// Memory reports name it "randn at train.lua:12".
+// Pushes a new tensor. Memory reports show the tensor's owner as "randn at train.lua:12".
 Result<int> made(lua_State* L, const char* verb, Result<Tensor> t) {
   if (t) tensor::own(*t, tensor::owner_here(t->graph(), verb));
   if (t && lua_istable(L, 2) && option_bool(L, 2, "requires_grad", false)) RILLE_CHECK(t->set_requires_grad(true));
@@ -110,7 +110,7 @@ Result<int> randperm(lua_State* L) {  // dev:randperm(n), dev:randperm{n}
   return made(L, "randperm", order && dtype != DType::i64 ? tensor::cast(*order, dtype) : std::move(order));
 }
 
-Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, stop, step}; excludes stop
+Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop} or {start, stop, step}; stop is excluded
   Graph& g = device_graph(L, 1, "arange");
   gather(L, "arange");
   check_table(L, 2, "arange");
@@ -128,7 +128,7 @@ Result<int> arange(lua_State* L) {  // dev:arange{stop}, {start, stop}, {start, 
   return made(L, "arange", tensor::arange(g, v[0], v[1], v[2], dtype));
 }
 
-Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}; includes stop
+Result<int> linspace(lua_State* L) {  // dev:linspace{start, stop, count}; stop is included
   Graph& g = device_graph(L, 1, "linspace");
   gather(L, "linspace");
   check_table(L, 2, "linspace");
@@ -167,7 +167,7 @@ Result<int> rope_angles(lua_State* L) {  // dev:rope_angles{positions, width, ba
   return push_tensor(L, std::move(angles->cos)) + push_tensor(L, std::move(angles->sin));
 }
 
-// Requires a list without holes or names: values after a nil would be dropped silently.
+// Raises unless the table is a list without holes or named fields: values after a nil would be dropped silently.
 void check_list(lua_State* L, std::int64_t n) {
   std::int64_t entries = 0;
   for (lua_pushnil(L); lua_next(L, -2); lua_pop(L, 1)) ++entries;
@@ -179,7 +179,7 @@ void check_list(lua_State* L, std::int64_t n) {
                   "dtype = \"i64\" })");
 }
 
-// Reads nested lists of equal length; the first element at each depth gives the shape.
+// Flattens nested lists into `out`. The first element at each depth gives the shape; unequal lengths raise.
 void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::vector<double>& out, bool& booleans) {
   if (!lua_istable(L, -1)) {
     if (dim != static_cast<int>(shape.size()))
@@ -202,11 +202,11 @@ void read_nested(lua_State* L, int dim, std::vector<std::int64_t>& shape, std::v
   }
 }
 
-// Checks that numbers fit an integer dtype; fractions are truncated, as in a cast.
+// Raises if a number does not fit the integer dtype; fractions are truncated later, as in a cast.
 Result<void> check_range(DType dtype, const std::vector<double>& numbers) {
   if (is_floating(dtype) || dtype == DType::boolean) return success();
   const double high = dtype == DType::u8 ? 256 : dtype == DType::i8 ? 128 : dtype == DType::i32 ? 0x1p31 : 0x1p63;
-  const double low = dtype == DType::u8 ? 0 : -high;  // `high` itself no longer fits
+  const double low = dtype == DType::u8 ? 0 : -high;  // the largest value that fits is high - 1
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     if ((numbers[i] >= low || numbers[i] > low - 1) && numbers[i] < high) continue;
     return make_error(

@@ -5,6 +5,6 @@
 
 namespace rille::lua {
 
-std::vector<Function> making_methods();  // for the Device class
+std::vector<Function> making_methods();  // methods of the Lua class Device: zeros, randn, ..
 
 }  // namespace rille::lua

@@ -1,4 +1,4 @@
-// The Event object: a position in a stream or in a device's default stream. Every Event was recorded.
+// The Event object: a recorded position in a stream or in a device's default stream.
 #include "bindings/lua/compute/stream.hpp"
 
 namespace rille::lua {
@@ -29,7 +29,7 @@ int event_wait(lua_State* L) {
   return await_events(L, *e.graph, {e.event}, [](lua_State*) { return 0; });
 }
 
-// e:elapsed(later) -> seconds, once both are done
+// e:elapsed(later) -> seconds from e to `later`, once the device has passed both events
 int elapsed(lua_State* L) {
   auto& from = check_event(L, 1, "elapsed");
   auto& to = check_event(L, 2, "elapsed");

@@ -1,5 +1,5 @@
-// Gradients computed by Lua functions. A registry table holds the functions by number. The tape may be freed on a
-// thread other than Lua's; then the number is noted and the function is removed at the next call.
+// Gradients computed by Lua functions. A registry table holds the functions by number. The autograd tape may be freed
+// on another thread than Lua's; then the function's number is noted, and the next call on Lua's thread removes it.
 #include "bindings/lua/compute/gradient.hpp"
 
 #include <mutex>
@@ -11,7 +11,7 @@ namespace rille::lua {
 
 namespace {
 
-char functions_key;  // registry: number -> function
+char functions_key;  // key of the registry table that maps numbers to functions
 
 struct Forgotten {
   std::mutex mutex;
@@ -19,7 +19,7 @@ struct Forgotten {
   std::int64_t last = 0;
 };
 
-// Owned by one tape entry.
+// Keeps one Lua backward function registered while a tape entry needs it.
 struct Kept {
   std::shared_ptr<Forgotten> forgotten;
   std::int64_t number = 0;
@@ -36,7 +36,7 @@ struct ForgottenHandle {
   std::shared_ptr<Forgotten> list = std::make_shared<Forgotten>();
 };
 
-// Calls the function with the gradients, on the Lua stack that called backward().
+// Calls backward function `number` with the gradients, on the Lua stack that called backward().
 Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::size_t inputs,
                                       const std::vector<Tensor>& grads) {
   const int top = lua_gettop(L);
@@ -76,7 +76,7 @@ std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what) {
   return out;
 }
 
-// custom_grad(inputs, outputs, backward function) -> the outputs, with that function in their history
+// custom_grad(inputs, outputs, backward) -> the outputs; backward() through them calls the Lua function `backward`
 Result<int> custom_grad(lua_State* L) {
   const auto inputs = check_tensors(L, 1, "custom_grad's input");
   const auto outputs = check_tensors(L, 2, "custom_grad's output");

@@ -1,10 +1,10 @@
-// Natives for stdlib/custom_grad.lua.
+// C functions that stdlib/custom_grad.lua calls.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
 
-void add_gradient_natives(lua_State* L);  // into the table `rille.native` at the stack's top
+void add_gradient_natives(lua_State* L);  // adds to the table `rille.native`, which is at the stack's top
 
 }  // namespace rille::lua

@@ -1,5 +1,5 @@
-// dev:kernel(source, options): compiles CUDA C++ from a script. The compiler runs on a thread; only the calling fiber
-// waits.
+// dev:kernel(source, options): compiles CUDA C++ from a script. The compiler runs on another thread; only the calling
+// fiber waits.
 #include "bindings/lua/compute/kernel.hpp"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ namespace {
 using device::Kernel;
 using device::KernelOptions;
 
-// The line in `text` where `source` begins; of several, the one nearest to line `called`; 0: not found.
+// The line in `text` where `source` begins. If `source` occurs several times: the line nearest to `called`. 0:
+// absent.
 int line_in(const std::string& text, const std::string& source, int called) {
   int best = 0, line = 1;
   std::size_t counted = 0;
@@ -32,9 +33,9 @@ int line_in(const std::string& text, const std::string& source, int called) {
   return best;
 }
 
-// Finds the source's position in the script, for compiler messages: the host keeps the text of every chunk. The
-// calling chunk is searched first; after a tail call its frame is gone, so the other chunks are searched as well. A
-// source that the script composed has no position, and its lines count from 1.
+// Finds the line of the script where the kernel source begins, so that compiler messages name the script's lines. The
+// calling chunk is searched first; after a tail call its frame is gone, so the other chunks are searched as well. For
+// a source that the script composed at run time, lines count from 1.
 void find_source(lua_State* L, const std::string& source, KernelOptions& options) {
   options.file = "kernel source";
   if (source.empty()) return;
@@ -75,7 +76,7 @@ std::string define_value(lua_State* L, const std::string& name) {
   }
 }
 
-// Calls f(key) for each string key of the table option, with the value on top of the stack.
+// Calls f(name) for each string key of the options' table `key`, with the entry's value on top of the stack.
 template <class F>
 void each_named(lua_State* L, int options, const char* key, F f) {
   lua_getfield(L, options, key);
@@ -88,7 +89,8 @@ void each_named(lua_State* L, int options, const char* key, F f) {
         raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)));
       names.emplace_back(lua_tostring(L, -2));
     }
-    std::sort(names.begin(), names.end());  // gives the same text, and so the same cache file, in every process
+    // sorted names give the same text, and so the same cache file, in every process
+    std::sort(names.begin(), names.end());
     for (const auto& name : names) {
       const bool plain =
           name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == name.npos;
@@ -118,7 +120,7 @@ std::vector<double> numbers_of(lua_State* L, const std::string& name) {
   return out;
 }
 
-// name = "scale", template = {"float", 4} -> scale<float, 4>
+// Returns the kernel's name: name = "scale", template = {"float", 4} gives "scale<float, 4>".
 std::string name_of_options(lua_State* L, int options) {
   std::string name = option_text(L, options, "name").value_or("");
   lua_getfield(L, options, "template");
@@ -165,14 +167,14 @@ KernelOptions read_options(lua_State* L, int index, const char* verb) {
   return out;
 }
 
-// The target architecture is the device's.
+// Compiles for the architecture of the device that `kernel` was called on.
 void choose_device(lua_State* L, KernelOptions& options) {
   const auto& device = device_graph(L, 1, "kernel").device();
   if (const auto* cuda = dynamic_cast<const device::CudaDevice*>(device.get())) options.arch = cuda->arch();
 }
 
 struct Request {
-  std::string source, path;  // exactly one is set
+  std::string source, path;  // exactly one of them is set
   KernelOptions options;
 };
 
@@ -249,7 +251,7 @@ int device_kernel_file(lua_State* L) {  // dev:kernel_file(path, {..})
   return begin_compile(L, std::move(request));
 }
 
-int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image =, name =, cached =}
+int kernel_cubin(lua_State* L) {  // k:cubin("sm_90a") -> {image = machine code, name =, cached =}
   auto kernel = check_object<KernelHandle>(L, 1, "cubin").kernel;
   std::string arch(check_text(L, 2, "cubin: the architecture"));
   const bool known = arch.starts_with("sm_") && arch.size() >= 5 && arch.size() <= 8 &&

@@ -1,4 +1,4 @@
-// Shared by the files that bind kernels. Loop thread only.
+// Binds user-written GPU kernels to Lua. Loop thread only.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -11,10 +11,10 @@ struct KernelHandle {
   std::shared_ptr<Graph> graph;  // graph of the device that made the kernel and launches it
 };
 
-int push_kernel(lua_State* L, KernelHandle handle);  // kernel_launch.cpp
-int device_kernel(lua_State* L);                     // a device method, as is kernel_file
+int push_kernel(lua_State* L, KernelHandle handle);  // defined in kernel_launch.cpp
+int device_kernel(lua_State* L);                     // the method dev:kernel
 int device_kernel_file(lua_State* L);
-int kernel_cubin(lua_State* L);  // a kernel method
+int kernel_cubin(lua_State* L);  // the method kernel:cubin
 void define_kernel(lua_State* L);
 
 }  // namespace rille::lua

@@ -1,4 +1,4 @@
-// The Kernel object: launch and bind. A bound kernel is a C closure; a call allocates nothing in Lua.
+// The Kernel object: launch and bind. k:bind returns a C closure, and calling the closure allocates nothing in Lua.
 #include <cmath>
 #include <cstring>
 
@@ -18,10 +18,10 @@ using tensor::LaunchValue;
 struct Bound {
   std::shared_ptr<const Launching> what;
   std::shared_ptr<Graph> graph;
-  std::vector<LaunchValue> values;  // of the current call; a member to reuse its memory
+  std::vector<LaunchValue> values;  // arguments of the current call; a member so that calls reuse the memory
 };
 
-// Reads a number, or a list of one to three.
+// Reads the option `key`, grid or block: one to three numbers.
 void read_extent(lua_State* L, int options, const char* verb, const char* key, unsigned (&out)[3]) {
   lua_getfield(L, options, key);
   const auto take = [&](int i) {
@@ -84,7 +84,7 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
                                  hint)));
 }
 
-// Reads one number of a by-value parameter.
+// Writes the number at stack index `index` to `at`, in the C type of the kernel's parameter `i`.
 void read_number(lua_State* L, const device::Kernel& k, std::size_t i, int index, std::byte* at) {
   const auto& p = k.parameters()[i];
   double n = 0;
@@ -118,7 +118,7 @@ void read_value(lua_State* L, const device::Kernel& k, std::size_t i, int index,
   }
 }
 
-// Launches with the arguments from index `first` on.
+// Launches the kernel with the arguments at stack index `first` and above.
 int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& what, std::vector<LaunchValue>& values,
                 int first) {
   const auto& k = *what->kernel;
@@ -150,12 +150,12 @@ int launch_from(lua_State* L, Graph& g, const std::shared_ptr<const Launching>& 
     }
   }
   auto done = tensor::launch(g, what, values);
-  values.clear();  // releases the tensors
+  values.clear();  // releases the references to tensors
   if (!done) raise(L, at_line(L, std::move(done).error()));
   return 0;
 }
 
-// A kernel's printf output goes through Lua's print, on the loop thread.
+// Passes a kernel's printf output to Lua's print, on the loop thread.
 std::shared_ptr<const std::function<void(std::string)>> sink(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   std::weak_ptr<lua_State*> alive = tensor_state(L).main;
@@ -177,20 +177,20 @@ std::shared_ptr<const Launching> launching(lua_State* L, const char* verb) {
   return what;
 }
 
-int launch(lua_State* L) {  // k:launch({grid =, block =}, ...)
+int launch(lua_State* L) {  // k:launch({grid =, block =}, arguments...)
   const auto what = launching(L, "launch");
   std::vector<LaunchValue> values;
   return launch_from(L, *check_object<KernelHandle>(L, 1, "launch").graph, what, values, 3);
 }
 
-int call_bound(lua_State* L) {  // go(...)
+int call_bound(lua_State* L) {  // go(arguments...), where go = k:bind{..}
   auto& bound = *static_cast<Bound*>(lua_touserdata(L, lua_upvalueindex(2)));
   return launch_from(L, *bound.graph, bound.what, bound.values, 1);
 }
 
 int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
   Bound& held = push_object(L, Bound{launching(L, "bind"), check_object<KernelHandle>(L, 1, "bind").graph, {}});
-  lua_pushlightuserdata(L, &held);  // the closure's other upvalue keeps the object alive, at a fixed address
+  lua_pushlightuserdata(L, &held);  // upvalue 1 of the closure keeps the object alive, so its address stays valid
   lua_pushcclosure(L, bind<call_bound>, 2);
   return 1;
 }

@@ -1,4 +1,4 @@
-// The Optimizer object for rille.optim: glue on runtime/compute/tensor/optimizer.hpp.
+// The Optimizer object for rille.optim; runtime/compute/tensor/optimizer.hpp does the work.
 #include "runtime/compute/tensor/optimizer.hpp"
 
 #include "bindings/lua/compute/state.hpp"
@@ -14,7 +14,7 @@ struct OptimizerHandle {
   Optimizer optimizer;
 };
 
-// Calls f(name, setting) for each setting of a rule that a script may change.
+// Calls f(name, setting) for each setting of an optimizer's rule (Adam, SGD, ..) that a script may change.
 template <class F>
 void each_setting(tensor::Adam& how, const F& f) {
   f("beta1", how.beta1), f("beta2", how.beta2), f("eps", how.eps);
@@ -37,7 +37,7 @@ void each_setting(tensor::LossScaleOptions& how, const F& f) {
   f("initial", how.initial), f("growth", how.growth), f("backoff", how.backoff), f("interval", how.interval);
 }
 
-// Reads the settings present in the table at `index`; the others keep their values.
+// Reads the settings that the table at `index` contains; settings absent from the table keep their values.
 struct Given {
   lua_State* L;
   int index;
@@ -53,7 +53,7 @@ struct Given {
   }
 };
 
-// Writes the settings into the table on top of the stack.
+// Writes each setting into the table on top of the stack.
 struct Told {
   lua_State* L;
   template <class T>
@@ -69,7 +69,7 @@ const tensor::OptimizerRule& check_rule(lua_State* L, std::string_view name) {
   raise_invalid(L, fmt::format("there is no optimizer {}", name));
 }
 
-// optimizer_defaults(rule) -> { lr =, weight_decay =, and the rule's own settings }
+// optimizer_defaults(rule) -> { lr =, weight_decay =, and the settings of this rule, for example beta1 }
 Result<int> optimizer_defaults(lua_State* L) {
   const auto& rule = check_rule(L, check_text(L, 1, "optimizer_defaults"));
   lua_newtable(L);
@@ -107,7 +107,7 @@ std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
   return groups;
 }
 
-// optimizer(name, groups, loss scale or nil)
+// optimizer(name of the rule, groups, loss scale | nil) -> Optimizer
 Result<int> optimizer(lua_State* L) {
   std::string rule{check_text(L, 1, "optimizer")};
   tensor_state(L);
@@ -147,7 +147,7 @@ int zero_grad(lua_State* L) {
   return 0;
 }
 
-// set_lr(lr) of all groups, set_lr(lr, group) of one, counting from 1
+// set_lr(lr) sets the learning rate of all groups; set_lr(lr, group) that of one group, counting from 1
 Result<int> set_lr(lua_State* L) {
   Optimizer& o = check_optim(L, "opt:set_lr");
   double lr = check_number(L, 2, "opt:set_lr");
@@ -162,7 +162,7 @@ Result<int> set_lr(lua_State* L) {
   return 0;
 }
 
-int named_tensors(lua_State* L) {  // list of {name =, tensor =} for checkpoints
+int named_tensors(lua_State* L) {  // returns the optimizer's state for checkpoints: a list of {name =, tensor =}
   Optimizer& o = check_optim(L, "opt:state");
   lua_newtable(L);
   int i = 0;
@@ -176,11 +176,11 @@ int named_tensors(lua_State* L) {  // list of {name =, tensor =} for checkpoints
   return 1;
 }
 
-// load_state(a list as returned by state(), or name -> tensor, options)
+// load_state(state, options); state: a list as returned by state(), or a table from name to tensor
 Result<int> load(lua_State* L) {
   std::vector<StatePlace> places;
   for (const auto& [name, t] : check_optim(L, "opt:load_state").state())
-    // older states have one step count for all parameters
+    // states of older Rille versions have one step count for all parameters
     places.push_back({name, t, name.starts_with("step.") ? "step" : ""});
   return load_state(L, {"opt:load_state", "the optimizer", "", "the state belongs to another model or optimizer"},
                     std::move(places), 2);
@@ -199,13 +199,13 @@ std::vector<Tensor> parameters_at_1(lua_State* L, const char* what) {
   return parameters;
 }
 
-// clip_grad_norm(list of tensors, max) -> the norm before clipping
+// clip_grad_norm(list of tensors, max) -> the norm of all gradients before clipping
 Result<int> clip_grad_norm(lua_State* L) {
   const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_norm");
   return give(L, tensor::clip_grad_norm(parameters, check_number(L, 2, "clip_grad_norm's limit")));
 }
 
-Result<int> clip_grad_value(lua_State* L) {  // (list of tensors, limit)
+Result<int> clip_grad_value(lua_State* L) {  // clip_grad_value(list of tensors, limit)
   const std::vector<Tensor> parameters = parameters_at_1(L, "clip_grad_value");
   Result<> clipped = tensor::clip_grad_value(parameters, check_number(L, 2, "clip_grad_value's limit"));
   if (!clipped) return at_line(L, std::move(clipped).error());
@@ -223,7 +223,7 @@ std::vector<Tensor> check_parameters(lua_State* L, int index, const char* what) 
   return out;
 }
 
-// average(averages, values, decay, steps or nil)
+// average(averages, values, decay, steps | nil): moves each average towards its value
 Result<int> average(lua_State* L) {
   tensor_state(L);
   const auto averages = check_parameters(L, 1, "average"), values = check_parameters(L, 2, "average");

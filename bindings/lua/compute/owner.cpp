@@ -6,7 +6,8 @@ namespace rille::lua {
 
 namespace {
 
-// own_memory(list of tensors, "parameters of Gpt"): memory reports name them so, with the script's line.
+// own_memory(list of tensors, "parameters of Gpt"): memory reports show this text and the script's line as their
+// owner.
 int own_memory(lua_State* L) {
   check_table(L, 1, "own_memory");
   const std::string what(check_text(L, 2, "own_memory"));
@@ -23,7 +24,7 @@ int own_memory(lua_State* L) {
   return 0;
 }
 
-// own_memory_like(tensor, other): memory reports name it a copy of the other
+// own_memory_like(tensor, other): memory reports show `tensor` as a copy of `other`
 int own_memory_like(lua_State* L) {
   const Tensor &t = check_tensor(L, 1, "own_memory_like"), &other = check_tensor(L, 2, "own_memory_like");
   tensor::own(t, tensor::owner_of_copy(other));

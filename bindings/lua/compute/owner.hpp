@@ -1,10 +1,10 @@
-// Names the owner of tensors' memory for memory reports; stdlib modules and averages use it.
+// Labels tensor memory with an owner (a module, an average) that memory reports show.
 #pragma once
 
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
 
-void add_owner_natives(lua_State* L);  // into the table `rille.native` at the stack's top
+void add_owner_natives(lua_State* L);  // adds to the table `rille.native`, which is at the stack's top
 
 }  // namespace rille::lua

@@ -1,4 +1,4 @@
-// Natives for stdlib/device: times and costs of operations between start and stop; checks for NaN.
+// C functions for stdlib/device: time and cost of the operations between start and stop, and checks for NaN.
 #include "bindings/lua/compute/fallbacks.hpp"
 #include "runtime/compute/device/executor.hpp"
 
@@ -21,7 +21,7 @@ void push_costs(lua_State* L, const std::vector<tensor::ProfileRow>& rows) {
 
 namespace {
 
-// Pushes the device's table of fallbacks noted by the Lua library, "library/operation" -> row.
+// Pushes the fallbacks of `device` that stdlib code has noted: a table "library/operation" -> row, or nil.
 void push_noted(lua_State* L, const std::string& device) {
   lua_getfield(L, LUA_REGISTRYINDEX, "rille.noted_fallbacks");
   if (lua_isnil(L, -1)) {
@@ -97,7 +97,7 @@ int start(lua_State* L) {  // start(device)
   return 0;
 }
 
-// stop(device) -> { rows, kernels, timed_by, why, fallbacks }. Waits for the operations recorded before it.
+// stop(device) -> { rows, kernels, timed_by, why, fallbacks }. Waits for all operations recorded before the call.
 int stop(lua_State* L) {
   Graph& on = device_graph(L, 1, "profile");
   Completion done = begin_await(L);
@@ -114,13 +114,13 @@ int stop(lua_State* L) {
   return end_await(L);
 }
 
-// fallbacks(device) -> { { library, operation, why, calls }, .. } | nil
+// fallbacks(device) -> a list of { library, operation, why, calls }, or nil if no library declined an operation
 int fallbacks(lua_State* L) {
   push_fallbacks(L, *device_graph(L, 1, "fallbacks").device());
   return 1;
 }
 
-// note_fallback(device, library, operation, why): a fallback chosen in Lua, which the executor never sees.
+// note_fallback(device, library, operation, why): notes a fallback that Lua code chose and the executor never sees.
 int note_fallback(lua_State* L) {
   device::Fallback one;
   one.library = check_text(L, 2, "library");
@@ -140,7 +140,7 @@ int note_fallback(lua_State* L) {
   return 0;
 }
 
-// check_numbers(device, on) -> the previous setting
+// check_numbers(device, on) -> the previous setting. on: every operation's result is checked for NaN.
 int check(lua_State* L) {
   Graph& on = device_graph(L, 1, "check_numbers");
   const bool before = on.checks_numbers();

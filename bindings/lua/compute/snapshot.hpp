@@ -1,4 +1,4 @@
-// Tensor values in host memory, as `native.snapshot` takes them, and the safetensors dtype names.
+// Copies of tensor values in host memory, made by `native.snapshot`, and the dtype names of safetensors files.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct Snapshot {
   std::shared_ptr<std::vector<Entry>> entries;
 };
 
-// The dtype of a tensor in a file. invalid: Rille has no such dtype.
+// Translates a safetensors dtype name. Error invalid: Rille has no such dtype; the message names `tensor`.
 Result<DType> type_of_format(const std::string& type, const std::string& tensor);
 
 }  // namespace rille::lua

@@ -29,11 +29,11 @@ void make_by_name(lua_State* L, int index) {
   lua_replace(L, index);
 }
 
-// The names of a state, and its tensors' dtypes and shapes, known without reading the data.
+// A state to load from: its tensors' names, dtypes and shapes, known without reading the data.
 struct Source {
   lua_State* L;
   int index;
-  TensorFiles* files;  // null: the tensors are in a table
+  TensorFiles* files;  // null: the tensors are in a Lua table
 
   std::set<std::string> names() const {
     std::set<std::string> out;
@@ -58,7 +58,7 @@ struct Source {
     return std::pair{t.dtype(), t.shape()};
   }
 
-  Tensor take(const std::string& name) const {  // from a table
+  Tensor take(const std::string& name) const {  // the state is a Lua table
     lua_getfield(L, index, name.c_str());
     const Tensor* t = test_tensor(L, -1);
     Tensor out = t ? *t : Tensor{};

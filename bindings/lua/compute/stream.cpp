@@ -1,4 +1,4 @@
-// The Stream object, dev:stream(), and the same operations on a device's default stream.
+// The Stream object, dev:stream(), and dev:record and dev:wait, which act on a device's default stream.
 #include "bindings/lua/compute/stream.hpp"
 
 namespace rille::lua {
@@ -8,8 +8,8 @@ namespace {
 using tensor::StreamPtr;
 
 struct StreamHandle {
-  std::shared_ptr<Graph> graph;  // of the stream's device
-  StreamPtr stream;              // null: released
+  std::shared_ptr<Graph> graph;  // graph of the stream's device
+  StreamPtr stream;              // null: the script released the stream
 };
 
 StreamHandle& check_stream(lua_State* L, int index, const char* what) {
@@ -38,7 +38,7 @@ int stream_synchronize(lua_State* L) {
   return await_events(L, *s.graph, {std::move(*event)}, [](lua_State*) { return 0; });
 }
 
-// Launched work continues, and kernels bound to the stream keep it alive.
+// stream:release(). Launched work continues, and kernels bound to the stream keep the stream alive.
 int stream_release(lua_State* L) {
   check_object<StreamHandle>(L, 1, "release").stream.reset();
   return 0;

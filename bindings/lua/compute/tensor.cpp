@@ -1,4 +1,4 @@
-// The Tensor class: fields, operators, and `rille.native`, the base of the standard library.
+// The Tensor class: fields, operators, and `rille.native`, the C functions that the standard library calls.
 #include "bindings/lua/compute/tensor.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Error at_line(lua_State* L, Error error) {
 int push_tensor(lua_State* L, Tensor t) {
   TensorState& state = tensor_state(L);
   state.handle_bytes += t.size_bytes();
-  // the collector sees only the small userdata, not the tensor's memory
+  // Lua's garbage collector counts only the small userdata, not the tensor's memory
   if (state.handle_bytes > collect_after_bytes) {
     state.handle_bytes = 0;
     lua_gc(L, LUA_GCCOLLECT, 0);
@@ -137,7 +137,7 @@ Result<int> set_grad(lua_State* L) {
 
 int tensor_detach(lua_State* L) { return push_tensor(L, check_self(L, "detach", 1).detach()); }
 
-// set_autocast("bf16", "f16", "tf32", "f32" or nil) -> the previous setting
+// set_autocast("bf16", "f16", "tf32", "f32" or nil: off) -> the previous setting
 Result<int> set_autocast(lua_State* L) {
   TensorState& state = tensor_state(L);
   const Graph::Modes before = state.modes();
@@ -170,7 +170,7 @@ int set_mode(lua_State* L) {
   return 0;
 }
 
-// The script's folder, for files beside the script.
+// Returns the folder of the running script; "." if the script has none.
 int script_directory(lua_State* L) {
   const std::string& directory = LuaHost::of(L).options().script_directory;
   push(L, directory.empty() ? std::string(".") : directory);
@@ -182,7 +182,7 @@ int clock_seconds(lua_State* L) {
   return 1;
 }
 
-// Sends an event to the run's hooks: an agent forwards checkpoints to its caller.
+// emit(event): sends an event to the run's hooks; an agent forwards checkpoint events to the machine that rented it.
 Result<int> emit(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   RILLE_TRY(Value event, to_value(L, 1, "event"));
@@ -190,7 +190,7 @@ Result<int> emit(lua_State* L) {
   return 0;
 }
 
-int number_name(lua_State* L) {  // "tensor", or nil
+int number_name(lua_State* L) {  // number_name(value): "tensor" for a tensor, else nil
   if (test_tensor(L, 1)) push(L, "tensor");
   else lua_pushnil(L);
   return 1;
@@ -225,7 +225,7 @@ void wrap_print(lua_State* L, int native) {
   set_global(L, "print");
 }
 
-// used_devices() -> the names of the devices in use, the default one first
+// used_devices() -> the names of the devices in use; the default device comes first
 int used_devices(lua_State* L) {
   lua_newtable(L);
   int n = 0;

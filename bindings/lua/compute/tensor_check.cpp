@@ -1,5 +1,5 @@
-// Reads the arguments of tensor methods: tensors, dimensions that count from 1, and options; raises errors with hints.
-// Also remembers which tensors were freed, and where.
+// Reads the arguments of tensor methods: tensors, dimensions that count from 1, and options; raises errors with
+// hints. Also remembers for each freed tensor the line that freed it, for error messages.
 #include "bindings/lua/compute/tensor_check.hpp"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ const char* way_to_a_tensor(lua_State* L, int index) {
   }
 }
 
-// Rille's equivalents of PyTorch names for which "did you mean" finds no similar name.
+// Rille's equivalents of PyTorch names that are too different for the "did you mean" hint to find.
 struct Word {
   std::string_view theirs;
   const char* ours;
@@ -126,7 +126,7 @@ Tensor& check_tensor(lua_State* L, int index, const char* what) {
 
 namespace {
 
-// Alternatives for methods called with more arguments than they take.
+// Hints for methods that scripts call with more arguments than the method takes.
 constexpr Word more_words[] = {
     {"round", "(x * 100):round() / 100 keeps two decimals"},
     {"log", "x:log() / math.log(base); log2 and log10 are methods"},
@@ -197,7 +197,7 @@ int check_dim(lua_State* L, int index, const char* what) { return dim_from(L, ch
 
 namespace {
 
-// A key of the table that is not a position.
+// Returns the first key that is not a number of the table at `index`, if the table has one.
 std::optional<std::string> name_in(lua_State* L, int index) {
   lua_pushnil(L);
   while (lua_next(L, index)) {

@@ -1,5 +1,5 @@
-// Element-wise tensor methods and in-place writes. One row per operation; either operand may be a number where PyTorch
-// allows it.
+// Element-wise tensor methods and in-place writes. A table has one row per operation; an operand may be a number
+// wherever PyTorch allows one.
 #include <cmath>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -20,7 +20,7 @@ struct Binary {
   Result<Tensor> (*tensors)(T, T);
   Result<Tensor> (*number_right)(T, double);
   Result<Tensor> (*number_left)(T, double);
-  bool alpha = false;  // x:add(y, alpha): alpha times y
+  bool alpha = false;  // whether x:add(y, alpha) exists: y is multiplied by alpha first
 };
 struct Pair {
   const char* name;
@@ -39,7 +39,7 @@ double number_or(lua_State* L, int index, const char* what, double otherwise) {
 template <const Binary& B>
 Result<int> binary(lua_State* L) {
   tensor_state(L);
-  if (!test_tensor(L, 1)) {  // 2 - t
+  if (!test_tensor(L, 1)) {  // the left operand is not a tensor: 2 - t
     if (!B.number_left || lua_type(L, 1) != LUA_TNUMBER) not_a_tensor(L, 1, B.name);
     double n = check_number(L, 1, B.name);
     check_end(L, 2, B.name);
@@ -88,7 +88,7 @@ constexpr Binary add_op{"add", tensor::add, tensor::add, tensor::add, true},
     lt_op{"lt", tensor::lt, tensor::lt, tensor::gt}, le_op{"le", tensor::le, tensor::le, tensor::ge},
     gt_op{"gt", tensor::gt, tensor::gt, tensor::lt}, ge_op{"ge", tensor::ge, tensor::ge, tensor::le},
     eq_op{"eq", tensor::eq, tensor::eq, tensor::eq}, ne_op{"ne", tensor::ne, tensor::ne, tensor::ne};
-Result<int> gelu(lua_State* L) {  // x:gelu("none"): the exact form
+Result<int> gelu(lua_State* L) {  // x:gelu("none") uses the exact formula instead of the tanh approximation
   Tensor& x = check_self(L, "gelu", 2);
   tensor_state(L);
   const std::string form(lua_isnoneornil(L, 2) ? "tanh" : check_text(L, 2, "gelu's form"));
@@ -116,7 +116,7 @@ Result<int> softplus(lua_State* L) {
   return give(L, tensor::softplus(x, number_or(L, 2, "softplus' beta", 1)));
 }
 
-Result<int> clamp(lua_State* L) {  // x:clamp(low, high); nil: no bound
+Result<int> clamp(lua_State* L) {  // x:clamp(low, high); nil: no bound on that side
   Tensor& x = check_self(L, "clamp", 3);
   tensor_state(L);
   std::optional<double> low, high;
@@ -132,7 +132,7 @@ Result<int> dropout(lua_State* L) {  // x:dropout(p, training)
   return give(L, tensor::dropout(x, p, lua_isnoneornil(L, 3) || check_bool(L, 3, "dropout's training")));
 }
 
-// p:multinomial() draws one per row; p:multinomial(n, {replacement = true}) draws n per row.
+// p:multinomial() draws one index per row of p; p:multinomial(n, {replacement = true}) draws n indices per row.
 Result<int> multinomial(lua_State* L) {
   Tensor& p = check_self(L, "multinomial", 3);
   tensor_state(L);
@@ -154,7 +154,8 @@ Result<int> masked_fill(lua_State* L) {  // x:masked_fill(mask, value)
   return give(L, tensor::masked_fill(x, mask, check_number(L, 3, "masked_fill's value")));
 }
 
-// A tensor, or a number as a tensor on the condition's device, of the other operand's dtype if that can hold it.
+// Reads an operand of where(): a tensor, or a number, which becomes a tensor on the condition's device, with the
+// other operand's dtype if that dtype can hold the number.
 Result<Tensor> operand(lua_State* L, const Tensor& condition, int index, int other) {
   if (lua_type(L, index) != LUA_TNUMBER) return check_tensor(L, index, "where");
   const double number = lua_tonumber(L, index);
@@ -170,7 +171,7 @@ Result<int> where(lua_State* L) {  // condition:where(a, b)
   return give(L, tensor::where(condition, a, b));
 }
 
-// For in-place methods: returns the receiver.
+// Ends an in-place method: returns the tensor that the method was called on.
 Result<int> myself(lua_State* L, Result<void> done) {
   if (!done) return at_line(L, std::move(done).error());
   lua_settop(L, 1);

@@ -13,13 +13,13 @@ namespace rille::lua {
 
 namespace {
 
-// After this many bytes of reads, wait for the graph and release cached memory. Otherwise pending operations would
-// hold the tensors that were read, and freed memory would wait for a tensor of the same size.
+// After reading this many bytes, wait for the graph and release cached memory. Otherwise pending operations would
+// keep the tensors alive, and the cache would keep freed memory for a tensor of equal size.
 constexpr std::size_t settle_after_bytes = 64u << 20;
 
 Result<> settle(lua_State* L, Graph& g) {
   if (g.tracing()) return success();
-  lua_gc(L, LUA_GCCOLLECT, 0);  // frees unreachable handles
+  lua_gc(L, LUA_GCCOLLECT, 0);  // frees tensors that the script can no longer reach
   RILLE_CHECK(g.synchronize_blocking());
   g.device()->release_cache();
   return success();
@@ -27,7 +27,7 @@ Result<> settle(lua_State* L, Graph& g) {
 
 const char metatable_key = 0, files_key = 0;
 
-// (table, name) -> the tensor, or nil. Its upvalue maps each table to its files.
+// __index(table, name) -> the tensor, or nil. The upvalue maps each table to its TensorFiles.
 Result<int> take(lua_State* L) {
   lua_pushvalue(L, 1);
   lua_rawget(L, lua_upvalueindex(1));
@@ -38,7 +38,7 @@ Result<int> take(lua_State* L) {
   return push_tensor(L, std::move(t));
 }
 
-// The shards of an index, { tensor = file }. Shards lie beside the index.
+// Reads an index file: { tensor name = shard file }. The shards lie in the index's folder.
 Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   RILLE_TRY(const std::string text, store::read_file(path));
   Result<Value> index = Value::from_json(text);
@@ -63,7 +63,7 @@ Result<std::map<std::string, std::string>> shards_of(const std::string& path) {
   return out;
 }
 
-// For a folder: its index, or its model.safetensors.
+// If `path` is a folder, returns the index or the model.safetensors in it; else `path`.
 Result<std::string> file_of(std::string path) {
   std::error_code ec;
   if (!std::filesystem::is_directory(path, ec)) return path;
@@ -105,7 +105,7 @@ Result<Opened> open_path(const std::string& path) {
   return out;
 }
 
-// tensors_open(path) -> the table, the names, the metadata. path: a file, an index, or a folder with either.
+// tensors_open(path) -> table, names, metadata. path: a file, an index of shards, or a folder that contains either.
 Result<int> open(lua_State* L) {
   RILLE_TRY(const std::string path, file_of(std::string(check_text(L, 1, "the file"))));
   RILLE_TRY(auto opened, open_path(path));
@@ -154,8 +154,8 @@ TensorFiles tensors_of(TensorFiles::File file) {
   return out;
 }
 
-// One metatable for all tables: a LuaJIT trace is specialized to a metatable and keeps it alive, so metatables that
-// held the files would keep those of the last hundred tables open.
+// All tables share one metatable. A LuaJIT trace keeps its metatable alive, so metatables that held the files would
+// keep the files of the last hundred tables open.
 void push_tensor_files(lua_State* L, TensorFiles files) {
   lua_newtable(L);
   get_registry(L, &files_key);
@@ -169,7 +169,7 @@ void push_tensor_files(lua_State* L, TensorFiles files) {
 
 void add_tensor_file_natives(lua_State* L) {
   define_class<TensorFiles>(L, {.name = "TensorFiles"});
-  lua_newtable(L);  // table -> its files; weak keys
+  lua_newtable(L);  // maps a table to its TensorFiles; weak keys
   lua_newtable(L);
   set_field(L, "__mode", "k");
   lua_setmetatable(L, -2);

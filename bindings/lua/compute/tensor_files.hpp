@@ -1,4 +1,4 @@
-// Tensor files as scripts see them: a table whose fields are read from the file on access.
+// Tensor files opened by scripts: a Lua table that reads a tensor from disk each time its field is accessed.
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ struct TensorFiles {
     File file;
     const store::TensorEntry* entry = nullptr;
   };
-  std::map<std::string, Place> places;  // places in the files, by tensor name
+  std::map<std::string, Place> places;  // where each tensor lies in the files, by tensor name
   std::size_t unsettled_bytes = 0;      // bytes read since the graph was last synchronized
 };
 
 TensorFiles tensors_of(TensorFiles::File file);
-// Pushes the table. Each access reads the tensor again; an unknown name gives nil. A script that copies tensors one by
-// one into parameters therefore holds only a few of them in memory.
+// Pushes the table. Each access reads the tensor from disk again; an unknown name gives nil. A script that copies
+// tensors one by one into parameters therefore holds only a few of the file's tensors in memory.
 void push_tensor_files(lua_State* L, TensorFiles files);
-TensorFiles* tensor_files(lua_State* L, int index);  // the files behind such a table; null: the value is something else
-// Reads a tensor to the graph's device. The name must exist.
+TensorFiles* tensor_files(lua_State* L, int index);  // null: the value is not a table made by push_tensor_files
+// Reads a tensor to the device of graph `g`. The files must contain `name`.
 Result<Tensor> read_tensor(lua_State* L, TensorFiles& files, const std::string& name, Graph& g);
 void add_tensor_file_natives(lua_State* L);
 

@@ -10,7 +10,7 @@ namespace {
 
 using tensor::Pair2;
 
-// option = n or {height, width}
+// Reads the option `key` = n or {height, width}; returns `otherwise` if the script did not give the option.
 Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
   if (!lua_istable(L, index)) return otherwise;
   lua_getfield(L, index, key);
@@ -29,7 +29,7 @@ Pair2 option_pair(lua_State* L, int index, const char* key, Pair2 otherwise) {
   return pair;
 }
 
-// scale = n or {height, width}; zeros: not given.
+// Reads the option scale = n or {height, width}; returns zeros if the script did not give it.
 std::array<double, 2> option_scale(lua_State* L, int index) {
   std::array<double, 2> scale{0, 0};
   lua_getfield(L, index, "scale");
@@ -112,7 +112,7 @@ Result<int> interpolate(lua_State* L) {
   return give(L, tensor::interpolate(x, how));
 }
 
-// (window, {stride =, padding =, ...}); the stride defaults to the window.
+// Reads (window, {stride =, padding =, ...}) of a pooling method; stride defaults to the window size.
 tensor::Pooling pooling(lua_State* L, const char* name) {
   lua_createtable(L, 0, 1);
   lua_pushvalue(L, 2);

@@ -15,7 +15,8 @@ Result<int> gather(lua_State* L) {  // t:gather(dim, index)
   return give(L, tensor::gather(a, dim, check_tensor(L, 3, "gather's numbers")));
 }
 
-Result<int> scatter_with(lua_State* L, const char* what, bool add) {  // t:scatter(dim, index, src or a number)
+// t:scatter or t:scatter_add(dim, index, src); src is a tensor or a number
+Result<int> scatter_with(lua_State* L, const char* what, bool add) {
   Tensor& a = check_self(L, what, 4);
   tensor_state(L);
   int dim = check_dim(L, 2, what);
@@ -190,7 +191,6 @@ Result<int> stack(lua_State* L) {  // a:stack({b, c}, dim)
   return give(L, tensor::stack(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "stack")));
 }
 
-// -- slices
 std::int64_t position(lua_State* L, double n, const Tensor& t, int dim) {
   const std::int64_t size = t.size(dim);
   if (n != std::floor(n) || n == 0 || n > double(size) || n < -double(size))
@@ -201,8 +201,8 @@ std::int64_t position(lua_State* L, double n, const Tensor& t, int dim) {
   return n > 0 ? std::int64_t(n) - 1 : size + std::int64_t(n);
 }
 
-// Refuses x[mask] and x[ids]: the selected elements are known only when values are read, so the result cannot be a
-// view.
+// Refuses x[mask] and x[ids]: how many elements they select is known only after reading the mask, and a slice must be
+// a view.
 void refuse_tensor(lua_State* L, int index) {
   const Tensor* t = test_tensor(L, index);
   if (!t || !*t) return;
@@ -216,7 +216,8 @@ void refuse_tensor(lua_State* L, int index) {
                        "x[ids] = y: x:scatter(dim, ids, y)");
 }
 
-// Applies one entry of a slice, on top of the stack, to dimension `dim`; returns whether the dimension is kept.
+// Applies the slice entry on top of the stack to dimension `dim` of `t`; returns whether the result keeps the
+// dimension.
 Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   if (lua_type(L, -1) == LUA_TNUMBER) {
     RILLE_TRY(t, tensor::select(t, dim, position(L, lua_tonumber(L, -1), t, dim)));
@@ -225,7 +226,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   refuse_tensor(L, -1);
   check_table(L, -1, "a slice's entry");
   const std::size_t n = lua_objlen(L, -1);
-  if (n == 0) return true;  // {}: the whole dimension
+  if (n == 0) return true;  // {} selects the whole dimension
   if (n != 2 && n != 3)
     raise_invalid(L, fmt::format("a slice has {} numbers: expected up to 3 ({})", n, script_position(L)),
                   "{first, last}, {first, last, step}, {} for all, or one number");
@@ -246,7 +247,7 @@ Result<bool> slice_dimension(lua_State* L, Tensor& t, int dim) {
   return true;
 }
 
-// t[i], t[{i, {first, last}, {first, last, step}, {}}] as views. The key is at index 2.
+// Returns a view for t[i] or t[{i, {first, last}, {first, last, step}, {}}]. The key is at stack index 2.
 Result<Tensor> sliced(lua_State* L) {
   Tensor t = check_tensor(L, 1, "a slice");
   if (lua_type(L, 2) == LUA_TNUMBER) {
@@ -271,7 +272,7 @@ Result<Tensor> sliced(lua_State* L) {
   return t;
 }
 
-Result<int> assign(lua_State* L) {  // t[...] = number or tensor: written in place
+Result<int> assign(lua_State* L) {  // t[...] = number or tensor: writes into t's memory
   if (lua_type(L, 2) == LUA_TSTRING)
     raise_invalid(L,
                   fmt::format("the field '{}' of a tensor cannot be set ({})", lua_tostring(L, 2), script_position(L)),

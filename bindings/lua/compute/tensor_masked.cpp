@@ -1,11 +1,11 @@
-// Methods whose result size depends on values: they read the mask while the fiber is suspended.
+// Methods whose result size depends on values: they suspend the fiber while the mask is copied to host memory.
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-// The indices of the true elements, ascending.
+// Returns the indices of the mask's true elements, ascending.
 std::vector<std::int64_t> true_places(const HostData& mask) {
   std::vector<std::int64_t> out;
   for (std::size_t i = 0; i < mask.bytes.size(); ++i)
@@ -40,7 +40,7 @@ int masked_select(lua_State* L) {
   });
 }
 
-// x:nonzero() -> i64 [count, dimensions]
+// x:nonzero() -> i64 [number of nonzero elements, rank of x]
 int nonzero(lua_State* L) {
   const Tensor x = check_self(L, "nonzero", 1);
   tensor_state(L);

@@ -1,5 +1,5 @@
-// Reads values: item, totable, and the text that print shows. These wait for the lane; only the calling fiber is
-// suspended.
+// Reads values: item, totable, and the text that print shows. The calling fiber is suspended until the graph's worker
+// thread has computed the values; other fibers continue.
 #include <cmath>
 #include <mutex>
 
@@ -11,26 +11,26 @@ namespace rille::lua {
 
 namespace {
 
-// A pending read of several tensors. The lane threads fill it; it completes once.
+// A pending read of several tensors. The graphs' worker threads store the values; `done` is completed once.
 struct Reading {
-  std::vector<Tensor> tensors;  // loop thread only
+  std::vector<Tensor> tensors;  // used on the loop thread only
   std::vector<HostData> values;
   std::optional<Error> error;
-  // tensors still pending; with values and error, guarded by the mutex because each device's lane fills its own
+  // Tensors still pending. The mutex guards left, values and error, because each device's worker thread writes them.
   std::size_t left = 0;
   std::mutex mutex;
   Graph::Modes modes;
   bool again = false;
   std::weak_ptr<lua_State*> main;
-  TensorState* state = nullptr;  // alive while `main` is
+  TensorState* state = nullptr;  // valid while `main` has not expired
   Loop* loop = nullptr;
   Completion done;
   PushValues push;
-  std::shared_ptr<Graph> target;  // if set, the one tensor is sent to this device instead of read
+  std::shared_ptr<Graph> target;  // if set, the only tensor is copied to this device's graph instead of read
   Tensor made;                    // the copy on `target`
 };
 
-// Errors of operations surface at a read, after the line that recorded the operation.
+// Adds a hint to an error that an earlier operation caused: it surfaces only when a value is read.
 Error late(Error e, const Graph& graph) {
   if ((e.kind == ErrorKind::invalid || e.kind == ErrorKind::memory) && !graph.checks_numbers())
     e.hint += std::string(e.hint.empty() ? "" : ". ") +
@@ -38,7 +38,7 @@ Error late(Error e, const Graph& graph) {
   return e;
 }
 
-void finish(const std::shared_ptr<Reading>& r) {  // loop thread
+void finish(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
   r->state->set_modes(r->modes);
   if (r->error) return r->done.fail(late(*r->error, *r->state->graph));
   Completion::Push push = [r](lua_State* L) { return r->push(L, std::move(r->values)); };
@@ -47,7 +47,7 @@ void finish(const std::shared_ptr<Reading>& r) {  // loop thread
 
 void start(const std::shared_ptr<Reading>& r);
 
-// Stores one tensor's values; runs on its device's lane.
+// Stores the values of tensor `i`; runs on the worker thread of the tensor's graph.
 void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> data) {
   {
     const std::lock_guard lock(r->mutex);
@@ -68,7 +68,7 @@ void arrived(const std::shared_ptr<Reading>& r, std::size_t i, Result<HostData> 
   });
 }
 
-void start(const std::shared_ptr<Reading>& r) {  // loop thread
+void start(const std::shared_ptr<Reading>& r) {  // runs on the loop thread
   r->left = r->tensors.size();
   r->values.assign(r->tensors.size(), {});
   r->error.reset();
@@ -173,7 +173,7 @@ int bytes(lua_State* L) {
 
 int text(lua_State* L) {
   if (Tensor* t = test_tensor(L, 1); t && !*t) {
-    push(L, true);  // the Lua shim's convention for "did not suspend"
+    push(L, true);  // first result true: the method did not suspend, and the Lua wrapper returns the second result
     push(L, "Tensor (freed)");
     return 2;
   }
@@ -185,7 +185,7 @@ int text(lua_State* L) {
   });
 }
 
-// The result of a method that could suspend but did not need to.
+// Returns the result of a method that may suspend but did not need to.
 int at_once(lua_State* L, Result<Tensor> t) {
   Tensor made = value_or_raise(L, t ? std::move(t) : Result<Tensor>(at_line(L, std::move(t).error())));
   push(L, true);
@@ -194,7 +194,8 @@ int at_once(lua_State* L, Result<Tensor> t) {
 
 int await_reading(lua_State* L, const std::shared_ptr<Reading>& r);
 
-// t:to("bf16"), t:to(device), t:to("cuda:0"). Copies directly between two GPUs if they can, else through host memory.
+// t:to("bf16"), t:to(device), t:to("cuda:0"). Copies between two GPUs directly if they support it, else through host
+// memory.
 int to(lua_State* L) {
   const Tensor t = check_self(L, "to", 2);
   std::string name;
@@ -259,7 +260,7 @@ int await_reading(lua_State* L, const std::shared_ptr<Reading>& r) {
   r->modes = state.modes();
   if (r->tensors.empty()) finish(r);
   else start(r);
-  state.set_modes({});  // the fibers that run meanwhile get the default modes
+  state.set_modes({});  // other fibers run while this one is suspended, and they need the default modes
   return end_await(L);
 }
 

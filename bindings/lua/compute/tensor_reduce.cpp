@@ -26,7 +26,7 @@ struct Spread {
   Result<Tensor> (*fn)(T, const std::vector<int>&, double, bool);
 };
 
-// (dims, {keepdim = true}), ({keepdim = true}) or (dims, true)
+// Reads keepdim from x:sum(dims, {keepdim = true}), x:sum({keepdim = true}) or x:sum(dims, true).
 bool keep_dims(lua_State* L, int index, const char* what) {
   if (lua_isnoneornil(L, index)) return false;
   if (!lua_istable(L, index)) return check_bool(L, index, what);
@@ -43,7 +43,7 @@ Result<int> reduction(lua_State* L) {
   return give(L, R.fn(a, dims, keep_dims(L, 3, R.name)));
 }
 
-// With a single dimension, returns values and indices.
+// max and min: given a single dimension, they return values and indices; else the values alone.
 template <const Reduction& R, const ArgReduction& P>
 Result<int> extreme(lua_State* L) {
   Tensor& a = check_self(L, R.name, 3);
@@ -74,7 +74,7 @@ Result<int> along(lua_State* L) {
 }
 
 template <const Spread& S>
-Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
+Result<int> spread(lua_State* L) {  // x:std or x:var(dims, {correction = 1, keepdim = false})
   Tensor& a = check_self(L, S.name, 3);
   tensor_state(L);
   options_may_stand_first(L, 2, S.name);
@@ -84,7 +84,7 @@ Result<int> spread(lua_State* L) {  // (dims, {correction = 1, keepdim = false})
   return give(L, S.fn(a, dims, option_number(L, 3, "correction").value_or(1), option_bool(L, 3, "keepdim", false)));
 }
 
-Result<int> norm(lua_State* L) {  // (p, dims, keepdim)
+Result<int> norm(lua_State* L) {  // x:norm(p, dims, keepdim)
   Tensor& a = check_self(L, "norm", 4);
   tensor_state(L);
   options_may_stand_first(L, 2, "norm");

@@ -1,5 +1,5 @@
-// Tensor methods for shapes; views where the memory layout allows. Dimensions and positions count from 1, -1 is the
-// last.
+// Tensor methods for shapes; the results are views where the memory layout allows. Dimensions and positions count
+// from 1; -1 is the last.
 #include "bindings/lua/compute/tensor.hpp"
 
 namespace rille::lua {
@@ -53,7 +53,7 @@ Result<int> permute(lua_State* L) {
   return give(L, tensor::permute(t, order));
 }
 
-// transpose() swaps the last two dimensions; transpose(a, b) swaps those.
+// transpose() swaps the last two dimensions; transpose(a, b) swaps dimensions a and b.
 Result<int> transpose(lua_State* L) {
   Tensor& t = check_self(L, "transpose", 3);
   bool last = lua_isnoneornil(L, 2);
@@ -61,7 +61,7 @@ Result<int> transpose(lua_State* L) {
   return give(L, tensor::transpose(t, a, b));
 }
 
-// A position that counts from 1, or backwards from -1, in a dimension of size `n`.
+// Reads a position in a dimension of size `n` that counts from 1, or backwards from -1.
 std::int64_t check_position(lua_State* L, int index, const char* what, std::int64_t n) {
   std::int64_t i = check_integer(L, index, what);
   if (i == 0 || i > n || i < -n)
@@ -79,14 +79,14 @@ std::int64_t size_of(lua_State* L, const Tensor& t, int dim, const char* what) {
   return t.size(dim);
 }
 
-Result<int> narrow(lua_State* L) {  // (dim, start, length)
+Result<int> narrow(lua_State* L) {  // t:narrow(dim, start, length)
   Tensor& t = check_self(L, "narrow", 4);
   int dim = check_dim(L, 2, "narrow");
   std::int64_t start = check_position(L, 3, "narrow", size_of(L, t, dim, "narrow"));
   return give(L, tensor::narrow(t, dim, start, check_integer(L, 4, "narrow's length")));
 }
 
-Result<int> select(lua_State* L) {  // (dim, position)
+Result<int> select(lua_State* L) {  // t:select(dim, position)
   Tensor& t = check_self(L, "select", 3);
   int dim = check_dim(L, 2, "select");
   return give(L, tensor::select(t, dim, check_position(L, 3, "select", size_of(L, t, dim, "select"))));
@@ -113,7 +113,7 @@ Result<int> cat(lua_State* L) {
   return give(L, tensor::cat(parts, lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "cat")));
 }
 
-Result<int> chunk(lua_State* L) {  // (number of chunks, dim) -> the chunks
+Result<int> chunk(lua_State* L) {  // t:chunk(number of chunks, dim) -> the chunks
   Tensor& t = check_self(L, "chunk", 3);
   std::int64_t pieces = check_integer(L, 2, "chunk's number of pieces");
   if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces: expected 1 to 200", pieces));

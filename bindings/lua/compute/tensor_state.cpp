@@ -1,4 +1,4 @@
-// The graphs of a Lua state: the default device's, and those of devices requested by name.
+// Creates the graphs of a Lua state: one for the default device and one for each device requested by name.
 #include <algorithm>
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -20,7 +20,8 @@ TensorState::~TensorState() {
   for (const auto& f : at_close) f();
   for (const auto& g : graphs) {
     g->set_where({});
-    // No callback may come after the state is gone. The second pass drains event waiters that re-armed in the first.
+    // After the destructor no callback may come. The second pass completes event waits that the first pass started
+    // again.
     for (int i = 0; i < 2; ++i) g->synchronize_blocking().ok();
   }
 }
@@ -42,7 +43,7 @@ Result<std::shared_ptr<Graph>> make_graph(TensorState& state, std::shared_ptr<de
   return made;
 }
 
-// Announces a wait of minutes: without a matching prebuilt image, the GPU compiles the kernels at its first operation.
+// Announces a wait of minutes: if no prebuilt kernel image matches, the first operation compiles the kernels.
 void tell_compiling(lua_State* L, const device::CudaCard& card) {
   LuaHost& host = LuaHost::of(L);
   const auto driver = device::cuda_driver();
@@ -78,7 +79,8 @@ Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name) {
   }
   RILLE_TRY(auto device, open_device(L, name));
   for (const auto& g : state.graphs)
-    if (g->device()->name() == device->name()) return g;  // the name was a uuid
+    // the requested name was the GPU's uuid; its graph exists already
+    if (g->device()->name() == device->name()) return g;
   RILLE_TRY(auto made, make_graph(state, std::move(device)));
   made->set_modes(state.modes());
   return made;

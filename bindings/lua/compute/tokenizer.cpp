@@ -1,4 +1,4 @@
-// rille.data.tokenizer: glue on runtime/compute/data/tokenizer.hpp.
+// rille.data.tokenizer; runtime/compute/data/tokenizer.hpp does the work.
 #include "runtime/compute/data/tokenizer.hpp"
 
 #include "bindings/lua/compute/tensor.hpp"
@@ -16,7 +16,7 @@ struct TokenizerHandle {
 
 Tokenizer& tokenizer_of(lua_State* L, const char* what) { return check_object<TokenizerHandle>(L, 1, what).tokenizer; }
 
-// tokenizer(path, pattern)
+// tokenizer(path of the vocabulary, pattern that splits text; nil: default)
 Result<int> open(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokenizer"));
   const std::string pattern(lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "rille.data.tokenizer's pattern"));
@@ -45,7 +45,7 @@ Result<int> encode(lua_State* L) {
   return 1;
 }
 
-// decode(id) or decode({ids}), then {continued}
+// decode(id, {continued =}) or decode({ids}, {continued =}) -> text
 Result<int> decode(lua_State* L) {
   Tokenizer& t = tokenizer_of(L, "tokenizer:decode");
   std::vector<std::int32_t> ids;

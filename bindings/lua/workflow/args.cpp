@@ -1,5 +1,5 @@
-// rille.args { data = "x", steps = 300 }: merges the run's input into the defaults, whose types decide what is
-// accepted.
+// rille.args { data = "x", steps = 300 }: merges the run's input into the defaults. The type of each default decides
+// which values are accepted.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -26,7 +26,7 @@ Error unknown_argument(const std::string& name, const Value::Object& defaults) {
   return make_error(ErrorKind::invalid, fmt::format("this script takes no argument --{}", name), hint);
 }
 
-// The code makes `rille run` delete the run if it recorded nothing else.
+// Marks an error about arguments. `rille run` deletes the run after this code if nothing else was recorded.
 Error refused(Error e) {
   e.code = "script_arguments";
   return e;
@@ -40,7 +40,7 @@ void mark_read(lua_State* L) {
   lua_pop(L, 1);
 }
 
-// For `rille FILE --help`: the error carries the script's options and ends the rehearsal that reads them.
+// Answers `rille FILE --help`: the error carries the script's options and ends the rehearsal that `--help` started.
 Error options_asked_for(const Value::Object& defaults) {
   Error e = unknown_argument("help", defaults);
   e.code = "script_options";
@@ -76,7 +76,7 @@ Result<Value> to_boolean(const std::string& name, const Value& given) {
   return wrong_type(name, given, "true or false");
 }
 
-// "a,b,c" becomes a list; its items are numbers when the default's are.
+// Turns "a,b,c" into a list; if the default `model` is a list of numbers, the items become numbers.
 Result<Value> to_list(const std::string& name, const Value& given, const Value& model) {
   if (given.as_array() || given.as_object()) return given;
   const std::string* s = given.as_string();
@@ -98,7 +98,8 @@ Result<Value> convert(const std::string& name, const Value& given, const Value& 
   if (model.as_bool()) return to_boolean(name, given);
   if (model.as_array() || model.as_object()) return to_list(name, given, model);
   if (const double* n = given.as_number()) return Value(fmt::format("{}", *n));
-  if (given.as_bool() && *given.as_bool()) return wrong_type(name, given, "a text");  // `--name` alone
+  // the user gave `--name` without a value
+  if (given.as_bool() && *given.as_bool()) return wrong_type(name, given, "a text");
   if (const bool* b = given.as_bool()) return Value(*b ? "true" : "false");
   return given;
 }

@@ -1,11 +1,11 @@
-// Primitives for clusters and autoscaling; the verbs are in stdlib/cluster.lua and stdlib/autoscale.
+// C functions for clusters and autoscaling; stdlib/cluster.lua and stdlib/autoscale define the verbs.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
 
 namespace {
 
-// (lease, scope): the lease ends with that outer scope, not with the current one.
+// keep_lease(lease, scope): the lease ends with the outer scope `scope`, not with the current one.
 int keep_lease(lua_State* L) {
   Verb v = begin_verb(L, "rent");
   v.run.keep_lease(v.id, std::string(check_text(L, 1, "lease")),
@@ -13,7 +13,7 @@ int keep_lease(lua_State* L) {
   return 0;
 }
 
-// (list of leases) -> list of readings, each { utilization =, .. } or { error = }
+// cluster_telemetry(list of leases) -> list of readings, each { utilization =, .. } or { error = }
 int cluster_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
   std::vector<std::string> leases;
@@ -25,14 +25,15 @@ int cluster_telemetry(lua_State* L) {
   return await(L, v.run.telemetry(v.id, std::move(leases), v.source), push_decoded, Waits::engine);
 }
 
-// (lease) -> { calls =, left_s =, over = }: see Instances::standing. Called in step bodies, which record the result.
+// standing(lease) -> { calls =, left_s =, over = }: see Instances::standing. Step bodies call it, so its result is
+// recorded.
 Result<int> standing(lua_State* L) {
   Verb v = begin_verb(L, "standing", Verbs::anywhere);
   RILLE_TRY(Value now, v.run.standing(std::string(check_text(L, 1, "lease"))));
   return push_decoded(L, std::move(now));
 }
 
-// (duration, its name in errors)
+// seconds(duration, the duration's name in errors) -> number of seconds
 int seconds(lua_State* L) {
   lua_pushnumber(L, static_cast<double>(check_duration_ms(L, 1, lua_tostring(L, 2))) / 1000);
   return 1;

@@ -1,4 +1,4 @@
-// Fiber primitives: spawn, join, cancel. The results stay in Lua, in the handle (flow.cpp).
+// Fiber primitives: spawn, join, cancel. The fibers' results stay in Lua, in the handle objects (flow.cpp).
 #include <fmt/format.h>
 
 #include "bindings/lua/workflow/verb.hpp"
@@ -25,7 +25,7 @@ int join(lua_State* L) {
   return await(L, v.run.join(v.id, child), push_nothing, Waits::engine);
 }
 
-// (list of fibers, whether the script acts on which fiber won)
+// join_any(list of fibers, whether the script acts on which fiber ended first)
 int join_any(lua_State* L) {
   Verb v = begin_verb(L, "race", Verbs::anywhere);
   std::vector<FiberId> children;

@@ -1,5 +1,5 @@
-// The flow verbs, in Lua on top of the primitives of scope.cpp, fiber.cpp and step.cpp: scope, defer, errdefer, spawn,
-// all, race, map, step, try_rent, the body of every fiber, and lists that print as tables.
+// The flow verbs, written in Lua with the primitives of scope.cpp, fiber.cpp and step.cpp: scope, defer, errdefer,
+// spawn, all, race, map, step, try_rent. Also the body of every fiber, and lists that print as tables.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {

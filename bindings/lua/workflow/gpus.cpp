@@ -1,4 +1,4 @@
-// The table of GPU facts for stdlib/gpus.lua and stdlib/estimate: glue on runtime/workflow/provider/gpu_facts.hpp.
+// GPU facts for stdlib/gpus.lua and stdlib/estimate, from runtime/workflow/provider/gpu_facts.hpp.
 #include "runtime/workflow/provider/gpus.hpp"
 
 #include "bindings/lua/workflow/verb.hpp"
@@ -24,7 +24,8 @@ Value facts_value(const GpuFacts& f) {
   return out;
 }
 
-// gpu_facts(name, memory_bytes): the facts, or nil and a similar name. gpu_facts(): the list of all.
+// gpu_facts(name, memory_bytes) -> the GPU's facts, or nil and a similar name. gpu_facts() -> a list of all GPUs'
+// facts.
 int gpu_facts(lua_State* L) {
   if (lua_isnoneornil(L, 1)) {
     Value::Array all;

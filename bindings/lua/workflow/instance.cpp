@@ -1,4 +1,4 @@
-// Instance: the result of rille.rent. Its fields are read from the run's lease on each access, so they are never stale.
+// Instance: the result of rille.rent. Each access to a field reads the run's lease, so fields are never stale.
 #include <fmt/format.h>
 
 #include "bindings/host/ship.hpp"
@@ -97,7 +97,7 @@ Result<int> rent(lua_State* L) {
   return await(L, v.run.rent(v.id, std::move(name), std::move(options), v.source), push_instance, Waits::engine);
 }
 
-// Options with a reserved name but no implementation yet: refused by name rather than ignored.
+// Refuses options whose names are reserved but not implemented; the error tells what to use instead.
 void refuse_options(lua_State* L, int index, const char* verb,
                     std::initializer_list<std::pair<const char*, const char*>> ahead) {
   if (!lua_istable(L, index)) return;
@@ -109,7 +109,7 @@ void refuse_options(lua_State* L, int index, const char* verb,
   }
 }
 
-// The options of stage and get, as data.
+// Reads the options of box:stage and box:get into one value.
 Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
   refuse_options(
       L, index, verb,
@@ -143,7 +143,7 @@ Result<int> get(lua_State* L) {
                Waits::engine);
 }
 
-// An image's name; refuses one that a container engine would parse as an option.
+// Reads the option `container`, an image name; refuses one that a container engine would parse as an option.
 std::string check_image(lua_State* L, int index, const std::string& what) {
   std::string image = option_text(L, index, "container").value_or("");
   if (!image.empty() && (image[0] == '-' || image.find_first_of(" \t\n") != std::string::npos))
@@ -152,7 +152,7 @@ std::string check_image(lua_State* L, int index, const std::string& what) {
   return image;
 }
 
-// secrets = { "HF_TOKEN" }: names of environment variables; null if not given.
+// Reads secrets = { "HF_TOKEN" }: names of environment variables; null if the script did not give it.
 Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
   lua_getfield(L, index, "secrets");
   RILLE_TRY(Value names, to_value(L, -1, "secrets"));
@@ -301,7 +301,7 @@ Result<int> resize(lua_State* L) {
       L, v.run.resize(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
-// box:preempting(): when the machine will be reclaimed, or nil
+// box:preempting() -> when the provider will reclaim the machine, or nil
 int preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting");
   return await(L, v.run.preempting(v.id, instance_of(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
@@ -352,7 +352,7 @@ void gather_leases(lua_State* L, int index, int depth, std::vector<std::string>&
   }
 }
 
-// The ids of the instances in a scope's results; their leases move to the parent scope.
+// leases_in(results of a scope) -> ids of the instances among the results; their leases move to the parent scope.
 int leases_in(lua_State* L) {
   std::vector<std::string> ids;
   for (int i = 1, n = lua_gettop(L); i <= n; ++i) gather_leases(L, i, 0, ids);

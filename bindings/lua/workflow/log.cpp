@@ -1,4 +1,4 @@
-// rille.log and rille.progress: pass events to the run's hooks. Neither suspends the fiber.
+// rille.log and rille.progress: pass an event to the run's hooks without suspending the fiber.
 #include <fmt/format.h>
 
 #include "bindings/lua/workflow/verb.hpp"

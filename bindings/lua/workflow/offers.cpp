@@ -1,5 +1,5 @@
 // rille.offers { gpu = "A100" }: offers, cheapest first; rille.price_history { gpu = "A100" }: past prices;
-// rille.quotas { provider = "aws" }: the account's quotas. Lists that print as tables.
+// rille.quotas { provider = "aws" }: the account's quotas. All three return lists that print as tables.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {

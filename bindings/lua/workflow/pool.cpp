@@ -1,4 +1,4 @@
-// Pool primitives; the verb is in flow.cpp.
+// Pool primitives; flow.cpp defines the verb rille.pool.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace rille::lua {
 
 namespace {
 
-// (name, {slots=, rate=, per=}) -> permit
+// pool_enter(name, {slots=, rate=, per=}) -> permit
 int pool_enter(lua_State* L) {
   Verb v = begin_verb(L, "pool");
   engine::PoolSpec pool;

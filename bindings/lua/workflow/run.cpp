@@ -1,4 +1,4 @@
-// Verbs about the run itself: sleep, now, signal, budget; and its fields: home, run_id.
+// Verbs about the run itself: sleep, now, signal, budget; and the fields rille.home and rille.run_id.
 #include <fmt/format.h>
 
 #include "bindings/lua/workflow/verb.hpp"
@@ -7,7 +7,7 @@ namespace rille::lua {
 
 namespace {
 
-// sleep("30s") or sleep("name", "30s"). Inside a step it is not recorded.
+// sleep("30s") or sleep("name", "30s"). Inside a step's body the sleep is not recorded.
 int sleep(lua_State* L) {
   Verb v = begin_verb(L, "sleep", Verbs::anywhere);
   std::string name = "sleep";
@@ -24,7 +24,8 @@ int sleep(lua_State* L) {
 int now(lua_State* L) {
   Verb v = begin_verb(L, "now", Verbs::anywhere);
   if (!v.fiber.step.empty()) {
-    lua_pushboolean(L, 1);  // the Lua shim's convention for "did not suspend"
+    // first result true: the verb did not suspend, and the Lua wrapper returns the other results
+    lua_pushboolean(L, 1);
     push(L, static_cast<double>(v.host.loop().clock().wall_us()) / 1e6);
     return 2;
   }
@@ -37,7 +38,7 @@ int now(lua_State* L) {
       Waits::engine);
 }
 
-// patched("id"): whether this run executes the code that the patch guards
+// patched("id") -> whether this run executes the new code that the script guards with this patch id
 int patched(lua_State* L) {
   Verb v = begin_verb(L, "patched");
   std::string name = check_name(L, 1, "patched");
@@ -100,20 +101,21 @@ int run_id(lua_State* L) {
   return 1;
 }
 
-// On an agent: the last checkpoint published by an earlier attempt of this call, or nil.
+// On an agent: returns the last checkpoint that an earlier attempt of this call published, or nil.
 int last_checkpoint(lua_State* L) {
   push_value(L, LuaHost::of(L).options().last_checkpoint);
   return 1;
 }
 
-// preempting(): nil, or the seconds left on this machine and whether the call continues on another. It yields to the
-// loop once, so that code that never waits receives the notice as well.
+// preempting() -> nil, or the seconds until this machine is reclaimed and whether the call continues on another. It
+// yields to the loop once, so that code that never waits receives the provider's notice as well.
 Async<> turn(Loop& loop) { co_return co_await sleep_for(loop, 0); }
 
 int run_preempting(lua_State* L) {
   Verb v = begin_verb(L, "preempting", Verbs::anywhere);
   if (!v.host.options().preempting) {
-    lua_pushboolean(L, 1);  // the Lua shim's convention for "did not suspend"
+    // first result true: the verb did not suspend, and the Lua wrapper returns the other results
+    lua_pushboolean(L, 1);
     return 1;
   }
   return await(L, turn(v.host.loop()), [](lua_State* l) {
@@ -127,7 +129,8 @@ int run_preempting(lua_State* L) {
   });
 }
 
-// leave(): ends the call here; it continues on another machine from its last checkpoint. Does nothing if it would not.
+// leave(): ends the call on this machine; the call continues on another machine from its last checkpoint. If the call
+// would not be continued, leave() does nothing.
 int leave(lua_State* L) {
   Verb v = begin_verb(L, "leave", Verbs::anywhere);
   if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;

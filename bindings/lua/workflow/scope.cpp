@@ -1,4 +1,4 @@
-// Scope primitives: thin calls of the Run. The order of unwinding is in flow.cpp.
+// Scope primitives: each calls one method of the Run. flow.cpp decides the order of unwinding.
 #include "bindings/lua/workflow/verb.hpp"
 
 namespace rille::lua {
@@ -18,7 +18,7 @@ int scope_enter(lua_State* L) {
   return 1;
 }
 
-// (scope, ok, error): waits for the children.
+// scope_settle(scope, ok, error): waits for the fibers that the scope started.
 int scope_settle(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   auto scope = static_cast<engine::ScopeId>(check_integer(L, 1, "scope"));
@@ -27,7 +27,7 @@ int scope_settle(lua_State* L) {
   return await(L, v.run.scope_settle(v.id, scope, std::move(failure)), push_nothing, Waits::cleanup);
 }
 
-// (scope, list of lease ids that move to the parent): releases the scope's other leases.
+// scope_release(scope, list of lease ids that move to the parent scope): releases the scope's other leases.
 int scope_release(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   auto scope = static_cast<engine::ScopeId>(check_integer(L, 1, "scope"));
@@ -59,7 +59,7 @@ int is_cancelled(lua_State* L) {
   return 1;
 }
 
-// Reports an error raised by cleanup while another error was propagating.
+// note_error(error): reports an error that a defer raised while another error was already propagating.
 int note_error(lua_State* L) {
   Verb v = begin_verb(L, "defer", Verbs::anywhere);
   if (!v.run.hooks().event) return 0;

@@ -1,6 +1,6 @@
-// The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave. Captured variables
-// are compared before and after: a finished step does not run again on resume, so a change to them would be lost. The
-// ticket is the body's second argument.
+// The primitives of rille.step. The body runs in Lua (flow.cpp) between step_enter and step_leave. The body's
+// captured variables are compared before and after: a finished step does not run again on resume, so a change to a
+// captured variable would be lost. The body receives the ticket as its second argument.
 #include "bindings/lua/workflow/step.hpp"
 
 #include <fmt/format.h>
@@ -67,7 +67,8 @@ engine::StepOptions read_step_options(lua_State* L, int options, const std::stri
   std::string effect = option_text(L, options, "effect").value_or("idempotent");
   if (effect == "pure") out.effect = engine::Effect::pure;
   else if (effect == "once") out.effect = engine::Effect::once;
-  else if (effect != "idempotent" && effect != "tx")  // a transaction is repeatable until it commits
+  // the effect "tx" counts as repeatable: its transaction can run again until it commits
+  else if (effect != "idempotent" && effect != "tx")
     raise_invalid(L, fmt::format("effect = '{}': expected 'idempotent', 'pure', 'once' or 'tx'", effect));
   lua_getfield(L, options, "retry");
   if (out.effect == engine::Effect::once && !lua_isnil(L, -1))
@@ -108,7 +109,8 @@ engine::StepTicket copy(const engine::StepTicket& t) {
   return mine;
 }
 
-// The declared result that replaces the body in a rehearsal; null: the body runs, as it does for repeatable effects.
+// Returns the declared result that replaces the body in a rehearsal. Null: the body runs, as it does for repeatable
+// effects.
 Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, engine::Effect effect) {
   Rehearsal kind = v.host.options().rehearsal;
   if (kind == Rehearsal::no) return Value();
@@ -119,7 +121,8 @@ Result<Value> stand_in(const Verb& v, const std::string& name, Value declared, e
                     "give the simulation a result: sim = { duration = \"1m\", result = 1 }");
 }
 
-// (name, options, fn) -> ticket, recorded, value; if not recorded: ticket, false, attempt, probe, tx, sim
+// step_begin(name, options, fn) -> ticket, true, value if the step is recorded; else ticket, false, attempt, probe,
+// tx, sim
 Result<int> step_begin(lua_State* L) {
   Verb v = begin_verb(L, "step");
   engine::Operation op;
@@ -184,7 +187,7 @@ int step_enter(lua_State* L) {
   return 0;
 }
 
-// (ticket, fn, ok) -> nothing, or an error if the body changed a captured variable.
+// step_leave(ticket, fn, ok) -> nothing, or an error if the body changed a captured variable.
 int step_leave(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Ticket& t = check_object<Ticket>(L, 1, "step");
@@ -202,7 +205,7 @@ int step_leave(lua_State* L) {
   return 1;
 }
 
-// -> again, attempt | false, value | false, error, true
+// Pushes the outcome of an attempt: true, attempt (try again) | false, value | false, error, true
 auto outcome_of(Ticket* ticket) {
   return [ticket](lua_State* l, engine::StepOutcome outcome) {
     ticket->ticket.attempt = outcome.attempt;
@@ -222,7 +225,7 @@ auto outcome_of(Ticket* ticket) {
   };
 }
 
-// (ticket, ok, value, count) -> outcome_of
+// step_end(ticket, ok, value, number of results) -> what outcome_of pushes
 Result<int> step_end(lua_State* L) {
   Verb v = begin_verb(L, "step");
   Ticket& t = check_object<Ticket>(L, 1, "step");
@@ -240,7 +243,7 @@ Result<int> step_end(lua_State* L) {
   return await(L, v.run.step_end(v.id, copy(t.ticket), std::move(body)), outcome_of(&t), Waits::cleanup);
 }
 
-// (ticket, ok, verdict, value) -> outcome_of
+// step_probed(ticket, ok, verdict, value) -> what outcome_of pushes
 Result<int> step_probed(lua_State* L) {
   Verb v = begin_verb(L, "step");
   Ticket& t = check_object<Ticket>(L, 1, "step");
@@ -262,7 +265,7 @@ Result<int> step_probed(lua_State* L) {
   return await(L, v.run.step_probed(v.id, copy(t.ticket), std::move(answer)), outcome_of(&t), Waits::cleanup);
 }
 
-// The engine's ticket of the step that this object represents.
+// Returns the engine's ticket of the step that the Lua object `t` represents.
 engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
   if (!t.plain) return copy(t.ticket);
   if (!v.fiber.plain.runs)

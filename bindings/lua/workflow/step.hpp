@@ -1,4 +1,4 @@
-// Shared by step.cpp, step_plain.cpp and step_tx.cpp: the object that represents a step while its body runs.
+// Shared by step.cpp, step_plain.cpp and step_tx.cpp: the Lua object that represents a step while its body runs.
 #pragma once
 
 #include "bindings/host/captured.hpp"
@@ -12,20 +12,22 @@ struct StepObject {
   std::string name;
   std::string run;       // the run's id
   bool limited = false;  // the body has a time limit
-  bool plain = false;    // represents whichever step its fiber runs on the short path
-  Random outer;          // the fiber's generator, saved while the body uses its own
+  bool plain = false;    // the object stands for the option-less step that its fiber runs now (step_plain.cpp)
+  Random outer;          // the fiber's random generator, saved while the body uses one seeded for the step
   Captured before;
   std::string database;                             // the database file of a step with effect "tx"; else ""
   std::shared_ptr<store::Transaction> transaction;  // set while the body runs
-  bool rehearsed = false;                           // the transaction is rolled back
+  bool rehearsed = false;                           // the run is a rehearsal, so the transaction will be rolled back
 };
 
-void add_plain_step_functions(lua_State* L);  // into the table of primitives at the stack's top
+void add_plain_step_functions(lua_State* L);  // adds to the table of primitives at the stack's top
 void add_tx_functions(lua_State* L);
-// The database file named in the options of a step with effect "tx", relative to the script's folder; raises invalid.
+// Returns the database file named in the options of a step with effect "tx"; a relative path starts at the script's
+// folder. Raises invalid.
 std::string read_database(lua_State* L, int options, const std::string& step);
 void push_database(lua_State* L, const StepObject& step);  // pushes ctx.db
-// Ends the body: commits if it succeeded. Returns the body's result, or the error of the commit.
+// Ends the transaction after the body: commits if the body succeeded, else rolls back. Returns the body's result, or
+// the error of the commit.
 Result<Value> end_transaction(StepObject& step, Result<Value> body, std::int64_t at_us);
 
 }  // namespace rille::lua

@@ -1,7 +1,8 @@
-// The short path of rille.step, because a run may do hundreds of thousands of steps: no options, nothing recorded yet,
-// and a body that succeeds. One primitive runs before the body and one after; the latter suspends the fiber once,
-// until the outcome is durable. Every other case takes the long path (step.cpp), which writes the same record: either
-// plain_begin refuses, or flow.cpp asks for the ticket that step_begin would have made.
+// The short path of rille.step, because a run may do hundreds of thousands of steps. It applies to a step without
+// options that is not yet recorded and whose body succeeds. One primitive runs before the body and one after it;
+// plain_end suspends the fiber once, until the outcome is durable. Every other case takes the long path (step.cpp),
+// which writes the same record: either plain_begin refuses, or flow.cpp asks for the ticket that step_begin would
+// have made.
 #include <charconv>
 #include <cstring>
 
@@ -11,7 +12,8 @@ namespace rille::lua {
 
 namespace {
 
-// The position of the words.step call, two frames up. Empty if that frame is not Lua code of the script.
+// Returns the script position of the rille.step call, two stack frames up. Empty if that frame is not Lua code of the
+// script.
 std::string_view caller(lua_State* L, char (&buffer)[LUA_IDSIZE + 16]) {
   lua_Debug ar;
   if (!lua_getstack(L, 2, &ar) || !lua_getinfo(L, "Sl", &ar)) return {};
@@ -23,7 +25,7 @@ std::string_view caller(lua_State* L, char (&buffer)[LUA_IDSIZE + 16]) {
   return {buffer, static_cast<std::size_t>(end - buffer)};
 }
 
-// (name, fn) -> whether the body may run now
+// plain_begin(name, fn) -> whether the body may run now
 int plain_begin(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   Fiber* f = host.current();
@@ -45,7 +47,7 @@ int plain_begin(lua_State* L) {
   return 1;
 }
 
-// (fn, value, count) -> nothing if the short path does not apply; else suspends
+// plain_end(fn, value, number of results) -> nothing if the short path does not apply; else suspends the fiber
 int plain_end(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   Fiber* f = host.current();
@@ -85,7 +87,7 @@ int plain_result(lua_State* L) {
   return 1;
 }
 
-// -> the ticket in the state that step_begin and step_enter would have left it
+// plain_ticket() -> the ticket, in the state in which step_begin and step_enter would have left it
 int plain_ticket(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Fiber::Plain& plain = v.fiber.plain;

@@ -1,6 +1,7 @@
 // Steps whose effect is a transaction in one of the user's databases (store/transaction.hpp): ctx.db, and the code
-// around the body. The transaction writes a row with the step's token. After a crash between the commit and the
-// journal's row, the next process takes the result from that row and does not run the body again.
+// before and after the body. The transaction writes a row with the step's token into that database. After a crash
+// between the commit and the journal's row, the next process takes the result from the token's row and does not run
+// the body again.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -16,11 +17,12 @@ struct Database {
   std::shared_ptr<store::Transaction> transaction;
 };
 
-// (ticket) -> whether it was already committed, its result
+// tx_begin(ticket) -> whether an earlier process already committed this step, and the result of that commit
 Result<int> tx_begin(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   StepObject& t = check_object<StepObject>(L, 1, "step");
-  // The REPL records no steps, and rehearsals have the same ids each time: neither may reuse an earlier result.
+  // The REPL records no steps, and each rehearsal has the same ids, so neither may reuse the result of an earlier
+  // run.
   bool recorded = v.run.mode() == engine::Mode::durable && !v.run.loop().virtual_time();
   store::Transaction::Record record(recorded ? engine::step_token(t.run, t.ticket.key) : "", t.run, t.ticket.key);
   Async<std::shared_ptr<store::Transaction>> begun =
@@ -35,7 +37,7 @@ Result<int> tx_begin(lua_State* L) {
   return await(L, std::move(begun), std::move(keep));
 }
 
-// The arguments after the statement: none, values for its ?, or a table of values for its :names.
+// Reads the arguments after the SQL statement: none, one value per ?, or a table with a value per :name.
 Result<Value> read_values(lua_State* L) {
   int top = lua_gettop(L);
   if (top < 3) return Value();
@@ -48,7 +50,7 @@ Result<Value> read_values(lua_State* L) {
   return Value(std::move(list));
 }
 
-// db:exec(sql, ...) -> rows changed
+// db:exec(sql, ...) -> number of rows changed
 Result<int> tx_exec(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));

@@ -29,7 +29,8 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
 }
 
 std::string check_name(lua_State* L, int index, const char* verb) {
-  std::string full = fmt::format("{}{}", index == 1 ? "rille." : "box:", verb);  // for a method, index 1 is the box
+  // for a method such as box:call, index 1 is the box
+  std::string full = fmt::format("{}{}", index == 1 ? "rille." : "box:", verb);
   if (lua_type(L, index) != LUA_TSTRING)
     raise_invalid(L, fmt::format("{}: expected its name first, got {}", full, describe(L, index)),
                   fmt::format("{}(\"name\", ...)", full));

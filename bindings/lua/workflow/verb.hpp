@@ -1,4 +1,4 @@
-// The common start of every `rille` verb: the calling fiber, its run, and the position in the script.
+// What every `rille` verb needs first: the calling fiber, the fiber's run, and the position in the script.
 #pragma once
 
 #include "bindings/host/host.hpp"
@@ -7,10 +7,10 @@
 
 namespace rille::lua {
 
-using namespace rille::host;  // the glue is made of the host's words
+using namespace rille::host;  // these files use names of rille::host in nearly every line
 
-// "train.lua:12", computed on demand. After a tail call, `return rille.step(..)`, the calling line is gone from the
-// stack; the position is then the start of the function passed to the verb.
+// The script position "train.lua:12", computed on demand. After a tail call, `return rille.step(..)`, the calling
+// line is gone from the stack; the position is then the start of the function passed to the verb.
 struct Place {
   lua_State* L;
   operator std::string() const;  // NOLINT: implicit by design
@@ -24,34 +24,35 @@ struct Verb {
   Place source;
 };
 
-// durable: journaled; refused inside a step's body, because a step is recorded as a whole.
-// Raises `state` outside a run.
+// durable: the verb is journaled, and refused inside a step's body, because a step is recorded as a whole. Outside a
+// run begin_verb raises `state`.
 enum class Verbs { durable, anywhere };
 Verb begin_verb(lua_State* L, const char* name, Verbs kind = Verbs::durable);
 
-// The first argument of durable verbs: 1 to 200 characters.
+// Reads the name, the first argument of durable verbs: 1 to 200 characters.
 std::string check_name(lua_State* L, int index, const char* verb);
 
-// sim = { duration = "3h", result = .., checkpoint_every = "10m" }: the outcome of a call in a rehearsal; a step has
-// no checkpoint_every. Null: not declared. duration and checkpoint_every are returned in seconds.
+// Reads the option sim = { duration = "3h", result = .., checkpoint_every = "10m" }, which declares the outcome of a
+// call or step in a rehearsal. of_call: false for steps, which have no checkpoint_every. Returns null if the script
+// declared none; duration and checkpoint_every are returned in seconds.
 Result<Value> read_sim(lua_State* L, int options, const std::string& verb, bool of_call = true);
 
-// Push functions for await.
+// For await: these push a result onto the Lua stack.
 inline int push_nothing(lua_State*) { return 0; }
 inline int push_decoded(lua_State* L, Value v) {
   push_value(L, v);
   return 1;
 }
 
-// Openers, one per file; open.cpp lists them. Each finds the `rille` table at index 1.
+// Each file of this folder defines its verbs in one function, which open.cpp calls with the `rille` table at index 1.
 int open_flow(lua_State* L);
 int open_run(lua_State* L);
 int open_args(lua_State* L);
 int open_log(lua_State* L);
 int open_instance(lua_State* L);
 int open_offers(lua_State* L);
-int open_gpus(lua_State* L);             // after open_tensor, which creates rille.native
-void add_scope_functions(lua_State* L);  // into the table of primitives at the stack's top
+int open_gpus(lua_State* L);             // call it after open_tensor, which creates rille.native
+void add_scope_functions(lua_State* L);  // adds to the table of primitives at the stack's top
 void add_fiber_functions(lua_State* L);
 void add_step_functions(lua_State* L);
 void add_pool_functions(lua_State* L);
