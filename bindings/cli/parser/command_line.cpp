@@ -12,7 +12,7 @@ namespace rille::cli {
 
 namespace {
 
-// Adds a command and the names of its nested commands, for the help and for "did you mean".
+// Adds a command and the names of its nested commands to the parser, for the help and for "did you mean".
 CLI::App& add_to(CLI::App& root, const CommandRow& row) {
   const std::string_view name = row.name;
   const std::string_view parent = name.substr(0, name.find(' '));
@@ -28,10 +28,10 @@ CLI::App& add_to(CLI::App& root, const CommandRow& row) {
 
 struct Named {
   const CommandRow* row;
-  std::size_t rest;  // index of the first word after its name
+  std::size_t rest;  // index of the first word after the command's name
 };
 
-// A word that is not a command is a script's file.
+// Finds the command named by the word at `first`. A word that is not a command is a script's file, for `rille run`.
 Named name_at(const std::vector<std::string>& words, std::size_t first) {
   const CommandRow* row = find_command(words[first]);
   if (!row || row->is_nested()) return {find_command("run"), first};
@@ -42,7 +42,7 @@ Named name_at(const std::vector<std::string>& words, std::size_t first) {
   return {row, first + 1};
 }
 
-// Chooses the command and returns the words that CLI11 parses.
+// Sets the command in `line` and returns the words that CLI11 shall parse.
 std::vector<std::string> choose(const std::vector<std::string>& words, std::size_t first, CLI::App& root,
                                 CommandLine& line) {
   const auto begin = words.begin();
@@ -65,7 +65,7 @@ std::vector<std::string> choose(const std::vector<std::string>& words, std::size
   return ours;
 }
 
-// Handles commands with all_words().
+// Fills a command that takes all words unparsed (all_words()). false: the command line names no such command.
 bool read_all_words(const std::vector<std::string>& words, CommandLine& line) {
   const CommandRow* row = words.empty() ? nullptr : find_command(words.front());
   if (!row) return false;
@@ -102,7 +102,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& jso
     first = first_word(words, root);
   }
   std::vector<std::string> ours = choose(words, first, root, line);
-  std::reverse(ours.begin(), ours.end());  // CLI11 expects them in reverse order
+  std::reverse(ours.begin(), ours.end());  // CLI11 takes the words from the back of the vector
   try {
     root.parse(ours);
   } catch (const CLI::CallForVersion& version) {
@@ -137,7 +137,7 @@ std::vector<DeclaredCommand> declared_commands() {
         declared.positionals.push_back(o->get_name(true));
         continue;
       }
-      if (o->get_group().empty()) continue;  // hidden
+      if (o->get_group().empty()) continue;  // the option is hidden
       for (const std::string& name : o->get_lnames()) declared.options.push_back({"--" + name, o->get_description()});
       for (const std::string& name : o->get_snames()) declared.options.push_back({"-" + name, o->get_description()});
     }

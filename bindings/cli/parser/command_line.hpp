@@ -12,16 +12,16 @@
 namespace rille::cli {
 
 struct CommandLine {
-  std::string text;                  // printed for --help and --version; the other fields are then empty
-  std::optional<std::string> code;   // the code of -e; there is no command then
-  const CommandRow* row = nullptr;   // null: no command given
-  std::unique_ptr<Command> command;  // with its arguments filled in
+  std::string text;                  // printed for --help and --version; then the other fields are empty
+  std::optional<std::string> code;   // the argument of -e; then `row` and `command` are null
+  const CommandRow* row = nullptr;   // null: the user gave no command
+  std::unique_ptr<Command> command;  // the command, with its arguments set
 };
 
-// invalid: the words cannot be parsed; the hint suggests what was meant. `json` is set even then.
+// invalid: the words cannot be parsed; the hint suggests what the user probably meant. `json` is set even then.
 Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& json);
 
-// The declared options, for completion. Excludes commands with all_words().
+// The options that commands declare, for shell completion. Commands with all_words() are left out.
 struct DeclaredOption {
   std::string name, text;  // "--state", "-n"
 };

@@ -1,5 +1,5 @@
-// The options that a command's `declare` adds. Values are written directly to the variables passed here; without the
-// option a variable keeps its value. CLI11 does the parsing; only this folder includes it.
+// The options that a command's `declare` adds. The parser writes each value to the variable passed here; without the
+// option on the command line the variable keeps its value. CLI11 does the parsing; only this folder includes it.
 #pragma once
 
 #include <cstdint>
@@ -23,27 +23,27 @@ class Option {
   Option& at_least(double least);
   Option& above(double bound);
   Option& separated_by_commas();
-  Option& shows_default();  // in the help
+  Option& shows_default();  // the help shows the variable's initial value
   Option& needs(const Option& other);
   Option& excludes(const Option& other);
-  Option& hidden();  // from help and completion
+  Option& hidden();  // neither help nor completion shows the option
 
  private:
   CLI::Option& option_;
 };
 
-// Where a script's own arguments may stand.
+// Where on the command line a script's own arguments may stand.
 enum class ScriptWords {
   none,
-  after_file,  // after the last positional
-  mixed,       // after the last positional, mixed with the command's own options up to a `--`
+  after_file,  // after the command's last positional argument
+  mixed,       // after the last positional argument, mixed with the command's own options up to a `--`
 };
 
 class Options {
  public:
   explicit Options(CLI::App& command) : command_(command) {}
 
-  // `names`: "--gpu", "-n,--runs", or "FILE" for a positional. A vector takes several values.
+  // `names`: "--gpu", "-n,--runs", or "FILE" for a positional argument. An option with a vector takes several values.
   Option option(const char* names, std::string& value, const char* text);
   Option option(const char* names, std::vector<std::string>& values, const char* text);
   Option option(const char* names, int& value, const char* text);
@@ -54,7 +54,7 @@ class Options {
 
   void script_words(ScriptWords where, std::vector<std::string>& words) { where_ = where, script_words_ = &words; }
 
-  // Null: the command takes no script arguments.
+  // Where the script's words stand; `script_words` is null if the command takes no script arguments.
   ScriptWords where() const { return where_; }
   std::vector<std::string>* script_words() const { return script_words_; }
 

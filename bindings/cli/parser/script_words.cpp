@@ -10,7 +10,7 @@ const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
   return is_flag(word) ? command.get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
 }
 
-// The words after the last positional are the script's.
+// Splits a command line in which all words after the last positional argument belong to the script.
 SplitWords split_after_file(const std::vector<std::string>& words, const CLI::App& command) {
   const std::vector<const CLI::Option*> options = command.get_options();
   const auto positionals =
@@ -26,8 +26,8 @@ SplitWords split_after_file(const std::vector<std::string>& words, const CLI::Ap
   return out;
 }
 
-// The command's own options may stand anywhere before a `--`; an unknown option and the value that follows belong to
-// the script.
+// Splits a command line in which the command's own options may stand anywhere before a `--`; an unknown option and
+// the value that follows it belong to the script.
 SplitWords split_mixed(const std::vector<std::string>& words, const CLI::App& command) {
   SplitWords out;
   bool file = false;

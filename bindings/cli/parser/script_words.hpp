@@ -1,4 +1,4 @@
-// Splits a command line into the script's words and the command's.
+// Splits a command line into the words of the script and the words of the command.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +16,7 @@ struct SplitWords {
 // `words`: the words after the command's name.
 SplitWords split_words(const std::vector<std::string>& words, ScriptWords where, const CLI::App& command);
 
-// "-x", "--x"; but "-" is a file.
+// Whether the word is an option: "-x" and "--x" are, but "-" is a file.
 bool is_flag(const std::string& word);
 // Whether the option's value is the next word: true for "--tag", false for "--tag=x" and flags.
 bool takes_next_word(const CLI::App& command, const std::string& word);

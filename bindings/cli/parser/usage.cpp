@@ -11,7 +11,7 @@ namespace rille::cli {
 
 namespace {
 
-// "rille", "rille show", "rille budget set"
+// Returns a command's full name: "rille", "rille show", "rille budget set".
 std::string path_of(const CLI::App& command) {
   return command.get_parent() ? path_of(*command.get_parent()) + " " + command.get_name() : "rille";
 }
@@ -23,7 +23,7 @@ std::vector<std::string> names_of_commands(const CLI::App& command) {
   return names;
 }
 
-// "rille fork RUN --from TEXT": required options and all positionals.
+// Returns a command's usage, its required options and all positional arguments: "rille fork RUN --from TEXT".
 std::string usage_of(const CLI::App& command) {
   std::string line = path_of(command), needed;
   if (!command.get_parent()) line += " COMMAND";
@@ -36,7 +36,7 @@ std::string usage_of(const CLI::App& command) {
   return line + needed;
 }
 
-// "--gpu" and "-n" of this command and of `rille` itself.
+// Returns the option names, such as "--gpu" and "-n", of this command and of `rille` itself.
 std::vector<std::string> flags_of(const CLI::App& command) {
   std::vector<std::string> names;
   auto add = [&](std::string name) {
@@ -44,7 +44,7 @@ std::vector<std::string> flags_of(const CLI::App& command) {
   };
   for (const CLI::App* app = &command; app; app = app->get_parent())
     for (const CLI::Option* o : app->get_options()) {
-      if (o->get_group().empty()) continue;  // hidden
+      if (o->get_group().empty()) continue;  // the option is hidden
       for (const std::string& name : o->get_lnames()) add("--" + name);
       for (const std::string& name : o->get_snames()) add("-" + name);
     }

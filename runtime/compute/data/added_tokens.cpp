@@ -8,7 +8,7 @@ namespace rille::data {
 
 namespace {
 
-// Unicode's White_Space.
+// Whether the character has Unicode's property White_Space.
 bool is_space(std::string_view c) {
   static constexpr std::string_view wide[] = {"\xc2\x85", "\u00a0", "\u1680", "\u2028",
                                               "\u2029",   "\u202f", "\u205f", "\u3000"};

@@ -1,5 +1,5 @@
-// Tokens that are matched in a text before it is split into words, such as "<|endoftext|>" or "<tool>". Of several
-// matches at one place the longest wins. Private to runtime/compute/data.
+// Tokens that are matched in a text before the text is split into words, such as "<|endoftext|>" or "<tool>". If
+// several match at one position, the longest wins. Private to runtime/compute/data.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@ class AddedTokens {
   struct Token {
     std::string text;
     std::int32_t id = -1;
-    bool special = false;                          // matched only on request
-    bool single_word = false;                      // not inside a word
-    bool left_strip = false, right_strip = false;  // also consumes the white space there
+    bool special = false;                          // matched only if the caller asks for special tokens
+    bool single_word = false;                      // not matched inside a word
+    bool left_strip = false, right_strip = false;  // the match also consumes white space to its left or right
   };
 
   Result<> add(Token token);
 
-  // Calls rest(text) -> Result<> and token(id) in the order of the text.
+  // Calls token(id) for each match and rest(text) -> Result<> for the text between matches, in the order of the text.
   template <class F, class G>
   Result<> split(std::string_view text, bool special, const F& rest, const G& token) const {
     std::size_t from = 0;
@@ -43,10 +43,11 @@ class AddedTokens {
  private:
   // Finds the first match from `at` on and moves `at` to its start.
   const Token* find(std::string_view text, bool special, std::size_t& at) const;
-  // Whether the match is allowed there, extending it over stripped white space, but not before `from`.
+  // Whether the match [begin, end) is allowed. Extends it over white space that the token strips, but not before
+  // `from`.
   bool fits(const Token& token, std::string_view text, std::size_t from, std::size_t& begin, std::size_t& end) const;
 
-  std::array<std::vector<Token>, 256> by_first_;  // by first byte; the longest first
+  std::array<std::vector<Token>, 256> by_first_;  // tokens by their first byte, the longest first
   bool any_ = false;
   std::optional<TextPattern> in_word_;
 };

@@ -21,7 +21,7 @@ Error bad(std::string message, std::string hint = {}) {
 
 std::string describe(const Array& a) { return fmt::format("'{}' [{}]", a.name, fmt::join(a.shape, ", ")); }
 
-// Hashes some rows, spread over the whole array.
+// Adds the array to the hash: all rows if they are small, else some rows spread over the whole array.
 void add_to(store::Hasher& hasher, const Array& a) {
   constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
   hasher.update(fmt::format("{}:{}:{};", a.name, name_of(a.dtype), fmt::join(a.shape, ",")));
@@ -77,7 +77,7 @@ std::vector<std::int64_t> ArraysDataset::row_shape(std::size_t array) const {
 ArraysDataset::Change ArraysDataset::change_of(std::uint64_t position) const {
   if (!changes()) return {};
   const auto& shape = arrays_[0].shape;
-  // A random sequence independent of the order's.
+  // A random number for augmentation, independent of the numbers that determine the order of rows.
   const std::uint64_t drawn = mixed(mixed(options_.seed ^ 0x6368616e67657321) ^ position);
   const auto place = [](std::uint64_t number, std::int64_t room) {
     return static_cast<std::int64_t>(number % static_cast<std::uint64_t>(room + 1));

@@ -24,17 +24,18 @@ bool Vocabulary::join(std::int32_t a, std::int32_t b, Merge& out) const {
 namespace {
 
 struct BpePart {
-  std::int32_t id, before, after;  // neighbours by position; -1: none. id -1: merged into the part before
+  // before, after: positions of the neighbouring parts, -1: none. id -1: the part was merged into the part before it.
+  std::int32_t id, before, after;
 };
 
-// A merge that was possible when it was queued; the ids tell whether it still is.
+// A merge that was possible when it was queued; comparing `left` and `right` with the parts tells if it still is.
 struct Candidate {
   std::int32_t rank, place, left, right, id;
   bool operator<(const Candidate& o) const { return std::tie(rank, place) > std::tie(o.rank, o.place); }
 };
 
-// The ids of a word's characters. An unknown token is held back until a later character shows whether to fuse it, as in
-// Hugging Face's tokenizers, even while characters become bytes.
+// Appends the ids of a word's characters. An unknown token is held back until a later character shows whether to fuse
+// the two, as in Hugging Face's tokenizers; this holds also while characters become bytes.
 void letters_of(const Vocabulary& v, std::string_view word, std::vector<std::int32_t>& out) {
   std::int32_t waiting = -1;
   const auto flush = [&] {

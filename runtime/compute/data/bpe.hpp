@@ -14,19 +14,20 @@ struct TextHash {
   std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>{}(s); }
 };
 
-// The tokens' bytes, and the merges: a list in order of rank, or, without one, any pair whose joined bytes are a token,
-// ranked by that token's id.
+// The tokens' bytes, and the merges. Either the file lists the merges in order of rank, or any two tokens merge whose
+// joined bytes are a token; then the rank is that token's id.
 struct Vocabulary {
   struct Merge {
     std::int32_t rank, id;
   };
   std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>> ids;
-  std::vector<std::string> bytes;                   // by id
-  std::vector<bool> known;                          // by id: unused ids are not tokens
-  std::unordered_map<std::uint64_t, Merge> merges;  // by pair of ids
+  std::vector<std::string> bytes;                   // each token's bytes, indexed by id
+  std::vector<bool> known;                          // indexed by id; false: no token has this id
+  std::unordered_map<std::uint64_t, Merge> merges;  // key: the ids of the two merged tokens
   bool by_rank = false;
-  // Words start as their bytes; with `of_characters` as their characters. A character that is not a token becomes its
-  // bytes (byte_fallback), else the unknown token, else it is dropped. of_byte: -1 if there is no such token.
+  // Merging starts from a word's bytes or, with `of_characters`, its characters. A character that is not a token
+  // becomes its bytes (with byte_fallback), else the unknown token; without an unknown token it is dropped.
+  // of_byte[b]: the id of byte b, -1: no such token.
   std::int32_t of_byte[256] = {};
   bool of_characters = false, byte_fallback = false, fuse_unknown = false;
   std::int32_t unknown = -1, of_ascii[128] = {};
@@ -34,11 +35,11 @@ struct Vocabulary {
   static std::uint64_t pair(std::int32_t a, std::int32_t b) {
     return std::uint64_t(std::uint32_t(a)) << 32 | std::uint32_t(b);
   }
-  // False: the pair has no merge.
+  // Finds the merge of tokens a and b. False: the two do not merge.
   bool join(std::int32_t a, std::int32_t b, Merge& out) const;
 };
 
-// Appends the word's ids. Takes O(n log n), so that no text can take excessively long.
+// Appends the word's ids. Takes O(n log n) for n bytes, so that no text can take excessively long.
 void merge_word(const Vocabulary& vocabulary, std::string_view word, std::vector<std::int32_t>& out);
 
 }  // namespace rille::data

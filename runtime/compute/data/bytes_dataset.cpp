@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t directory_bytes_max = std::int64_t{4} << 30;
-constexpr std::uint64_t validation_key = 0x76616c6964617465;  // a constant: the order is the same in every run
+// a constant: the order of validation samples is equal in every run
+constexpr std::uint64_t validation_key = 0x76616c6964617465;
 
 Error too_short(const std::string& path, std::string_view part, std::uint64_t size, std::int64_t context,
                 const char* unit) {
@@ -47,7 +48,7 @@ Result<std::string> read_directory(const std::string& path) {
   return out;
 }
 
-// Hashes all bytes up to a size that is cheap to read; above it, pieces spread over the whole.
+// Hashes all bytes up to whole_bytes_max; of larger data, `pieces` parts spread over the whole.
 std::string digest_of(std::string_view bytes) {
   constexpr std::size_t whole_bytes_max = 256 << 20, pieces = 2048, piece_bytes = 64 << 10;
   store::Hasher hasher;
@@ -61,22 +62,22 @@ std::string digest_of(std::string_view bytes) {
   return hasher.finish().xxh3;
 }
 
-// A contiguous range of elements in memory.
+// A contiguous range of elements (bytes or token ids) in memory.
 struct Segment {
   const char* data;
-  int width;                 // bytes of an element: 1, 2 or 4
-  std::uint64_t first, end;  // positions of its elements in the whole
+  int width;                 // bytes per element: 1, 2 or 4
+  std::uint64_t first, end;  // positions of the range in the concatenated data set
 };
 
-// A part of the whole, and its windows.
+// The training or validation part of the data set, and how it is cut into windows.
 struct Section {
   std::uint64_t first = 0, elements = 0;
   std::uint64_t windows = 0;
-  std::uint64_t phases = 1;  // possible positions of the first window
+  std::uint64_t phases = 1;  // how many positions the first window may start at
 
   Section(std::uint64_t begin, std::uint64_t size, std::uint64_t context) : first(begin), elements(size) {
     if (size <= context) return;
-    // With several windows, one fewer than fit leaves room to shift the cuts by up to a window.
+    // If there are several windows, use one fewer than fit: the cuts can then be shifted by up to one window.
     windows = std::max<std::uint64_t>(1, (size - context) / context);
     phases = std::min<std::uint64_t>(context, size - windows * context);
   }
@@ -112,7 +113,7 @@ std::uint64_t held_back(std::uint64_t all, double share) {
 
 struct BytesDataset::Data {
   BytesOptions options;
-  store::MappedFile map;  // exactly one of these three holds the elements
+  store::MappedFile map;  // exactly one of map, text and files holds the elements
   std::string text;
   std::vector<TokenFile> files;
   std::vector<Segment> segments;
@@ -253,11 +254,12 @@ template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::int32_t
 template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
 template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
 
-// The values that determine the sequence of samples, for a state.
+// The values that determine the sequence of samples. A saved state contains them, to detect a different data set.
 static Value identity(const BytesOptions& options, const std::string& digest) {
   Value v;
   v.set("digest", digest).set("context", options.context).set("validation", options.validation);
-  v.set("shuffle", options.shuffle).set("seed", std::to_string(options.seed));  // text: a double has only 53 bits
+  // stored as text: a double has only 53 bits
+  v.set("shuffle", options.shuffle).set("seed", std::to_string(options.seed));
   return v;
 }
 

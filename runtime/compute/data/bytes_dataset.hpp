@@ -1,13 +1,14 @@
 // BytesDataset: text as a sequence of bytes, or files of token ids, cut into windows for next-byte (next-token)
-// prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in sorted
-// order (read into memory); ids are in any number of memory-mapped files (token_files.hpp), concatenated. A window
-// counts elements: bytes or ids. The first part is for training, the rest for validation. A sample is a window of
-// `context` elements and the same window shifted by one. One epoch covers the training part once (except for less than
-// two windows); with shuffle every epoch cuts it at another phase and takes the windows in another order. The order is
-// a counter-based permutation keyed by (seed, epoch), so that the position is one number, the global sample cursor: it
-// is independent of the batch size and the number of workers, and sample i is the same everywhere. Reading is const and
-// any thread may do it; next_batch moves the cursor and belongs to one thread. Errors: io (missing or unreadable),
-// invalid (too short, empty directory, bad option), state (restored for other data).
+// prediction. The bytes are a memory-mapped file, or a directory's visible files, at any depth, concatenated in
+// sorted order and read into memory; token ids are in any number of memory-mapped files (token_files.hpp),
+// concatenated. Window sizes count elements: bytes or ids. The first part of the data is for training, the rest for
+// validation. A sample is a window of `context` elements (x) and the window one element later (y). One epoch covers
+// the training part once (except for less than two windows); with shuffle every epoch cuts the data at another offset
+// and takes the windows in another order. The order is a counter-based permutation keyed by (seed, epoch), so that
+// the position is one number, the global sample cursor: it does not depend on the batch size or the number of
+// workers, and sample i is equal everywhere. Reading is const and any thread may do it; next_batch moves the cursor,
+// so only one thread may call it. Errors: io (missing or unreadable), invalid (too short, empty directory, bad
+// option), state (the saved state is from other data).
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ namespace rille::data {
 struct BytesOptions {
   std::int64_t context = 128;
   std::uint64_t seed = 0;
-  double validation = 0.1;  // fraction of the bytes, at the end; 0: none
+  double validation = 0.1;  // fraction of the elements, taken from the end; 0: no validation part
   bool shuffle = true;
 };
 
@@ -36,7 +37,8 @@ class TokenFile;
 class BytesDataset {
  public:
   static Result<BytesDataset> open(const std::string& path, const BytesOptions& options);
-  // Token files, in this order. With separate files for validation, options.validation is ignored.
+  // Opens token files, concatenated in the given order. With separate validation files, options.validation is
+  // ignored.
   static Result<BytesDataset> open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
                                           const BytesOptions& options);
   BytesDataset(BytesDataset&&) noexcept;
@@ -44,14 +46,15 @@ class BytesDataset {
   ~BytesDataset();
 
   const BytesOptions& options() const;
-  std::string_view bytes(Split split) const;  // valid as long as this object; empty for tokens
-  std::uint64_t elements(Split split) const;  // bytes or ids in that part
+  std::string_view bytes(Split split) const;  // valid while this object lives; empty for tokens
+  std::uint64_t elements(Split split) const;  // number of bytes or token ids in the part
   bool is_tokens() const;
   std::uint64_t windows(Split split) const;  // samples in one epoch; 0: the part is too short
   const std::string& digest() const;         // identifies the data: XXH3 of size and bytes (sampled above 256 MiB)
 
-  // Sample i of the endless sequence: x and y have `context` bytes each. Validation samples come in one fixed shuffled
-  // order, so that the first few already represent the whole. The part must have windows. Bytes only.
+  // Returns sample i of the endless sequence: x and y have `context` bytes each. Validation samples have one fixed
+  // shuffled order, so that the first few already represent the whole. Requires windows(split) > 0 and a set of
+  // bytes.
   struct Sample {
     const std::uint8_t* x;
     const std::uint8_t* y;
@@ -59,19 +62,20 @@ class BytesDataset {
   };
   Sample sample(Split split, std::uint64_t i) const;
 
-  // Copies the next `batch` training samples of this rank into caller memory, batch * context elements each, as uint8
-  // (bytes only) or int32. Global sample = cursor + rank * batch + row; the cursor advances by world * batch.
+  // Copies the next `batch` training samples of this rank into caller memory, batch * context elements for x and for
+  // y, as uint8 (bytes only) or int32. Sample number = cursor + rank * batch + row; the cursor advances by world *
+  // batch.
   template <class T>
   void next_batch(std::int64_t batch, T* out_x, T* out_y, int rank = 0, int world = 1);
-  // Validation samples [first, first + batch), wrapping around.
+  // Copies validation samples first .. first + batch - 1, continuing with sample 0 after the last.
   template <class T>
   void validation_batch(std::uint64_t first, std::int64_t batch, T* out_x, T* out_y) const;
 
   std::uint64_t cursor() const;
   void seek(std::uint64_t cursor);
-  std::uint64_t epoch() const;  // complete passes over the training windows at the cursor
+  std::uint64_t epoch() const;  // how many times the cursor has passed through all training windows
 
-  // For checkpoints. restore fails (state) for another digest, context, seed, split or shuffle, and names it.
+  // For checkpoints. restore fails (state) if digest, context, seed, split or shuffle differs; the error names which.
   Value state() const;
   Result<> restore(const Value& state);
 
@@ -89,8 +93,8 @@ extern template void BytesDataset::next_batch(std::int64_t, std::int32_t*, std::
 extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::uint8_t*, std::uint8_t*) const;
 extern template void BytesDataset::validation_batch(std::uint64_t, std::int64_t, std::int32_t*, std::int32_t*) const;
 
-// A baseline for byte models: the mean of -log p(next byte | byte) over `validation`, in nats per byte, with p counted
-// on `training` and smoothed by adding `add` to each count. invalid: fewer than two bytes in either.
+// A baseline for byte models: the mean of -log p(next byte | byte) over `validation`, in nats per byte. p is counted
+// on `training`; `add` is added to each count. invalid: `training` or `validation` has fewer than two bytes.
 Result<double> bigram_nats_per_byte(std::string_view training, std::string_view validation, double add = 0.5);
 
 }  // namespace rille::data

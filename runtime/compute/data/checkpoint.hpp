@@ -1,11 +1,12 @@
 // Checkpoints. A store is a directory of checkpoints "step-00000050/", each with one or more .safetensors files and a
-// manifest.json with their sizes and digests. A checkpoint is built in a hidden sibling directory, its manifest is
-// written last, and one rename publishes it, so that it is complete or absent. `latest` is found by reading complete
-// manifests, not from a pointer that could be torn. Works on views of bytes, without tensors. Checkpoints are ordered
-// by (generation, epoch, step), so that work after a resume from an older step counts as newer. Writing blocks: call it
-// from a thread job. Any number of readers and writers, also in several processes. Errors: io (disk; earlier
-// checkpoints are unchanged and the unfinished one is removed), integrity (torn or foreign files; names the newest good
-// checkpoint before it), state (an older generation or epoch tries to publish).
+// manifest.json with the files' sizes and digests. A checkpoint is built in a hidden sibling directory, its manifest
+// is written last, and one rename publishes it, so that a checkpoint is complete or absent. The latest checkpoint is
+// found by reading complete manifests, not from a pointer file that a crash could damage. Works on views of bytes,
+// without tensors. Checkpoints are ordered by (generation, epoch, step), so that work after a resume from an older
+// step counts as newer. Writing blocks: call it on a thread job. Any number of processes may read and write. Errors:
+// io (disk; earlier checkpoints are unchanged and the unfinished one is removed), integrity (damaged or foreign
+// files; names the newest good checkpoint before the damaged one), state (a machine of an older generation or epoch
+// tries to publish).
 #pragma once
 
 #include <cstdint>
@@ -25,21 +26,21 @@ struct CheckpointFile {
 
 struct Manifest {
   std::int64_t step = 0;
-  std::int64_t generation = 0;  // of the lease that wrote it
-  std::int64_t epoch = 0;       // fencing epoch of the runner
-  std::int64_t created_us = 0;  // wall time; for people
+  std::int64_t generation = 0;  // generation of the lease whose machine wrote the checkpoint
+  std::int64_t epoch = 0;       // fencing epoch of the process that ran the workflow
+  std::int64_t created_us = 0;  // wall-clock time in microseconds; only shown to people
   Value cursor, rng,
       schedule;    // the data set's position, random state, learning-rate schedule and loss scale
-  Value metadata;  // other data
+  Value metadata;  // data that the script adds
   std::vector<CheckpointFile> files;
 
-  std::string to_json() const;  // readable JSON; one member is a digest of the others
-  // integrity: not a manifest, an unsupported version, torn, or edited.
+  std::string to_json() const;  // readable JSON; the member `digest` is computed from the other members
+  // integrity: not a manifest, an unsupported version, truncated, or edited. `shown`: the path in error messages.
   static Result<Manifest> from_json(std::string_view text, std::string_view shown);
 };
 
-// Keeps the newest `keep` checkpoints, and permanently those whose step is a multiple of `every` (0: none). The newest
-// is never removed.
+// Keeps the newest `keep` checkpoints, and permanently those whose step is a multiple of `every` (0: none). The
+// newest checkpoint is never removed.
 struct Retention {
   int keep = 3;
   std::int64_t every = 0;
@@ -47,17 +48,18 @@ struct Retention {
 
 enum class Verify { sizes, digests };
 
-// A complete checkpoint.
+// A published checkpoint: the manifest is valid and all files exist.
 struct Checkpoint {
   std::string directory;
   Manifest manifest;
-  // Opens a file and checks it against the manifest. integrity names the file and the fault.
+  // Opens one of the checkpoint's files and checks it against the manifest. Error integrity names the file and the
+  // fault.
   Result<store::SafetensorsFile> open(std::string_view file_name, Verify how = Verify::digests) const;
 };
 
 class CheckpointStore;
 
-// An unfinished checkpoint. Its destructor removes it unless it was published.
+// A checkpoint that is being written. Unless it was published, the destructor removes it.
 class CheckpointWriter {
  public:
   CheckpointWriter(CheckpointWriter&& o) noexcept;
@@ -68,8 +70,9 @@ class CheckpointWriter {
   // Registers a file that another rank wrote into directory().
   Result<> add(CheckpointFile file);
   const std::string& directory() const { return temporary_; }
-  // Writes the manifest and publishes the checkpoint. Sets `manifest.step` and `.files`. Replaces a checkpoint of the
-  // same step. state: `latest` has a newer generation or epoch, so an older machine never replaces it.
+  // Writes the manifest and publishes the checkpoint. Sets `manifest.step` and `manifest.files`. Replaces an earlier
+  // checkpoint of the step. state: the latest checkpoint has a newer generation or epoch, so an older machine never
+  // replaces it.
   Result<Checkpoint> publish(Manifest manifest);
 
  private:
@@ -79,7 +82,7 @@ class CheckpointWriter {
   Result<> check_name(const std::string& name) const;
   std::string root_, temporary_;
   std::int64_t step_;
-  store::Fd lock_;  // held while the directory is built; the kernel releases it after a crash
+  store::Fd lock_;  // locked while the directory is built; after a crash the kernel releases the lock
   std::vector<CheckpointFile> files_;
 };
 
@@ -88,32 +91,33 @@ class CheckpointStore {
   explicit CheckpointStore(std::string root) : root_(std::move(root)) {}
   const std::string& root() const { return root_; }
 
-  // Creates the root if needed and removes leftovers of crashed writers.
+  // Starts a checkpoint. Creates the store's directory if needed and removes leftovers of crashed writers.
   Result<CheckpointWriter> begin(std::int64_t step) const;
-  // The complete checkpoints (valid manifest, all files with their sizes), oldest first.
+  // Returns the complete checkpoints, oldest first. Complete: the manifest is valid and all files have the right
+  // sizes.
   Result<std::vector<Checkpoint>> list() const;
-  // The newest of list(); nullopt when there is none.
+  // The newest of list(); nullopt: list() is empty.
   Result<std::optional<Checkpoint>> latest() const;
-  // Whether there is any checkpoint, even a damaged one: then a training must not silently start over.
+  // Whether there is any checkpoint, even a damaged one: then a training must not silently start from the beginning.
   Result<bool> any() const;
-  // The checkpoint of a step, fully verified. integrity: names the fault and the good checkpoint before it. state:
-  // there is none of that step.
+  // Loads the checkpoint of a step after checking all digests. integrity: the checkpoint is damaged; the error names
+  // the fault and the good checkpoint before it. state: there is no checkpoint of that step.
   Result<Checkpoint> load(std::int64_t step) const;
-  // The newest checkpoint with correct digests. With strict, a fault in the newest directory is the error of load();
-  // otherwise faulty ones are skipped and described in `skipped`. integrity: all are faulty; the cause is the fault of
-  // the newest. state: there is none.
+  // Loads the newest checkpoint with correct digests. strict: if the newest checkpoint is damaged, returns the error
+  // that load() returns; otherwise damaged checkpoints are skipped and described in `skipped`. integrity: all are
+  // damaged; the error's cause is the fault of the newest. state: there is no checkpoint.
   Result<Checkpoint> load_latest(bool strict = false, std::vector<Error>* skipped = nullptr) const;
-  // Removes the complete checkpoints that the rule does not keep, and returns their steps. Damaged ones are kept for
-  // inspection.
+  // Removes the complete checkpoints that `rule` does not keep, and returns their steps. Damaged checkpoints are kept
+  // for inspection.
   Result<std::vector<std::int64_t>> retain(const Retention& rule) const;
 
  private:
   std::string root_;
 };
 
-// "step-00000050"
+// The directory name of a step's checkpoint: "step-00000050".
 std::string checkpoint_name(std::int64_t step);
-// A plain, visible name that ends in .safetensors, as required in a manifest.
+// Whether a manifest may contain the name: no directory part, no leading dot, and the ending .safetensors.
 bool is_checkpoint_file_name(std::string_view name);
 
 }  // namespace rille::data

@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t manifest_bytes_max = 64 << 20;
 constexpr std::string_view hidden_prefix = ".tmp-";
 
-// The names in a directory; empty if the directory does not exist.
+// Returns the names in a directory; an empty list if the directory does not exist.
 Result<std::vector<std::string>> names_in(const std::string& path) {
   std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
   std::vector<std::string> names;
@@ -33,7 +33,7 @@ Result<std::vector<std::string>> names_in(const std::string& path) {
   return names;
 }
 
-// "step-00000050" -> 50; -1 for other names.
+// Returns the step in a directory's name: "step-00000050" gives 50; other names give -1.
 std::int64_t step_of(std::string_view name) {
   std::int64_t step = -1;
   if (!name.starts_with("step-")) return -1;
@@ -46,7 +46,7 @@ Error fault(const std::string& directory, const std::string& why) {
   return make_error(ErrorKind::integrity, fmt::format("checkpoint '{}' is damaged: {}", directory, why));
 }
 
-// Checks the manifest and sizes only.
+// Reads a checkpoint's manifest and checks the files' sizes, but not their digests.
 Result<Checkpoint> look_at(const std::string& directory, std::int64_t step) {
   auto text = store::read_file(directory + "/manifest.json", manifest_bytes_max);
   if (!text) return fault(directory, text.error().code == "errno 2" ? "it has no manifest.json" : text.error().message);
@@ -83,7 +83,7 @@ struct Damaged {
 };
 struct Scan {
   std::vector<Checkpoint> complete;  // oldest first
-  std::vector<Damaged> damaged;      // by step, newest first
+  std::vector<Damaged> damaged;      // sorted by step, newest first
 };
 
 Result<Scan> scan(const std::string& root) {
@@ -101,7 +101,7 @@ Result<Scan> scan(const std::string& root) {
   return out;
 }
 
-// Adds a hint to the error: the last good checkpoint among [begin, end).
+// Adds to the error a hint with the last good checkpoint among the first `before` ones in `complete`.
 Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::size_t before) {
   for (std::size_t i = before; i-- > 0;)
     if (verify(complete[i])) {
@@ -114,7 +114,7 @@ Error with_way_back(Error error, const std::vector<Checkpoint>& complete, std::s
   return error;
 }
 
-// The locked directory, if it still exists under that name and is not locked by another process.
+// Opens and locks the directory. Invalid if `path` no longer names that directory or another process has locked it.
 store::Fd lock_directory(const std::string& path) {
   store::Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid() || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return {};
@@ -154,7 +154,7 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
   for (const std::string& name : names) {
     if (!name.starts_with(hidden_prefix)) continue;
     std::string left = root_ + "/" + name;
-    // An active writer holds the lock, in this or another process.
+    // A writer that is still active, in this or another process, holds the lock.
     const store::Fd lock = lock_directory(left);
     if (lock.valid()) RILLE_CHECK(store::remove_tree(left));
   }
@@ -162,7 +162,7 @@ Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
   for (int tries = 0; tries < 20; ++tries) {
     temporary = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
     if (::mkdir(temporary.c_str(), 0755) != 0) return errno_error("cannot make directory", temporary, errno);
-    // Another process may have removed it as a leftover before it was locked.
+    // Another process may have removed the new directory as a leftover before this process locked it.
     if (store::Fd lock = lock_directory(temporary); lock.valid())
       return CheckpointWriter(root_, std::move(temporary), step, std::move(lock));
   }
@@ -238,10 +238,10 @@ Result<std::vector<std::int64_t>> CheckpointStore::retain(const Retention& rule)
   for (std::size_t i = 0; i + keep < complete.size(); ++i) {
     std::int64_t step = complete[i].manifest.step;
     if (rule.every > 0 && step % rule.every == 0) continue;
-    // Hide it first, so that a partly removed checkpoint never looks damaged.
+    // Rename the directory to a hidden name first, so that a partly removed checkpoint never looks damaged.
     std::string hidden = fmt::format("{}/{}{}-{}", root_, hidden_prefix, checkpoint_name(step), random_hex(6));
     if (::rename(complete[i].directory.c_str(), hidden.c_str()) != 0) {
-      if (errno == ENOENT) continue;  // another process has removed it
+      if (errno == ENOENT) continue;  // another process has removed the checkpoint
       return errno_error("cannot remove", complete[i].directory, errno);
     }
     RILLE_CHECK(store::remove_tree(hidden));

@@ -18,7 +18,7 @@ namespace {
 Result<> move_into_place(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return success();
   if (errno != EEXIST && errno != ENOTEMPTY) return errno_error("cannot rename into place", to, errno);
-  // A checkpoint of that step exists: exchange the two, so that one of them exists at every instant.
+  // A checkpoint of that step exists: exchange the directories, so that one of the two has the name at every instant.
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) == 0) return store::remove_tree(from);
   if (errno != EINVAL && errno != ENOSYS) return errno_error("cannot rename into place", to, errno);
   std::string old = from + "-old";
@@ -34,7 +34,7 @@ CheckpointWriter::CheckpointWriter(CheckpointWriter&& o) noexcept
       files_(std::move(o.files_)) {}
 
 CheckpointWriter::~CheckpointWriter() {
-  // If this fails, the next begin() removes it.
+  // If the removal fails, the next begin() removes the directory.
   if (!temporary_.empty()) (void)store::remove_tree(temporary_);
 }
 
@@ -75,7 +75,7 @@ Result<Checkpoint> CheckpointWriter::publish(Manifest manifest) {
   if (!manifest.created_us) manifest.created_us = system_clock().wall_us();
   RILLE_CHECK(store::write_file_atomic(temporary_ + "/manifest.json", manifest.to_json()));
 
-  // Compare and publish under one lock, so that two machines on a shared disk cannot race.
+  // Compare and publish under one lock, so that two machines on a shared disk cannot both publish.
   store::Fd lock(::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return errno_error("cannot open directory", root_, errno);
   if (::flock(lock.get(), LOCK_EX) != 0) return errno_error("cannot lock directory", root_, errno);

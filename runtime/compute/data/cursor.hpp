@@ -1,4 +1,4 @@
-// The state of a data set: its identity and its position. Pure functions; any thread.
+// The saved state of a data set: values that identify the data set, and the position. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace rille::data {
 
-// The cursor is stored as text: a double has only 53 bits.
+// Makes a state. The cursor is stored as text: a double has only 53 bits.
 Value state_of(Value identity, std::uint64_t cursor);
 
-// The cursor from a state of the same data set. state: of another data set; names the first field that differs.
+// Returns the cursor in `state`. Error state: `state` is of another data set; the message names the first field that
+// differs from `identity`.
 Result<std::uint64_t> cursor_of(const Value& identity, const Value& state);
 
 }  // namespace rille::data

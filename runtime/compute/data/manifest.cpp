@@ -1,4 +1,4 @@
-// The manifest's JSON.
+// Reads and writes the JSON of a checkpoint's manifest.
 #include <fmt/format.h>
 
 #include "runtime/compute/data/checkpoint.hpp"

@@ -1,4 +1,4 @@
-// The order of samples: computed from a key, not stored, so that a data set's position is one number.
+// The order of samples is computed from a key and not stored, so that a data set's position is one number.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +7,16 @@ namespace rille::data {
 
 // Mixes the bits of a number: SplitMix64's finaliser (Steele, Lea and Flood, 2014).
 std::uint64_t mixed(std::uint64_t x);
-// The key of one epoch's order.
+// The key that determines the order of samples in one epoch.
 inline std::uint64_t order_key(std::uint64_t seed, std::uint64_t epoch) { return mixed(mixed(seed) ^ epoch); }
 
-// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest 2^(2h) >= n, walked
-// along its cycle until it lands below n, at most four steps on average (Black and Rogaway, "Ciphers with
-// Arbitrary Finite Domains", 2002).
+// A permutation of [0, n) that is computed, not stored: a Feistel network on [0, 2^(2h)), the smallest such range
+// with 2^(2h) >= n. The network is applied repeatedly until the result is below n, at most four times on average
+// (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
 class Permutation {
  public:
   Permutation(std::uint64_t n, std::uint64_t key);
-  std::uint64_t operator()(std::uint64_t i) const;  // i < n
+  std::uint64_t operator()(std::uint64_t i) const;  // i must be less than n
   std::uint64_t size() const { return n_; }
 
  private:

@@ -20,7 +20,7 @@ Result<TextPattern> TextPattern::regex(const std::string& text) {
         fmt::format("the tokenizer's pattern: {} at position {}", reinterpret_cast<const char*>(message), at),
         "patterns are regular expressions; \"gpt2\", \"cl100k\" and \"llama3\" are known by name");
   }
-  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // without JIT, matching is slower
+  (void)pcre2_jit_compile(p.code_.get(), PCRE2_JIT_COMPLETE);  // ignore an error: without JIT, matching is only slower
   p.match_.reset(pcre2_match_data_create_from_pattern(p.code_.get(), nullptr));
   return p;
 }
@@ -50,7 +50,7 @@ Result<bool> TextPattern::next(std::string_view text, std::size_t at, std::size_
     begin = std::max<std::size_t>(place[0], at);
     end = std::max<std::size_t>(place[1], begin);
     if (end > begin) return true;
-    from = end + 1;  // skip an empty match
+    from = end + 1;  // the match was empty: continue after it
   }
   return false;
 }

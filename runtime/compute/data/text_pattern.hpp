@@ -1,5 +1,5 @@
-// A pattern, a regular expression (PCRE2) or a literal text, and splitting or replacing a text by its matches. Private
-// to runtime/compute/data. One thread at a time.
+// A pattern, either a regular expression (PCRE2) or a literal text, that splits a text at its matches or replaces
+// them. Private to runtime/compute/data. One thread at a time.
 #pragma once
 
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -13,21 +13,22 @@
 
 namespace rille::data {
 
-// How matches split a text, named as in Hugging Face's tokenizers: a match is a word of its own (isolated), dropped
-// (removed), the end of the previous word (with_previous), the start of the next word (with_next), or, with adjacent
-// matches merged, a word of its own (contiguous). only: keeps the matches and drops the text between them.
+// How matches split a text, named as in Hugging Face's tokenizers: a match is a word by itself (isolated), dropped
+// (removed), the end of the previous word (with_previous), the start of the next word (with_next), or a word together
+// with adjacent matches (contiguous). only: keeps the matches and drops the text between them.
 enum class Cut { isolated, removed, with_previous, with_next, contiguous, only };
 
 class TextPattern {
  public:
-  static Result<TextPattern> regex(const std::string& text);  // invalid: with PCRE2's message
-  static TextPattern literal(std::string text);               // at least one byte
+  // invalid: not a regular expression; the error has PCRE2's message
+  static Result<TextPattern> regex(const std::string& text);
+  static TextPattern literal(std::string text);  // the text must have at least one byte
 
-  // Calls word(text) -> Result<> for each word in order, never with an empty word. invalid: PCRE2 reached a limit.
+  // Calls word(text) -> Result<> for each nonempty word in order. invalid: PCRE2 reached a limit.
   template <class F>
   Result<> split(std::string_view text, Cut cut, const F& word) const;
   Result<std::string> replaced(std::string_view text, std::string_view with) const;
-  bool matches(std::string_view text) const;  // anywhere in the text
+  bool matches(std::string_view text) const;  // whether the pattern matches anywhere in the text
   const std::string* as_literal() const { return code_ ? nullptr : &literal_; }
 
  private:
@@ -35,7 +36,7 @@ class TextPattern {
     void operator()(pcre2_code* p) const { pcre2_code_free(p); }
     void operator()(pcre2_match_data* p) const { pcre2_match_data_free(p); }
   };
-  // The first nonempty match from `at` on; false: there is none.
+  // Finds the first nonempty match that starts at `at` or later; false: there is none.
   Result<bool> next(std::string_view text, std::size_t at, std::size_t& begin, std::size_t& end) const;
 
   std::string literal_;

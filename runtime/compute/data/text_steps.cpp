@@ -10,7 +10,7 @@ const char* const gpt2_pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?
 
 namespace {
 
-constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: represents a blank
+constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary
 
 Error unknown(const std::string& shown, const char* role, const std::string& what, const char* known) {
   return make_error(ErrorKind::invalid, fmt::format("{}: a {} of type {}", shown, role, what),
@@ -23,7 +23,7 @@ Error not_whole(const std::string& shown, const Value& json) {
                     "use the tokenizer file that came with the model");
 }
 
-// {"String": ..} or {"Regex": ..}
+// Reads a pattern: {"String": literal text} or {"Regex": regular expression}.
 Result<TextPattern> pattern_of(const Value& step, const std::string& shown) {
   const Value& pattern = step["pattern"];
   if (const std::string* text = pattern["String"].as_string(); text && !text->empty())
@@ -32,7 +32,7 @@ Result<TextPattern> pattern_of(const Value& step, const std::string& shown) {
   return not_whole(shown, step);
 }
 
-// Each part of a sequence, or the step itself.
+// Calls add for each part of a step that is a sequence; for any other step, for the step itself.
 template <class F>
 Result<> each(const Value& step, const char* parts, const std::string& shown, const F& add) {
   const Value::Array* list = step[parts].as_array();
@@ -41,7 +41,7 @@ Result<> each(const Value& step, const char* parts, const std::string& shown, co
   return {};
 }
 
-// Whether Metaspace adds its mark "always", "first" or "never"; older files use add_prefix_space.
+// When Metaspace puts its mark in front: "always", "first" or "never"; older files use add_prefix_space instead.
 std::string scheme_of(const Value& step) {
   const bool* old = step["add_prefix_space"].as_bool();
   return old && !*old ? "never" : step.text("prepend_scheme", "always");
@@ -50,8 +50,6 @@ std::string scheme_of(const Value& step) {
 bool known_scheme(const std::string& scheme) { return scheme == "always" || scheme == "first" || scheme == "never"; }
 
 }  // namespace
-
-// --- normalizers
 
 Result<Normalizer> Normalizer::from_json(const Value& json, const std::string& shown) {
   Normalizer out;
@@ -92,8 +90,6 @@ bool Normalizer::lines_apart() const {
   }
   return true;
 }
-
-// --- pre-tokenizers
 
 Result<PreTokenizer> PreTokenizer::from_json(const Value& json, const std::string& shown) {
   PreTokenizer out;
@@ -189,8 +185,6 @@ std::string PreTokenizer::marked(const Step& step, std::string_view text, Start 
   if (front && !out.starts_with(step.mark)) out.insert(0, step.mark);
   return out;
 }
-
-// --- decoders
 
 int byte_of_token(std::string_view token) {
   unsigned value = 0;

@@ -1,7 +1,7 @@
-// The steps of a tokenizer.json around its vocabulary: normalizers run before added tokens are matched, the
-// pre-tokenizer splits words, the decoder turns tokens into text. Unknown steps are refused when the file is read,
-// since skipping one would give different ids. After github.com/huggingface/tokenizers. Private to
-// runtime/compute/data.
+// The steps of a tokenizer.json before and after the byte-pair encoding: normalizers change the text before added
+// tokens are matched, the pre-tokenizer splits words, the decoder turns tokens into text. Reading a file with an
+// unknown step fails, since skipping the step would give different ids. After github.com/huggingface/tokenizers.
+// Private to runtime/compute/data.
 #pragma once
 
 #include <string>
@@ -14,19 +14,19 @@
 
 namespace rille::data {
 
-extern const char* const gpt2_pattern;  // how GPT-2 splits words
+extern const char* const gpt2_pattern;  // the regular expression with which GPT-2 splits words
 
-// Position of a piece of text: at the start of the text, after an added token, or after a piece of the same text that
-// was encoded before.
+// Where a piece of text stands: at the start of the text, after an added token, or after an earlier piece of the text
+// that was encoded separately.
 enum class Start { text, token, continued };
 
 class Normalizer {
  public:
-  // Sequence, Prepend, Replace; NFC is ignored: texts are assumed to be composed.
+  // Reads a normalizer: Sequence, Prepend or Replace. NFC is ignored: texts are assumed to be composed.
   static Result<Normalizer> from_json(const Value& json, const std::string& shown);
   bool changes() const { return !steps_.empty(); }
   Result<std::string> apply(std::string_view text, Start start) const;
-  // Whether a text may be cut after a line end and its pieces normalized separately.
+  // Whether a text may be cut after a line end and the two pieces normalized separately.
   bool lines_apart() const;
 
  private:
@@ -41,7 +41,7 @@ class Normalizer {
 
 class PreTokenizer {
  public:
-  // Sequence, ByteLevel, Metaspace, Split, Digits, or null: the whole text is one word.
+  // Reads a pre-tokenizer: Sequence, ByteLevel, Metaspace, Split or Digits; null: the whole text is one word.
   static Result<PreTokenizer> from_json(const Value& json, const std::string& shown);
   static Result<PreTokenizer> from_pattern(const std::string& regex);
   bool of_bytes() const { return of_bytes_; }
@@ -53,8 +53,8 @@ class PreTokenizer {
   }
 
  private:
-  // Replaces spaces by a mark and puts the mark in front; or puts a blank in front (mark == " "); or splits by a
-  // pattern.
+  // One step: replaces spaces by a mark and puts the mark in front of the text; or, if mark is " ", puts a space in
+  // front; or splits the text by a pattern.
   struct Step {
     enum class Front { never, first, always } front = Front::never;
     std::string mark;
@@ -86,9 +86,10 @@ class PreTokenizer {
 
 class Decoder {
  public:
-  // Sequence, Replace, ByteFallback, Fuse, Strip, Metaspace; null: tokens joined by blanks.
+  // Reads a decoder: Sequence, Replace, ByteFallback, Fuse, Strip or Metaspace; null: tokens are joined by spaces.
   static Result<Decoder> from_json(const Value& json, const std::string& shown);
-  // continued: these tokens follow others, so nothing is stripped in front. Bytes that are not a character stay bytes.
+  // continued: other tokens precede these, so nothing is stripped in front. Bytes that form no character are returned
+  // unchanged.
   Result<std::string> text(std::vector<std::string> tokens, bool continued) const;
 
  private:
@@ -96,15 +97,16 @@ class Decoder {
   struct Step {
     Kind kind;
     TextPattern pattern;
-    std::string text;                  // the replacement, or the text to strip
-    std::int64_t front = 0, back = 0;  // how often to strip; metaspace: front is 1 if a mark was added
+    std::string text;  // the replacement, or the text to strip
+    // how many characters to strip; for metaspace, front is 1 if encoding added a mark
+    std::int64_t front = 0, back = 0;
   };
   Result<> add(const Value& json, const std::string& shown);
   std::vector<Step> steps_;
   bool given_ = false;
 };
 
-// <0x00> to <0xFF>: the byte; else -1.
+// Returns the byte of a token "<0x00>" to "<0xFF>"; -1 for any other token.
 int byte_of_token(std::string_view token);
 
 }  // namespace rille::data

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t header_bytes = 1024;
 constexpr std::int32_t magic_u16 = 20240520, magic_u32 = 20240801;
-constexpr std::size_t piece_bytes = 1 << 20;  // of text, encoded at a time
+constexpr std::size_t piece_bytes = 1 << 20;  // bytes of text that are encoded at a time
 
 std::int32_t word(std::string_view bytes, std::size_t i) {
   std::int32_t w;
@@ -26,8 +26,8 @@ std::int32_t word(std::string_view bytes, std::size_t i) {
   return w;
 }
 
-// Texts may be cut after a line end between two characters that are not spaces: there the known patterns always start a
-// new word (Tokenizer::lines_apart).
+// Returns where to end the piece of text that starts at `from`: after a line end between two characters that are not
+// spaces, because the known patterns always start a new word there (Tokenizer::lines_apart).
 std::size_t piece_end(std::string_view text, std::size_t from) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
   for (std::size_t at = from + piece_bytes; at + 1 < text.size(); ++at)
@@ -35,7 +35,7 @@ std::size_t piece_end(std::string_view text, std::size_t from) {
   return text.size();
 }
 
-// Appends ids of the given width to the file.
+// Appends token ids to the file, each `width` bytes wide.
 class IdWriter {
  public:
   IdWriter(store::FileWriter& file, int width) : file_(file), width_(width) {}
@@ -56,7 +56,7 @@ std::string made_path(const std::string& directory, const std::string& key, int 
   return fmt::format("{}/{}.u{}", directory, key, width * 8);
 }
 
-// A hash of everything that the ids depend on: the texts and the vocabulary.
+// A hash of everything that the ids depend on: the text files, the tokenizer's files and the pattern.
 Result<std::string> key_of(const std::vector<std::string>& files, const std::string& tokenizer,
                            const std::string& pattern) {
   store::Hasher hasher;
@@ -68,7 +68,7 @@ Result<std::string> key_of(const std::vector<std::string>& files, const std::str
     }
     hasher.update("|");
   }
-  hasher.update(pattern + "|2");  // 2: a vocabulary's "$$" was formerly read as "$"
+  hasher.update(pattern + "|2");  // "|2" is a version: earlier releases read a vocabulary's "$$" as "$"
   return hasher.finish().xxh3;
 }
 

@@ -1,6 +1,6 @@
 // Files of token ids in common formats: raw u16 or u32 (nanoGPT's .bin), or with llm.c's header of 1024 bytes (magic
-// 20240520, version 1: u16; magic 20240801, version 7: u32), which contains the number of ids. They are mapped, not
-// read into memory. tokenize() makes such a file from texts.
+// 20240520, version 1: u16; magic 20240801, version 7: u32), which contains the number of ids. The files are
+// memory-mapped, not read into memory. tokenize() makes such a file from texts.
 //
 // Errors: io (missing, unreadable), integrity (the header does not match the file), invalid (odd sizes).
 #pragma once
@@ -17,7 +17,7 @@ namespace rille::data {
 
 class TokenFile {
  public:
-  // width_bytes: of an id in a file without a header: 2 or 4; 0: 4 if the name ends in .u32, else 2.
+  // width_bytes: size of an id in a file without a header, 2 or 4; 0: 4 if the file name ends in .u32, else 2.
   static Result<TokenFile> open(const std::string& path, int width_bytes = 0);
 
   const std::string& path() const { return path_; }
@@ -32,14 +32,14 @@ class TokenFile {
   int width_ = 2;
 };
 
-// The visible files of a folder in sorted order, at any depth; for a file the file itself. invalid: a folder without
-// files.
+// Returns a folder's visible files in sorted order, at any depth; for a file, the file itself. invalid: a folder
+// without files.
 Result<std::vector<std::string>> files_of(const std::string& path);
 
-// Encodes a text file or a folder's files with the tokenizer at `tokenizer` (a path; `pattern` as for Tokenizer::open)
-// into a raw file in `directory`, named by a hash of the inputs, and returns its path. An existing file is reused; a
-// new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the vocabulary has it. Blocks;
-// any thread.
+// Encodes a text file or a folder's files with the tokenizer at the path `tokenizer` (`pattern` as for
+// Tokenizer::open) into a raw file in `directory`, named by a hash of the inputs, and returns the file's path. An
+// existing file is reused; a new one is written atomically. Each file of a folder is preceded by <|endoftext|> if the
+// vocabulary has that token. Blocks; any thread.
 Result<std::string> tokenize(const std::string& path, const std::string& tokenizer, const std::string& pattern,
                              const std::string& directory);
 

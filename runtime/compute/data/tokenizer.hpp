@@ -1,7 +1,7 @@
-// Tokenizer: byte-pair encoding with a vocabulary from a file. Reads Hugging Face's tokenizer.json (byte-level: GPT-2,
-// Llama 3, Qwen ..; characters with byte fallback: Llama 2, Mistral, Gemma), GPT-2's vocab.json and merges.txt in one
-// directory, and tiktoken's files of base64 tokens by rank. Text is split into words by the vocabulary's own pattern
-// (PCRE2); each word's bytes or characters are merged pair by pair, lowest rank first. Every byte string can be
+// Tokenizer: byte-pair encoding with a vocabulary from a file. Reads Hugging Face's tokenizer.json (byte-level:
+// GPT-2, Llama 3, Qwen ..; characters with byte fallback: Llama 2, Mistral, Gemma), GPT-2's vocab.json and merges.txt
+// in one directory, and tiktoken's files of base64 tokens by rank. A pattern of the vocabulary (PCRE2) splits text
+// into words; in each word, pairs of bytes or characters are merged, lowest rank first. Every byte string can be
 // encoded, even if it is not UTF-8.
 //
 // A Tokenizer belongs to one thread at a time: it caches words. Errors: io (missing, unreadable); integrity, naming the
@@ -21,20 +21,20 @@
 namespace rille::data {
 
 struct Encoding {
-  // Whether special tokens written in the text ("<|endoftext|>") become their ids; foreign text should not be able to
-  // produce them.
+  // Whether special tokens written in the text ("<|endoftext|>") become their ids; text from untrusted sources should
+  // not be able to produce them.
   bool special = false;
   bool before = false, behind = false;  // whether to add the start and end of the model's template ("<s>")
-  bool continued = false;               // the text continues another: no blank is put in front
+  bool continued = false;               // the text continues an earlier text: no space is put in front
 };
 
 class Tokenizer {
  public:
-  // path: a file (tokenizer.json, *.tiktoken) or a directory with tokenizer.json, or vocab.json and merges.txt.
-  // pattern: how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression; "" uses the file's own,
-  // which tiktoken's files lack.
+  // path: a file (tokenizer.json, *.tiktoken) or a directory with tokenizer.json, or with vocab.json and merges.txt.
+  // pattern: how text is split into words: "gpt2", "cl100k", "llama3", or a regular expression; "": the pattern in
+  // the file. tiktoken's files contain no pattern.
   static Result<Tokenizer> open(const std::string& path, const std::string& pattern = "");
-  // The same from text, for tests and fuzzers; `shown` names the source in messages.
+  // Reads the contents of such files, for tests and fuzzers; `shown` names the source in error messages.
   static Result<Tokenizer> from_tokenizer_json(std::string_view text, const std::string& shown,
                                                const std::string& pattern = "");
   static Result<Tokenizer> from_gpt2(std::string_view vocab_json, std::string_view merges, const std::string& shown,
@@ -45,15 +45,15 @@ class Tokenizer {
   ~Tokenizer();
 
   Result<std::vector<std::int32_t>> encode(std::string_view text, const Encoding& how = {});
-  // Returns the bytes; a cut sequence of ids may end in the middle of a character. continued: the ids follow others, so
-  // a blank that encoding puts in front of a text is kept.
+  // Returns the text's bytes; a list of ids that was cut may end in the middle of a character. continued: other ids
+  // precede these, so the space that encoding puts in front of a text is kept.
   Result<std::string> decode(std::span<const std::int32_t> ids, bool continued = false) const;
 
-  std::int64_t size() const;  // one more than the largest id
-  // By a token's bytes, or for character vocabularies as written in the vocabulary; also for special tokens.
+  std::int64_t size() const;  // the largest id plus one
+  // Finds a token, also a special one, by its bytes or, in a character vocabulary, by its spelling in the file.
   std::optional<std::int32_t> id_of(std::string_view token) const;
-  // Whether a text may be cut after a line end between two characters that are not spaces, and the pieces be encoded
-  // separately, the later ones as `continued`.
+  // Whether a text may be cut after a line end between two characters that are not spaces, and the pieces encoded
+  // separately, with Encoding::continued for all but the first.
   bool lines_apart() const;
   std::vector<std::string> special() const;
 

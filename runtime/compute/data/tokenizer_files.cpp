@@ -1,4 +1,4 @@
-// Tokenizers of GPT-2 and tiktoken, and the choice by path. tokenizer_json.cpp has Hugging Face's.
+// Reads tokenizers of GPT-2 and tiktoken, and chooses the format by path. tokenizer_json.cpp reads Hugging Face's.
 #include <charconv>
 #include <filesystem>
 
@@ -11,7 +11,7 @@ namespace rille::data {
 
 namespace {
 
-// How tiktoken's cl100k_base and Llama 3 split words.
+// The pattern with which tiktoken's cl100k_base and Llama 3 split words.
 constexpr const char* cl100k_pattern = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3})"
                                        R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 

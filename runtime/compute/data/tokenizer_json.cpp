@@ -1,5 +1,5 @@
-// Hugging Face's tokenizer.json: a byte-pair model with its normalizer, pre-tokenizer, decoder, template and added
-// tokens. Unknown entries that could change ids are refused.
+// Reads Hugging Face's tokenizer.json: a byte-pair model with its normalizer, pre-tokenizer, decoder, template and
+// added tokens. Entries that Rille does not know and that could change ids are refused.
 #include "runtime/compute/data/tokenizer_state.hpp"
 #include "runtime/core/base/plain_json.hpp"
 
@@ -23,7 +23,7 @@ Result<> check_model(const Value& model, const std::string& shown) {
   return {};
 }
 
-// A merge is two tokens in a list, or in a text separated by a blank.
+// Calls add for each merge, which the file writes as a list of two tokens or as a text with a space between them.
 template <class F>
 Result<> each_merge(const Value& merges, const std::string& shown, const F& add) {
   for (const Value& merge : *merges.as_array()) {
@@ -40,13 +40,13 @@ Result<> each_merge(const Value& merges, const std::string& shown, const F& add)
   return {};
 }
 
-// -1 for a value that is not an id.
+// Returns the token id in `v`; -1 if `v` is not an id.
 std::int32_t id_in(const Value& v) {
   const double* n = v.as_number();
   return n && *n >= 0 && *n < 2147483647.0 ? std::int32_t(*n) : -1;
 }
 
-// The ids before and after a text ("A") in a post_processor.
+// Reads from a post_processor the ids that it adds before and after a single text ("A" in the file).
 Result<> read_template(const Value& step, const std::string& shown, std::vector<std::int32_t>& before,
                        std::vector<std::int32_t>& behind) {
   const std::string type = step.text("type");

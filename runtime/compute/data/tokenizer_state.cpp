@@ -7,11 +7,11 @@ namespace rille::data {
 
 namespace {
 
-constexpr std::int64_t ids_max = 1 << 24;  // more means a damaged file
+constexpr std::int64_t ids_max = 1 << 24;  // a larger id means that the file is damaged
 constexpr std::size_t words_kept = 1 << 16, kept_bytes_max = 32;
-constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: represents a blank
+constexpr std::string_view mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary
 
-// GPT-2's vocabulary files write bytes as characters: printable ones as themselves, the others from U+0100 on.
+// GPT-2's vocabulary files write each byte as a character: printable bytes as themselves, other bytes from U+0100 on.
 struct Letters {
   std::int32_t byte_of[512];
   Letters() {
@@ -24,7 +24,7 @@ struct Letters {
   }
 };
 
-// Empty if a character represents no byte.
+// Returns the bytes that the characters stand for; nullopt if a character stands for no byte.
 std::optional<std::string> bytes_of_letters(std::string_view text) {
   static const Letters letters;
   std::string out;
@@ -87,13 +87,14 @@ Result<> Tokenizer::State::add_added(AddedTokens::Token token, bool normalized) 
   if (known == vocabulary.ids.end() || known->second != token.id) {
     const auto at = std::size_t(token.id);
     const bool taken = token.id >= 0 && at < vocabulary.known.size() && vocabulary.known[at];
-    if (taken) vocabulary.bytes[at] = token.text;  // its spelling does not decode to bytes
+    if (taken) vocabulary.bytes[at] = token.text;  // the token's spelling in the file does not decode to bytes
     else RILLE_CHECK(add_token(token.text, token.id));
   }
   added.push_back(token);
   if (normalized) {
     RILLE_TRY(token.text, normalizer.apply(token.text, Start::text));
-    if (vocabulary.of_characters) vocabulary.bytes[std::size_t(token.id)] = token.text;  // the decoder undoes it
+    // the decoder reverses the normalization
+    if (vocabulary.of_characters) vocabulary.bytes[std::size_t(token.id)] = token.text;
   }
   return (normalized ? in_normal : in_raw).add(std::move(token));
 }
@@ -119,7 +120,7 @@ void Tokenizer::State::finish_characters() {
     whole = whole && vocabulary.of_byte[b] >= 0;
     if (b < 128) vocabulary.of_ascii[b] = id_of(std::string(1, char(b)));
   }
-  // An unknown token is held back until the next character, unless that is a token.
+  // An unknown token is held back until the next character is read, unless that character is a token.
   const bool waits = vocabulary.unknown >= 0 && !whole;
   const std::int32_t line = vocabulary.of_ascii[int{'\n'}], line_byte = vocabulary.of_byte[int{'\n'}];
   marks_apart = !waits || id_of(mark) >= 0;
@@ -163,7 +164,7 @@ void Tokenizer::State::encode_word(std::string_view word, std::vector<std::int32
     }
   }
   if (!marks_apart) return merge(word, out);
-  // A text without a pre-tokenizer is one word; if no merge crosses a mark, its parts can be cached.
+  // Without a pre-tokenizer the text is one word; if no merge crosses a mark, the parts between marks can be cached.
   for (std::size_t from = 0, at = 0; from < word.size(); from = at) {
     at = from;
     while (word.substr(at).starts_with(mark)) at += mark.size();

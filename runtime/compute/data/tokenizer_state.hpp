@@ -1,4 +1,4 @@
-// The state of a Tokenizer, and how a file's entries are added to it. Private to runtime/compute/data.
+// The internals of a Tokenizer, and the functions that add a file's entries to it. Private to runtime/compute/data.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,24 +22,24 @@ inline Error broken_tokenizer(const std::string& shown, const std::string& what)
 struct Tokenizer::State {
   std::string shown;
   Vocabulary vocabulary;
-  bool ignore_merges = false;  // a word that is a token is not split
-  bool marks_apart = false;    // no merge joins a letter with a following mark for a blank
+  bool ignore_merges = false;  // a word that is itself a token is encoded as that token
+  bool marks_apart = false;    // no merge joins a letter with a following mark that stands for a space
   bool lines_apart = true;
-  std::vector<AddedTokens::Token> added;  // as in the file
-  AddedTokens in_raw, in_normal;          // matched before and after the normalizer
+  std::vector<AddedTokens::Token> added;  // added tokens in the file's order
+  AddedTokens in_raw, in_normal;          // tokens matched before, and tokens matched after the normalizer
   Normalizer normalizer;
   PreTokenizer cutter;
   Decoder decoder;
-  std::vector<std::int32_t> before, behind;  // of the template
+  std::vector<std::int32_t> before, behind;  // ids that the model's template adds before and after a text
   std::unordered_map<std::string, std::vector<std::int32_t>, TextHash, std::equal_to<>> seen;
 
   Result<> add_token(std::string bytes, std::int64_t id);
-  // In the file's own spelling; one that does not decode to bytes is a special token, whose text is its spelling.
+  // Adds a token in the file's spelling. A spelling that does not decode to bytes is a special token's text.
   Result<> add_spelt(const std::string& token, const Value& id);
   Result<> add_merge(std::string_view left, std::string_view right);
-  // normalized: matched after the normalizer, by its normalized text.
+  // normalized: the token is matched after the normalizer, by its own normalized text.
   Result<> add_added(AddedTokens::Token token, bool normalized);
-  // Requires a token for every byte.
+  // Completes a byte vocabulary. Error integrity: a byte has no token.
   Result<> finish_bytes();
   void finish_characters();
 
@@ -51,7 +51,7 @@ struct Tokenizer::State {
   void merge(std::string_view part, std::vector<std::int32_t>& out);
 };
 
-// The name of a known pattern, or a regular expression.
+// Returns the regular expression of a known pattern ("gpt2"); returns any other `name` as it is.
 std::string tokenizer_pattern(const std::string& name);
 
 }  // namespace rille::data
