@@ -1,5 +1,5 @@
-// Before an operation's data is exchanged, each rank sends the others a head that describes its operation; the heads
-// must match. Threads: the mesh's.
+// Checks that all ranks make the same call: before an operation's data is exchanged, each rank sends the other ranks
+// a message head that describes its operation; the heads must match. Threads: as for class Mesh.
 #pragma once
 
 #include <vector>
@@ -12,21 +12,21 @@ namespace rille::collective {
 class Agreement {
  public:
   explicit Agreement(Mesh& mesh) : mesh_(mesh), pair_numbers_(std::size_t(mesh.world())) {}
-  // Queues the head for all other ranks and the receipt of theirs; data may be queued behind it.
+  // Queues this rank's head for sending and the other ranks' heads for receiving; data may be queued after it.
   void open(const Operation& op);
-  Result<> compare_all(const Operation& op);  // waits for their heads
-  // The same with a single rank: op.peer.
+  Result<> compare_all(const Operation& op);  // waits for the other ranks' heads and compares them
+  // As open and compare_all, but with the rank op.peer only: for send and receive.
   void open_pair(const Operation& op);
   Result<> compare_pair(const Operation& op);
-  // Opens and compares; for operations without data on the mesh.
+  // Calls open and compare_all; for operations whose data does not go through the mesh.
   Result<> agree(const Operation& op);
 
  private:
   Result<> compare(const Operation& op, int other, std::uint64_t number, const std::byte* theirs) const;
 
   Mesh& mesh_;
-  std::uint64_t number_ = 0;                 // of operations of all ranks
-  std::vector<std::uint64_t> pair_numbers_;  // of operations with each single rank
+  std::uint64_t number_ = 0;                 // counts the operations of all ranks together
+  std::vector<std::uint64_t> pair_numbers_;  // for each rank: counts the send and receive operations with that rank
   std::byte head_[head_bytes] = {};
   std::vector<std::byte> heads_;
 };

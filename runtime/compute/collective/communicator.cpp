@@ -1,4 +1,4 @@
-// The CPU's communicator: the sends, receives and folds of each operation.
+// The CPU's communicator: for each operation, what is sent, received and reduced (folded).
 #include "runtime/compute/collective/communicator.hpp"
 
 #include <fmt/format.h>
@@ -14,15 +14,15 @@ namespace rille::collective {
 
 namespace {
 
-// Up to this size all ranks send everything to each other and each folds all of it: one exchange. Above it, each rank
-// folds its share and sends the result: two exchanges, but each element is folded once.
+// Up to this size every rank sends its whole tensor to every rank, and each rank reduces everything: one exchange.
+// Above it, each rank reduces only its share and sends the result: two exchanges, but each element is reduced once.
 constexpr std::size_t direct_bytes_max = 32u << 10;
-constexpr std::size_t block_bytes = 128u << 10;       // folded at once
-constexpr std::size_t spread_bytes_min = 256u << 10;  // least size of a broadcast in parts that ranks pass on
+constexpr std::size_t block_bytes = 128u << 10;       // a share is received and reduced in blocks of this size
+constexpr std::size_t spread_bytes_min = 256u << 10;  // larger broadcasts are sent in parts, see broadcast()
 constexpr std::int64_t share_step = 64;               // shares begin at multiples of this many elements
 
 struct Span {
-  std::int64_t at = 0, end = 0;  // elements
+  std::int64_t at = 0, end = 0;  // positions of elements: first, and one past the last
   std::int64_t count() const { return end - at; }
 };
 
@@ -59,13 +59,13 @@ class CpuCommunicator final : public Communicator {
 
  private:
   std::size_t bytes(std::int64_t count) const { return std::size_t(count) * size_; }
-  // Share `r` of n elements: the part that rank r folds.
+  // Returns share r of n elements: the part that rank r reduces.
   Span share(std::int64_t n, int r) const {
     const std::int64_t steps = (n + share_step - 1) / share_step;
     return {std::min(n, steps * r / world_ * share_step), std::min(n, steps * (r + 1) / world_ * share_step)};
   }
 
-  // Packs several pieces into one message; the copy is cheap in comparison.
+  // Copies several pieces into one message; copying costs little compared with sending several messages.
   Result<> run_packed(const Operation& op, const std::vector<Piece>& pieces) {
     const auto size = size_bytes(op.dtype);
     std::size_t total = 0;
@@ -103,7 +103,6 @@ class CpuCommunicator final : public Communicator {
     return success();
   }
 
-  // -- operations
   Result<> one_to_one(const Operation& op, const std::byte* in, std::byte* out) {
     agreement_.open_pair(op);
     if (op.kind == Kind::send) mesh_->send(op.peer, in, bytes(op.count));
@@ -112,8 +111,8 @@ class CpuCommunicator final : public Communicator {
     return mesh_->turn_until_done();
   }
 
-  // out = in[0] op in[1] op .., n elements each; this rank's input is `mine`, the others' are in `others`, `apart`
-  // bytes from each other in the order of the ranks.
+  // Computes out = in[0] op in[1] op .., n elements each, where in[r] is rank r's input. This rank's input is `mine`;
+  // the inputs of the other ranks are in `others`, in the order of ranks, `apart` bytes from one to the next.
   void fold(const Operation& op, const std::byte* mine, const std::byte* others, std::size_t apart, std::byte* out,
             std::int64_t n) {
     views_.resize(std::size_t(world_) + 1);
@@ -161,8 +160,8 @@ class CpuCommunicator final : public Communicator {
     return success();
   }
 
-  // Receives the others' data for this rank's share in blocks and folds each block while the next ones arrive. With
-  // `spread`, sends each block of the result to the others at once.
+  // Receives the other ranks' data for this rank's share in blocks, and reduces each block while the next blocks
+  // arrive. With `spread`, sends each reduced block to the other ranks at once.
   Result<> fold_share(const Operation& op, const std::byte* in, std::byte* out, std::int64_t n, bool spread) {
     const auto block = std::int64_t(block_bytes / size_);
     staging_.resize(std::size_t(world_) * block_bytes);
@@ -200,8 +199,8 @@ class CpuCommunicator final : public Communicator {
     return mesh_->turn_until_done();
   }
 
-  // A large tensor is sent in parts, one to each rank, which passes it on: the sender sends only about twice its size,
-  // independent of the number of ranks.
+  // A large tensor is sent in parts, one to each rank, and each rank passes its part on to the other ranks. The
+  // sender then sends only about twice the tensor's size, for any number of ranks.
   Result<> broadcast(const Operation& op, const std::byte* in, std::byte* out) {
     const auto n = op.count;
     const bool parts = world_ > 2 && bytes(n) >= spread_bytes_min;
@@ -236,7 +235,7 @@ class CpuCommunicator final : public Communicator {
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
   int rank_, world_;
-  std::size_t size_ = 1;  // of an element of the present operation
+  std::size_t size_ = 1;  // bytes per element of the current operation
   std::vector<std::byte> staging_, packed_;
   std::vector<kernels::View> views_;
 };

@@ -1,7 +1,7 @@
-// A CUDA device's communicator. Ranks agree through the mesh, on the lane, as those of the CPU do; then NCCL moves the
-// data on the device's stream. A thread watches for later failures while the device works: a lost rank, an error
-// reported by a rank, and NCCL's own errors end the work that waits on the device. Its results are lost then, and the
-// next read reports the error.
+// A CUDA device's communicator. The calling thread of each rank compares operations through the mesh, as on the CPU;
+// then NCCL moves the data on the device's stream. While the device works, another thread watches for failures: a
+// lost rank, an error reported by a rank, or an NCCL error ends the work that waits on the device. The results of
+// that work are lost, and the next read reports the error.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,9 +26,10 @@ using device::CudaRanks;
 using device::cuda::Collective;
 
 constexpr std::chrono::milliseconds look_every{50};
-constexpr int looks_at_once = 1000;  // NCCL usually finishes within microseconds: poll without sleeping
+constexpr int looks_at_once = 1000;  // NCCL usually finishes within microseconds: poll this often without sleeping
 
-// Waits until `done`, while the other ranks exist and no Stop came. timeout: with an empty message.
+// Waits until `done` returns true; fails if another rank is lost or the script stops. Error timeout has an empty
+// message.
 Result<> wait_until(const std::function<Result<bool>()>& done, Mesh& mesh, const Limit& limit) {
   for (int looks = 0;; ++looks) {
     RILLE_TRY(const bool yes, done());
@@ -52,7 +53,7 @@ Error while_nccl(Error e, const std::string& what, std::int64_t timeout_ms) {
 
 class CudaCommunicator final : public Communicator {
  public:
-  // `ranks` is null in a world of one.
+  // `ranks` is null if the world has one rank.
   CudaCommunicator(std::shared_ptr<CudaDevice> device, std::unique_ptr<Mesh> mesh, std::unique_ptr<CudaRanks> ranks,
                    std::shared_ptr<device::Event> last, std::shared_ptr<Stop> stop, std::int64_t timeout_ms)
       : device_(std::move(device)), mesh_(std::move(mesh)), ranks_(std::move(ranks)), stop_(std::move(stop)),
@@ -122,7 +123,7 @@ class CudaCommunicator final : public Communicator {
     return success();
   }
 
-  // Whether the device has finished all calls. False for a call that was only partly submitted.
+  // Whether the device has finished all submitted calls. Returns false after a call that was only partly submitted.
   Result<bool> rested() {
     if (given_ == Given::nothing) return true;
     if (given_ == Given::not_yet) return false;
@@ -131,7 +132,7 @@ class CudaCommunicator final : public Communicator {
     return done;
   }
 
-  // Stores the first error. Work that the device has not finished by then is abandoned.
+  // Stores the first error. Work that the device has not finished at that time is abandoned.
   Error lose(Error e) {
     Error why = mesh_->fail(std::move(e));
     give_up(why.message);
@@ -145,7 +146,8 @@ class CudaCommunicator final : public Communicator {
     ranks_->give_up(done && *done ? "" : why);
   }
 
-  // Waits for this rank's calls before it leaves, since the others need its part; a lost rank ends the wait.
+  // Before this rank leaves, waits for its submitted calls, since the other ranks need its part; a lost rank ends the
+  // wait.
   void rest() {
     const std::lock_guard lock(mutex_);
     if (lost_) return;
@@ -156,7 +158,7 @@ class CudaCommunicator final : public Communicator {
     if (!done) give_up(while_nccl(std::move(done).error(), "the last calls", timeout_ms_).message);
   }
 
-  // A world of one.
+  // Runs the operation in a world of one rank: copies each input to its output.
   Result<> alone(const Operation& op, const std::vector<Piece>& pieces) {
     for (const auto& p : pieces) {
       if (p.in == p.out || !p.out || p.count == 0) continue;
@@ -174,7 +176,7 @@ class CudaCommunicator final : public Communicator {
     }
   }
 
-  // Skipped while the lane is in run(), which checks itself.
+  // Looks for failures once. Does nothing while run() holds the mutex, because run() looks itself.
   void look() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock() || mesh_->broken()) return;
@@ -188,11 +190,11 @@ class CudaCommunicator final : public Communicator {
   std::unique_ptr<CudaRanks> ranks_;
   std::shared_ptr<Stop> stop_;
   Agreement agreement_;
-  std::shared_ptr<device::Event> last_;  // after the last call that was submitted
+  std::shared_ptr<device::Event> last_;  // recorded after the last submitted call
   enum class Given { nothing, not_yet, yes } given_ = Given::nothing;
   bool lost_ = false, left_ = false;
   std::int64_t timeout_ms_;
-  std::atomic<std::int64_t> hurry_ms_{0};  // 0: none
+  std::atomic<std::int64_t> hurry_ms_{0};  // time limit set by hurry(), in ms; 0: none
   std::mutex mutex_;                       // guards the mesh, the agreement and the submitted calls
   std::mutex end_mutex_;
   std::condition_variable ended_;
@@ -200,7 +202,7 @@ class CudaCommunicator final : public Communicator {
   std::thread watch_;
 };
 
-// Returns when all ranks have joined.
+// Joins the NCCL communicator; returns when all ranks have joined.
 Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>& device, const std::string& id,
                                               const Options& o, Mesh& mesh, const Stop& stop) {
   RILLE_TRY(auto ranks, CudaRanks::join(device, id, o.rank, o.world));
@@ -216,7 +218,7 @@ Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>&
 Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<CudaDevice> device, const Options& o,
                                                               std::shared_ptr<Stop> stop) {
   std::string id;
-  if (o.world > 1) RILLE_CHECK(CudaRanks::find_nccl());  // a rank without NCCL fails before it connects
+  if (o.world > 1) RILLE_CHECK(CudaRanks::find_nccl());  // every rank tries it, so that a rank without NCCL fails before it connects
   if (o.world > 1 && o.rank == 0) { RILLE_TRY(id, CudaRanks::new_id()); }
   std::string hex;
   for (const unsigned char c : id) hex += fmt::format("{:02x}", c);
@@ -228,7 +230,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<Cu
     id.clear();
     for (std::size_t i = 0; i + 1 < hex.size(); i += 2) id += char(std::stoi(hex.substr(i, 2), nullptr, 16));
     auto joined = join_ranks(device, id, o, *mesh, *stop);
-    if (!joined) return mesh->fail(std::move(joined).error());  // tells the others not to wait for it
+    if (!joined) return mesh->fail(std::move(joined).error());  // tells the other ranks not to wait for this rank
     ranks = std::move(*joined);
   }
   return std::shared_ptr<Communicator>(std::make_shared<CudaCommunicator>(

@@ -1,8 +1,9 @@
-// Link: a byte stream in each direction between two ranks, which never blocks: over TCP, or two rings in memory mapped
-// by both processes. An idle rank sleeps in poll(): on the socket with TCP; with rings the other side, when it sees
-// that the rank sleeps, wakes it by a bell message on the control connection.
+// Link: a byte stream in each direction between two ranks; its methods never block. It uses TCP, or two ring buffers
+// in memory mapped by both processes. An idle rank sleeps in poll(). With TCP it polls the socket; with ring buffers
+// the other rank sees that this one sleeps and wakes it by a bell message on the control connection.
 //
-// Errors: network: the other side is gone; integrity: it has written invalid data. Threads: one at a time.
+// Errors: network: the other rank is gone; integrity: the other rank has written invalid data. Threads: one at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +16,20 @@ namespace rille::collective {
 class Link {
  public:
   virtual ~Link() = default;
-  virtual Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) = 0;  // 0: no room now
-  virtual Result<std::size_t> read_some(std::byte* to, std::size_t bytes) = 0;           // 0: no data now
-  // Tells the other side that this one will sleep until a bell; check the link once more afterwards.
+  // returns the bytes written; 0: no room now
+  virtual Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) = 0;
+  // returns the bytes read; 0: no data now
+  virtual Result<std::size_t> read_some(std::byte* to, std::size_t bytes) = 0;
+  // Tells the other rank whether this rank is going to sleep until a bell. Check the link once more after the call.
   virtual void sleeps(bool) {}
-  virtual int socket() const { return -1; }  // to poll; -1: a bell is sent
+  virtual int socket() const { return -1; }  // the socket to poll; -1: the other rank sends a bell instead
 };
 
 std::unique_ptr<Link> tcp_link(Fd data);
 
-// Shares memory with the ranks of this machine. For each pair one rank creates it and sends its location; the other
-// maps it, or cannot (another container): then they use TCP. Sets up all pairs at once.
+// Sets up shared memory with the ranks of this machine. For each pair, one rank creates the memory and sends its
+// location; the other rank maps it. If mapping fails (another container), the pair uses TCP. Sets up all pairs at
+// once.
 Result<std::vector<std::unique_ptr<Link>>> share_memory(Meeting& meeting, int rank, const Limit& limit);
 
 }  // namespace rille::collective

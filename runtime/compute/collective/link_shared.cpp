@@ -1,6 +1,6 @@
-// Rings in shared memory. Each has one writer and one reader: `written` and `read` count bytes and never wrap; each is
-// changed by one side only. The memory has no name in the file system: the kernel frees it when both processes have
-// ended.
+// Ring buffers in shared memory. Each ring has one writer and one reader. `written` and `read` count bytes and never
+// wrap; only the writer changes `written`, only the reader `read`. The memory has no name in the file system: the
+// kernel frees it when both processes have ended.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ struct alignas(64) RingState {
   alignas(64) std::atomic<std::uint32_t> writer_sleeps{0};
 };
 
-// For one pair: the lower rank writes ring 0 and reads ring 1.
+// The memory of one pair of ranks: the lower rank writes ring 0 and reads ring 1.
 struct Shared {
   char nonce[64];
   RingState state[2];
@@ -93,8 +93,8 @@ class SharedLink final : public Link {
     return n;
   }
 
-  // Sequentially consistent, as the stores above: either the other side sees the sleep flag, or this side sees the
-  // other's progress in its final check.
+  // Sequentially consistent, as are the stores above: either the other rank sees the sleep flag, or this rank's final
+  // check sees what the other rank has written or read.
   void sleeps(bool on) override {
     memory_.get()->state[1 - mine_].reader_sleeps.store(on, std::memory_order_seq_cst);
     memory_.get()->state[mine_].writer_sleeps.store(on, std::memory_order_seq_cst);
@@ -161,7 +161,7 @@ Result<T> with(std::size_t rank, Result<T> said) {
 
 }  // namespace
 
-// Lower ranks make offers, higher ones accept them; each rank sends all of its offers before it waits.
+// In each pair the lower rank offers memory and the higher accepts; each rank sends all offers before it waits.
 Result<std::vector<std::unique_ptr<Link>>> share_memory(Meeting& meeting, int rank, const Limit& limit) {
   std::vector<std::unique_ptr<Link>> links(meeting.peers.size());
   std::vector<Offer> offers(meeting.peers.size());

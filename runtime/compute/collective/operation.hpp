@@ -1,5 +1,5 @@
-// A collective operation as a value: each rank sends it to the others before it starts, and they must match. Ranks
-// count from 0.
+// A collective operation as a value: before the operation starts, each rank sends this value to the other ranks, and
+// all values must match. Ranks count from 0.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace rille::collective {
 
 using Reduce = kernels::Fold;
-// "sum", "mean" (or "avg"), "max", "min", "prod". invalid: lists them.
+// Parses "sum", "mean" (or "avg"), "max", "min" or "prod". Error invalid lists these names.
 Result<Reduce> parse_reduce(std::string_view name);
 
 enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
@@ -23,27 +23,30 @@ struct Operation {
   Kind kind = Kind::barrier;
   DType dtype = DType::f32;
   Reduce reduce = Reduce::sum;
-  int peer = 0;              // broadcast: the rank with the values; send and receive: the other rank
-  int tensors = 1;           // in one message; with several, shape is empty
-  kernels::Dims shape;       // of each rank's input
-  std::int64_t count = 0;    // elements of each rank's input (reduce_scatter: of its output), over all tensors
-  std::uint64_t shapes = 0;  // of several tensors: a digest of their shapes
+  int peer = 0;         // broadcast: the rank with the values; send and receive: the other rank
+  int tensors = 1;      // number of tensors in the message; if more than 1, `shape` is empty
+  kernels::Dims shape;  // shape of each rank's input
+  // elements of all tensors of each rank's input together; for reduce_scatter, of each rank's output
+  std::int64_t count = 0;
+  std::uint64_t shapes = 0;  // for several tensors: a digest of all their shapes
   bool operator==(const Operation&) const = default;
 };
 
-// The memory of one tensor. all_gather writes world * count elements, reduce_scatter reads as many. `in` may equal
-// `out` if both have the same length.
+// The memory of one tensor. all_gather writes world * count elements to `out`, reduce_scatter reads world * count
+// from `in`. `in` may equal `out` if input and output have equal length.
 struct Piece {
   const void* in = nullptr;
   void* out = nullptr;
   std::int64_t count = 0;
 };
 
-// "all_reduce sum of f32[2, 3]", "broadcast from rank 0 of 12 tensors, f32, 4096 elements"
+// Describes an operation for errors: "all_reduce sum of f32[2, 3]", "broadcast from rank 0 of 12 tensors, f32, 4096
+// elements".
 std::string describe(const Operation& op);
-// Checked before anything is sent. invalid: a type that cannot be reduced, no such rank, this rank itself.
+// Checks the operation before anything is sent. invalid: a dtype that cannot be reduced, or `peer` is no rank or this
+// rank.
 Result<> check(const Operation& op, int rank, int world);
-// Whether the operation of rank `rank` matches that of rank `other`.
+// Whether rank `rank`'s operation `mine` matches rank `other`'s operation `theirs`.
 bool fits(const Operation& mine, int rank, const Operation& theirs, int other);
 
 }  // namespace rille::collective
