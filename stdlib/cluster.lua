@@ -20,8 +20,9 @@ end
 
 -- Growing and shrinking -----------------------------------------------------------------------------------------------
 
--- Rents one instance and sets it up. With `patient`, a failing setup is returned as nil and the error. Its machine is
--- then released here rather than by the scope, because the time that takes must be recorded.
+-- Rents one instance and calls the setup function for it. With `patient`, the error of a failing setup is returned
+-- (nil, error); the machine is then released in this function, not by the scope, so that the time of the release is
+-- recorded.
 local function raise_one(self, number, patient)
   local box = rille.rent(self.name .. "-" .. number, self._options)
   if not self._setup then return box end
@@ -32,10 +33,11 @@ local function raise_one(self, number, patient)
   return nil, err
 end
 
--- Errors that may pass: nothing is available at present, or renting is not allowed now.
+-- Kinds of errors that may pass: nothing is available now, or renting is not allowed now.
 local passing = { capacity = true, quota = true, budget = true, network = true, timeout = true }
 
--- Adds a member, ordered by number. It gets work at once and stays even if other instances of the same growth fail.
+-- Adds a member, ordered by number. The member gets work at once, and stays even if other instances of the growth
+-- fail.
 local function join(self, number, box)
   flow.keep_lease(box.id, self._scope)  -- the lease outlives the fiber that rented it
   local at = #self._members + 1
@@ -50,7 +52,7 @@ local function is_released(self)
   return err
 end
 
--- An expected instance has arrived or failed: returns whether it is still wanted.
+-- Counts an expected instance that was rented or has failed; returns whether the cluster still wants the instance.
 local function arrive(self)
   local key = self._unwanted > 0 and "_unwanted" or "_coming"
   self[key] = self[key] - 1
@@ -58,9 +60,9 @@ local function arrive(self)
   return key == "_coming"
 end
 
--- Rents `count` more instances in parallel. With `tolerant`, instances that cannot be rented are skipped, with
--- `patient` also those whose setup fails; returns the first error and whether a setup caused it. Members that joined
--- stay when another instance fails. Instances that do not join are released with the fiber that rented them.
+-- Rents `count` more instances in parallel. With `tolerant`, instances that cannot be rented are skipped; with
+-- `patient`, also instances whose setup fails. Returns the first error and whether a setup caused it. Members that
+-- joined stay when another instance fails. Instances that do not join are released with the fiber that rented them.
 local function grow(self, count, tolerant, patient)
   local numbers = {}
   for i = 1, count do numbers[i] = self._next + i - 1 end
@@ -80,14 +82,14 @@ local function grow(self, count, tolerant, patient)
     error(got, 0)
   end
   local ok, made = pcall(rille.map, self.name, numbers, { key = function(number) return number end }, one)
-  for _ = 1, awaited do arrive(self) end  -- instances cancelled before their fiber began
+  for _ = 1, awaited do arrive(self) end  -- counts the instances that were cancelled before their fiber began
   if not ok then error(made, 0) end
   for _, each in ipairs(made) do if each.failed then return each.failed, each.setup end end
 end
 
--- Picks the members to release: idle ones before busy ones, newest first. A busy member finishes its job first. The end
--- of a script's call outside of jobs (`calling`: recorded, by number) cannot be predicted: such instances go last, and
--- an autoscaler keeps them (`spares`).
+-- Picks the members to release: idle ones before busy ones, newest first. A busy member finishes its job first.
+-- Members on which the script itself runs a call (`calling`: recorded set of member numbers) come last, because the
+-- end of such a call is unknown; an autoscaler keeps these members (`spares`).
 local function shrink(self, count, calling, spares)
   local idle = {}
   for pass = 1, spares and 2 or 3 do
@@ -223,18 +225,18 @@ function methods:release()
   if failed then error(failed, 0) end
 end
 
--- For cluster:resize and the autoscaler: returns errors that may pass (nothing can be rented or released now) instead
--- of raising them. `calling`: { [number] = true } from a step of the autoscaler; these members stay. With it, a setup's
--- error is returned too, and marked as such.
+-- Resizes for cluster:resize and the autoscaler: returns errors that may pass (nothing can be rented or released now)
+-- instead of raising them. `calling`: { [number] = true } from a step of the autoscaler; these members stay. With
+-- `calling`, the error of a setup is returned too, and marked as such.
 function flow.resize(self, count, calling)
   if self._released then error(is_released(self), 0) end
   local have = #staying(self) + self._coming
-  for i = #self._members, 1, -1 do               -- keep members that were about to leave
+  for i = #self._members, 1, -1 do               -- keep members that were about to be released
     local member = self._members[i]
     local may_stay = member.leaving and not member.over and not member.parting
     if have < count and may_stay then member.leaving, have = nil, have + 1 end
   end
-  -- Likewise instances that another resize is renting; they are cancelled before present members have to go.
+  -- Also keep wanted instances that another resize is renting; cancel unwanted ones before releasing members.
   local again = math.min(self._unwanted, math.max(count - have, 0))
   local refused = math.min(self._coming, math.max(have - count, 0))
   self._unwanted, self._coming = self._unwanted - again + refused, self._coming + again - refused
@@ -303,10 +305,10 @@ local function cluster(name, options)
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
     _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _scaling = 0, _waiting = 0,
     _released = false }, Cluster)
-  rille.scope(name, function()                   -- if one cannot be rented, this scope releases the others
+  rille.scope(name, function()                   -- if one instance cannot be rented, this scope releases the others
     self._scope = flow.scope_id()
     grow(self, count, false)
-    return self:boxes()                          -- they move to the enclosing scope
+    return self:boxes()                          -- the returned instances move to the enclosing scope
   end)
   self._scope = flow.scope_id()
   return self

@@ -6,7 +6,7 @@ local function invalid(message, hint) rille.error { kind = "invalid", message = 
 
 local example = "rille.custom_grad { forward = function(kept, x) .. end, backward = function(kept, gy) .. end }"
 
--- The results of forward as a list; all must be tensors.
+-- Returns the results of the script's forward function as a list; raises unless all are tensors.
 local function outputs_of(...)
   local out = { ... }
   for i = 1, select("#", ...) do

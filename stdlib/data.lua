@@ -6,7 +6,8 @@ local data = {}
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
--- A class of data sets around a native one, `_set`. An unknown name raises and lists the known names.
+-- Makes a class of data sets that wrap a native data set, `_set`. Reading an unknown name raises an error that lists
+-- the known names.
 local function class(what, methods, names, text)
   return { __tostring = text, __index = function(_, key)
     local found = methods[key]
@@ -29,10 +30,11 @@ local Bytes = class("a byte data set", methods, { "next", "validation", "validat
     i.validation_bytes or i.validation_tokens, i.context, self.batch, i.cursor)
 end)
 
--- Where batches are made: a device or its name, by default the default one.
+-- The device for batches: `given` is a device or its name; nil: the default device.
 local function device_of(given) return type(given) ~= "userdata" and rille.device(given) or given end
 
--- Which share of the samples a rank takes.
+-- Returns this rank and the number of ranks, which decide the samples that the rank reads; 0, 1 without a
+-- communicator.
 local function share_of(comm)
   if comm == nil then return 0, 1 end
   if type(comm) ~= "userdata" or native.kind(comm) or not comm.world then
@@ -301,8 +303,8 @@ function data.load_tensors(path)
   return tensors, metadata
 end
 
--- A list of { name =, tensor = }: names must be unique, and other values are refused, since they would be dropped
--- silently.
+-- Checks a list of { name =, tensor = }: names must be unique, and other keys or values raise, since they would be
+-- dropped silently.
 local function entries(list)
   local seen, count = {}, 0
   for _ in pairs(list) do count = count + 1 end

@@ -37,7 +37,7 @@ local function check(o)
   return mode
 end
 
--- Use the network speed and disk price of the offer, unless the user gave others.
+-- Adds the offer's network speed and disk price to the assumptions, unless the user gave these.
 local function with_told(assumed, group, given)
   local told = { disk_price_from = given.disk_price and "given" or "assumed" }
   if not assumed.network_gbps then told.network_gbps = group.network_gbps end
@@ -61,7 +61,7 @@ local function plan_for(group, work, model, assumed, given)
   return plan
 end
 
--- Cheapest first; then plans without a price, fewest GPU hours first.
+-- Orders plans: cheapest first; after them plans without a price, fewest GPU hours first.
 local function before(a, b)
   local x, y = a.cost.on_demand or a.cost.spot, b.cost.on_demand or b.cost.spot
   if x and y and x ~= y then return x < y end

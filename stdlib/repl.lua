@@ -13,7 +13,7 @@ local show
 
 local function show_table(t, depth, seen)
   if seen[t] then return "<cycle>" end
-  if getmetatable(t) ~= nil then  -- an object: show its own text
+  if getmetatable(t) ~= nil then  -- an object: show the text of its __tostring
     local text = tostring(t)
     if not text:find("^table: ") then return text end
   end
@@ -47,7 +47,7 @@ end
 function show(value, depth, seen)
   if type(value) == "string" then
     local text = #value > text_max and value:sub(1, text_max) .. "..." or value
-    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- parentheses drop the count
+    return (string.format("%q", text):gsub("\\\n", "\\n"))  -- the parentheses drop gsub's second result
   end
   if type(value) == "table" then return show_table(value, depth or 0, seen or {}) end
   return tostring(value)
@@ -59,18 +59,18 @@ local function show_results(results)
   for i = 1, results.n do
     local value = results[i]
     if type(value) == "userdata" then
-      print(value)  -- tensors and lists of offers show their contents; this may wait
+      print(value)  -- tensors and lists of offers print their contents; this may suspend the fiber
     else
       print(show(value))
     end
   end
 end
 
--- The results of `xpcall`: whether it succeeded, and the rest, which may contain nils.
+-- Splits the results of `xpcall` into whether the call succeeded, and a list of the rest, which may contain nils.
 local function split(fine, ...) return fine, { n = select("#", ...), ... } end
 
--- The class of a session variable's value, as named in annotations: from the object, or from a table's tostring
--- ("Cluster 'w' ..").
+-- Returns the class of a session variable's value, as named in annotations: from the object's metatable, or from the
+-- first word of a table's tostring ("Cluster 'w' ..").
 local function class_of(value, index, primitives)
   local name = primitives.class(value)
   if type(value) == "table" then
@@ -80,7 +80,7 @@ local function class_of(value, index, primitives)
   return name and (index.entries[name] or index.modules[name]) and name or nil
 end
 
--- "box" and "box:call", where box is a variable of the session: "Instance", "Instance:call".
+-- Replaces a variable of the session by its class: with an Instance in `box`, "box:call" becomes "Instance:call".
 local function of_variable(name, index, primitives)
   local variable, rest = name:match("^([%a_][%w_]*)(.*)$")
   if not variable then return nil end
@@ -98,7 +98,8 @@ local function nearest(name, index)
   return require("rille.native").did_you_mean(name, names)
 end
 
--- help "rille.rent", help "rent", help "box:call", help(): from the annotations embedded with the modules.
+-- Makes the function help: help "rille.rent", help "rent", help "box:call", help(). The text comes from the
+-- annotations embedded with the modules.
 local function help_of(primitives)
   local index
   return function(name)

@@ -45,8 +45,8 @@ local function check(options)
   end
 end
 
--- Writes one checkpoint at a time, in parallel with the training. Among several ranks rank 0 writes; the others only
--- take part in collective work.
+-- Writes one checkpoint at a time, in parallel with the training. If there are several ranks, rank 0 writes; the
+-- other ranks only take part in collective operations.
 local Saver = {}
 Saver.__index = Saver
 
@@ -78,10 +78,10 @@ function Saver:save(step, losses)
     keep_every = self.options.keep_every, metadata = { losses = losses } })
 end
 
--- Called when the machine will be preempted in `left` seconds: writes a checkpoint now, besides the scheduled ones. If
--- another machine continues the call, the training leaves after it, unless it can finish in half of the time left. A
--- second checkpoint is written only if there is ample time; otherwise the next machine repeats the few steps since the
--- first.
+-- Called when the machine will be preempted in `left` seconds: writes a checkpoint now, besides the scheduled ones.
+-- If another machine continues the call, the training ends after this checkpoint, unless it can finish in half of the
+-- time left. A second checkpoint is written only if there is ample time; otherwise the next machine repeats the few
+-- steps since the first one.
 function Saver:preempted(step, losses, left, leave, seconds_to_go)
   local leaves = leave and seconds_to_go > left / 2
   self:poll()
@@ -95,7 +95,8 @@ function Saver:preempted(step, losses, left, leave, seconds_to_go)
   rille.leave()
 end
 
--- Tokens or samples per second over the last steps, and the time left, for the progress line.
+-- Returns a function that reports tokens or samples per second over the last steps, and the time left, for the
+-- progress line.
 local function meter(first, steps)
   local began, told = native.clock(), 0
   return function(step, loss, items, unit, measured)
@@ -109,7 +110,7 @@ local function meter(first, steps)
   end, function(step) return (steps - step) * (native.clock() - began) / math.max(1, step - first) end
 end
 
--- The logged losses are part of every checkpoint and of the result, so they are thinned out when there are many.
+-- The most losses to keep: they are part of every checkpoint and of the result, so older ones are thinned out.
 local losses_max = 2000
 
 local function note(losses, step, loss)
@@ -120,15 +121,16 @@ local function note(losses, step, loss)
   losses[#losses + 1] = { step = step, loss = loss }
 end
 
--- Ranks depend on each other: none leaves by itself, and the checkpoint is for the rank that is preempted.
+-- Called on every rank when the machine of one rank will be preempted: writes a checkpoint. The ranks depend on each
+-- other, so no rank leaves the training by itself.
 function Saver:announced(step, losses)
   if self.noticed then return end
   self.noticed = true
   if self.step ~= step then self:save(step, losses) end
 end
 
--- An evaluation must not change the training's random numbers. If it fails, wait for the checkpoint being written
--- first, so that a restarted training does not repeat more steps than needed.
+-- Runs an evaluation without changing the training's random numbers. If it fails, waits for the checkpoint that is
+-- being written, so that a restarted training repeats no more steps than needed.
 local function aside(save, fn, ...)
   local before = random.state()
   local ok, result = pcall(fn, ...)
@@ -138,7 +140,7 @@ local function aside(save, fn, ...)
   error(result, 0)
 end
 
--- The sum of the losses of one step's batches, and the first tensor of the last batch.
+-- Returns the summed losses of one step's batches, and the first tensor of the last batch.
 local function sum_of_losses(call, ranks, data, parts)
   local total, batch
   for _ = 1, parts do
@@ -152,7 +154,7 @@ local function sum_of_losses(call, ranks, data, parts)
   return total, batch[1]
 end
 
--- The state of the newest checkpoint, if there is one.
+-- Returns the state in the newest checkpoint; without a checkpoint, step 0.
 local function restore(save)
   if not (save and checkpoint.exists(save.directory)) then return { step = 0, losses = {} } end
   local found = checkpoint.load(save.options.state, save.directory)
@@ -167,7 +169,7 @@ local function not_a_number(ranks, step, where)
       "the operation that caused it" }
 end
 
--- Measures the speed of the steps; for the model in the options or in the checkpoint's state.
+-- Makes the meter that measures the speed of steps, for the model in the options or in the checkpoint's state.
 local function measuring(options, unit)
   local model = options.model
   for _, part in pairs(options.checkpoint and options.checkpoint.state or {}) do
@@ -289,7 +291,7 @@ function train.run(options)
   return ranks:together(run, options, ranks)
 end
 
--- The loss of one batch, in nats.
+-- Returns the mean loss of one batch, in nats.
 local function loss_of(model, device, dtype, x, y)
   if x.device ~= device.name then x, y = x:to(device), y:to(device) end
   if dtype == nil then return model(x):cross_entropy(y) end
@@ -325,7 +327,7 @@ function train.validation(model, data, options)
     local total, count = 0, 0
     for i = comm and comm.rank + 1 or 1, batches, comm and comm.world or 1 do
       local loss = loss_of(model, device, dtype, data:validation(i))
-      collectgarbage()   -- nothing has run yet: free unreferenced tensors, so that the run can reuse their memory
+      collectgarbage()   -- no operation has run yet: free unreferenced tensors, so that the run can reuse their memory
       total, count = total + loss:item(), count + 1
       rille.progress { what = "validate", done = i, total = batches, unit = "batches" }
     end

@@ -9,7 +9,7 @@ local flow = native.flow
 
 local autoscale = {}
 
-local setups_max = 3  -- failing in a row before it gives up
+local setups_max = 3  -- after this many failing setups in a row the autoscaler gives up
 
 local known = { "metric", "above", "below", "target", "band", "step", "cooldown_out", "cooldown_in", "min", "max",
   "interval", "window", "schedule", "name" }
@@ -38,7 +38,7 @@ local function seconds(options, key, otherwise)
   return flow.seconds(options[key], "rille.autoscale: " .. key)
 end
 
--- "08:30", in UTC, as seconds of the day.
+-- Parses a time of day in UTC, "08:30", into seconds since midnight.
 local function time_of_day(text, key)
   local hour, minute = tostring(text):match("^(%d%d?):(%d%d)$")
   hour, minute = tonumber(hour), tonumber(minute)
@@ -64,7 +64,7 @@ local function schedule(list, p)
   return out
 end
 
--- The policy with all defaults, durations in seconds.
+-- Checks the options; returns the policy with all defaults and with durations in seconds.
 local function read(cluster, options)
   if type(cluster) ~= "table" or not rawget(cluster, "_members") then
     invalid("rille.autoscale: expected a cluster first, got " .. tostring(cluster),
@@ -106,7 +106,8 @@ local function read(cluster, options)
   return p
 end
 
--- The mean over the instances that answered; nil if none did. If some did not answer, also its bounds.
+-- The mean utilization over the instances that answered; nil if none answered. If some did not answer, returns {
+-- value =, least =, most = } as described in policy.lua.
 local function utilization(cluster)
   local ids = {}
   for i, box in ipairs(cluster:boxes()) do ids[i] = box.id end
@@ -129,15 +130,15 @@ local function value_of(cluster, p)
   return value
 end
 
--- The first reading warns when the machines' ttl ends.
+-- At the first reading: warns that an instance's ttl ends before long.
 local function tell_end(cluster, p, left_s)
   rille.log(("%s: an instance ends %.3g h from now, by its ttl. One that ends while this works is replaced as min " ..
     "wants, and an item on it begins again on another: a ttl longer than the work avoids that"):format(p.name,
     left_s / 3600), { cluster = cluster.name })
 end
 
--- Records a reading and the decision. If a lease is over, or another call has changed the count (moved), the value
--- belongs to another cluster, so only the bounds apply.
+-- Records a reading and the decision as one step. If a lease is over, or another call has changed the count
+-- (`moved`), the reading describes a cluster of another size, so only the bounds min and max apply.
 local function decide(cluster, p, state, count, value, moved)
   return rille.step(p.name, function()
     local now, gone = rille.now(), members.over(cluster)
@@ -156,8 +157,8 @@ local function decide(cluster, p, state, count, value, moved)
   end)
 end
 
--- Returns how many growths in a row have failed because of a setup, including this one, and whether this growth fell
--- short; raises the last setup's error after too many.
+-- Grows or shrinks the cluster to seen.to. Returns how many growths in a row have failed because of a setup, and
+-- whether this growth failed; raises the setup's error after `setups_max` failures in a row.
 local function act(cluster, left, seen, failures)
   rille.log(("%s: %d -> %d instances (%s)"):format(cluster.name, left, seen.to, seen.why), seen)
   local failed, setup = flow.resize(cluster, seen.to, members.set_of(seen.calling))
@@ -171,7 +172,7 @@ end
 
 local function look(cluster, p, state)
   local before, value = cluster.count, value_of(cluster, p)
-  local count = cluster.count  -- reading a booting machine takes until it is up
+  local count = cluster.count  -- reading the count again: reading a metric may wait for a machine to boot
   local moved = count ~= before or (state.count or count) ~= count
   local seen = decide(cluster, p, state, count, value, moved)
   local same = cluster.count == count
@@ -180,7 +181,7 @@ local function look(cluster, p, state)
   local left, at, failures, failed = count - #(seen.over or {}), seen.at, state.failures, nil
   if same and seen.to ~= left then
     failures, failed = act(cluster, left, seen, failures or 0)
-    at = rille.now()  -- a growth may take minutes: cool down from its end
+    at = rille.now()  -- a growth may take minutes: the cool-down starts when the growth ends
   end
   if policy.short_lived(p, seen.over) then failed = true end
   local out = policy.after(p, state, count, at, seen.value, { wanted = seen.to,
@@ -189,7 +190,7 @@ local function look(cluster, p, state)
   return out
 end
 
--- Runs until the cluster is released. Meanwhile jobs may wait for an instance.
+-- Reads, decides and acts until the cluster is released. While this runs, jobs may wait for an instance to be added.
 local function follow(cluster, p)
   cluster._scaling = cluster._scaling + 1
   local ok, err = xpcall(function()

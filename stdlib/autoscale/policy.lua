@@ -1,17 +1,17 @@
 -- Internal: how many instances a cluster should have. Pure functions of a policy, the readings and the time. The
--- autoscaler records each decision, so a resumed run never decides twice about the same instant.
+-- autoscaler records each decision, so a resumed run takes recorded decisions from the journal.
 --
--- A value is a number, or { value =, least =, most = } if some instances could not be read: the mean of the others, and
--- the mean of all if the missing ones were idle, and if they were fully used.
+-- A reading's value is a number, or { value =, least =, most = } if some instances could not be read. value: the mean
+-- of the instances that were read; least, most: the mean of all if the missing instances were idle, or fully used.
 --
 -- A state is { changed = when the count last changed (seconds), readings = { { at =, value = }, .. }, looked = true
--- after the first reading, failed = when a growth last fell short, failures = growths in a row that failed because of a
--- setup, count = the count after the last reading }.
+-- after the first reading, failed = when a growth last fell short, failures = number of growths in a row that failed
+-- because of a setup, count = the count after the last reading }.
 local policy = {}
 
 local day = 86400
 
--- The bounds at this time of day (UTC); the first matching entry of the schedule applies.
+-- Returns min and max of the count at this time of day (UTC); the first entry of the schedule that matches applies.
 function policy.bounds(p, now)
   local time = now % day
   for _, entry in ipairs(p.schedule or {}) do
@@ -25,8 +25,8 @@ end
 
 local function number_of(value, which) return type(value) == "table" and value[which] or value end
 
--- The mean of the readings in the window that were taken at the present count, including the newest. which: "value",
--- "least" or "most".
+-- The mean of the readings in the window that were taken since the count last changed, including the newest, `value`.
+-- which: the field of a reading to use, "value", "least" or "most".
 function policy.mean(p, state, now, value, which)
   which = which or "value"
   local sum, n = number_of(value, which), 1
@@ -54,7 +54,7 @@ local function step_count(p, count, mean)
   return count
 end
 
--- The count that the readings ask for. Missing readings argue against a change: they count as idle when an instance
+-- The count that the readings suggest. Unread instances argue against a change: they count as idle when an instance
 -- would be added, and as fully used when one would be removed.
 local function asked_for(p, state, count, now, value)
   local function wanted_at(which)
@@ -67,9 +67,9 @@ local function asked_for(p, state, count, now, value)
   return wanted, mean, wanted
 end
 
--- The wanted count and the reason in words. `value`: the present reading; without one only the bounds apply. Bounds
--- ignore cool-downs: they are the user's order, not a guess from readings. But after a failed growth, or if an instance
--- ended soon after it came (`short_lived`), wait for a cool-down: otherwise each reading would retry, and pay again.
+-- Returns the wanted count and the reason in words. `value`: the newest reading; nil: only the bounds apply. The
+-- bounds ignore cool-downs, because the user has set them. But after a failed growth, or if an instance ended soon
+-- after it was rented (`short_lived`), wait for a cool-down: otherwise each reading would rent, and pay, again.
 function policy.decide(p, state, count, now, value, short_lived)
   local low, high = policy.bounds(p, now)
   if count < low then
@@ -92,14 +92,14 @@ function policy.decide(p, state, count, now, value, short_lived)
   return { wanted = bounded, mean = mean, why = limit }
 end
 
--- From the result of `members.over`: whether an instance ended before a cool-down had passed.
+-- Whether an instance in `gone`, the result of `members.over`, lived for less than a cool-down.
 function policy.short_lived(p, gone)
   for _, one in ipairs(gone or {}) do if one.lived_s and one.lived_s < p.cooldown_out then return true end end
   return false
 end
 
--- Returns the state after a decision, as a new table. decision.changed: the count has changed by other means;
--- decision.failed: whether it fell short; nil: nothing was tried.
+-- Returns the state after a decision, as a new table. decision.changed: something else has changed the count;
+-- decision.failed: whether the growth fell short, nil: no growth was tried.
 function policy.after(p, state, count, now, value, decision)
   local out = { changed = state.changed, readings = {}, looked = true, failures = decision.failures }
   if decision.failed == nil then out.failed = state.failed else out.failed = decision.failed and now or nil end

@@ -1,9 +1,9 @@
--- Internal: the members of a cluster. Steps query their leases and running calls, and the cluster acts only on the
--- recorded results.
+-- Internal: the members of a cluster. Steps query the members' leases and running calls, and the cluster acts only on
+-- the recorded results.
 --
 -- A member is { number =, box =, jobs = its current number of jobs, leaving = true once it gets no more work, over =
--- true once its lease is over, parting = true once its release has begun, spared = true: it leaves only if nothing else
--- runs on it after its last job }. It stays in the list until it is released.
+-- true once its lease is over, parting = true once its release has begun, spared = true: it is released only if no
+-- other call runs on it after its last job }. A member stays in the list until it is released.
 local native = require "rille.native"
 local rille = require "rille"
 local flow = native.flow
@@ -16,10 +16,10 @@ function members.staying(self)
   return out
 end
 
--- Whether the script may continue after this error.
+-- Whether a script may continue after the error: not after a cancellation or a divergence.
 function members.passable(err) return type(err) ~= "table" or err.kind ~= "cancelled" and err.kind ~= "divergence" end
 
--- Returns { failed = error } if it could not be released: its scope and the reaper retry.
+-- Releases an instance. Returns { failed = error } if that fails; the scope and the reaper then try again.
 function members.let_go(self, box)
   local ok, err = pcall(box.release, box)
   if ok then return {} end
@@ -38,13 +38,13 @@ function members.part(self, member)
   return gone
 end
 
--- Releases in a fiber that only the scope waits for.
+-- Starts the release of a member in a fiber that only the scope waits for.
 function members.part_soon(self, member)
   member.parting = true
   rille.spawn(self.name .. " less[" .. member.number .. "]", function() members.part(self, member) end)
 end
 
--- Returns the first error.
+-- Releases all members in `list` in parallel; returns the first error, or nil.
 function members.part_all(self, list)
   local parted = rille.map(self.name .. " less", list, { key = function(member) return member.number end },
     function(member) return members.part(self, member) end)
@@ -62,8 +62,8 @@ end
 -- A lease can end independently of its cluster: by its ttl, by idle_after, by another command, while the run was
 -- suspended.
 
--- Inside a step: the members whose lease is over, { { number =, why =, lived_s = }, .. }, or nil. lived_s: its
--- lifetime, unless an idle_after may have ended it.
+-- Call inside a step. Returns the members whose lease is over, { { number =, why =, lived_s = }, .. }, or nil.
+-- lived_s: how many seconds the instance lived; nil if idle_after may have ended it.
 function members.over(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -76,7 +76,8 @@ function members.over(self)
   return out
 end
 
--- Inside a step: the numbers of members without jobs on which the script runs calls or transfers; or nil.
+-- Call inside a step. Returns the numbers of members without jobs on which the script runs calls or transfers, or
+-- nil.
 function members.calling(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -94,7 +95,7 @@ function members.set_of(list)
   return out
 end
 
--- Inside a step: the seconds until the first ttl ends; nil without members.
+-- Call inside a step. Returns the seconds until the first member's ttl ends; nil if there are no members.
 function members.shortest(self)
   local out
   for _, member in ipairs(members.staying(self)) do
@@ -104,7 +105,7 @@ function members.shortest(self)
   return out
 end
 
--- Members whose lease is over, as from `over`, get no more work and leave when they are idle.
+-- Retires the members in `gone`, the result of `over`: they get no more work and are released when idle.
 function members.retire(self, gone)
   for _, one in ipairs(gone or {}) do
     for _, member in ipairs(self._members) do

@@ -4,8 +4,9 @@ local rille = require "rille"
 local members = require "rille.cluster.members"
 local flow = native.flow
 
-local moves_max = 3      -- of one job to another instance
-local nearly_over_s = 60 -- a failure so close to the ttl was caused by it: clocks differ
+local moves_max = 3      -- how often one job may move to another instance
+-- a failure this short before the end of the ttl counts as caused by the ttl, because clocks differ
+local nearly_over_s = 60
 
 local function free(self, job, per_instance)
   if job.only then return job.only end
@@ -14,10 +15,11 @@ local function free(self, job, per_instance)
   end
 end
 
--- Errors that another machine would not avoid.
+-- Kinds of errors that would occur on any machine.
 local own_fault = { invalid = true, budget = true, cancelled = true, divergence = true }
 
--- Whether a failed job moves to another instance, as after a loss: the reason, or nil. Recorded, in the job's fiber.
+-- Returns why a failed job moves to another instance (its instance was lost or is over), or nil if it does not move.
+-- Recorded as a step, in the job's fiber.
 local function cut_off(self, job, err)
   if job.only or job.tries > moves_max or type(err) ~= "table" or own_fault[err.kind] then return nil end
   local box = job.member.box
@@ -39,7 +41,7 @@ local function begin(self, name, job)
   end)
 end
 
--- After its last job, an unwanted instance leaves.
+-- Ends a job. An instance that is to leave is released after its last job.
 local function finish(self, job, soon)
   local member = job.member
   member.jobs = member.jobs - 1
@@ -81,7 +83,7 @@ function work.none_left(self, name)
       'rent them for longer, say on_loss = "replace", or have rille.autoscale keep min = 1' }
 end
 
--- Raises if no instance is left to take a job and none is coming.
+-- Raises if the cluster has no instance that could take a job and expects none.
 local function check_hope(self, name, running)
   if not self._released and (#running > 0 or #members.staying(self) > 0 or self._coming + self._scaling > 0) then
     return
@@ -89,7 +91,7 @@ local function check_hope(self, name, running)
   work.none_left(self, name)
 end
 
--- The waiting jobs, in order; interrupted ones first.
+-- The queue of waiting jobs: interrupted jobs first, then the others in their order.
 local function queue_of(self, jobs)
   local next_job, back = 1, {}
   return {
@@ -129,13 +131,13 @@ local function end_job(self, running, index, results, queue)
   finish(self, job, true)
 end
 
--- Runs jobs { label =, run = function(box), only = a member that must run it, or nil } and returns their results in
--- order. Jobs begin and end only here, at recorded moments.
+-- Runs jobs { label =, run = function(box), only = the member that must run the job, or nil } and returns the results
+-- in order. Only this function starts and ends jobs, at recorded moments.
 function work.run(self, name, jobs, per_instance)
   return rille.scope(name, function()
     local results, running, queue = {}, {}, queue_of(self, jobs)
     for i, job in ipairs(jobs) do job.number, job.tries = i, 0 end
-    rille.defer(function()                       -- after a failure: the other jobs are cancelled
+    rille.defer(function()                       -- if this function fails, the other jobs are cancelled
       self._waiting = self._waiting - queue.length()
       for _, job in ipairs(running) do finish(self, job, false) end
       members.ring(self)
@@ -148,7 +150,7 @@ function work.run(self, name, jobs, per_instance)
       local first = wait_for_change(self, name, running, queue.first() ~= nil)
       if running[first] then
         end_job(self, running, first, results, queue)
-        if not queue.first() then members.ring(self) end  -- another map may have jobs for it
+        if not queue.first() then members.ring(self) end  -- another map may have jobs for the free instance
       end
     end
   end)

@@ -2,11 +2,11 @@
 local native = require "rille.native"
 local rille = require "rille"
 
--- watched: { { device, its previous setting }, .. }
+-- Ends the check. watched: { { device, whether the device was checked before }, .. }
 local function settle(watched, ok, ...)
   local failed
   for _, one in ipairs(watched) do
-    if ok and not failed then                              -- check pending operations too
+    if ok and not failed then                              -- operations that have not run yet are checked too
       local done, err = pcall(one[1].synchronize, one[1])
       failed = not done and { err } or nil
     end
@@ -23,7 +23,7 @@ local function watch(devices, fn, ...)
   return settle(watched, xpcall(fn, native.trace, ...))
 end
 
--- Calls fn and checks the result of each operation in it.
+-- Calls fn and checks the result of each operation that fn runs on this device.
 local function check_numbers(dev, fn, ...)
   if type(fn) ~= "function" and not (getmetatable(fn) or {}).__call then
     rille.error { kind = "invalid", message = "dev:check_numbers: expected a function, got " .. tostring(fn),
@@ -32,7 +32,7 @@ local function check_numbers(dev, fn, ...)
   return watch({ dev }, fn, ...)
 end
 
--- The same on every device in use: a training may run on any of them, or on several.
+-- Checks fn's operations on every device in use: a training may run on any of them, or on several.
 local function everywhere(fn, ...)
   local devices = {}
   for i, name in ipairs(native.used_devices()) do devices[i] = rille.device(name) end

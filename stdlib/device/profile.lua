@@ -49,8 +49,8 @@ local function table_of(rows, most, total)
   return aligned(shown, 2)
 end
 
--- Kernels and copies by the names in the device's records. Bytes and FLOPs are known for copies, and for kernels that
--- make up their whole operation.
+-- Rows for kernels and copies, named as in the device's records. Bytes and FLOPs are known for copies, and for
+-- kernels that alone make up an operation.
 local function kernels_of(rows, most)
   local total = 0
   for _, row in ipairs(rows) do total = total + row.ms end
@@ -66,7 +66,7 @@ local function kernels_of(rows, most)
   return aligned(shown, 2)
 end
 
--- The operations that NVIDIA's libraries declined, one per line; "": none.
+-- Lists the operations that NVIDIA's libraries declined, one per line; "" if there are none.
 local function fallbacks_of(list)
   if not list then return "" end
   local lines = { "\nSlower kernels ran on this device where a library, or the kernels for tensor cores, declined:" }

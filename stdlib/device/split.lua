@@ -10,7 +10,7 @@ local function check_whole(n, what)
     hint = "ranks with the same color form a group, in the order of their keys; without a color a rank is in none" }
 end
 
--- The ranks of this color, ordered by key, then by rank.
+-- Returns the ranks with this color, ordered by key, then by rank.
 local function members_of(all, color)
   local members = {}
   for i, given in ipairs(all) do
@@ -23,7 +23,7 @@ local function members_of(all, color)
   return members
 end
 
--- Exchanges a text of each rank among all ranks.
+-- Sends this rank's text to all ranks; returns the texts of all ranks.
 local function tell(comm, dev, text)
   local bytes = {}
   for i = 1, address_bytes do bytes[i] = text:byte(i) or 0 end

@@ -1,10 +1,11 @@
--- Internal: the assumptions of rille.estimate. Each has a name, by which options.assume overrides it, a default, and a
--- reason; result.assumptions lists those that were used.
+-- Internal: the assumptions of rille.estimate. Each has a name, by which options.assume overrides it, a default, and
+-- a reason; result.assumptions lists the assumptions that an estimate used.
 local native = require "rille.native"
 local aligned = require "rille.tools.aligned"
 local read = require "rille.estimate.read"
 
--- name, default, type, meaning and source; for: "training", "inference" or both (nil)
+-- Each row: name, default, type, meaning and source, and the mode that uses it: "training", "inference", or nil for
+-- both.
 local known = {
   { "utilization", nil, "share", "part of the GPU's dense rate that the program reaches; by default by model and GPU" },
   { "node_efficiency", nil, "share", "of GPUs in one machine with NVLink: 0.95, images 0.86 (NVIDIA's BERT and " ..
@@ -90,7 +91,7 @@ local function text_of(value)
   return table.concat(parts, ", ")
 end
 
--- The values by name, and the list for result.assumptions.
+-- Returns the assumed values by name, and the list for result.assumptions.
 function assume.read(given, mode)
   local names, values, list = {}, {}, {}
   for i, row in ipairs(known) do names[i] = row[1] end

@@ -1,5 +1,5 @@
--- Internal: memory, latency and capacity of a model that answers requests, and how many machines of an offer it takes.
--- Queues are not modelled: replicas are only partly loaded (assume.load).
+-- Internal: memory, latency and capacity of a model that answers requests, and the number of machines needed. Queues
+-- are not modelled: a replica is loaded only to the fraction assume.load.
 local models = require "rille.estimate.models"
 local read = require "rille.estimate.read"
 local speed = require "rille.estimate.speed"
@@ -40,7 +40,7 @@ function inference.work(o, model, assumed)
   return work
 end
 
--- The memory of a replica that works on `together` requests at a time.
+-- The memory in bytes of a replica that works on `together` requests at a time.
 function inference.memory(work, model, together, assumed)
   local out = { weights_bytes = work.weights_bytes, together = together }
   if work.generates then out.cache_bytes = together * work.cache_bytes * (work.prompt + work.output)
@@ -52,7 +52,8 @@ function inference.memory(work, model, together, assumed)
   return out
 end
 
--- Seconds from a request to its answer when `gpus` work on `together` at a time, and answers per second.
+-- Returns the seconds from a request to its answer when `gpus` GPUs work on `together` requests at a time, and the
+-- answers per second.
 local function times(work, model, facts, reached, gpus, together, assumed)
   local split = gpus > 1 and assumed.sharded_efficiency or 1
   local flops_per_s = gpus * reached * split
@@ -65,13 +66,13 @@ local function times(work, model, facts, reached, gpus, together, assumed)
   local held = together * work.cache_bytes * (work.prompt + work.output / 2)
   local token_s = math.max((work.read_bytes + held) / bytes_per_s,
     together * models.forward_flops(model, work.prompt) / flops_per_s)
-  -- While one text is generated, the prompts of the others are processed in between.
+  -- While a replica generates one text, it processes the prompts of other requests in between.
   local all = work.output * token_s + together * prompt_s
   return all, together / all, prompt_s, token_s
 end
 
--- The best operating point of a replica of so many GPUs: the most answers within the latency limit; whether the model
--- fits at all, and the shortest possible latency.
+-- Returns the best operating point of a replica with `gpus` GPUs, which gives the most answers within the latency
+-- limit; whether the model fits into memory; and the shortest possible latency.
 local function best_of(work, model, facts, reached, gpus, latency_s, assumed)
   local best, fits, soonest = nil, false, math.huge
   local together = work.batch or 1
@@ -93,13 +94,13 @@ local function machines_for(work, best, each, gpus, assumed)
   return math.ceil(replicas / math.floor(each / gpus)), replicas
 end
 
--- Why no replica works: in words, and the obstacle.
+-- Says why no replica is possible: the reason in words, and the name of the obstacle.
 local function no_replica(fits, soonest)
   if not fits then return "does not fit into its memory", "memory" end
   return ("answers in %s at the soonest: too slow for the latency"):format(words.duration(soonest / 3600)), "latency"
 end
 
--- The plan for machines of `each` GPUs of this kind, or nil, the reason, and the obstacle.
+-- Returns the plan for machines with `each` GPUs of this kind; or nil, the reason in words, and the obstacle's name.
 function inference.plan(work, model, facts, each, assumed)
   local rate, precision = speed.rate(facts, work.precision)
   local part = speed.utilization(model, facts, precision, rate, "inference", assumed)
@@ -113,7 +114,8 @@ function inference.plan(work, model, facts, each, assumed)
   end
   if not best then return nil, no_replica(fits_any, soonest) end
   local machines, replicas = machines_for(work, best, each, gpus, assumed)
-  -- Find out whether the latency or the number of requests requires so many.
+  -- Compute the machines without a latency limit, to tell whether the latency or the number of requests needs so
+  -- many.
   local free = best_of(work, model, facts, rate * part, gpus, nil, assumed)
   local unhurried = machines_for(work, free, each, gpus, assumed)
   if machines > assumed.machines_max then

@@ -1,15 +1,17 @@
--- Internal: the models that rille.estimate knows by name, and how it models params = "7B".
+-- Internal: the models that rille.estimate knows by name, and the model it assumes for params = "7B".
 local native = require "rille.native"
 local read = require "rille.estimate.read"
 local words = require "rille.estimate.words"
 
--- kind, parameters, layers, width, heads, key-value heads, vocabulary, context; whether the head is the embedding.
+-- kind, parameters, layers, width, heads, key-value heads, vocabulary, context length; tied: the output head is the
+-- embedding table.
 local function text_model(kind, params, layers, width, heads, kv_heads, vocab, context, tied)
   return { kind = kind, params = params, layers = layers, width = width, heads = heads, kv_heads = kv_heads,
     vocab = vocab, context = context, tied = tied }
 end
 
--- parameters, FLOP of one forward pass over one image (a multiply-add is two), images of the usual data set, its size
+-- parameters; FLOP of one forward pass over one image (a multiply-add counts as two); number of images and gigabytes
+-- of the usual data set.
 local function image_model(params, forward, images, data_gb)
   return { kind = "image", params = params, forward_flops = forward, samples = images, data_gb = data_gb }
 end
@@ -68,7 +70,7 @@ local function by_name(asked)
     "params = \"7B\" estimates any transformer; known are " .. table.concat(names, ", "))
 end
 
--- A transformer of n parameters in the usual proportions: its width is 128 times its layers.
+-- Guesses a transformer with n parameters in the usual proportions: the width is 128 times the number of layers.
 local function by_params(n)
   local width = math.max(64, math.floor((n * 128 / 12) ^ (1 / 3) / 64 + 0.5) * 64)
   local heads = math.max(1, math.floor(width / 128))
@@ -78,7 +80,7 @@ end
 
 local models = { names = names }
 
--- The model of the options, as a table of its own: { kind, name, params, .. }.
+-- Returns the model that the options describe, as a new table { kind, name, params, .. }.
 function models.find(o)
   local model, found, name = {}, nil, nil
   local params = read.count("params", o.params)
@@ -103,7 +105,7 @@ function models.find(o)
   return model
 end
 
--- FLOP of the forward pass over one token or image: two for each parameter in a product, and the attention's scores.
+-- FLOP of the forward pass over one token or image: two per parameter in a matrix product, plus the attention scores.
 function models.forward_flops(model, context)
   if model.kind == "image" then return model.forward_flops end
   local table_lookup = model.tied and 0 or model.vocab * model.width

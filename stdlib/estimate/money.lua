@@ -1,15 +1,16 @@
--- Internal: a plan's cost on demand, on spot, reserved, mixed, and bought, with all extras. Dollars.
+-- Internal: what a plan costs in dollars, extras included: on demand, on spot, reserved, a mix of these, and with
+-- bought GPUs.
 local money = {}
 
--- The cost of one machine: started units are paid in full, with a minimum time and a minimum amount.
+-- The cost of one machine: each started billing unit is paid in full, with a minimum time and a minimum amount.
 local function billed(billing, price, hours)
   local unit = (billing and billing.unit_s or 1) / 3600
   local least = (billing and billing.minimum_s or 0) / 3600
   return math.max(price * math.max(math.ceil(hours / unit - 1e-9) * unit, least), billing and billing.minimum or 0)
 end
 
--- An interruption anywhere stops all machines; it costs half the time between two checkpoints plus the restart. late:
--- it ends after the deadline.
+-- A plan on spot machines: one interrupted machine stops all machines; each interruption costs half the time between
+-- two checkpoints plus the restart. late: whether the work ends after the deadline.
 function money.on_spot(plan, work, assumed)
   local rate = assumed.spot_interruptions_per_hour * plan.machines
   local lost = work.mode == "training" and (assumed.checkpoint_every / 2 + assumed.spot_restart) / 3600 or 0
@@ -20,10 +21,10 @@ function money.on_spot(plan, work, assumed)
     late = work.deadline_s and hours * 3600 > work.deadline_s or nil }
 end
 
--- Providers that charge for a machine's public address.
+-- Providers that charge for a machine's public IP address.
 local addressed = { aws = true, azure = true, gcp = true }
 
--- Storage, disks, addresses, snapshots and transfer, beside the machines.
+-- Costs besides the machines: storage, disks, addresses, snapshots and transfer.
 local function extras(plan, offer, work, model, assumed)
   local months = plan.hours / 730
   local training = work.mode == "training"
@@ -42,7 +43,7 @@ local function extras(plan, offer, work, model, assumed)
   return out
 end
 
--- Buying the GPUs and their servers, without a cloud's disks and transfer.
+-- The cost of buying the GPUs and their servers; a cloud's disks and transfer are not included.
 local function bought(plan, facts, assumed)
   if facts.rough_price <= 0 then return nil end
   local purchase = plan.gpus * facts.rough_price * (1 + assumed.buy_host)
@@ -63,8 +64,8 @@ local function mixed(cost, mix)
   return sum
 end
 
--- Adds to the plan: cost, each with the extras; extras, spot, buy, reserved. The cost of a spot run that ends too late
--- is only in plan.spot.cost.
+-- Adds to the plan: cost (dollars for each way of paying, with extras), extras, spot, buy, reserved. If the work on
+-- spot machines would end after the deadline, its cost is only in plan.spot.cost.
 function money.add(plan, offer, work, model, facts, assumed)
   local demand = offer.price_per_hour
   local spot = offer.spot_price_per_hour

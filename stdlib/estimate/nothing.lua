@@ -1,5 +1,5 @@
 -- Internal: what to estimate when no offer of a GPU was found: the GPU that the query names, by its manufacturer's
--- data; without a query, the usual GPUs; else nothing, and why.
+-- data; without a query, common GPUs; else nothing, and the reason.
 local native = require "rille.native"
 local read = require "rille.estimate.read"
 
@@ -25,7 +25,7 @@ local function is_any(gpu)
   return gpu == nil or type(gpu) == "string" and gpu:lower() == "any"
 end
 
--- 'gpu = "H100", max_price = 1': the fields that exclude offers, and their number.
+-- Returns the query's fields that exclude offers as text, 'gpu = "H100", max_price = 1', and their number.
 local function filter_of(query)
   local names = {}
   for key, value in pairs(query) do
@@ -41,8 +41,8 @@ local function filter_of(query)
   return table.concat(parts, ", "), #parts
 end
 
--- "A100-80GB:8" -> the name and the count. With several models, each name has its own count; the query's count is for
--- names without one.
+-- Splits "A100-80GB:8" into name and count. With several models, each name has its own count; the query's gpu_count
+-- applies to names without a count.
 local function named(query)
   local out = {}
   if is_any(query.gpu) then return out end
@@ -56,21 +56,23 @@ local function named(query)
   return out
 end
 
--- Without a count: a machine with one GPU, and one with eight if the GPU has fast NVLink.
+-- Machines to estimate for a GPU: with `count` GPUs; without a count, one GPU, and also eight if the GPU has fast
+-- NVLink.
 local function rows_of(facts, count)
   local rows = { { gpu = facts.name, gpu_count = count or 1 } }
   if not count and facts.nvlink_bytes_per_s >= 300e9 then rows[2] = { gpu = facts.name, gpu_count = 8 } end
   return rows
 end
 
--- GPUs only: refuses a query for CPUs before any provider is asked.
+-- Refuses a query for CPUs before any provider is asked, because an estimate supports GPUs only.
 function nothing.check(query)
   if type(query.gpu) == "string" and query.gpu:lower() == "cpu" then
     read.invalid('offers.gpu = "cpu"; an estimate supports GPUs only', 'offers = { gpu = "A100" }, or none')
   end
 end
 
--- The machines to estimate, and why they have no price, in words. query: nil if a list was given.
+-- Returns the machines to estimate, and in words why they have no price. query: nil if the user gave a list of
+-- offers.
 function nothing.instead(query, failed)
   local failures = failed > 0 and (", and %d of the providers failed"):format(failed) or ""
   if not query then return {}, "the offers given have no GPU" .. failures end

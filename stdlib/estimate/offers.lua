@@ -1,5 +1,5 @@
--- Internal: the offers of an estimate: from the providers, or a given list; one row per kind of machine, with the
--- cheapest price on demand and on spot.
+-- Internal: the offers for an estimate, from the providers or from a given list; one row per kind of machine, with
+-- the cheapest price on demand and on spot.
 local native = require "rille.native"
 local rille = require "rille"
 local nothing = require "rille.estimate.nothing"
@@ -14,7 +14,8 @@ local function check(offer, index)
     read.invalid(("offers[%d] is not a table"):format(index), "offers = { { gpu = \"A100 80GB\", gpu_count = 8, " ..
       "price_per_hour = 20 } }, or the result of rille.offers")
   end
-  if offer.error ~= nil or offer.note ~= nil then return end  -- rows of rille.offers for failures and omissions
+  -- skip the rows with which rille.offers reports failures and omissions
+  if offer.error ~= nil or offer.note ~= nil then return end
   if offer.id == nil then native.check_options(offer, ("rille.estimate's offers[%d]"):format(index), fields) end
   if offer.gpu ~= nil and type(offer.gpu) ~= "string" then
     read.invalid(("offers[%d].gpu = %s; a name is needed"):format(index, tostring(offer.gpu)))
@@ -26,8 +27,9 @@ local function check(offer, index)
   read.whole(("offers[%d].gpu_count"):format(index), offer.gpu_count ~= 0 and offer.gpu_count or nil)
 end
 
--- Asks for both kinds unless the query names one, and for GPUs unless it names one: many providers price only the first
--- matching types, and without a GPU in the query these are small machines without GPUs.
+-- Queries on demand and spot offers unless the query sets spot, and offers with GPUs unless the query names a GPU:
+-- many providers price only the first matching types, and without a GPU in the query these would be small machines
+-- without GPUs.
 local function ask(query, of)
   local all = {}
   for _, spot in ipairs { false, true } do
@@ -43,7 +45,7 @@ end
 
 local function cheaper(new, old) return new and (not old or new < old) end
 
--- The value in dollars of one unit of the offer's prices; nil if unknown.
+-- Returns how many dollars one unit of the offer's currency is worth; nil if unknown.
 local function rate_of(offer)
   if not offer.currency or offer.currency == "USD" then return 1 end
   local price, dollars = offer.price_per_hour, offer.dollars_per_hour
@@ -52,7 +54,7 @@ end
 
 local function in_dollars(price, rate) return price and rate and price * rate or nil end
 
--- The billing rules with the minimum amount in dollars.
+-- Returns the offer's billing rules, with the minimum amount in dollars.
 local function billing_of(offer, rate)
   local b = offer.billing
   return b and { unit_s = b.unit_s, minimum_s = b.minimum_s, minimum = (b.minimum_micros or 0) / 1e6 * (rate or 0) }
@@ -96,7 +98,8 @@ local function merge(list)
   return groups
 end
 
--- Splits into offers of machines with GPUs, a row for each provider that failed, and notes on omissions.
+-- Splits a result of rille.offers into offers of machines with GPUs, one row per provider that failed, and notes on
+-- omitted offers.
 local function sort_out(list)
   local with_gpu, failed, seen, notes = {}, {}, {}, {}
   for _, offer in ipairs(list) do
@@ -116,7 +119,7 @@ local function sort_out(list)
   return with_gpu, failed, notes
 end
 
--- "CNY, EUR": the currencies of offers with an unknown price in dollars; nil: none.
+-- Lists the currencies of offers whose price in dollars is unknown, "CNY, EUR"; nil if there are none.
 local function foreign(list)
   local names = {}
   for _, offer in ipairs(list) do
@@ -128,7 +131,7 @@ local function foreign(list)
   return #names > 0 and table.concat(names, ", ") or nil
 end
 
--- Adds to the notes; returns why there are prices that do not count, or nil.
+-- Adds a note on currencies without a rate; returns why prices in those currencies count as unknown, or nil.
 local function note_rates(with_gpu, notes)
   local currencies = foreign(with_gpu)
   if not currencies then return nil end
@@ -147,14 +150,14 @@ end
 
 local offers = { ask = ask }
 
--- The given value if it is a list of offers, nil if it is a query. A result of rille.offers is a list even when it is
+-- Returns `given` if it is a list of offers, nil if it is a query. A result of rille.offers is a list even when
 -- empty.
 local function list_of(given)
   if given and (#given > 0 or next(given) == nil and getmetatable(given) ~= nil) then return given end
 end
 
--- Returns a list of kinds of machines, each with `facts`; the skipped ones, and why (failed providers, unknown GPUs);
--- notes for the assumptions: name, value, why; and why no machine has a price, or nil.
+-- Returns five values: the kinds of machines, each with `facts`; the skipped kinds; why some are missing (failed
+-- providers, unknown GPUs); notes for the assumptions { name, value, why }; and why no machine has a price, or nil.
 function offers.gather(given)
   if given ~= nil and type(given) ~= "table" then
     read.invalid(("offers = %s; a query or a list is needed"):format(tostring(given)), "offers = { gpu = \"A100\" }")

@@ -9,7 +9,8 @@ end
 
 local powers = { k = 1e3, m = 1e6, g = 1e9, b = 1e9, t = 1e12 }
 
--- 124e6, "124M", "10B", "1.5T"; nil stays nil. At least `least`; without it, above 0.
+-- Reads 124e6, "124M", "10B" or "1.5T" as a number; nil stays nil. The number must be at least `least`; without
+-- `least`, above 0.
 function read.count(name, value, least)
   if value == nil then return nil end
   local n = type(value) == "number" and value or nil
@@ -25,7 +26,7 @@ end
 
 local seconds = { ms = 1e-3, s = 1, m = 60, h = 3600, d = 86400, w = 604800 }
 
--- "24h", "500ms", or a number of seconds.
+-- Reads "24h", "500ms", or a number of seconds, as seconds; nil stays nil.
 function read.seconds(name, value)
   if value == nil then return nil end
   local n = type(value) == "number" and value or nil
@@ -45,13 +46,13 @@ function read.whole(name, value)
   return n
 end
 
--- A fraction from 0 to 1.
+-- Reads a fraction from 0 to 1.
 function read.share(name, value)
   if type(value) == "number" and value >= 0 and value <= 1 then return value end
   read.invalid(("%s = %s; a number from 0 to 1 is needed"):format(name, tostring(value)))
 end
 
--- One of a set of words, the keys of `choices`.
+-- Reads one of the words that are the keys of `choices`, in lower case; nil gives `otherwise`.
 function read.word(name, value, choices, otherwise)
   if value == nil then return otherwise end
   if type(value) == "string" and choices[value:lower()] ~= nil then return value:lower() end

@@ -1,4 +1,4 @@
--- Internal: FLOP and memory of a training, and how the machines of an offer would run it.
+-- Internal: FLOP and memory of a training, and how machines of one offer would run it.
 local models = require "rille.estimate.models"
 local money = require "rille.estimate.money"
 local read = require "rille.estimate.read"
@@ -10,14 +10,14 @@ local weight_bytes = { fp32 = 4, tf32 = 4, fp16 = 2, bf16 = 2, fp8 = 2 }
 local moments_bytes = { adamw = 8, adam = 8, lamb = 8, sgd = 4 }
 training.precisions, training.optimizers = weight_bytes, moments_bytes
 
--- The batch sizes of GPT-3's paper and Llama 2.
+-- The default batch size: as in GPT-3's paper and Llama 2.
 local function usual_batch(model, context)
   if model.kind == "image" then return 1024 end
   local tokens = model.params < 1e9 and 2 ^ 19 or model.params < 1e10 and 2 ^ 21 or 2 ^ 22
   return math.max(1, math.floor(tokens / context))
 end
 
--- The amount of training: tokens or images in all, and per step.
+-- Returns how much to train: tokens or images in total, and per step.
 local function amount(o, model)
   local unit = model.kind == "image" and "images" or "tokens"
   local context = model.kind == "image" and 1 or model.context
@@ -47,7 +47,8 @@ local function amount(o, model)
   return { unit = unit, total = total, context = context, batch = batch, data_gb = data_gb }
 end
 
--- Bytes of one copy of the training on a GPU that works on `together` images or sequences at a time.
+-- The bytes that one copy of the model needs in training, on a GPU that works on `together` images or sequences at a
+-- time.
 local function memory(model, o, precision, together, assumed)
   local half = weight_bytes[precision] == 2
   local out = { weights_bytes = model.params * weight_bytes[precision], gradients_bytes = model.params * 4,
@@ -69,7 +70,7 @@ local function memory(model, o, precision, together, assumed)
   return out
 end
 
--- The whole work, independent of the machines.
+-- Returns the work of the training, as far as it does not depend on the machines.
 function training.work(o, model, assumed)
   o.optimizer = read.word("optimizer", o.optimizer, moments_bytes, model.kind == "image" and "sgd" or "adamw")
   local precision = read.word("precision", o.precision, weight_bytes, "bf16")
@@ -88,8 +89,9 @@ function training.work(o, model, assumed)
   return work
 end
 
--- The least number of GPUs for one copy: 1, or as many as its state is sharded over. In a machine with NVLink a
--- sample's activations can be split too (tensor parallelism). nil: its activations alone are too large.
+-- Returns the smallest number of GPUs that can hold one copy of the model: 1, or the number of GPUs over which its
+-- state is sharded. In a machine with NVLink a sample's activations can be split too (tensor parallelism). nil: the
+-- activations of one sample are too large.
 local function least_gpus(work, facts, each, assumed)
   local room = facts.memory_bytes / (1 + assumed.headroom)
   local split = facts.nvlink_bytes_per_s > 0 and math.min(each, 8) or 1
@@ -109,10 +111,10 @@ local function least_gpus(work, facts, each, assumed)
   end
 end
 
--- A step of 4 sequences keeps 4 GPUs busy, or 4 groups that split a sample.
+-- How many GPUs have work: a step of 4 sequences keeps 4 GPUs busy, or 4 groups of GPUs that split a sample.
 local function busy_of(work, gpus, fits) return math.min(gpus, work.batch * fits.split) end
 
--- The minimum time of a step: launching its kernels, once for each requested micro-batch.
+-- The minimum seconds of a step: the launches of its kernels, once for each micro-batch that the user requested.
 local function floor_of(work, busy, fits, assumed)
   local passes = work.micro_batch and math.ceil(work.batch / (busy / fits.split * work.micro_batch)) or 1
   return math.max(1, passes) * assumed.step_floor
@@ -129,7 +131,7 @@ local function hours_on(work, model, facts, rate, part, machines, each, fits, as
     step == least
 end
 
--- Why machines of `each` GPUs cannot add up to this number, or nil.
+-- Why no number of machines with `each` GPUs has exactly `gpus` GPUs together; nil if one does.
 local function no_such_number(gpus, each)
   if not gpus or gpus % each == 0 then return nil end
   local less = math.floor(gpus / each) * each
@@ -137,7 +139,7 @@ local function no_such_number(gpus, each)
     less > 0 and less .. " or " or "", less + each)
 end
 
--- The least number of machines, or nil, the reason, and the obstacle.
+-- Returns the smallest possible number of machines; or nil, the reason in words, and the obstacle's name.
 local function least_machines(work, fits, each)
   if not work.gpus then return math.ceil(fits.gpus / each) end
   local why = no_such_number(work.gpus, each)
@@ -146,8 +148,8 @@ local function least_machines(work, fits, each)
   return work.gpus / each
 end
 
--- The plan for machines of `each` GPUs of this kind, or nil, the reason, and the obstacle. only_spot: there is no other
--- price, so the deadline includes the cost of interruptions.
+-- Returns the plan for machines with `each` GPUs of this kind; or nil, the reason in words, and the obstacle's name.
+-- only_spot: the offer has only a spot price, so the deadline must allow for interruptions.
 function training.plan(work, model, facts, each, assumed, only_spot)
   local rate, precision = speed.rate(facts, work.precision)
   local fits = least_gpus(work, facts, each, assumed)

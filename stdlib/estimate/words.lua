@@ -23,7 +23,7 @@ words.duration = duration
 
 local units = { { 1e12, "T" }, { 1e9, "B" }, { 1e6, "M" } }
 
--- "10B", the usual notation for tokens and parameters.
+-- Formats a number of tokens or parameters as "10B".
 local function many(n)
   for _, u in ipairs(units) do if n >= u[1] then return ("%.3g%s"):format(n / u[1], u[2]) end end
   return ("%.0f"):format(n)
@@ -107,7 +107,7 @@ local function title_of(r)
     r.requests_per_second, each, r.precision, power_of_ten(r.flops))
 end
 
--- Whether there was no machine at all, not even an unsuitable one.
+-- Whether the estimate considered no machine at all, not even an unsuitable one.
 local function untried(r)
   for _, skipped in ipairs(r.skipped) do if skipped.gpu then return false end end
   return #r.plans == 0
@@ -164,7 +164,7 @@ local function network_words(plan)
     duration(rdma / 3600)) .. (ethernet > 0.2 * n.step_seconds and " Take a cluster with RDMA." or " Ethernet will do.")
 end
 
--- When the other ways of paying are worthwhile.
+-- Says when reserving or buying is worthwhile.
 local function commitment_words(plan)
   local out = {}
   local year = plan.reserved["1y"]
@@ -184,7 +184,7 @@ end
 
 local function rate(n) return (n < 100 and "%.3g" or "%.0f"):format(n) end
 
--- Other plans worth considering: one GPU, the cheapest on spot, and the fastest.
+-- Describes other plans worth considering: one GPU, the cheapest on spot, and the fastest.
 local function other_words(r, best)
   local single, fastest, on_spot = nil, best, best
   for _, plan in ipairs(r.plans) do
@@ -204,7 +204,7 @@ local function other_words(r, best)
   return #out > 0 and table.concat(out, "\n") or nil
 end
 
--- The obstacles of plans, and how to avoid them.
+-- The obstacles that exclude plans: name, words, and how to avoid the obstacle.
 local obstacles = {
   { "memory", "the memory", "take GPUs with more of it, or a smaller batch, micro_batch or precision" },
   { "gpus", "gpus", "say a number that these machines come in and that holds the model" },
@@ -231,7 +231,7 @@ local function latency_words(plan)
     plan.machines_unhurried == 1 and "one machine" or plan.machines_unhurried .. " machines")
 end
 
--- Notes on idle GPUs and on steps limited by kernel launches.
+-- Notes on GPUs without work, and on steps whose time is mostly kernel launches.
 local function batch_words(r, plan)
   local out = {}
   if plan.gpus_idle then
@@ -247,10 +247,10 @@ local function batch_words(r, plan)
   return #out > 0 and table.concat(out, " ") or nil
 end
 
--- Why there is no price, as a sentence.
+-- Says in a sentence why there is no price; nil if there are prices.
 local function unpriced_words(r) return r.unpriced and ("No prices: %s."):format(r.unpriced) or nil end
 
--- The recommendation and its reasons. The plans are ordered by cost.
+-- The recommended plan and the reasons. r.plans is ordered by cost.
 function words.recommend(r)
   local best, unpriced = r.plans[1], unpriced_words(r)
   if not best then

@@ -6,7 +6,7 @@ local tools = require "rille.nn.tools"
 
 local call_options = { "memory", "mask", "lengths", "rope", "cache" }
 
--- Appends keys and values [b, g, t, d] to a layer's cache.
+-- Appends keys and values [batch, heads, positions, head width] to the cache of layer number `layer`.
 local function remember(layer, cache, k, v)
   local kept, places = cache[layer], k:size(3)
   if type(cache.length) ~= "number" or type(cache.context) ~= "number" or cache.length + places > cache.context then
@@ -25,8 +25,8 @@ local function remember(layer, cache, k, v)
   return kept.k:narrow(3, 1, cache.length + places), kept.v:narrow(3, 1, cache.length + places)
 end
 
--- The mask of invisible keys per query: bool, or nil if all are visible. The queries are at the last positions of the
--- keys.
+-- Returns a bool mask that is true for keys a query must not see, or nil if all keys are visible. The queries belong
+-- to the last positions of the keys.
 local function unseen(q, k, how)
   local dev, hidden = rille.device(q.device), nil
   local function hide(more) hidden = hidden and hidden:logical_or(more) or more end
@@ -37,13 +37,13 @@ local function unseen(q, k, how)
   return hidden
 end
 
--- As scaled_dot_product_attention, with dropout between the softmax and the values. A query without visible keys gives
--- zeros here, too.
+-- Computes scaled_dot_product_attention with dropout on the attention weights. As in that function, a query without
+-- visible keys gives zeros.
 local function with_dropout(q, k, v, how, p)
   local b, h, t, d = q:size(1), q:size(2), q:size(3), q:size(4)
   local g, s = k:size(2), k:size(3)
   local least = q.dtype == "f16" and -65504 or -1e30
-  -- Scaled before the product, which may exceed f16's maximum of 65504.
+  -- Scale q before the product, which could otherwise exceed f16's maximum of 65504.
   q = q * (1 / math.sqrt(d))
   local scores = q:reshape(b, g, h / g * t, d):matmul(k:transpose(3, 4)):reshape(b, h, t, s)
   local hidden = unseen(q, k, how)
@@ -92,7 +92,8 @@ local Attention = nn.class("Attention", {
     self.out = layer(heads * d, width, o.out_deviation or o.deviation)
   end,
 
-  -- Queries, keys or values of x, [batch, heads, length, d]: by their own layer, or by their rows of the joint layer.
+  -- Computes queries, keys or values of x, [batch, heads, length, d]: by a separate layer, or by rows of the joint
+  -- layer.
   part = function(self, name, x)
     local joint = rawget(self, "qkv")
     local d = self.head_width
@@ -108,7 +109,7 @@ local Attention = nn.class("Attention", {
     return y:reshape(x:size(1), x:size(2), heads, d):transpose(2, 3)
   end,
 
-  -- Queries, keys and values of x by the joint layer, in one product.
+  -- Computes queries, keys and values of x by the joint layer, in one product.
   parts = function(self, x)
     local batch, length, d = x:size(1), x:size(2), self.head_width
     local function heads(y, n) return y:reshape(batch, length, n, d):transpose(2, 3) end

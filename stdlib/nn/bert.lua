@@ -30,7 +30,7 @@ local Bert = nn.class("Bert", {
     self.head = { fc = linear(o.width, o.width), norm = nn.layer_norm(o.width, { eps = 1e-12 }),
       bias = rille.device():zeros { o.vocab, requires_grad = true } }
   end,
-  -- Documented at nn.bert.
+  -- nn.bert's documentation describes encode.
   encode = function(self, ids, options)
     require("rille.native").check_options(options, "model:encode", { "segments", "lengths" })
     local o, length = options or {}, tools.length_of(self, ids)

@@ -4,10 +4,10 @@ local nn = require "rille.nn"
 local rille = require "rille"
 local tools = require "rille.nn.tools"
 
--- Dividing by less would overflow f32; the most likely token is drawn anyway.
+-- A lower temperature would overflow f32; at this one the most likely token is practically always drawn.
 local least_temperature = 1e-6
 
--- Keeps the most likely tokens whose shares add up to top_p; always the most likely one.
+-- Keeps the most likely tokens whose probabilities add up to top_p; the most likely token is always kept.
 local function nucleus(logits, top_p)
   local shares = logits:softmax(-1)
   local sorted = shares:sort(-1, { descending = true })
@@ -16,7 +16,7 @@ local function nucleus(logits, top_p)
   return logits:masked_fill(shares:lt(least), -math.huge)
 end
 
--- Samples from the logits [1, vocab] of the last position.
+-- Draws a token id from the logits [1, vocab] of the last position.
 local function draw(logits, o)
   if o.temperature == 0 then return logits:argmax(-1):item() end
   logits = logits / math.max(o.temperature, least_temperature)
@@ -28,8 +28,8 @@ local function draw(logits, o)
   return logits:softmax(-1):multinomial():item()
 end
 
--- model:forward_cached(ids, cache) returns the logits of the last position and extends the cache. When the context is
--- full, generation continues with the later half of the ids. `spelt`: the ids that may be generated.
+-- Generates ids. model:forward_cached(ids, cache) returns the logits of the last position and extends the cache. When
+-- the context is full, generation continues with the later half of the ids. `spelt`: the ids that may be generated.
 local function continue(model, dev, ids, spelt, o, each)
   local cache, pending = nil, ids
   local function rest(list, n)
@@ -74,8 +74,9 @@ local function check(o)
   end
 end
 
--- The stop condition: a text within the generated text, or an id, or a list of ids. Returns a function of each new id;
--- when it stops, that function returns how much of the generated text, or how many ids, come before it.
+-- Reads the stop condition: a text within the generated text, an id, or a list of ids. Returns a function to call
+-- with each new id; when the condition is met, that function returns how much of the generated text, or how many ids,
+-- precede the match.
 local function stopper(o, text, spell)
   local stop = o.stop
   if stop == nil then return function() end end
@@ -104,7 +105,7 @@ local function stopper(o, text, spell)
   end
 end
 
--- The prompt's ids, and whether it is a text.
+-- Returns the prompt's ids, and whether the prompt is a text.
 local function ids_of(model, prompt, o)
   local vocab, ids = rawget(model, "vocab") or math.huge, {}
   if type(prompt) == "string" and prompt ~= "" then
@@ -138,7 +139,8 @@ local function ids_of(model, prompt, o)
   return ids, false
 end
 
--- Documented in nn.gpt. A text without a tokenizer is bytes; for a list of ids the result is a list of ids.
+-- model:generate, documented in nn.gpt. Without a tokenizer, a text is encoded as bytes; for a list of ids the result
+-- is a list of ids.
 local function generate(model, prompt, options)
   native.check_options(options, "model:generate", { "length", "temperature", "top_k", "top_p", "seed", "stop",
     "tokenizer", "special", "before" })

@@ -35,7 +35,7 @@ local Gpt = nn.class("Gpt", {
     for _, block in ipairs(self.blocks) do x = block(x) end
     return tools.logits(self, self.norm(x))
   end,
-  -- ids after those in the cache -> logits [batch, vocab] of the last position
+  -- ids [batch, n] that follow the ids in the cache -> logits [batch, vocab] of the last position
   forward_cached = function(self, ids, cache)
     local length = ids:size(2)
     cache.context = self.context

@@ -13,7 +13,8 @@ local sizes = {
 local parts = { norm1 = "ln_1", norm2 = "ln_2", ["attention.qkv"] = "attn.c_attn", ["attention.out"] = "attn.c_proj",
   fc = "mlp.c_fc", proj = "mlp.c_proj" }
 
--- The name in Hugging Face's files, and whether the weight is transposed there: their layers are [inputs, outputs].
+-- Returns a parameter's name in Hugging Face's files, and whether the file stores the weight transposed: [inputs,
+-- outputs].
 local function theirs(name)
   if name == "tokens.weight" then return "wte.weight" end
   if name == "positions" then return "wpe.weight" end

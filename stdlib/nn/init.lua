@@ -11,9 +11,9 @@ local invalid, normal, check_sizes = tools.invalid, tools.normal, tools.check_si
 -- Modules -------------------------------------------------------------------------------------------------------------
 
 local methods = {}
-local marks = setmetatable({}, { __mode = "k" })   -- metatables of module classes
-local off = setmetatable({}, { __mode = "v" })     -- models in eval mode, by their number
-local numbers = setmetatable({}, { __mode = "k" }) -- every model that was in eval mode -> its number
+local marks = setmetatable({}, { __mode = "k" })   -- the metatables of all module classes
+local off = setmetatable({}, { __mode = "v" })     -- models in eval mode, by the model's number
+local numbers = setmetatable({}, { __mode = "k" }) -- maps every model that was ever in eval mode to its number
 local last_number = 0
 
 local function is_module(v)
@@ -21,9 +21,9 @@ local function is_module(v)
   return type(mt) == "table" and marks[mt] == true
 end
 
--- The tensors, ordered by name, in lists by position: a list of { name, tensor, owner, key }. Not a visitor with a
--- callback: LuaJIT's compiled loop would keep the first callbacks alive, and all that they refer to, such as the
--- tensors of a file.
+-- Appends a module's tensors to `list`, ordered by name in tables and by position in lists: { name, tensor, owner,
+-- key }. Does not call a callback per tensor: LuaJIT's compiled loop would keep the first callbacks alive, and
+-- everything that they refer to, such as the tensors of a file.
 local function tensors_of(part, path, list)
   for key, v in pairs(part) do
     local name = path == "" and tostring(key) or path .. "." .. tostring(key)
@@ -36,7 +36,7 @@ local function tensors_of(part, path, list)
   return list
 end
 
--- The same without names, in two lists; for modules that hold large tables of other values.
+-- Sorts a module's tensors into two lists, without names; faster for modules that hold large tables of other values.
 local function sort_tensors(part, parameters, others)
   for _, v in pairs(part) do
     if native.kind(v) then
@@ -48,7 +48,8 @@ local function sort_tensors(part, parameters, others)
   end
 end
 
--- Names the owner of the tensors' memory in reports: the outermost module, which is complete last.
+-- Sets the name that memory reports show as the owner of the tensors: the outermost module wins, because it is
+-- complete last.
 local function name_memory(module, name)
   local parameters, others = {}, {}
   sort_tensors(module, parameters, others)
@@ -56,7 +57,7 @@ local function name_memory(module, name)
   native.own_memory(others, "other tensors of " .. name)
 end
 
--- Replaces each tensor by change(tensor). Shared tensors stay shared.
+-- Replaces each tensor by change(tensor). A tensor that several modules share stays shared.
 local function for_each_once(part, change)
   local changed, any = {}, false
   for _, at in ipairs(tensors_of(part, "", {})) do
@@ -100,8 +101,8 @@ function methods:count()
   return n
 end
 
--- The set of models in eval mode is part of the key of compiled functions; so is the number of times that models got
--- other tensors.
+-- The key of compiled functions contains the set of models in eval mode, and `moves`: how often models got new
+-- tensors.
 local moves = 0
 local function publish_mode()
   local list = {}
@@ -110,7 +111,7 @@ local function publish_mode()
   native.set_mode(table.concat(list, ",") .. (moves > 0 and ";" .. moves or ""))
 end
 
--- Recordings of compiled functions refer to the old tensors, so they are made anew.
+-- Recordings of compiled functions refer to the old tensors, so publish_mode makes new recordings necessary.
 local function replace_tensors(part, change)
   if for_each_once(part, change) then moves = moves + 1; publish_mode() end
 end
@@ -126,7 +127,7 @@ function methods:to(target)
       invalid("model:to: '" .. target .. "' is not a floating type", 'model:to("bf16")')
     end
     replace_tensors(self, function(tensor)
-      if not tensor.requires_grad then   -- running means stay f32 with half types
+      if not tensor.requires_grad then   -- running means stay f32 when the parameters become f16 or bf16
         local kind = tensor.dtype
         return (kind == "f32" or kind == "f64") and tensor:to(target == "f64" and "f64" or "f32") or tensor
       end
@@ -156,7 +157,8 @@ local function set_mode(part, on)
   return true
 end
 
--- Calls change with each module in it, including itself; returns whether any call returned true.
+-- Calls change with each module in `part`, including `part` if it is a module; returns whether any call returned
+-- true.
 local function each_module(part, change)
   local changed = is_module(part) and change(part)
   for _, v in pairs(part) do
@@ -260,7 +262,7 @@ function nn.with_seed(seed, fn, device)
   return unpack(result, 2)
 end
 
--- Checks the input of a layer.
+-- Raises unless the input x of a layer is a tensor; returns x.
 local function given(x, layer)
   if type(x) == "userdata" then return x end
   invalid(("%s: expected a tensor, got %s"):format(tostring(layer), x == nil and "nil" or tostring(x)),
@@ -371,7 +373,7 @@ local function of_axis(pair, d) return type(pair) == "table" and pair[d] or pair
 local ConvTranspose2d = nn.class("ConvTranspose2d", {
   init = function(self, inputs, outputs, size, options)
     local h, w = of_axis(size, 1), of_axis(size, 2)
-    -- The number of values that contribute to one result: the window, divided by the stride.
+    -- The number of input values that contribute to one result: the window's values, divided by the stride.
     local fan = inputs / options.groups * math.max(1, h / of_axis(options.stride, 1)) *
       math.max(1, w / of_axis(options.stride, 2))
     self.weight = normal({ inputs, outputs / options.groups, h, w }, options.deviation or math.sqrt(2 / fan))

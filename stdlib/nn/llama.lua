@@ -21,8 +21,9 @@ local Block = nn.class("LlamaBlock", {
   end,
 })
 
--- Angles of Llama 3.1: frequencies with fewer than `low_freq_factor` turns in the original context are divided by
--- `factor`, those with more than `high_freq_factor` turns are unchanged, with a smooth transition in between.
+-- Computes the rotary angles of Llama 3.1: frequencies with fewer than `low_freq_factor` turns in the original
+-- context are divided by `factor`, frequencies with more than `high_freq_factor` turns are unchanged, with a smooth
+-- transition in between.
 local function scaled_angles(dev, places, width, base, s)
   local speed = (dev:arange { width / 2, dtype = "f64" } * (-2 / width * math.log(base))):exp()
   local turns = speed * (s.original_max_position_embeddings / (2 * math.pi))
@@ -32,7 +33,7 @@ local function scaled_angles(dev, places, width, base, s)
   return angle:cos():to("f32"), angle:sin():to("f32")
 end
 
--- As in config.json; nil or false: none.
+-- Reads rope_scaling as written in config.json; nil or false: no scaling.
 local function check_scaling(given)
   if not given then return false end
   local verb = "rille.nn.llama: rope_scaling"
@@ -65,8 +66,8 @@ local Llama = nn.class("Llama", {
     for i = 1, o.layers do self.blocks[i] = Block(o) end
     self.norm = nn.rms_norm(o.width, { eps = o.eps })
     if not o.tied then self.head = linear(o.width, o.vocab) end
-    -- The metatable excludes the table from the model's tensors, so it is not saved. Made here and not in the first
-    -- call, which a compiled function could not repeat.
+    -- The metatable keeps the table out of the model's tensors, so the angles are not saved. They are made in init
+    -- and not in the first call, because a compiled function could not repeat their creation.
     self.angles = setmetatable({ width = o.head_width, base = o.rope_base, scaling = o.rope_scaling,
       device = rille.device().name }, {})
     self.angles.cos, self.angles.sin = self:make_angles(self.angles.device)
@@ -79,7 +80,7 @@ local Llama = nn.class("Llama", {
     end
     return rille.device(device):rope_angles { self.context, angles.width, base = angles.base }
   end,
-  -- { cos, sin } [length, d/2] for the positions of ids that follow `before` others
+  -- returns { cos, sin }, each [length, d/2], for the positions of ids that follow `before` earlier ids
   turns = function(self, ids, before)
     local cos, sin = self.angles.cos, self.angles.sin
     if ids.device ~= self.angles.device then cos, sin = self:make_angles(ids.device) end

@@ -60,7 +60,7 @@ local Resnet = nn.class("Resnet", {
   end,
 })
 
--- torchvision's names count from 0.
+-- Returns torchvision's name of a parameter; torchvision counts from 0.
 local function theirs(name)
   local stage, block, rest = name:match("^layers%.(%d+)%.(%d+)%.(.+)$")
   if not stage then return name end

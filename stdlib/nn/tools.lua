@@ -10,7 +10,7 @@ function tools.normal(shape, deviation)
   return (rille.device():randn(shape) * deviation):detach():requires_grad_()
 end
 
--- The model's device: that of its first parameter.
+-- The model's device: the device of its first parameter, or the default device if it has none.
 function tools.device_of(model)
   local first = model:parameters()[1]
   return first and rille.device(first.tensor.device) or rille.device()
@@ -31,14 +31,15 @@ function tools.check_shared(verb, what, n, among, parts)
     ("%s must be a multiple of %s"):format(what, among))
 end
 
--- The width of a head: as given, or an equal share of the width.
+-- The width of an attention head: `given`, or width / heads.
 function tools.head_width(verb, width, heads, given)
   if given then tools.check_sizes(verb, { head_width = given })
   else tools.check_shared(verb, "width", width, "heads", heads) end
   return given or width / heads
 end
 
--- Finds a tensor of a file, where names may have a prefix, and norms their old names (as bert-base-uncased does).
+-- Finds a tensor of a file: the file's names may have one of these prefixes, and norms may have their old names (as
+-- in bert-base-uncased).
 local prefixes = { "", "transformer.", "model.", "bert." }
 
 local function find(tensors, name)
@@ -49,8 +50,9 @@ local function find(tensors, name)
   end
 end
 
--- A file may contain more than the model needs: masks, counters, another head. But not another layer, or a bias where
--- the model has only a weight: then it is of another model, whose outputs would be silently wrong.
+-- A file may contain more tensors than the model needs: masks, counters, another head. But if it contains another
+-- layer, or a bias where the model has only a weight, the file is of another model, whose outputs would be silently
+-- wrong: raises.
 local function check_left(verb, names, taken)
   local layers, modules = {}, {}
   for name in pairs(taken) do
@@ -72,9 +74,9 @@ local function check_left(verb, names, taken)
   end
 end
 
--- Copies the tensors of a file, an index or a folder into a model's parameters one by one; each is in memory only while
--- it is copied. `names` returns for each parameter the name in the file, and whether the tensor is transposed there
--- (GPT-2's [inputs, outputs]).
+-- Copies the tensors of a file, an index or a folder into a model's parameters one by one, so that only one is in
+-- memory at a time. names(parameter name) returns the tensor's name in the file, and whether the tensor is stored
+-- transposed (GPT-2's [inputs, outputs]).
 function tools.adopt(model, verb, path, names)
   if type(path) ~= "string" then
     tools.invalid(("%s: weights is a %s"):format(verb, type(path)),
@@ -106,7 +108,8 @@ function tools.adopt(model, verb, path, names)
   return model
 end
 
--- Options with defaults: unknown ones are refused, the named sizes must be whole numbers from 1 on.
+-- Fills in the default options: unknown options raise; the options listed in `sizes` must be whole numbers of at
+-- least 1.
 function tools.options(verb, given, defaults, sizes)
   local known, o = {}, {}
   for name in pairs(defaults) do known[#known + 1] = name end
@@ -121,7 +124,7 @@ function tools.options(verb, given, defaults, sizes)
   return o
 end
 
--- The length of ids [batch, length].
+-- Checks that ids is [batch, length] and returns the length.
 function tools.length_of(model, ids)
   if type(ids) ~= "userdata" or ids:dim() ~= 2 then
     tools.invalid(("%s: expected ids [batch, length], got %s"):format(tostring(model), tostring(ids)),
@@ -133,7 +136,7 @@ function tools.length_of(model, ids)
     "cut the input, or make the model with a larger context")
 end
 
--- By the model's head, or by its token embedding if the head is tied to it.
+-- Computes the logits by the model's head, or by its token embedding if the model has no separate head.
 function tools.logits(model, x)
   local head = rawget(model, "head")
   if head then return head(x) end

@@ -12,7 +12,7 @@ local function copy(from, into)
   return out
 end
 
--- A list of tensors, or of { name =, tensor = } as from model:parameters(), with names.
+-- Reads a list of tensors, or of { name =, tensor = } as from model:parameters(); returns tensors with names.
 local function named(verb, parameters)
   if type(parameters) ~= "table" then
     invalid(verb .. ": expected the parameters first, got " .. tostring(parameters),
@@ -29,7 +29,7 @@ local function named(verb, parameters)
   return list
 end
 
--- The defaults of a rule: lr, weight_decay and its own settings.
+-- Returns the default options of an optimizer's rule: lr, weight_decay and the rule's special settings.
 local function defaults_of(rule)
   local defaults = native.optimizer_defaults(rule)
   if defaults.beta1 then
@@ -38,7 +38,8 @@ local function defaults_of(rule)
   return defaults
 end
 
--- Options of a rule with its defaults, for the native side, where betas are { beta1, beta2 }.
+-- Merges the options of a rule with the defaults and converts them for the C functions, which take beta1 and beta2
+-- instead of betas = { beta1, beta2 }.
 local function settings(rule, verb, options, defaults, more)
   local known = {}
   for name in pairs(defaults) do known[#known + 1] = name end
@@ -50,7 +51,8 @@ local function settings(rule, verb, options, defaults, more)
   return o
 end
 
--- Groups { parameters =, and options of their own }, or one list for all.
+-- Reads the parameter groups, each { parameters =, and options for this group }; or a single list, which becomes one
+-- group.
 local function groups_of(verb, parameters, o, check)
   local first = type(parameters) == "table" and parameters[1]
   if type(first) ~= "table" or not rawget(first, "parameters") or getmetatable(first) then
@@ -68,7 +70,7 @@ local function groups_of(verb, parameters, o, check)
   return groups
 end
 
--- `loss_scale` belongs to the optimizer, not to its groups.
+-- Makes an optimizer. The option `loss_scale` applies to the whole optimizer, not to a group.
 local function make(rule, verb, parameters, options)
   local defaults = defaults_of(rule)
   if type(options) == "number" then
@@ -142,7 +144,7 @@ function optim.lion(parameters, options)
   return make("lion", "rille.optim.lion", parameters, options)
 end
 
--- Embedding tables and heads are matrices that Muon is not meant for.
+-- Names of matrices that Muon is not meant for: embedding tables and output heads.
 local apart = { "^tokens%.", "^positions", "^places%.", "^segments%.", "^head%.", "^fc%." }
 
 local function hidden(name, tensor)
@@ -216,7 +218,7 @@ function optim.groups(parameters, options)
   return groups
 end
 
--- The parameters themselves, or those of a model.
+-- Returns the list of parameters: `parameters` itself or, for a model, the model's parameters.
 local function list_of(parameters)
   if type(parameters) ~= "table" or not getmetatable(parameters) or not parameters.parameters then return parameters end
   return parameters:parameters()

@@ -7,7 +7,7 @@ local optim = {}
 
 local function invalid(message, hint) rille.error { kind = "invalid", message = message, hint = hint } end
 
--- The options with their defaults; `needed` ones must be given.
+-- Reads a schedule's options and fills in the defaults; raises if an option in `needed` is missing.
 local function read(verb, given, defaults, needed)
   local known, o = {}, {}
   for name, v in pairs(defaults) do known[#known + 1], o[name] = name, v end
@@ -27,7 +27,8 @@ local function read(verb, given, defaults, needed)
   return o
 end
 
--- Grows linearly over o.warmup steps to o.lr, then continues with after(fraction of the remaining steps done).
+-- A schedule that grows linearly over o.warmup steps to o.lr, then continues with after(fraction of the remaining
+-- steps done).
 local function warmed(o, after)
   return function(step)
     if step <= o.warmup then return o.lr * step / o.warmup end

@@ -1,4 +1,5 @@
--- Internal: formats rows of texts as aligned columns, the first `left` of them left-aligned, the others right-aligned.
+-- Internal: formats rows of texts as aligned columns; the first `left` columns are left-aligned, the rest
+-- right-aligned.
 local function aligned(rows, left)
   local widths, lines = {}, {}
   for _, cells in ipairs(rows) do

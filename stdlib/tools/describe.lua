@@ -5,7 +5,7 @@ local M = {}
 
 local columns = 80
 
--- `first`: the start of the first line in place of the indent.
+-- Appends the text to `out`, wrapped. `first`: what the first line starts with instead of the indent.
 local function wrap(out, indent, text, first)
   local line, empty = first or indent, true
   for word in text:gmatch("%S+") do
@@ -39,7 +39,7 @@ local function named(out, title, list)
   out[#out + 1] = ""
 end
 
--- The fields of options tables.
+-- Appends the fields of the options tables among the parameters in `list`.
 local function tables(out, index, list)
   local told = false
   for _, item in ipairs(list) do
@@ -76,7 +76,7 @@ local function members(out, index, owner)
   end
 end
 
--- Finds an entry by "rille.rent", "rent", "Instance:call" or "Instance.call".
+-- Finds an entry by a name such as "rille.rent", "rent", "Instance:call" or "Instance.call".
 local function find(index, name)
   for _, candidate in ipairs { name, name:gsub("%.([%w_]+)$", ":%1"), "rille." .. name } do
     local entry = index.entries[candidate] or index.modules[candidate]

@@ -20,7 +20,7 @@ local function read(path)
   return text
 end
 
--- Modules in the reading order of their names; meta/ documents what C++ provides.
+-- Lists the modules in alphabetical order; meta/ documents the functions that C++ provides.
 local function list_files()
   local files = {}
   local pipe = assert(io.popen("cd '" .. root .. "' && find stdlib -name '*.lua' | LC_ALL=C sort"))
@@ -35,8 +35,8 @@ local function list_files()
   return files
 end
 
--- "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille" -> "rille". The functions of a
--- script are in several files, rille_step.lua and so on, but on one page.
+-- Returns the page of a module: "rille.meta.instance" -> "instance", "rille.nn.gpt" -> "nn.gpt", "rille.meta.rille"
+-- -> "rille". The functions for scripts are in several files (rille_step.lua, ..) but on one page.
 local function page_of(module)
   return (module:gsub("^rille%.meta%.rille_%w+$", "rille"):gsub("^rille%.meta%.", ""):gsub("^rille%.", ""))
 end

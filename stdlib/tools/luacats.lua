@@ -12,7 +12,8 @@ local M = {}
 
 M.marks = { durable = true, deterministic = true, ["step-only"] = true, ephemeral = true }
 
--- Blanks the contents of strings and long comments in the source, keeping lines: code and line comments remain.
+-- Blanks the contents of strings and long comments in the source but keeps line breaks; code and line comments
+-- remain.
 local function mask(source)
   local out, at = {}, 1
   local function blank(from, to)
@@ -48,7 +49,7 @@ local function mask(source)
   return table.concat(out)
 end
 
--- The type at the start of text, and the rest. Types contain spaces inside brackets and around `|`.
+-- Returns the type at the start of `text`, and the rest. Types contain spaces inside brackets and around `|`.
 local function split_type(text)
   local depth, quote, at = 0, nil, 1
   while at <= #text do
@@ -118,10 +119,10 @@ for _, flag in ipairs { "nodiscard", "async", "deprecated", "private" } do
   tags[flag] = function(block) block[flag] = true end
 end
 for _, other in ipairs { "overload", "type", "generic", "vararg", "see", "diagnostic", "cast" } do
-  tags[other] = function() end  -- for language servers only
+  tags[other] = function() end  -- only language servers read these tags
 end
 
--- One run of `---` lines, as a table.
+-- Parses a block of consecutive `---` lines into a table.
 local function read_block(lines)
   local block = { line = lines[1].line, params = {}, fields = {}, returns = {}, errors = {}, examples = {} }
   local text, current = {}, nil
@@ -135,7 +136,7 @@ local function read_block(lines)
       end
     elseif current and current.verbatim then
       current.text = current.text .. entry.text:gsub("^ ", "") .. "\n"
-    elseif current and current.type and entry.text:find("^%s*|") then  -- an alias over several lines
+    elseif current and current.type and entry.text:find("^%s*|") then  -- an alias that continues over several lines
       local choices = entry.text:match("^%s*|%s*(.-)%s*$")
       current.type = current.type == "" and choices or current.type .. "|" .. choices
     elseif current then
@@ -149,7 +150,7 @@ local function read_block(lines)
   return block
 end
 
--- The function or local that `code` begins to define.
+-- Returns the kind, name and arguments of the function or local that the line `code` begins to define.
 local function definition(code)
   local name, arguments = code:match("^%s*function%s+([%w_%.:]+)%s*%(([^%)]*)%)")
   if not name then name, arguments = code:match("^%s*([%w_%.]+)%s*=%s*function%s*%(([^%)]*)%)") end
@@ -162,7 +163,7 @@ local function definition(code)
   if name then return "local", name end
 end
 
--- Reads a file: blocks with the code below each, every function, and the name that the file returns.
+-- Parses a file: blocks of `---` with the code below each, every function, and the name that the file returns.
 local function read_file(source)
   local masked = mask(source)
   local found, lines, offset, number = { items = {} }, {}, 1, 0
@@ -200,7 +201,7 @@ local function arguments_of(text)
   return list
 end
 
--- The usual notation of the call, with optional arguments in brackets: "rille.rent(name, [options])".
+-- Formats a function's call with optional arguments in brackets: "rille.rent(name, [options])".
 local function signature_of(f)
   local optional, shown = {}, {}
   for _, p in ipairs(f.params) do optional[p.name] = p.optional end
@@ -221,7 +222,8 @@ local function add_function(index, item, name, owner, at)
   index.order[#index.order + 1] = name
 end
 
--- A known class without new fields is continued in another file: its first mention describes it.
+-- Adds a class. A class that is already known and has no new fields is only continued in this file: its first block
+-- describes it.
 local function add_class(index, block, at)
   if index.entries[block.class] and #(block.fields or {}) == 0 then return end
   local class = { kind = "class", name = block.class, parents = block.parents, summary = block.summary,
@@ -241,7 +243,7 @@ local function add_alias(index, block, at)
   index.order[#index.order + 1] = alias.name
 end
 
--- A file's description: its first block of text, or its opening comment ("-- rille.nn: layers.").
+-- Returns a file's description: its first block of `---` text, or its opening comment ("-- rille.nn: layers.").
 local function head_of(source, first)
   local block = first and first.kind == "text" and first.block
   if block and not block.class and not block.alias then return block.text end

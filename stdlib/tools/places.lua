@@ -1,4 +1,4 @@
--- Internal: the parts of a training's state, in the order used by checkpoints and ranks.
+-- Internal: the parts of a training's state, in the order that checkpoints and ranks use.
 local rille = require "rille"
 
 local places = {}
@@ -13,15 +13,15 @@ local function kind_of(item)
     hint = "state takes models, optimizers, data sets, and tables with state() and load_state()" }
 end
 
--- The data sets' __index raises on unknown names, so check the fields in this order.
+-- Returns the kind of an item. A data set's __index raises on unknown names, so check the fields in this order.
 local function classify(item)
   if type(item) == "table" and rawget(item, "_set") ~= nil then return "data" end
   if type(item) == "table" and rawget(item, "_averages") ~= nil then return "ema" end
   return kind_of(item)
 end
 
--- Each item with its name in the state: "model", "optimizer", "data"; a second model is "model-2"; or the table's own
--- keys. { kind =, name =, item = }.
+-- Returns a list of { kind =, name =, item = }. An item's name in the state is "model", "optimizer" or "data"; a
+-- second model is "model-2"; if the state is a table with string keys, the keys are the names.
 function places.of(state)
   local out, seen = {}, {}
   for key, item in pairs(state) do

@@ -1,10 +1,10 @@
--- Internal: the random state of all devices in use, as plain data, for checkpoints.
+-- Internal: the random states of all devices in use, as plain data, for checkpoints.
 local native = require "rille.native"
 local rille = require "rille"
 
 local random = {}
 
--- The default device's state, and in `devices` those of the others by name.
+-- Returns the default device's random state; its field `devices` has the states of other devices in use, by name.
 function random.state()
   local default = rille.device()
   local out = default:random_state()
@@ -20,7 +20,7 @@ function random.state()
   return out
 end
 
--- Bit-equal results also need the same model of device, instruction set and number of threads.
+-- Warns if the device differs: bit-equal results need the same device model, instruction set and number of threads.
 local function compare(device, state)
   if state.made_on and state.made_on ~= device.description then
     print(("%s is '%s', and was '%s': from here on results are equal up to rounding, not bit for bit"):format(
@@ -28,8 +28,8 @@ local function compare(device, state)
   end
 end
 
--- The default device continues from the earlier default device, even under another name; other devices are restored if
--- they exist here.
+-- Restores random states. The default device gets the state of the earlier default device, even if its name differs;
+-- the states of other devices are restored if this machine has the device.
 function random.restore(state)
   local default = rille.device()
   for name, at in pairs(state.devices or {}) do

@@ -1,6 +1,6 @@
--- Internal: the multi-rank part of rille.train. All ranks start with the state of rank 0, each takes its share of the
--- data, gradients and losses become those of the whole batch, and an error at one rank ends all of them. Without a
--- communicator, or in a world of one, the same methods do the work of a single process.
+-- Internal: the multi-rank part of rille.train. All ranks start with the state of rank 0, each rank takes its share
+-- of the data, gradients and losses become those of the whole batch, and an error at one rank ends all ranks. Without
+-- a communicator, or with one rank, the same methods do the work of a single process.
 local native = require "rille.native"
 local rille = require "rille"
 local meters = require "rille.tools.meter"
@@ -13,7 +13,7 @@ local ranks = {}
 
 local function is_optimizer(value) return type(value) == "userdata" and native.kind(value) == nil end
 
--- The models and optimizers of a training: in `model`, `optimizer`, `checkpoint.state`.
+-- Returns the models and optimizers of a training, found in the options `model`, `optimizer` and `checkpoint.state`.
 local function trained(options)
   local models, optimizers = {}, {}
   local function add(item)
@@ -34,7 +34,7 @@ local function joined(...)
   return out
 end
 
--- State that is not a parameter: running means of norms.
+-- Returns the models' tensors that are not parameters: running means of norms.
 local function buffers_of(models)
   local out = {}
   for _, model in ipairs(models) do
@@ -45,7 +45,7 @@ local function buffers_of(models)
   return out
 end
 
--- options: those of rille.train.
+-- options: the options of rille.train.
 function ranks.new(options)
   local comm = options.communicator
   if comm == nil then return setmetatable({ rank = 0, world = 1 }, Ranks) end
@@ -65,13 +65,13 @@ function ranks.new(options)
   return self
 end
 
--- Raises an error that every rank reaches by itself: the communicator stays usable.
+-- Raises an error that every rank detects independently: the communicator stays usable.
 function Ranks:raise(what)
   self.agreed = true
   rille.error(what)
 end
 
--- Calls body(..); an error in it ends the other ranks too, with the same message.
+-- Calls body(..); an error in it also ends the other ranks, with the error's message.
 function Ranks:together(body, ...)
   if self.world == 1 then return body(...) end
   local result = { xpcall(body, native.trace, ...) }
@@ -80,12 +80,12 @@ function Ranks:together(body, ...)
   error(result[2], 0)
 end
 
--- Gathers numbers of all ranks: a list for each.
+-- Gathers a list of numbers from each rank; returns one list per rank.
 function Ranks:gather(numbers)
   return self.comm:all_gather(self.device:tensor({ numbers }, { dtype = "f64" })):totable()
 end
 
--- Broadcasts plain data of rank 0.
+-- Sends rank 0's plain data `value` to all ranks; returns it.
 function Ranks:tell(value)
   local text = self.rank == 0 and native.plain_text(value) or ""
   local size = self:gather({ #text })[1][1]
@@ -99,7 +99,7 @@ end
 
 local names = { "steps", "checkpoint.every", "evaluate_every", "the update's accumulate", "parameters" }
 
--- Values that must agree on all ranks; otherwise they would wait for each other forever.
+-- Checks options that must agree on all ranks; otherwise the ranks would wait for each other forever.
 function Ranks:compare()
   local o = self.options
   local update = o.update
@@ -117,12 +117,13 @@ function Ranks:compare()
   end
 end
 
--- The ranks' random numbers must differ, or dropout would be the same at each rank. They are derived from rank 0's.
+-- Returns a rank's random state, derived from rank 0's. It must differ between ranks, or dropout would be equal on
+-- all ranks.
 local function random_of(state, rank)
   return { seed = (state.seed + rank * 2654435761) % 2 ^ 53, step = state.step, index = state.index }
 end
 
--- Rank 0 has a state, perhaps restored from a checkpoint, and broadcasts it. Returns the result of restore().
+-- Rank 0 calls restore(), which may load a checkpoint, and sends its state to all ranks. Returns restore()'s result.
 function Ranks:begin(restore)
   if self.world == 1 then return restore() end
   self:compare()
@@ -161,7 +162,7 @@ function Ranks:begin(restore)
   return told.start
 end
 
--- update with gradients that are averaged at the end of backward().
+-- Wraps `update` so that the gradients are averaged over the ranks at the end of each backward().
 function Ranks:averaged(update)
   if self.world == 1 then return update end
   return function(...)
@@ -173,8 +174,8 @@ function Ranks:averaged(update)
   end
 end
 
--- This rank's batch. Data sets of rille.data read only their share; of other data each rank draws all and keeps its
--- own.
+-- Returns this rank's batch. Data sets of rille.data read only the rank's share; from other data each rank draws
+-- every rank's batch and keeps one.
 function Ranks:next(data)
   if self.world == 1 or not self.shares then return { data:next() } end
   if type(data) == "table" and rawget(data, "_set") ~= nil then return { data:next(self.comm) } end
@@ -191,8 +192,8 @@ function Ranks:next(data)
   return mine
 end
 
--- The mean of all ranks' losses, in the order of the ranks; with `saves`, whether the machine of one of them will be
--- preempted; and the ranks with a loss that is not finite.
+-- Returns the mean of all ranks' losses, summed in the order of ranks; with `saves`, whether the machine of any rank
+-- will be preempted; and the ranks whose loss is not finite.
 function Ranks:loss(total, parts, saves)
   if self.world == 1 then return total:item() / parts end
   local notice = saves and rille.preempting()
@@ -208,7 +209,8 @@ function Ranks:loss(total, parts, saves)
   return sum / self.world, noticed, where
 end
 
--- Running means differ between ranks: evaluations and checkpoints use rank 0's.
+-- Copies rank 0's running means to all ranks: they differ between ranks, and evaluations and checkpoints use rank
+-- 0's.
 function Ranks:same_buffers()
   if self.world > 1 and #self.buffers > 0 then self.comm:broadcast(self.buffers) end
 end
@@ -217,7 +219,7 @@ function Ranks:finish()
   if self.world > 1 then self.comm:barrier() end
 end
 
--- The sum and the count over all ranks, for a mean.
+-- Returns the sums over all ranks of `total` and `count`, for a mean.
 function ranks.sum(comm, total, count)
   if comm.world == 1 then return total, count end
   local all = setmetatable({ comm = comm, device = rille.device(comm.device) }, Ranks):gather { total, count }
