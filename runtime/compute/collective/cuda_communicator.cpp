@@ -218,7 +218,8 @@ Result<std::unique_ptr<CudaRanks>> join_ranks(const std::shared_ptr<CudaDevice>&
 Result<std::shared_ptr<Communicator>> Communicator::create_on(std::shared_ptr<CudaDevice> device, const Options& o,
                                                               std::shared_ptr<Stop> stop) {
   std::string id;
-  if (o.world > 1) RILLE_CHECK(CudaRanks::find_nccl());  // every rank tries it, so that a rank without NCCL fails before it connects
+  if (o.world > 1)
+    RILLE_CHECK(CudaRanks::find_nccl());  // every rank tries it, so that a rank without NCCL fails before it connects
   if (o.world > 1 && o.rank == 0) { RILLE_TRY(id, CudaRanks::new_id()); }
   std::string hex;
   for (const unsigned char c : id) hex += fmt::format("{:02x}", c);
