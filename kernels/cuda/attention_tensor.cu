@@ -205,7 +205,8 @@ template <class T, int D, int N, bool masked> DEVICE void grad_keys(const Attent
   constexpr int tile = N * 8;
   DYNAMIC_SHARED(T, shared);
   T *const k = shared, *const v = k + block_rows * D, *const other = v + block_rows * D;
-  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;   // two tiles
+  // Of each there are two tiles: while one is used, the next one is loaded.
+  float *const lses = reinterpret_cast<float*>(other + 4 * tile * D), *const deltas = lses + 2 * tile;
   const Place me = place_of(a.groups, a.s, false);
   const int each = a.heads / a.groups, row = int(threadIdx.x) / 32 * 16, lane = int(threadIdx.x) % 32;
   const int shift = a.s - a.t, begin = a.causal && me.first > shift ? (me.first - shift) / tile : 0;

@@ -155,9 +155,8 @@ void matmul(const Call& c) {
   if (type == DType::f16 || (type == DType::bf16 && !native_bf16())) return widened(c, &matmul);
   if (c.out[0].dtype == DType::f64 || c.in[0].shape[c.in[0].shape.n - 1] == 0) {
     if (c.out[0].dtype == DType::f64) return matmul_f64(c);
-    std::memset(
-        c.out[0].data, 0,
-        std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));  // a sum of no terms; the caller adds no bias
+    // The inner dimension is 0, so every sum has no terms. Such a product never comes with a bias.
+    std::memset(c.out[0].data, 0, std::size_t(c.out[0].count()) * size_bytes(c.out[0].dtype));
     return;
   }
   if (multiplied_by_sgemm(c)) return;

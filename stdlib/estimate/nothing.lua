@@ -41,8 +41,7 @@ local function filter_of(query)
   return table.concat(parts, ", "), #parts
 end
 
--- Splits "A100-80GB:8" into name and count. With several models, each name has its own count; the query's gpu_count
--- applies to names without a count.
+-- Splits "A100-80GB:8" into name and count. A name without a count has the query's gpu_count.
 local function named(query)
   local out = {}
   if is_any(query.gpu) then return out end

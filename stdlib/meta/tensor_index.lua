@@ -87,7 +87,7 @@ function Tensor:nonzero() end
 function Tensor:one_hot(classes) end
 
 --- Sorts along one dimension. The order of equal elements is kept; NaN is larger than any number.
----@param dim? number the last by default; the options may take its place
+---@param dim? number the last by default; or a table of options
 ---@param options? { descending: boolean } false
 ---@return Tensor values
 ---@return Tensor places i64, counting from 0
@@ -95,7 +95,7 @@ function Tensor:one_hot(classes) end
 function Tensor:sort(dim, options) end
 
 --- The places from sort.
----@param dim? number the last by default; the options may take its place
+---@param dim? number the last by default; or a table of options
 ---@param options? { descending: boolean } false
 ---@return Tensor places i64, counting from 0
 ---@mark ephemeral
@@ -103,7 +103,7 @@ function Tensor:argsort(dim, options) end
 
 --- The k largest along one dimension, in order.
 ---@param k number how many
----@param dim? number the last by default; the options may take its place
+---@param dim? number the last by default; or a table of options
 ---@param options? { largest: boolean } true; false: the smallest
 ---@return Tensor values
 ---@return Tensor places i64, counting from 0

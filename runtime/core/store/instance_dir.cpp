@@ -24,7 +24,8 @@ Result<std::optional<Value>> read_machine(const std::string& directory) {
   }
   auto value = Value::from_json(*text);
   if (!value)
-    return make_error(ErrorKind::integrity, "'" + machine_path(directory) + "' is damaged: " + value.error().message);
+    return make_error(ErrorKind::integrity, "'" + machine_path(directory) + "' is damaged: " + value.error().message,
+                      "release the machine and rent again");
   return std::optional<Value>(std::move(*value));
 }
 

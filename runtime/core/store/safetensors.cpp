@@ -151,7 +151,9 @@ Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std
   }
   if (overflow) return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits");
   if (bits % 8)
-    return make_error(ErrorKind::invalid, fmt::format("the elements of type {} do not fill whole bytes", dtype));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("a tensor of dtype {} has {} bits, which are not whole bytes", dtype, bits),
+                      "give it an even number of elements, or a larger dtype");
   return bits / 8;
 }
 

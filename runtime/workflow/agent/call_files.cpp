@@ -18,7 +18,9 @@ namespace {
 Result<Value> read_json(const std::string& path) {
   RILLE_TRY(std::string text, store::read_file(path, 2 * static_cast<std::int64_t>(frame_bytes_max)));
   auto value = Value::from_json(text);
-  if (!value) return make_error(ErrorKind::integrity, "'" + path + "' is damaged: " + value.error().message);
+  if (!value)
+    return make_error(ErrorKind::integrity, "'" + path + "' on the machine is damaged: " + value.error().message,
+                      "release the machine and rent again: its agent cannot continue this call");
   return value;
 }
 }  // namespace

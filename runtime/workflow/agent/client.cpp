@@ -205,13 +205,14 @@ Async<> AgentClient::wait_broken(CancelToken token) {
 }
 
 namespace {
-// Performs an operation whose response is a call's status, or is ignored.
+// Sends a request and reads the status of a call from the response.
 template <class State>
 Async<CallStatus> ask_status(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
   RILLE_CO_TRY(Reply reply, co_await State::request(state, op, std::move(header), std::string(), std::move(token)));
   co_return call_status_from(reply.value);
 }
 
+// Sends a request and waits for its response, whose content does not matter.
 template <class State>
 Async<> ask_done(std::shared_ptr<State> state, const char* op, Value header, CancelToken token) {
   auto reply = co_await State::request(state, op, std::move(header), std::string(), std::move(token));

@@ -9,7 +9,8 @@ namespace {
 Value parsed(const std::string& text, Result<>& failure) {
   Result<Value> v = Value::from_json(text);
   if (v) return std::move(v).value();
-  failure = make_error(ErrorKind::integrity, "the journal holds an entry that is not valid: " + v.error().message);
+  failure = make_error(ErrorKind::integrity, "the journal holds an entry that is not valid: " + v.error().message,
+                       "restore journal.db from a backup, or start a new run");
   return {};
 }
 

@@ -66,7 +66,8 @@ Result<std::vector<Lease>> read_leases(store::Db& db, std::string_view where,
       if (typed) store(std::move(typed).value());
       else
         parsed = make_error(ErrorKind::integrity,
-                            "the journal's row of lease " + l.id + " is not valid: " + typed.error().message);
+                            "the journal's row of lease " + l.id + " is not valid: " + typed.error().message,
+                            "restore journal.db from a backup, or end the machine in its provider's console");
     };
     auto request = [&l](const Value& v) -> Result<provider::CreateRequest> {
       if (!v["change"].is_null()) { RILLE_TRY(l.change, Change::from_value(v["change"])); }
