@@ -26,7 +26,7 @@ end
 local function autocast(dtype, fn, ...)
   native.check_callable(fn, "rille.autocast", 'rille.autocast("bf16", model, x)')
   local before = native.set_autocast(dtype)
-  native.autocast_used = dtype  -- read by stdlib/tools/meter.lua
+  native.autocast_used = dtype  -- stdlib/tools/meter.lua reads it, to report the precision
   return restore(before, xpcall(fn, native.trace, ...))
 end
 

@@ -300,7 +300,7 @@ local function cluster(name, options)
   local count = whole(rent.count or 1, 1, "rille.cluster: count")
   local setup = rent.setup
   rent.count, rent.setup = nil, nil
-  rent.cluster = rent.cluster or name            -- the machines may connect to each other
+  rent.cluster = rent.cluster or name            -- the cluster's machines may connect to each other
   if setup ~= nil then check_fn("rille.cluster: setup", setup) end
   local self = setmetatable({ name = name, _options = rent, _setup = setup or false, _scope = 0, _members = {},
     _next = 1, _coming = 0, _unwanted = 0, _bells = {}, _scalers = {}, _scaling = 0, _waiting = 0,

@@ -301,7 +301,7 @@ end
 
 local function evaluating(model)
   if model._evaluating then return model:_evaluating() end
-  local training = model.training  -- the model is not a rille.nn module
+  local training = model.training  -- the model is a user's object, not a rille.nn module
   model:eval()
   return function() if training then model:train() end end
 end

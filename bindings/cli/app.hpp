@@ -19,7 +19,7 @@ struct App {
   std::string home;  // the folder RILLE_HOME: journal, cache, logs
   std::string self_exe;
   bool json = false;
-  bool trace = false;  // RILLE_TRACE=1
+  bool trace = false;  // errors show Lua tracebacks: the environment has RILLE_TRACE=1
 };
 
 Result<> open_engine(App& app);

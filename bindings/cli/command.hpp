@@ -21,7 +21,7 @@
 
 namespace rille::cli {
 
-// The sections of `rille --help`, in order.
+// The groups of commands in `rille --help`, in the order of the page.
 enum class Group { run, look, money, rewrite, machines, project };
 const char* title_of(Group group);
 
@@ -38,11 +38,11 @@ class Command {
 // The help text for the argument RUN of several commands.
 inline constexpr const char* names_a_run = "its id, a unique beginning of it, or `last`";
 
-enum class Opens { engine, nothing };  // what the command line opens before run()
+enum class Opens { engine, nothing };  // what is opened before run(): the engine with its journal, or nothing
 
 struct CommandRow {
   Group group;
-  const char* name;  // "schedule"; a nested command: "schedule add"
+  const char* name;  // "schedule", or for a nested command both words: "schedule add"
   const char* text;  // one line of at most 66 columns, so that a line of `rille --help` fits 80 columns
   Opens opens = Opens::engine;
   std::unique_ptr<Command> (*make)() = nullptr;
@@ -54,7 +54,8 @@ struct CommandRow {
 const std::vector<CommandRow>& commands();
 // Finds a command by name; null: no such command.
 const CommandRow* find_command(std::string_view name);
-// The nested commands of `parent`, e.g. "schedule add"; for "": the top-level commands.
+// Returns the nested commands of the command `parent`: for "schedule", "schedule add" and so on; for "", the top
+// level.
 std::vector<const CommandRow*> commands_of(std::string_view parent);
 
 // Returns the page that `rille --help` prints. Defined in help.cpp.

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* of_runs = "rille ps -n 50 2>/dev/null | awk 'NR > 1 { print $1 }'";
 constexpr const char* of_leases = "rille leases 2>/dev/null | awk 'NR > 1 { print $1 }'";
 
-// The facts about a command that the shell scripts need.
+// What a generated completion script needs to know about one command.
 struct Completed {
   std::string name, text;
   std::vector<DeclaredOption> options;

@@ -188,7 +188,7 @@ struct BudgetCommand final : Command {
 
 struct BudgetSetCommand final : Command {
   std::string month, alert_url;   // month: "200", or "none"; "": the limit stays as it is
-  std::vector<std::string> tags;  // "eval=50"
+  std::vector<std::string> tags;  // limits per tag, each "eval=50" (tag, dollars)
   std::int64_t alert_percent = 80;
 
   void declare(Options& o) override {

@@ -10,7 +10,7 @@
 namespace rille::cli {
 
 struct Check {
-  std::string what, state, found, costs;  // state: ok, missing, warning, unknown
+  std::string what, state, found, costs;  // state: "ok", "missing", "warning" or "unknown"
 };
 
 Value::Array checks_value(const std::vector<Check>& checks);

@@ -77,7 +77,7 @@ struct Live {
   }
 };
 
-// Checks the credentials before anything is rented.
+// Checks that the provider accepts the credentials, before the script rents anything.
 bool credentials_work(Live& live) {
   const auto who = run_blocking(*live.app.loop, live.from.check({}));
   if (who) live.step("credentials", true, who->who.empty() ? who->from : who->who + ", from " + who->from);

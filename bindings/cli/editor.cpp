@@ -42,7 +42,7 @@ struct Editor::State {
     return *static_cast<State*>(p);
   }
 
-  // libedit reads wide characters; the terminal sends UTF-8.
+  // Reads one character: libedit wants wide characters, but the terminal sends UTF-8.
   static int get_character(EditLine* e, wchar_t* out) {
     State& s = of(e);
     unsigned char c = 0;

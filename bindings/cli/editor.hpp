@@ -28,9 +28,9 @@ class Editor {
   Input read(const std::string& prompt, std::string& line);
   void add_history(const std::string& entry);
   void set_complete(Complete complete);
-  void interrupt();  // called from the loop: discards the line being edited
+  void interrupt();  // called from the loop: discards the line that the user is editing
   void hide();       // removes the prompt and the line from the screen
-  void draw();       // draws the prompt and the line again
+  void draw();       // draws the prompt and the line again, after hide()
 
  private:
   struct State;

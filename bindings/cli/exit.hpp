@@ -1,4 +1,4 @@
-// Exit codes of the command. docs/manual/running.md describes them.
+// Exit codes of the command `rille`. docs/manual/running.md describes them.
 #pragma once
 
 #include "runtime/core/base/error.hpp"
@@ -8,10 +8,10 @@ namespace rille::cli {
 enum class Exit {
   ok = 0,
   script = 1,           // the script or the command failed
-  usage = 2,            // the command line cannot be understood
+  usage = 2,            // the command line is invalid
   cleanup_pending = 3,  // a machine may still be rented; takes precedence over the other codes
   timeout = 124,
-  interrupted = 130,  // interrupted by Ctrl-C, or cancelled
+  interrupted = 130,  // the user pressed Ctrl-C, or the run was cancelled
 };
 
 constexpr int status_of(Exit code) { return static_cast<int>(code); }

@@ -13,7 +13,8 @@ namespace rille::cli {
 
 namespace {
 
-// Globals, because a signal handler takes no context.
+// Counts of received and handled SIGINTs, and the rest of the state: globals, because a signal handler takes no
+// context.
 std::atomic<int> interrupts{0}, heeded{0};
 std::atomic<int> suspend_signal{0};
 std::atomic<uv_async_t*> wake_handle{nullptr};
@@ -28,7 +29,7 @@ void say(const char* line) {
   if (write(STDERR_FILENO, line, strlen(line)) < 0) return;
 }
 
-// Called when the loop has not handled a signal for a second.
+// The alarm's handler: the loop has not handled a signal for a second.
 void not_heeded() {
   if (int signal = suspend_signal.load()) {
     say("\nstopped inside a call that cannot be interrupted; continue with: rille resume last\n");

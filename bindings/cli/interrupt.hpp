@@ -2,10 +2,9 @@
 // signal handler, so that an endless loop can be stopped; then the event loop handles the signal. SIGTERM and SIGHUP
 // go to the event loop only. SIGPIPE is ignored: writing to a closed pipe returns an error. One object per process.
 //
-// Lua may be inside a C function that cannot be interrupted (a pattern match that never ends). A signal that was not
-// handled within a second is then handled inside the signal handler: a second SIGINT replaces the process by
-// `last_resort` or, without one, prints `last_line` and exits; SIGTERM and SIGHUP exit at once. Nothing in the journal
-// is lost.
+// Lua may be inside a C function that cannot be interrupted (a pattern match that never ends). If the loop does not
+// handle a signal within a second, the signal handler does: a second SIGINT replaces the process by `last_resort` or,
+// without one, prints `last_line` and exits; SIGTERM and SIGHUP exit at once. The journal loses nothing.
 #pragma once
 
 #include <functional>
@@ -26,7 +25,7 @@ class Interrupts {
   ~Interrupts();
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
-  // Handles signals that arrived while Lua was running; called by the host's on_interrupt.
+  // Handles signals that arrived while Lua was running; the Lua host's on_interrupt calls it.
   void poll();
 
  private:

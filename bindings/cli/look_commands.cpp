@@ -31,7 +31,7 @@ Exit print_json(App& app, const Items& items) {
 Value lease_value(const App& app, const lease::Lease& l) { return l.to_value(app.loop->clock().wall_us()); }
 
 std::string shown_state(const App& app, const engine::RunRow& r) {
-  // If a run's state is "running" but its runner is gone, the runner was killed: resume continues the run.
+  // A run whose state is "running" but whose process is gone was killed; `rille resume` continues such a run.
   if (r.state == "running" && !app.engine->alive(r.id)) return "interrupted";
   return r.state;
 }

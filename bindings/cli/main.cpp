@@ -1,4 +1,4 @@
-// `rille`: reads the command line and calls the command. See `rille --help`.
+// The main function of `rille`: parses the command line and runs the command.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>

@@ -12,10 +12,11 @@ namespace rille::cli {
 struct OffersArguments {
   std::vector<std::string> gpu;  // an offer must have one of these GPUs; empty: any GPU
   std::string gpu_memory, gpu_vendor, disk_kind, memory, interconnect, rank, max_age = "10m", timeout;
-  std::vector<std::string> providers, regions, compliance, rates, tokens;  // rates: "CNY=0.14"; tokens: "H100=9500"
+  // a rate is "CNY=0.14" (dollars per unit), a token speed "H100=9500" (tokens per second)
+  std::vector<std::string> providers, regions, compliance, rates, tokens;
   double max_price = -1, network_gbps = 0;  // max_price in dollars per hour, -1: no limit
   int count = 0, vcpus = 0;
-  std::size_t limit = 100;  // number of rows shown; 0: all
+  std::size_t limit = 100;  // number of rows shown; 0: all rows
   std::string workload;
   bool estimated = false, measured = false;
   bool spot = false, refresh = false, history = false, reserved = false;

@@ -84,7 +84,7 @@ struct Listed {
   std::size_t matching = 0;
   std::vector<Unheard> errors;
   std::map<std::string, std::int64_t> told_us;   // by provider: when the cached offers were queried
-  std::map<std::string, std::int64_t> unpriced;  // per provider, the number of types whose prices were not queried
+  std::map<std::string, std::int64_t> unpriced;  // by provider: number of machine types whose prices were not queried
   Workload workload;                             // ranks the offers, if the user named a workload
 };
 
@@ -100,7 +100,7 @@ Error in_region(const provider::AskedRegion& region) {
   return out;
 }
 
-// Queries the providers `names`, caches their answers, and adds the matching offers to `out`.
+// Queries the providers in `names`, caches the answers, and adds the matching offers to `out`.
 Result<> ask(App& app, const OfferQuery& query, const std::vector<OfferSource>& sources, std::vector<std::string> names,
              Limits limits, provider::OfferCache& cache, Listed& out) {
   RILLE_CHECK(open_engine(app));

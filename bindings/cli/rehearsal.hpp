@@ -1,5 +1,5 @@
-// One run of a script in a simulated world, for `rille simulate` and `rille plan`: the real script with a simulated
-// clock and cloud. It does not touch RILLE_HOME.
+// A rehearsal, for `rille simulate` and `rille plan`: runs the real script once with a simulated clock and cloud. It
+// does not touch the user's RILLE_HOME.
 #pragma once
 
 #include <functional>
@@ -15,9 +15,9 @@
 namespace rille::cli {
 
 struct Rehearsal {
-  std::string script;  // absolute path
+  std::string script;  // absolute path of the script
   Value args;
-  std::string home;  // RILLE_HOME of the rehearsed runs; created on demand
+  std::string home;  // RILLE_HOME of the rehearsed runs, a temporary folder; created on demand
   std::shared_ptr<const engine::Lessons> lessons;
   // whether a call whose duration is unknown takes no time; false: such a call is an error
   bool unknown_calls_end_at_once = false;
@@ -28,7 +28,7 @@ struct Rehearsal {
 };
 
 struct Rented {
-  Value options;  // as passed by the script
+  Value options;  // options that the script passed to rille.rent
   lease::Lease lease;
 };
 

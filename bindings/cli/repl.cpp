@@ -34,7 +34,7 @@ struct Repl : Session {
   bool idle = false;                                         // whether the main fiber is waiting for an entry
   engine::ScopeId scope = 0;                                 // scope of the running entry; 0: no entry is running
   int interrupts = 0;                                        // how often Ctrl-C was pressed during the entry
-  bool interrupted = false;                                  // some entry of this session was interrupted
+  bool interrupted = false;  // Ctrl-C has interrupted at least one entry of this session
   int env_keep = 0;
 };
 
@@ -141,7 +141,7 @@ int repl_class(lua_State* L) {
   return 1;
 }
 
-// Sets a variable of the session.
+// Sets a variable that all later entries of the session see.
 int repl_set(lua_State* L) {
   LuaHost& host = LuaHost::of(L);
   if (!host.compile(L, "", "=prompt", false)) return 0;
@@ -354,7 +354,7 @@ void converse(Repl& r, Editor& editor) {
   }
 }
 
-// Runs the session's read-eval-print loop to its end.
+// Reads and runs entries until the session ends; returns the exit code.
 Exit talk(Repl& r, FunctionRef main, bool resumed) {
   App& app = r.app;
   Editor editor(*app.loop, app.home + "/history");
@@ -392,7 +392,7 @@ const Registered<ReplCommand> repl_row({Group::run, "repl", "the prompt (also: r
 }  // namespace
 
 Exit open_prompt(App& app, const std::string& resume) {
-  if (!isatty(0)) {  // piped input is one script
+  if (!isatty(0)) {  // standard input is a pipe or file: all of it is one script
     std::string code;
     char block[65536];
     for (ssize_t n; (n = ::read(0, block, sizeof block)) > 0;) code.append(block, static_cast<std::size_t>(n));

@@ -64,7 +64,7 @@ Error no_script(const std::string& word) {
       near.empty() ? "rille --help lists the commands" : fmt::format("did you mean the command `rille {}`?", near));
 }
 
-// Whether rille.args refused the arguments before the run recorded anything: such a run is deleted.
+// Whether rille.args refused the arguments before the run recorded anything; the caller then deletes the run.
 bool is_refused(const Session& s) {
   if (*s.result || s.result->error().code != "script_arguments") return false;
   auto entries = s.app.engine->entries(s.run->id());

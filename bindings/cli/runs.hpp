@@ -1,4 +1,4 @@
-// Functions on runs that several commands share.
+// What several commands do with runs: find, start, resume and release them.
 #pragma once
 
 #include <optional>
@@ -17,10 +17,10 @@ struct RunArguments {
   std::string file;                 // the script's path; "" for -e
   std::optional<std::string> code;  // the argument of -e
   std::vector<std::string> script_arguments;
-  std::string tag;        // the budget that the run counts against
-  std::string deadline;   // "2h"; "" = none
+  std::string tag;        // the tag whose budget pays for the run
+  std::string deadline;   // time limit of the run, "2h"; "": none
   std::string resume;     // id of the run to resume; together with `code`: a session that the code continues and ends
-  std::string with;       // the file that replaces the pinned script of `resume`
+  std::string with;       // path of a file that replaces the pinned script of the run `resume`
   std::string fork_from;  // a step's key: a new run is forked from the run `resume` at that key
   bool rerent = false;    // the fork rents new machines for the leases that were open at `fork_from`
   bool retry_failed = false;
@@ -28,7 +28,7 @@ struct RunArguments {
 };
 // Starts or resumes one run and drives it to its end. Defined in run_command.cpp.
 Exit run_to_end(App& app, const RunArguments& arguments);
-// "--steps 500 --flag --x=1" -> {steps="500", flag=true, x="1"}. invalid: a word is not an option.
+// Reads "--steps 500 --flag --x=1" into {steps="500", flag=true, x="1"}. invalid: a word is not an option.
 Result<Value> parse_script_arguments(const std::vector<std::string>& words);
 
 // For `rille FILE --help`, in script_help.cpp; `script_arguments` are the words after FILE.

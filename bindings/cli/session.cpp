@@ -85,7 +85,7 @@ host::HostOptions host_options(Session& s, const std::string& directory, host::R
   o.script_directory = directory;
   o.on_interrupt = [&s] {
     if (s.signals) s.signals->poll();
-  };  // the loop does not run while Lua runs
+  };  // the loop, which handles signals otherwise, does not run while Lua runs
   o.open = lua::openers();
   return o;
 }

@@ -13,7 +13,7 @@
 
 namespace rille::cli {
 
-// A run's output goes to the terminal and to <home>/runs/<id>/log.
+// The log of a run's output, <home>/runs/<id>/log; the output also goes to the terminal.
 class RunLog {
  public:
   ~RunLog();

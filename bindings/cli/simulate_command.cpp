@@ -50,7 +50,7 @@ struct SimulateArguments {
   int runs = 100;
   std::uint64_t seed = 1;         // seed of the first run; each further run adds 1
   std::string weather = "usual";  // how often the simulated cloud fails: "calm", "usual" or "rough"
-  std::string deadline;           // "6h"; "": none
+  std::string deadline;           // time that each run should take at most, "6h"; "": no deadline
   std::int64_t deadline_ms = 0;   // `deadline` in milliseconds; 0: no deadline
 };
 

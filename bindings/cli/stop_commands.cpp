@@ -122,7 +122,7 @@ Exit SuspendCommand::run(App& app) {
 
 Exit SignalCommand::run(App& app) {
   if (value.empty()) value = "true";
-  // Valid JSON is parsed; anything else is a string.
+  // The signal's value: valid JSON is parsed; any other text is a string.
   Result<Value> payload = Value::from_json(value);
   Result<engine::RunRow> row = open_run(app, id, true);
   if (!row) return fail(app, row.error());

@@ -17,10 +17,10 @@ namespace rille::cli {
 class Terminal {
  public:
   Terminal();
-  void out(std::string_view text);  // to standard output
+  void out(std::string_view text);  // writes to standard output
   // writes script output to standard output, or to standard error after keep_out_for_data()
   void script_text(std::string_view text);
-  // Reserves standard output for data (--json); script output goes to standard error.
+  // Reserves standard output for a command's data (--json); script output then goes to standard error.
   void keep_out_for_data() { out_is_data_ = true; }
   // The errno of a failed write to standard output, or 0. EPIPE is not reported: the reading program has ended.
   int lost() const { return lost_; }

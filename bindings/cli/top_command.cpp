@@ -63,7 +63,7 @@ std::string reading_line(const std::string& name, const Value& reading) {
 
 struct TopCommand final : Command {
   std::string interval = "1s";
-  int count = 0;  // number of readings; 0: until Ctrl-C
+  int count = 0;  // number of readings; 0: until the user presses Ctrl-C
   void declare(Options& o) override {
     o.option("--interval", interval, "time between two readings").shows_default();
     o.option("--count", count, "number of readings; without it, until Ctrl-C").at_least(1);

@@ -118,7 +118,7 @@ function members.retire(self, gone)
   end
 end
 
--- Checks the members' leases before work is given.
+-- Checks the members' leases before the cluster gives out work.
 function members.check(self)
   members.retire(self, rille.step(self.name .. " members", function() return members.over(self) end))
 end

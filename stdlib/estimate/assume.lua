@@ -110,7 +110,7 @@ function assume.read(given, mode)
   return values, setmetatable(list, List)
 end
 
--- Adds an assumption that was determined during the estimate.
+-- Adds to the list a value that the estimate itself has determined.
 function assume.note(list, name, value, why)
   list[#list + 1] = { name = name, value = tostring(value), given = false, why = why }
 end

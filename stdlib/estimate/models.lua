@@ -20,7 +20,8 @@ local imagenet, coco = { 1281167, 150 }, { 118287, 20 }
 local function resnet(params, forward) return image_model(params, forward, imagenet[1], imagenet[2]) end
 local function yolo(params, forward) return image_model(params, forward, coco[1], coco[2]) end
 
--- Sources: the papers' tables; torchvision for ResNet (it prints multiply-adds); Ultralytics for YOLO at 640 x 640.
+-- Sources: the tables in the models' papers; torchvision for ResNet (which prints multiply-adds, each two FLOP);
+-- Ultralytics for YOLO at 640 x 640 pixels.
 local known = {
   ["gpt2"] = text_model("decoder", 124.4e6, 12, 768, 12, 12, 50257, 1024, true),
   ["gpt2-medium"] = text_model("decoder", 354.8e6, 24, 1024, 16, 16, 50257, 1024, true),

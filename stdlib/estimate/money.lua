@@ -15,7 +15,7 @@ function money.on_spot(plan, work, assumed)
   local rate = assumed.spot_interruptions_per_hour * plan.machines
   local lost = work.mode == "training" and (assumed.checkpoint_every / 2 + assumed.spot_restart) / 3600 or 0
   local left = 1 - rate * lost
-  if left < 0.05 then return nil end  -- interruptions come too often for progress
+  if left < 0.05 then return nil end  -- nil: interruptions come too often to make progress
   local hours = plan.hours / left
   return { hours = hours, interruptions = rate * hours, lost_hours = hours - plan.hours,
     late = work.deadline_s and hours * 3600 > work.deadline_s or nil }

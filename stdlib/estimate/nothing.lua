@@ -8,7 +8,7 @@ local nothing = {}
 local usual = { { "T4", 1 }, { "L4", 1 }, { "A10", 1 }, { "RTX 4090", 1 }, { "L40S", 1 }, { "A100 80GB", 1 },
   { "A100 80GB", 8 }, { "H100 80GB", 1 }, { "H100 80GB", 8 }, { "H200", 8 }, { "B200", 8 } }
 
--- Fields of a query that exclude no offer.
+-- Fields of an offers query that never exclude an offer.
 local no_filter = { rank = true, rates = true, tokens_per_second = true, workload = true, estimated = true,
   timeout = true }
 

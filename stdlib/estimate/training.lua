@@ -57,7 +57,7 @@ local function memory(model, o, precision, together, assumed)
   if model.kind == "image" then
     out.activations_bytes = together * model.forward_flops * assumed.activation_bytes_per_flop * scale
     out.recomputed_bytes = out.activations_bytes
-  else  -- 34 bytes for each number of a layer in fp16 (Korthikanti et al. 2022), with attention that stores no scores
+  else  -- in fp16, 34 bytes per token, layer and unit of width (Korthikanti et al. 2022), if attention keeps no scores
     local tokens = together * model.context
     local logits = tokens * model.vocab * 6 * (model.kind == "encoder" and 0.15 or 1)
     out.activations_bytes = tokens * model.layers * model.width * 34 * scale + logits

@@ -189,7 +189,7 @@ function methods:eval()
   return self
 end
 
--- Internal: sets evaluation mode, and returns a function that restores the mode of each part.
+-- Internal: switches the model to evaluation mode; returns a function that restores each module's former mode.
 function methods:_evaluating()
   local before = {}
   each_module(self, function(module) before[module] = module.training end)

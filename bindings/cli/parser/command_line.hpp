@@ -1,5 +1,5 @@
-// Parses `rille [--json] COMMAND ..`: finds the command in the table and fills its arguments. Only the chosen command
-// declares its options, so the size of the table does not slow the start.
+// Parses `rille [--json] COMMAND ..`: finds the command in the table and sets the command's arguments. Only the
+// chosen command declares its options, so a large table does not slow the start.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ Result<CommandLine> parse_command_line(std::vector<std::string> words, bool& jso
 
 // The options that commands declare, for shell completion. Commands with all_words() are left out.
 struct DeclaredOption {
-  std::string name, text;  // "--state", "-n"
+  std::string name, text;  // name: "--state" or "-n"; text: the help
 };
 struct DeclaredCommand {
   const CommandRow* row;

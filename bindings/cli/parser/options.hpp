@@ -13,7 +13,7 @@ class Option;
 
 namespace rille::cli {
 
-// One declared option, for further settings: o.option(..).required().
+// One declared option; its methods add settings: o.option(..).required().
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(option) {}

@@ -13,7 +13,7 @@ struct SplitWords {
   std::vector<std::string> ours, script;
 };
 
-// `words`: the words after the command's name.
+// Splits `words`, all words after the command's name.
 SplitWords split_words(const std::vector<std::string>& words, ScriptWords where, const CLI::App& command);
 
 // Whether the word is an option: "-x" and "--x" are, but "-" is a file.

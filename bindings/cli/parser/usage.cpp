@@ -79,7 +79,7 @@ Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error) {
     message = fmt::format("{} does not take '{}'", who, word);
     hint = unexpected_hint(command, word);
   } else if (dynamic_cast<const CLI::RequiredError*>(&parse_error)) {
-    message = fmt::format("{}: {}", who, message);  // "rille show: RUN is required"
+    message = fmt::format("{}: {}", who, message);  // gives "rille show: RUN is required"
   } else if (dynamic_cast<const CLI::ArgumentMismatch*>(&parse_error)) {
     message = fmt::format("{} needs a value", message.substr(0, message.find(':')));
   }

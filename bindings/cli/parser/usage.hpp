@@ -1,5 +1,5 @@
-// Turns a parse error into a structured error: which word is wrong, what was probably meant, and the command's usage.
-// CLI11 finds the error; the text is Rille's.
+// Turns a parse error into a structured error: the wrong word, what the user probably meant, and the command's usage.
+// CLI11 detects the error; Rille writes the message.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace rille::cli {
 
-// `parse_error` was thrown by cli.parse(). The result's kind is `invalid`.
+// Converts `parse_error`, which cli.parse() threw, to an error of kind `invalid`.
 Error usage_error(const CLI::App& cli, const CLI::ParseError& parse_error);
 
 }  // namespace rille::cli

@@ -21,7 +21,7 @@ struct Write {
   std::shared_ptr<WriteState> state;
 };
 
-struct Stored {  // a verified checkpoint, open for reading
+struct Stored {  // a checkpoint whose files are verified and open for reading
   data::Checkpoint checkpoint;
   std::map<std::string, TensorFiles::File> files;
   std::vector<std::string> skipped;  // newer checkpoints that failed verification, each with the reason
@@ -137,7 +137,8 @@ Task<void> drive_write(Loop& loop, Plan plan, std::shared_ptr<std::vector<Snapsh
   settle(state);
 }
 
-// write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write; does not suspend
+// write(snapshot, {directory=, step=, keep=, keep_every=, cursor=, rng=, metadata=}) -> Write; returns before the
+// files are written
 Result<int> write(lua_State* L) {
   Snapshot& s = check_object<Snapshot>(L, 1, "snapshot");
   LuaHost& host = LuaHost::of(L);

@@ -220,7 +220,7 @@ int close(lua_State* L) {
 
 bool communicator_field(lua_State* L, std::string_view key) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "communicator");
-  if (key == "split") {  // implemented in Lua: stdlib/device/split.lua
+  if (key == "split") {  // comm:split is implemented in Lua: stdlib/device/split.lua
     get_registry(L, &key_rille);
     lua_getfield(L, -1, "device.split");
     lua_getfield(L, -1, "split");

@@ -26,7 +26,7 @@ struct Averaging {
   tensor::Ranks ranks;
   std::vector<Tensor> parameters;
 };
-// The averaging of the current update; null: gradients are not exchanged.
+// The averaging of the update that runs now; null: gradients are not averaged over ranks.
 const Averaging* averaging(lua_State* L);
 
 void add_rank_natives(lua_State* L);  // adds to the table `rille.native`, which is at the stack's top

@@ -26,7 +26,7 @@ struct CompiledHandle {
   bool traced = false;
 };
 
-// compiled(check, recompute, epilogues, accumulate) -> handle
+// compiled(check, recompute, epilogues, accumulate) -> handle of a new compiled function
 Result<int> compiled(lua_State* L) {
   tensor_state(L);
   const std::string_view level = lua_isnoneornil(L, 2) ? "none" : check_text(L, 2, "rille.compile: recompute");
@@ -54,7 +54,7 @@ int push_all(lua_State* L, const std::vector<Tensor>& list) {
 // begin(handle, function, table for the variables that the function reads, ...) -> true and the arguments for calling
 // the function, or false and the results of a replay
 Result<int> begin(lua_State* L) {
-  constexpr int first = 4;  // index of the first argument
+  constexpr int first = 4;  // stack index of the compiled function's first argument
   auto& h = check_object<CompiledHandle>(L, 1, "compiled function");
   if (h.reads.look(L, 2, 3)) {
     h.read.clear();

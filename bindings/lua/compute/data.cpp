@@ -30,7 +30,7 @@ Result<int> push_set(lua_State* L, Result<BytesDataset> set) {
   return 1;
 }
 
-// bytes(path, {context, seed, split, shuffle})
+// bytes(path, {context, seed, split, shuffle}) -> data set
 Result<int> bytes(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.bytes"));
   return push_set(L, BytesDataset::open(path, bytes_options(L, 2)));
@@ -47,7 +47,7 @@ Result<std::vector<data::TokenFile>> open_files(const std::string& path, int wid
   return out;
 }
 
-// tokens(path, path of the validation file or "", {context, seed, split, shuffle, width})
+// tokens(path, path of the validation file or "", {context, seed, split, shuffle, width}) -> data set
 Result<int> tokens(lua_State* L) {
   const std::string path(check_text(L, 1, "rille.data.tokens")), other(check_text(L, 2, "rille.data.tokens"));
   const int width = static_cast<int>(option_number(L, 3, "width").value_or(0));

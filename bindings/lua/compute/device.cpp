@@ -16,7 +16,7 @@ namespace rille::lua {
 
 namespace {
 
-// A CUDA device is opened on first use: reading its fields takes no GPU memory.
+// A device as scripts see it. Its graph is created on first use: reading the fields takes no GPU memory.
 struct DeviceHandle {
   std::string name;
   std::optional<device::CudaCard> card;  // none: the device is the CPU
@@ -91,7 +91,7 @@ Result<int> device_telemetry(lua_State* L) {
   return 1;
 }
 
-Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0: no limit
+Result<int> limit_memory(lua_State* L) {  // dev:limit_memory("2GB"); 0 removes the limit
   Graph& g = check_device(L, "limit_memory");
   std::int64_t bytes = 0;
   if (lua_type(L, 2) == LUA_TNUMBER) {
@@ -129,7 +129,7 @@ int device_synchronize(lua_State* L) {
   return end_await(L);
 }
 
-// dev:profile and dev:check_numbers are implemented in Lua: stdlib/device.
+// Pushes a function of a Lua module: dev:profile and dev:check_numbers are implemented in stdlib/device.
 void push_lua(lua_State* L, const char* module, const char* name) {
   get_registry(L, &key_rille);
   lua_getfield(L, -1, module);
@@ -220,7 +220,7 @@ Result<int> device(lua_State* L) {  // rille.device(), rille.device("cuda:0")
   return push_open(L, graph);
 }
 
-// The CUDA devices in the driver's order, then the CPU.
+// Returns the CUDA devices in the driver's order, then the CPU.
 Result<int> devices(lua_State* L) {
   int n = 0;
   lua_newtable(L);

@@ -188,7 +188,7 @@ int call_bound(lua_State* L) {  // go(arguments...), where go = k:bind{..}
   return launch_from(L, *bound.graph, bound.what, bound.values, 1);
 }
 
-int bind_shape(lua_State* L) {  // local go = k:bind{grid =, block =}
+int bind_shape(lua_State* L) {  // k:bind{grid =, block =} -> a function that launches k with these settings
   Bound& held = push_object(L, Bound{launching(L, "bind"), check_object<KernelHandle>(L, 1, "bind").graph, {}});
   lua_pushlightuserdata(L, &held);  // upvalue 1 of the closure keeps the object alive, so its address stays valid
   lua_pushcclosure(L, bind<call_bound>, 2);

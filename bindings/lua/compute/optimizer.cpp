@@ -80,7 +80,7 @@ Result<int> optimizer_defaults(lua_State* L) {
   return 1;
 }
 
-// groups: list of {parameters = list of {name =, tensor =}, lr =, weight_decay =, rule =, ...}
+// Reads a list of groups {parameters = list of {name =, tensor =}, lr =, weight_decay =, rule =, ...}.
 std::vector<tensor::ParameterGroup> check_groups(lua_State* L, int index) {
   std::vector<tensor::ParameterGroup> groups;
   for (std::size_t g = 1, n = lua_objlen(L, index); g <= n; ++g) {

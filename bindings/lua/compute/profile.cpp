@@ -92,7 +92,7 @@ void push_report(lua_State* L, const tensor::ProfileReport& report) {
   lua_setfield(L, -2, "kernels");
 }
 
-int start(lua_State* L) {  // start(device)
+int start(lua_State* L) {  // start(device): starts recording the times of operations
   device_graph(L, 1, "profile").profile_start();
   return 0;
 }

@@ -19,7 +19,7 @@ int device_record(lua_State* L);
 int device_wait(lua_State* L);
 void define_stream(lua_State* L);
 
-// Records an event in `stream` (null: the device's default stream) and pushes it.
+// Records an event in `stream` (null: the device's default stream) and pushes the Event object.
 // defined in event.cpp
 int push_recorded(lua_State* L, const std::shared_ptr<Graph>& graph, const tensor::StreamPtr& stream);
 // Implements stream:wait(event) and dev:wait(event); the event is at stack index 2.

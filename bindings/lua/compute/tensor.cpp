@@ -196,7 +196,7 @@ int number_name(lua_State* L) {  // number_name(value): "tensor" for a tensor, e
   return 1;
 }
 
-// print shows the values of tensors; tostring is cheap and never waits.
+// Lua source of print: it shows the values of tensors and may wait for them; tostring never waits.
 const char* const print_source = R"lua(
 local print, text, kind, select, unpack = ...
 return function(...)

@@ -31,7 +31,7 @@ struct TensorState {
   std::optional<Error> no_default;             // why the default GPU cannot be used
   std::vector<std::shared_ptr<Graph>> graphs;  // graphs of all devices in use; `graph` is the first
   lua_State* L = nullptr;            // Lua state of the operation being recorded; gives the position in errors
-  std::shared_ptr<lua_State*> main;  // expires with the Lua state
+  std::shared_ptr<lua_State*> main;  // weak_ptr copies of it tell whether the Lua state still exists
   std::size_t handle_bytes = 0;      // bytes of the tensors pushed to Lua since its last garbage collection
   // GPU and CPU load meters, created by the first reading; each reading covers the time since the previous one.
   std::optional<telemetry::GpuTelemetry> gpus;
@@ -40,21 +40,21 @@ struct TensorState {
   std::vector<std::function<void()>> at_close;  // functions called before the destructor waits for pending work
   ~TensorState();
 
-  bool tracing() const;  // whether any graph is tracing
+  bool tracing() const;  // whether any graph is recording a compiled function
   const Graph::Modes& modes() const { return graph->modes(); }
   void set_modes(const Graph::Modes& modes);  // sets the modes of all graphs
 };
 
 TensorState& tensor_state(lua_State* L);
-// The graph of the device "cpu" or "cuda:0", created on the first request.
+// Returns the graph of the device named "cpu" or "cuda:0"; creates it on the first request.
 Result<std::shared_ptr<Graph>> graph_on(lua_State* L, const std::string& name);
-// The default device's graph; raises if its GPU cannot be used.
+// Returns the default device's graph; raises if the default GPU cannot be used.
 std::shared_ptr<Graph> default_graph(lua_State* L);
 Graph& graph(lua_State* L);
 
 Error at_line(lua_State* L, Error error);          // adds " (train.lua:12)" to the message
 int push_tensor(lua_State* L, Tensor t);           // pushes the tensor and adds its bytes to `handle_bytes`; returns 1
-Result<int> give(lua_State* L, Result<Tensor> t);  // pushes the tensor, or fails with the script's line
+Result<int> give(lua_State* L, Result<Tensor> t);  // pushes the tensor; an error gets the script's line
 Tensor& check_tensor(lua_State* L, int index, const char* what);
 // Checks the tensor that a method is called on; arguments after index `last` must be nil.
 Tensor& check_self(lua_State* L, const char* what, int last);
@@ -69,10 +69,10 @@ bool optimizer_parameters(lua_State* L, int index, std::vector<Tensor>& out);
 
 Graph& device_graph(lua_State* L, int index, const char* what);
 
-// Converts a dimension that counts from 1, or backwards from -1, to the runtime's numbering.
+// Reads a dimension that counts from 1, or backwards from -1; returns the number that the C++ functions use.
 int check_dim(lua_State* L, int index, const char* what);
 int dim_from(lua_State* L, double n, const char* what);
-std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);  // a tensor or a list of tensors
+std::vector<Tensor> check_tensors(lua_State* L, int index, const char* what);  // reads a tensor or a list of tensors
 // Reads a shape: the positional numbers of the table at `index`, or the numbers from `index` on.
 Dims check_shape(lua_State* L, int index, const char* what);
 Dims check_sizes(lua_State* L, int index,

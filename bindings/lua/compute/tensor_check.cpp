@@ -13,7 +13,8 @@ namespace {
 
 char freed_key;
 
-// Pushes the table of freed tensors: tensor -> a text with its shape and the line that freed it. Its keys are weak.
+// Pushes the table of freed tensors, which maps a tensor to a text with its shape and the line that freed it. The
+// table's keys are weak.
 void push_freed(lua_State* L) {
   get_registry(L, &freed_key);
   if (!lua_isnil(L, -1)) return;
@@ -302,7 +303,7 @@ std::uint64_t check_seed(lua_State* L, int index, const char* what) {
 
 namespace {
 
-int check_names(lua_State* L) {  // (options, verb, list): raises on an unknown name
+int check_names(lua_State* L) {  // check_names(options, verb, list of names): raises if the options have another name
   if (lua_isnoneornil(L, 1)) return 0;
   check_table(L, 1, lua_tostring(L, 2));
   std::vector<std::string> known;

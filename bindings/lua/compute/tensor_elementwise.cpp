@@ -27,7 +27,7 @@ struct Pair {
   Result<Tensor> (*fn)(T, T);
 };
 
-template <const Unary& U>  // Lua's unary minus passes x twice
+template <const Unary& U>  // Lua calls the unary minus with x as both arguments
 Result<int> unary(lua_State* L) {
   return give(L, U.fn(check_self(L, U.name, lua_rawequal(L, 1, 2) ? 2 : 1)));
 }

@@ -18,7 +18,7 @@ Tensor number_list(lua_State* L, Graph& g, const Dims& shape, const std::vector<
   return value_or_raise(L, tensor::from_bytes(g, shape, DType::i64, numbers.data(), bytes));
 }
 
-// x:masked_select(mask)
+// x:masked_select(mask) -> a tensor with x's elements where the mask is true
 int masked_select(lua_State* L) {
   const Tensor x = check_self(L, "masked_select", 2), mask = check_tensor(L, 2, "masked_select's mask");
   tensor_state(L);

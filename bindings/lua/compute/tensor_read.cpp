@@ -27,7 +27,7 @@ struct Reading {
   Completion done;
   PushValues push;
   std::shared_ptr<Graph> target;  // if set, the only tensor is copied to this device's graph instead of read
-  Tensor made;                    // the copy on `target`
+  Tensor made;                    // result of the copy to `target`
 };
 
 // Adds a hint to an error that an earlier operation caused: it surfaces only when a value is read.
@@ -108,7 +108,7 @@ std::string number_text(const HostData& data, std::int64_t i) {
   if (data.dtype == DType::boolean) return data.number(i) != 0 ? "true" : "false";
   if (!is_floating(data.dtype)) return std::to_string(data.integer(i));
   const double number = data.number(i);
-  return std::isnan(number) ? "nan" : fmt::format("{:.4g}", number);  // never "-nan"
+  return std::isnan(number) ? "nan" : fmt::format("{:.4g}", number);  // printf formats may give "-nan"
 }
 
 constexpr std::int64_t shown_at_ends = 3;

@@ -1,4 +1,4 @@
-// Tensor methods that reduce dimensions or scan along one.
+// Tensor methods that reduce dimensions (sum, max, ..) or scan along a dimension (cumsum, ..).
 #include <cmath>
 
 #include "bindings/lua/compute/tensor.hpp"

@@ -124,7 +124,7 @@ Result<int> chunk(lua_State* L) {  // t:chunk(number of chunks, dim) -> the chun
   return static_cast<int>(parts->size());
 }
 
-// t:zeros_like({dtype =}): a tensor of the same shape, dtype and device.
+// Methods such as t:zeros_like({dtype =}), which make a tensor with the shape, dtype and device of t.
 struct Like {
   const char* name;
   Result<Tensor> (*fn)(Graph&, const Dims&, DType);

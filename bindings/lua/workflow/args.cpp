@@ -32,7 +32,7 @@ Error refused(Error e) {
   return e;
 }
 
-// `rille run` warns if the script never reads its arguments.
+// Notes that the script reads its arguments; otherwise `rille run` warns that they are ignored.
 void mark_read(lua_State* L) {
   push_rille_core(L);
   lua_pushboolean(L, 1);

@@ -51,7 +51,7 @@ bool instance_field(lua_State* L, std::string_view key) {
   if (key == "memory") return number(static_cast<double>(lease.memory_bytes));
   if (key == "price") {
     if (lease.price_micros_per_hour >= 0) return number(static_cast<double>(lease.price_micros_per_hour) / 1e6);
-    lua_pushnil(L);  // the price in dollars is unknown
+    lua_pushnil(L);  // nil: the price in dollars is unknown
     return true;
   }
   if (key == "spent") return number(static_cast<double>(lease.spent_micros) / 1e6);
@@ -82,7 +82,7 @@ int instance_to_string(lua_State* L) {
   return 1;
 }
 
-// rent(name, options)
+// rille.rent(name, options) -> Instance
 Result<int> rent(lua_State* L) {
   Verb v = begin_verb(L, "rent");
   std::string name = check_name(L, 1, "rent");
@@ -122,7 +122,7 @@ Result<Value> transfer_options(lua_State* L, int index, const char* verb) {
   return v.as_object() ? std::move(v) : Value(Value::Object{});
 }
 
-// box:stage(from, to, options)
+// box:stage(from, to, options): copies a file or folder to the machine
 Result<int> stage(lua_State* L) {
   Verb v = begin_verb(L, "stage");
   Instance& box = instance_of(L, "box:stage");
@@ -133,7 +133,7 @@ Result<int> stage(lua_State* L) {
                Waits::engine);
 }
 
-// box:get(from, to, options)
+// box:get(from, to, options): copies a file or folder from the machine
 Result<int> get(lua_State* L) {
   Verb v = begin_verb(L, "get");
   Instance& box = instance_of(L, "box:get");
@@ -172,7 +172,7 @@ Result<Value> check_secrets(lua_State* L, int index, const std::string& what) {
                     "secrets = { \"HF_TOKEN\" }: its value is taken from this process's environment");
 }
 
-// box:call(name, [options,] function or module name)
+// box:call(name, [options,] function or module name) -> the function's results, computed on the machine
 Result<int> call(lua_State* L) {
   Verb v = begin_verb(L, "call");
   Instance& box = instance_of(L, "box:call");
@@ -214,7 +214,7 @@ Result<int> call(lua_State* L) {
   return await(L, v.run.call(v.id, box.id, std::move(spec), v.source), push_decoded, Waits::engine);
 }
 
-// box:exec(name, {argv=, env=, container=, timeout=, check=})
+// box:exec(name, {argv=, env=, container=, timeout=, check=}): runs a program on the machine
 Result<int> exec(lua_State* L) {
   Verb v = begin_verb(L, "exec");
   Instance& box = instance_of(L, "box:exec");
@@ -270,7 +270,7 @@ int instance_release(lua_State* L) {
   return await(L, v.run.release(v.id, instance_of(L, "box:release").id, v.source), push_nothing, Waits::engine);
 }
 
-// box:replace([options])
+// box:replace([options]): rents another machine for the lease
 Result<int> replace(lua_State* L) {
   Verb v = begin_verb(L, "replace");
   Instance& box = instance_of(L, "box:replace");
@@ -289,7 +289,7 @@ Result<int> replace(lua_State* L) {
       L, v.run.replace(v.id, box.id, std::move(options), v.source), [](lua_State*, Value) { return 0; }, Waits::engine);
 }
 
-// box:resize(options)
+// box:resize(options): changes the machine's type
 Result<int> resize(lua_State* L) {
   Verb v = begin_verb(L, "resize");
   Instance& box = instance_of(L, "box:resize");
@@ -307,7 +307,7 @@ int preempting(lua_State* L) {
   return await(L, v.run.preempting(v.id, instance_of(L, "box:preempting").id, v.source), push_decoded, Waits::engine);
 }
 
-// box:telemetry(): CPU and GPU utilization of the machine; raises if it cannot be read
+// box:telemetry() -> CPU and GPU utilization of the machine; raises if the machine cannot be read
 int instance_telemetry(lua_State* L) {
   Verb v = begin_verb(L, "telemetry");
   std::vector<std::string> one(1, instance_of(L, "box:telemetry").id);
@@ -322,7 +322,7 @@ int instance_telemetry(lua_State* L) {
       Waits::engine);
 }
 
-// box:detach(ttl)
+// box:detach(ttl): the machine stays rented after the run, until `ttl` has passed
 int instance_detach(lua_State* L) {
   Verb v = begin_verb(L, "detach");
   Instance& box = instance_of(L, "box:detach");

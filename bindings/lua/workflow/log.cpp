@@ -7,7 +7,7 @@ namespace rille::lua {
 
 namespace {
 
-// log("message", { field = value })
+// rille.log("message", { field = value })
 Result<int> log(lua_State* L) {
   Verb v = begin_verb(L, "log", Verbs::anywhere);
   Value event;

@@ -51,7 +51,7 @@ int patched(lua_State* L) {
       Waits::engine);
 }
 
-// signal(name, {timeout=, default=})
+// rille.signal(name, {timeout=, default=}): waits for a signal that `rille signal` sends
 Result<int> signal(lua_State* L) {
   Verb v = begin_verb(L, "signal");
   std::string name = check_name(L, 1, "signal");
@@ -66,7 +66,7 @@ Result<int> signal(lua_State* L) {
                Waits::engine);
 }
 
-// run(script, args, {id=})
+// rille.run(script, args, {id=}): starts a child run
 Result<int> run(lua_State* L) {
   Verb v = begin_verb(L, "run");
   engine::ChildSpec spec;
@@ -139,7 +139,7 @@ int leave(lua_State* L) {
   raise(L, std::move(e));
 }
 
-// error{kind=, message=, hint=, ..}: raises a structured error.
+// rille.error{kind=, message=, hint=, ..}: raises a structured error
 int raise_error(lua_State* L) {
   check_table(L, 1, "rille.error");
   check_options(L, 1, "rille.error",

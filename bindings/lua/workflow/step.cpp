@@ -165,7 +165,7 @@ Result<int> step_begin(lua_State* L) {
     if (*recorded) {
       push_value(l, **recorded);
     } else {
-      // A recorded failure is raised again unchanged.
+      // A failure recorded in an earlier process is raised again unchanged.
       push_error(l, recorded->error());
       lua_pushboolean(l, 1);
       return 4;
@@ -274,7 +274,7 @@ engine::StepTicket ticket_of(lua_State* L, const Verb& v, const Ticket& t) {
   return v.run.plain_ticket(v.id);
 }
 
-// ctx:heartbeat(value)
+// ctx:heartbeat(value): reports the progress of the step's body
 Result<int> heartbeat(lua_State* L) {
   Verb v = begin_verb(L, "step", Verbs::anywhere);
   Ticket& t = check_object<Ticket>(L, 1, "step");

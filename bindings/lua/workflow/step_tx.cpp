@@ -60,7 +60,7 @@ Result<int> tx_exec(lua_State* L) {
   return 1;
 }
 
-// db:query(sql, ...) -> list of rows
+// db:query(sql, ...) -> list of rows, each a table from column name to value
 Result<int> query(lua_State* L) {
   Database& db = check_object<Database>(L, 1, "database");
   std::string sql(check_text(L, 2, "statement"));

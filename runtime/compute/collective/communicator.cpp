@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t direct_bytes_max = 32u << 10;
 constexpr std::size_t block_bytes = 128u << 10;       // a share is received and reduced in blocks of this size
 constexpr std::size_t spread_bytes_min = 256u << 10;  // larger broadcasts are sent in parts, see broadcast()
-constexpr std::int64_t share_step = 64;               // shares begin at multiples of this many elements
+constexpr std::int64_t share_step = 64;               // each share begins at a multiple of this many elements
 
 struct Span {
   std::int64_t at = 0, end = 0;  // positions of elements: first, and one past the last

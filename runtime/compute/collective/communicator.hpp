@@ -29,7 +29,7 @@ namespace rille::collective {
 
 struct Options {
   int rank = 0, world = 1;
-  std::string address;                // "10.0.0.1:29500": where rank 0 listens; unused in a world of 1
+  std::string address;                // "10.0.0.1:29500": where rank 0 listens; unused if `world` is 1
   std::string token;                  // shared secret of all ranks; required if other machines can reach the address
   std::int64_t timeout_ms = 300'000;  // limit for all ranks to connect, and for each call in which no data moves
   bool shared_memory = true;          // whether ranks on one machine exchange data through shared memory
@@ -55,9 +55,10 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int world() const = 0;
-  virtual std::string transport() const = 0;  // "shared memory", "tcp", "shared memory and tcp", "nothing"
-  virtual std::string place() const = 0;      // "cpu", "cuda:0"
-  // The host name under which rank 0 saw this rank; empty at rank 0 itself.
+  // "shared memory", "tcp", "shared memory and tcp", "nccl", or "nothing" with one rank
+  virtual std::string transport() const = 0;
+  virtual std::string place() const = 0;  // the device: "cpu" or "cuda:0"
+  // The host name or address under which rank 0 saw this rank connect; empty at rank 0.
   virtual std::string host() const = 0;
   virtual bool takes(const device::Device& device) const = 0;  // whether it exchanges tensors of that device
   // Runs one operation. Several pieces must have one dtype and are sent as one message.

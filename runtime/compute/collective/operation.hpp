@@ -17,7 +17,7 @@ Result<Reduce> parse_reduce(std::string_view name);
 
 enum class Kind : std::uint8_t { all_reduce, broadcast, all_gather, reduce_scatter, barrier, send, receive };
 
-const char* name_of(Kind kind);  // "all_reduce", the name in scripts
+const char* name_of(Kind kind);  // the operation's name in scripts: "all_reduce"
 
 struct Operation {
   Kind kind = Kind::barrier;

@@ -100,7 +100,8 @@ void ArraysDataset::draw_image(std::uint64_t row, const Change& change, std::vec
   const auto size = size_bytes(a.dtype);
   const auto* from = reinterpret_cast<const std::byte*>(a.bytes.data()) + row * row_bytes_[0];
   std::size_t at = into.size();
-  into.resize(at + static_cast<std::size_t>(channels * options_.crop_height * options_.crop_width) * size);  // zeros
+  // fills the crop with zeros, the value of the padding
+  into.resize(at + static_cast<std::size_t>(channels * options_.crop_height * options_.crop_width) * size);
   for (std::int64_t c = 0; c < channels; ++c) {
     for (std::int64_t y = 0; y < options_.crop_height; ++y) {
       const std::int64_t source = y + change.top - options_.padding, x0 = change.left - options_.padding;

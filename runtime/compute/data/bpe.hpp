@@ -1,4 +1,4 @@
-// Byte-pair merging of one word. Private to runtime/compute/data.
+// Byte-pair encoding of one word: merges pairs of tokens. Private to runtime/compute/data.
 #pragma once
 
 #include <cstdint>

@@ -49,8 +49,9 @@ class BytesDataset {
   std::string_view bytes(Split split) const;  // valid while this object lives; empty for tokens
   std::uint64_t elements(Split split) const;  // number of bytes or token ids in the part
   bool is_tokens() const;
-  std::uint64_t windows(Split split) const;  // samples in one epoch; 0: the part is too short
-  const std::string& digest() const;         // identifies the data: XXH3 of size and bytes (sampled above 256 MiB)
+  std::uint64_t windows(Split split) const;  // number of samples in one epoch; 0: the part is too short
+  // identifies the data: XXH3 of the size and the bytes (above 256 MiB, of samples of the bytes)
+  const std::string& digest() const;
 
   // Returns sample i of the endless sequence: x and y have `context` bytes each. Validation samples have one fixed
   // shuffled order, so that the first few already represent the whole. Requires windows(split) > 0 and a set of

@@ -20,7 +20,7 @@
 namespace rille::data {
 
 struct CheckpointFile {
-  std::string name;  // "model.safetensors"; no directory part
+  std::string name;  // "model.safetensors"; without a directory
   store::Fingerprint fingerprint;
 };
 
@@ -30,7 +30,7 @@ struct Manifest {
   std::int64_t epoch = 0;       // fencing epoch of the process that ran the workflow
   std::int64_t created_us = 0;  // wall-clock time in microseconds; only shown to people
   Value cursor, rng,
-      schedule;    // the data set's position, random state, learning-rate schedule and loss scale
+      schedule;    // data set's position; random state; learning-rate schedule and loss scale
   Value metadata;  // data that the script adds
   std::vector<CheckpointFile> files;
 
@@ -67,7 +67,7 @@ class CheckpointWriter {
   // Writes the file `name`, which must end in .safetensors.
   Result<> write(const std::string& name, const std::vector<store::TensorSource>& tensors,
                  const store::StringMap& metadata = {}, bool with_sha256 = false);
-  // Registers a file that another rank wrote into directory().
+  // Adds a file to the manifest that another rank wrote into directory().
   Result<> add(CheckpointFile file);
   const std::string& directory() const { return temporary_; }
   // Writes the manifest and publishes the checkpoint. Sets `manifest.step` and `manifest.files`. Replaces an earlier

@@ -82,7 +82,7 @@ struct Damaged {
   Error error;
 };
 struct Scan {
-  std::vector<Checkpoint> complete;  // oldest first
+  std::vector<Checkpoint> complete;  // sorted by (generation, epoch, step), oldest first
   std::vector<Damaged> damaged;      // sorted by step, newest first
 };
 

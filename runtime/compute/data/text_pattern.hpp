@@ -50,7 +50,7 @@ Result<> TextPattern::split(std::string_view text, Cut cut, const F& word) const
     if (begin < end) return word(text.substr(begin, end - begin));
     return {};
   };
-  // Text from `held` on has not been passed to word() yet; text before `at` has been searched.
+  // Text from position `held` on has not been passed to word() yet; text before position `at` has been searched.
   for (std::size_t held = 0, at = 0, begin = 0, end = 0;;) {
     RILLE_TRY(const bool found, next(text, at, begin, end));
     if (!found) begin = end = text.size();

@@ -24,8 +24,9 @@ struct Encoding {
   // Whether special tokens written in the text ("<|endoftext|>") become their ids; text from untrusted sources should
   // not be able to produce them.
   bool special = false;
-  bool before = false, behind = false;  // whether to add the start and end of the model's template ("<s>")
-  bool continued = false;               // the text continues an earlier text: no space is put in front
+  // whether to add the ids that the model's template puts before ("<s>") and after a text
+  bool before = false, behind = false;
+  bool continued = false;  // the text continues an earlier text: no space is put in front
 };
 
 class Tokenizer {

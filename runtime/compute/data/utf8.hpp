@@ -1,4 +1,4 @@
-// Iterates over the characters of a text that may contain invalid bytes. Private to runtime/compute/data.
+// Finds the characters of a text that may contain invalid UTF-8. Private to runtime/compute/data.
 #pragma once
 
 #include <algorithm>
