@@ -89,7 +89,7 @@ struct Listed {
 };
 
 struct Limits {
-  std::int64_t max_age_us = 0;  // how old cached offers may be
+  std::int64_t max_age_us = 0;  // how old cached offers may be; older ones are queried again
   std::int64_t timeout_ms = 0;  // time limit for each provider; 0: the default
 };
 
@@ -141,7 +141,8 @@ Result<Listed> collect(App& app, const OfferQuery& query, const provider::OfferS
   const std::int64_t now_us = app.loop->clock().wall_us();
   std::vector<std::size_t> parts;
   std::vector<std::string> missing;
-  for (const std::string& name : query.providers) {  // an unknown name is kept: the registry raises the error
+  // a name without settings is kept: the provider registry later reports it
+  for (const std::string& name : query.providers) {
     const auto is_it = [&name](const OfferSource& s) { return s.provider == name; };
     if (name != "local" && std::none_of(settings.sources.begin(), settings.sources.end(), is_it))
       missing.push_back(name);

@@ -40,7 +40,7 @@ Line plan_line(App& app, const Rented& r) {
   line.region = l.request.offer.region;
   line.price = l.price_micros_per_hour;
   Value options = r.options;
-  // without a known workload, offers are ranked by price
+  // without a known workload, rank the offers by price
   if (!provider::Workload::resolve(app.home, options)) provider::Workload::leave_out(options);
   const Value wanted = options;
   auto offers = run_blocking(*app.loop, app.engine->leases().queries().offers(std::move(options), {}));

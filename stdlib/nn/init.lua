@@ -373,7 +373,8 @@ local function of_axis(pair, d) return type(pair) == "table" and pair[d] or pair
 local ConvTranspose2d = nn.class("ConvTranspose2d", {
   init = function(self, inputs, outputs, size, options)
     local h, w = of_axis(size, 1), of_axis(size, 2)
-    -- The number of input values that contribute to one result: the window's values, divided by the stride.
+    -- The number of input values that contribute to one result of a transposed convolution: the window, divided by
+    -- the stride.
     local fan = inputs / options.groups * math.max(1, h / of_axis(options.stride, 1)) *
       math.max(1, w / of_axis(options.stride, 2))
     self.weight = normal({ inputs, outputs / options.groups, h, w }, options.deviation or math.sqrt(2 / fan))
