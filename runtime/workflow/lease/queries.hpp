@@ -36,8 +36,8 @@ class ProviderQueries {
   // provider(s), region. Providers without quotas are omitted unless named; a failing provider is an entry with an
   // error.
   Async<Value> quotas(Value query, CancelToken token);
-  // Asks all providers that the query accepts, concurrently; whole: see catalogue/known.hpp. invalid: the query names
-  // an unknown provider.
+  // Asks all providers that the query accepts for their offers, concurrently. invalid: the query names an unknown
+  // provider.
   struct Asked {
     std::string provider;
     Result<std::vector<provider::Offer>> offers;
