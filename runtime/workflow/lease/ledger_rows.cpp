@@ -305,8 +305,8 @@ Result<> record_prices(store::Db& db, const Lease& l, std::vector<PriceStep> ste
       {now, lease, l.generation, l.machine_id});
 }
 
-// Records the change of a machine's type. The time at which the changed machine became usable is not known, so it counts
-// as usable from its creation.
+// Records the change of a machine's type. The time at which the changed machine became usable is not known, so it
+// counts as usable from its creation.
 Result<> record_change(store::Db& db, const Lease& l) {
   const Change& to = *l.change;
   RILLE_TRY(const std::int64_t lease, number_of(db, l));
