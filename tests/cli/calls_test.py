@@ -101,6 +101,39 @@ found = subprocess.run(["grep", "-rl", "planted-", root + "/home", root + "/copy
                        text=True).stdout
 check("no file has one", os.path.isdir(root + "/copy") and not found, found)
 
+# Another process of the user cannot command the agent through its socket, whatever it says of itself.
+open(root + "/attack.py", "w").write("""
+import json, os, socket, struct
+for hello in ({}, {"token": ""}, {"token": "0" * 64}, {"token": "0" * 64, "epoch": 2**53, "generation": 2**53}):
+    for request in ({"op": "shutdown"}, {"op": "forget", "calls": ["main/attack#1"]}, {"op": "cancel", "call": "x"},
+                    {"op": "start", "call": "x", "epoch": 2**53, "generation": 1, "spec": {}}):
+        told = ""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(os.environ["RILLE_INSTANCE"] + "/agent.sock")
+            stream = s.makefile("rwb")
+            try:
+                for kind, header in ((1, {"protocol": 1, **hello}), (2, {"id": 1, **request})):
+                    text = json.dumps(header).encode()
+                    stream.write(struct.pack("<IBI", 5 + len(text), kind, len(text)) + text)
+                stream.flush()
+                while not told:
+                    length, kind, header = struct.unpack("<IBI", stream.read(9))
+                    text = stream.read(header)
+                    stream.read(length - 5 - header)
+                    if kind in (3, 6):  # a response, or the agent's reason for closing
+                        told = json.loads(text).get("error", {}).get("kind", "obeyed")
+            except (OSError, struct.error):
+                told = told or "closed"
+        print("attack", told)
+""")
+code, out = run("attack", f"""
+box:exec("attack", {{ argv = {{ "python3", "{root}/attack.py" }} }})
+print("after", box:call("after", function() return 5 end))
+""")
+check("a process of the same user commands no agent", re.findall(r"attack (\w+)", out) == ["auth"] * 16, out)
+check("and disturbs no run", code == 0 and "after\t5" in out, out)
+
 leases = subprocess.run([rille, "leases", "--json"], env=env, capture_output=True, text=True).stdout
 check("nothing is left", json.loads(leases) == [], leases)
 shutil.rmtree(root, ignore_errors=True)

@@ -2,8 +2,9 @@
 """An agent that lies. usage: hostile_agent.py LIE|SEED .. (the rest is what a runner adds)
 
 Speaks the agent's protocol (runtime/workflow/agent/frame.hpp) on its standard input and output, as `rille agent
-connect` does. LIE is one of LIES; a number makes lies at random from that seed. tests/unit/agent/hostile_test.cpp
-checks that nothing is written outside of the target folder.
+connect` does. LIE is one of LIES; a number makes lies at random from that seed; `checkpoint:DIRECTORY` runs a call that
+publishes two honest checkpoints, and a third in that directory. tests/unit/agent/hostile_test.cpp and
+tests/unit/engine/calls_test.cpp check that nothing is written or removed outside of the target folder.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ import struct
 import sys
 
 CONTENT = b"stolen"
-HELLO, REQUEST, RESPONSE = 1, 2, 3
+HELLO, REQUEST, RESPONSE, EVENT = 1, 2, 3, 4
 
 
 def read_exactly(count):
@@ -89,11 +90,44 @@ def answer_at_random(rng, header):
     send(kind, told, body)
 
 
+def publish(directory):
+    """A call with checkpoints: the next one is published when a file of the last one has been fetched."""
+    ahead, attach = ["checkpoints/1", "checkpoints/2", directory], None
+    started = False
+    while True:
+        kind, header = receive()
+        name, path = header.get("op"), header.get("path", "")
+        if kind != REQUEST or name == "detach":
+            continue
+        value, body = {}, b""
+        if name == "attach" and started:
+            attach = header["id"]
+        elif name == "attach":
+            value = {"state": "absent"}
+        elif name == "start":
+            started, value = True, {"state": "running"}
+        elif name == "stat":
+            value = file(path) if path.endswith("/a") else DIRECTORY | {"path": path}
+        elif name == "list":
+            value = {"entries": [file("a")]}
+        elif name == "get":
+            body = CONTENT
+        if name != "attach" or not started:
+            send(RESPONSE, {"id": header["id"], "value": value}, body)
+        if ahead and (name == "get" or name == "attach" and started):
+            step = 4 - len(ahead)
+            send(EVENT, {"id": attach, "event": "checkpoint", "value": {"step": step, "directory": ahead.pop(0)}})
+            if not ahead:
+                send(RESPONSE, {"id": attach, "value": {"state": "done", "attempt": 1, "outcome": {"value": 7}}})
+
+
 def main():
     lie = sys.argv[1]
     rng = random.Random(int(lie)) if lie.isdigit() else None
     _, hello = receive()
     send(HELLO, {"protocol": hello.get("protocol", 1), "build": hello.get("build", ""), "id": "liar", "arch": "x86_64"})
+    if lie.startswith("checkpoint:"):
+        publish(lie.partition(":")[2])
     while True:
         kind, header = receive()
         if kind != REQUEST:

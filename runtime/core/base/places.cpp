@@ -28,6 +28,11 @@ std::string config_folder() {
   return home.empty() ? "" : home + "/.config/rille";
 }
 
+std::string installation_folder() {
+  std::string known = config_folder();
+  return known.empty() ? "/root/.config/rille" : known;
+}
+
 std::string providers_file() {
   if (std::string named = variable("RILLE_PROVIDERS"); !named.empty()) return named;
   const std::string file = config_folder() + "/providers.json";

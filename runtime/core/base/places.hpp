@@ -9,6 +9,8 @@ namespace rille {
 std::string default_home();
 // The folder rille/ in $XDG_CONFIG_HOME, else in ~/.config; "" if neither $XDG_CONFIG_HOME nor $HOME is set.
 std::string config_folder();
+// config_folder(), else /root/.config/rille: the folder of this installation's identity and secret.
+std::string installation_folder();
 // The providers' settings: $RILLE_PROVIDERS, else providers.json in config_folder() if the file exists, else "".
 std::string providers_file();
 // The path of the first executable file called `name` in the folders of $PATH; "" if there is none.

@@ -11,12 +11,6 @@ namespace fs = std::filesystem;
 Result<> CallTable::load() {
   const std::string& home = site_.options.directory;
   RILLE_CHECK(store::make_directories(home + "/calls"));
-  if (fs::exists(home + "/fence.json")) {
-    RILLE_TRY(std::string text, store::read_file(home + "/fence.json", 4096));
-    RILLE_TRY(Value fence, Value::from_json(text));
-    epoch_ = fence.integer("epoch");
-    generation_ = fence.integer("generation");
-  }
   std::error_code error;
   std::vector<std::string> directories;
   for (fs::directory_iterator it(home + "/calls", error), end; !error && it != end; it.increment(error))
@@ -35,29 +29,9 @@ Result<> CallTable::load() {
   return {};
 }
 
-// Raises the fence: written to disk before it takes effect, so that a restarted agent still refuses an old runner.
-Result<> CallTable::pass_fence(const CallRecord& record) {
-  auto refuse = [&](const char* what, std::int64_t given, std::int64_t seen) {
-    return make_error(ErrorKind::state,
-                      fmt::format("call '{}' was sent by an outdated runner, of {} {}: the instance already serves {}",
-                                  record.key, what, given, seen),
-                      "another process has taken over this run: stop this process");
-  };
-  if (record.epoch < epoch_) return refuse("epoch", record.epoch, epoch_);
-  if (record.generation < generation_) return refuse("generation", record.generation, generation_);
-  if (record.epoch == epoch_ && record.generation == generation_) return {};
-  Value fence;
-  fence.set("epoch", record.epoch).set("generation", record.generation);
-  RILLE_CHECK(store::write_file_atomic(site_.options.directory + "/fence.json", fence.to_json(), 0600));
-  epoch_ = record.epoch;
-  generation_ = record.generation;
-  return {};
-}
-
 Result<std::shared_ptr<Call>> CallTable::start(CallRecord record, int after_attempt, const Value& secrets) {
   if (record.key.empty() || record.key.size() > 4096)
     return make_error(ErrorKind::invalid, "the key of a call must have 1 to 4096 bytes");
-  RILLE_CHECK(pass_fence(record));
   std::shared_ptr<Call> call = find(record.key);
   bool again = call && call->state() == CallState::done && after_attempt > 0 && call->record().attempt == after_attempt;
   if (call && call->state() != CallState::absent && !again) return call;

@@ -1,5 +1,5 @@
-// CallTable: all calls of an agent by key, and the fence. Loaded from D/calls at start: a call with a result is done, a
-// call with only a spec is absent. Loop thread only.
+// CallTable: all calls of an agent by key. Loaded from D/calls at start: a call with a result is done, a call with only
+// a spec is absent. Loop thread only.
 #pragma once
 
 #include <map>
@@ -37,11 +37,10 @@ class CallTable {
 
  private:
   std::size_t count(CallState state) const;
-  Result<> pass_fence(const CallRecord& record);
 
   Call::Site site_;
   std::map<std::string, std::shared_ptr<Call>> calls_;
-  std::int64_t epoch_ = 0, generation_ = 0, notice_us_ = 0;
+  std::int64_t notice_us_ = 0;
 };
 
 }  // namespace rille::agent

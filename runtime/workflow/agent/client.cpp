@@ -14,7 +14,8 @@ namespace {
 Frame hello_frame(const ClientOptions& options) {
   Frame hello;
   hello.type = FrameType::hello;
-  hello.header.set("protocol", protocol_version).set("build", options.build);
+  hello.header.set("protocol", protocol_version).set("build", options.build).set("token", options.token);
+  hello.header.set("generation", options.generation).set("epoch", options.epoch);
   return hello;
 }
 

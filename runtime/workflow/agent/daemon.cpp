@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -71,6 +72,8 @@ class Daemon {
     RILLE_TRY(children_, Children::watch(loop_, [this](int) { end(End::asked); }));
     RILLE_CHECK(store::make_directories(options_.directory + "/work"));
     Call::Site site{loop_, options_, *children_, gpus_};
+    admission_.emplace(options_.directory);
+    RILLE_CHECK(admission_->load());
     calls_ = std::make_unique<CallTable>(site);
     RILLE_CHECK(calls_->load());
     notices_.push_back(notice_file(options_.directory));
@@ -78,7 +81,7 @@ class Daemon {
     if (service) notices_.push_back(std::move(service));
     process_ = random_hex(8);
     started_us_ = loop_.clock().wall_us();
-    host_.emplace(Host{loop_, options_, *calls_, [this] { return hello(); }, [this] { return describe(); },
+    host_.emplace(Host{loop_, options_, *calls_, *admission_, [this] { return hello(); }, [this] { return describe(); },
                        [this] { end(End::asked); }, [this] { used_ = true; }});
     return listen();
   }
@@ -157,7 +160,8 @@ class Daemon {
     while ((co_await sleep_for(self.loop_, self.options_.tick_ms, self.stop_.token())).ok()) {
       DeadMan::Now now;
       now.wall_us = self.loop_.clock().wall_us();
-      now.busy = !self.sessions_.empty() || self.calls_->running() > 0;
+      now.busy = self.calls_->running() > 0 ||
+                 std::any_of(self.sessions_.begin(), self.sessions_.end(), [](const auto& s) { return s->admitted(); });
       now.unfetched = self.calls_->unfetched() > 0;
       self.usage_->look(now.wall_us);
       now.used = std::exchange(self.used_, false) || self.calls_->running() > 0 ||
@@ -270,6 +274,7 @@ class Daemon {
   std::int64_t started_us_ = 0;
   store::Fd lock_, directory_;
   std::unique_ptr<Children> children_;
+  std::optional<Admission> admission_;
   std::unique_ptr<CallTable> calls_;
   std::vector<std::unique_ptr<NoticeSource>> notices_;
   std::optional<Host> host_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/core/loop/thread_job.hpp"
 
 namespace rille::agent {
@@ -31,6 +33,7 @@ Async<> Session::greet() {
         ErrorKind::config,
         fmt::format("the runner speaks agent protocol {}, this agent speaks {}", theirs, protocol_version),
         "use the same version of rille on both sides, or release the instance and rent again");
+  RILLE_CO_TRY(epoch_, host_.admission.admit(hello.header));
   Frame reply;
   reply.type = FrameType::hello;
   reply.header = host_.hello();
@@ -64,7 +67,8 @@ void Session::dispatch(Frame frame) {
   std::int64_t id = frame.header.integer("id");
   std::string op = frame.header.text("op");
   const bool asks = op == "describe" || op == "status" || op == "attach" || op == "detach";
-  if (!asks && host_.used) host_.used();
+  const Result<> allowed = may(op);
+  if (!asks && allowed && host_.used) host_.used();
   if (FileServer::handles(op)) {
     file_requests_.push_back(std::move(frame));
     if (!serving_files_) host_.loop.spawn(serve_files(shared_from_this()));
@@ -74,9 +78,16 @@ void Session::dispatch(Frame frame) {
     if (auto it = attaches_.find(frame.header.integer("attach")); it != attaches_.end())
       it->second->cancel(make_error(ErrorKind::cancelled, "detached"));
   } else {
-    host_.loop.spawn(respond_later(shared_from_this(), id, answer(op, frame.header)));
-    if (op == "shutdown") host_.shutdown();
+    host_.loop.spawn(respond_later(shared_from_this(), id, allowed ? answer(op, frame.header) : allowed.error()));
+    if (allowed && op == "shutdown") host_.shutdown();
   }
+}
+
+// Whatever changes something is fenced; a fenced runner may still look.
+Result<> Session::may(const std::string& op) const {
+  for (const char* looks : {"describe", "status", "attach", "detach", "put_begin", "get", "stat", "list"})
+    if (op == looks) return {};
+  return host_.admission.check(*epoch_);
 }
 
 Result<Reply> Session::answer(const std::string& op, const Value& header) {
@@ -117,6 +128,8 @@ Result<Reply> Session::start(const Value& header) {
   record.epoch = header.integer("epoch");
   record.spec = header["spec"];
   const int after_attempt = static_cast<int>(header.integer("after_attempt"));
+  RILLE_CHECK(host_.admission.start(record.key, record.epoch, record.generation));
+  epoch_ = std::max(*epoch_, record.epoch);
   RILLE_TRY(auto call, host_.calls.start(std::move(record), after_attempt, header["secrets"]));
   Reply reply;
   RILLE_TRY(reply.value, call->status());
@@ -223,7 +236,9 @@ Task<void> Session::serve_files(std::shared_ptr<Session> self) {
     self->file_requests_.pop_front();
     if (self->file_room_) self->file_room_->set(success());
     std::int64_t id = frame.header.integer("id");
-    auto job = [files = self->files_, request = std::move(frame)] {
+    auto job = [files = self->files_, allowed = self->may(frame.header.text("op")),
+                request = std::move(frame)]() -> Result<Reply> {
+      RILLE_CHECK(allowed);
       return files.handle(request.header.text("op"), request.header, request.body);
     };
     auto reply = co_await thread_job(self->host_.loop, std::move(job));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/workflow/agent/admission.hpp"
 #include "runtime/workflow/agent/call_table.hpp"
 #include "runtime/workflow/agent/connection.hpp"
 #include "runtime/workflow/agent/file_server.hpp"
@@ -18,6 +19,7 @@ struct Host {  // outlives the sessions
   Loop& loop;
   const DaemonOptions& options;
   CallTable& calls;
+  Admission& admission;
   std::function<Value()> hello;  // makes the hello's fields: instance, process, pid, started_wall_us
   std::function<Result<Value>()> describe;
   std::function<void()> shutdown;
@@ -31,11 +33,13 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(Host& host, std::unique_ptr<Stream> stream);
   // Serves the client; returns when the channel has ended.
   static Task<void> serve(std::shared_ptr<Session> self);
+  bool admitted() const { return epoch_.has_value(); }
   void close(Error reason) { connection_->refuse(reason); }
 
  private:
   Async<> greet();
   void dispatch(Frame frame);
+  Result<> may(const std::string& op) const;
   Result<Reply> answer(const std::string& op, const Value& header);
   Result<Reply> start(const Value& header);
   void attach(std::int64_t id, const Value& header);
@@ -48,6 +52,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Host& host_;
   std::shared_ptr<Connection> connection_;
   FileServer files_;
+  std::optional<std::int64_t> epoch_;  // of the runner, once admitted
   std::deque<Frame> file_requests_;
   bool serving_files_ = false;
   std::optional<Future<Result<>>> file_room_;

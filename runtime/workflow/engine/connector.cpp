@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/base/places.hpp"
 #include "runtime/workflow/agent/install.hpp"
 #include "runtime/workflow/provider/manner.hpp"
+#include "runtime/workflow/provider/secret.hpp"
 
 namespace rille::engine {
 
@@ -18,8 +20,8 @@ class ByChannel final : public Connector {
  public:
   explicit ByChannel(ConnectorOptions options) : options_(std::move(options)) {}
 
-  Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
-                                                     CancelToken token) override {
+  Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, lease::Lease lease, provider::Machine machine,
+                                                     std::int64_t epoch, CancelToken token) override {
     if (machine.channel == ChannelSpec())  // without a channel, the agent would run on this machine
       co_return make_error(ErrorKind::network,
                            fmt::format("the machine {} has no address to connect to yet", machine.id))
@@ -27,6 +29,10 @@ class ByChannel final : public Connector {
     agent::ClientOptions options;
     options.agent_argv = {options_.self_exe, "agent"};
     options.withheld = provider::secret_variables();
+    options.generation = lease.generation;
+    options.epoch = epoch;
+    if (secret_.empty()) { RILLE_CO_TRY(secret_, provider::installation_secret(installation_folder() + "/ssh")); }
+    options.token = provider::agent_token(secret_, lease.tag);
     if (!machine.channel.argv_prefix.empty()) {
       RILLE_CO_TRY(options.agent_argv, co_await agent_there(loop, machine, token));
     }
@@ -59,6 +65,7 @@ class ByChannel final : public Connector {
   }
 
   ConnectorOptions options_;
+  std::string secret_;  // the installation's secret; "": not read yet
   std::map<std::string, std::vector<std::string>> installed_;  // machine id -> the command that starts its agent
 };
 

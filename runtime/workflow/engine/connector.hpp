@@ -21,8 +21,8 @@ class Connector {
   virtual ~Connector() = default;
 
   // Connects to the machine's agent, installing it if necessary. Fails with `network` if the machine cannot be reached.
-  virtual Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
-                                                             CancelToken token) = 0;
+  virtual Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, lease::Lease lease, provider::Machine machine,
+                                                             std::int64_t epoch, CancelToken token) = 0;
   // Call after a resize of the machine: the next connect checks again where the machine's agent is installed.
   virtual void forget(const std::string& machine_id) = 0;
 

@@ -82,8 +82,7 @@ Result<> refuse_network_disk(const std::string& home) {
 // The installation's id, which the tags of its machines contain. The file is outside RILLE_HOME, so that a copied home
 // does not give two installations one id, and a deleted home does not lose the id.
 Result<std::string> install_id() {
-  std::string known = config_folder();
-  std::filesystem::path folder = known.empty() ? "/root/.config/rille" : known;
+  std::filesystem::path folder = installation_folder();
   std::filesystem::path file = folder / "install";
   std::error_code ec;
   std::filesystem::create_directories(folder, ec);

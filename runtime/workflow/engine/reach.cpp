@@ -168,9 +168,10 @@ Async<std::shared_ptr<agent::AgentClient>> Calls::reach(lease::Lease lease, Canc
     }
     const std::int64_t since_us = provider::running_since_us(r.machine);
     if (since_us <= run_.now_us()) r.not_yet_us = std::max(r.not_yet_us, since_us);
-    auto made = co_await connector_->connect(run_.loop(), r.machine, token);
+    auto made = co_await connector_->connect(run_.loop(), r.lease, r.machine, run_.fence().epoch, token);
     if (made) co_return co_await reached(std::move(r.lease), r.not_yet_us, std::move(*made));
     if (token.cancelled()) co_return token.reason();
+    if (made.error().code == "agent_token" || made.error().code == "fenced") co_return made.error();
     if (++failed >= reconnects_max && !patient(r, made.error()))
       co_return r.unanswering(made.error(), (run_.now_us() - r.up_us) / 1000);
     if (r.fresh) tell_starting(r, made.error().message);

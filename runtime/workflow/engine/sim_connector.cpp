@@ -20,7 +20,7 @@ class SimConnector final : public Connector {
  public:
   explicit SimConnector(Simulation& world) : world_(world) {}
 
-  Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, provider::Machine machine,
+  Async<std::unique_ptr<agent::AgentClient>> connect(Loop& loop, lease::Lease, provider::Machine machine, std::int64_t,
                                                      CancelToken token) override {
     return world_.agents.connect(loop, std::move(machine.id), std::move(token));
   }

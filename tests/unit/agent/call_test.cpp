@@ -64,6 +64,8 @@ TEST_CASE_METHOD(AgentFixture, "start is idempotent, and old epochs and generati
   CHECK(wait(client->start(request("k", hold(), 6, 2)))->state == CallState::done);
   kill(static_cast<pid_t>(client->info().pid), SIGKILL);
   (void)wait(client->wait_broken());
+  CHECK(try_connect().error().code == "fenced");
+  epoch = 6;
   client = connect();
   CHECK(wait(client->start(request("k", hold(), 6, 2)))->state == CallState::done);
   CHECK_FALSE(wait(client->start(request("k", hold(), 5, 2))).ok());

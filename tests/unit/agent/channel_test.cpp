@@ -78,6 +78,7 @@ TEST_CASE_METHOD(AgentFixture, "two connects at once make one agent") {
     ChannelSpec channel{{}, f.directory};
     ClientOptions options;
     options.agent_argv = {AGENT_HELPER, "agent"};
+    options.token = f.token;
     auto client = co_await AgentClient::connect(*f.loop, channel, options);
     process = client.ok() ? (*client)->info().process : client.error().summary();
   };
@@ -153,7 +154,8 @@ TEST_CASE_METHOD(AgentFixture, "the agent refuses strangers with a structured er
   CHECK(other.message.find("99") != std::string::npos);
 
   auto peer = raw(*this);
-  REQUIRE(peer->post(Frame{FrameType::hello, Value::Object{{"protocol", protocol_version}}, ""}).ok());
+  const Value::Object hello{{"protocol", protocol_version}, {"token", token}, {"epoch", 1}};
+  REQUIRE(peer->post(Frame{FrameType::hello, hello, ""}).ok());
   REQUIRE(wait(peer->receive())->type == FrameType::hello);
   REQUIRE(peer->post(Frame{FrameType::request, Value::Object{{"id", 5}, {"op", "dance"}}, ""}).ok());
   auto unknown = wait(peer->receive()).value();
@@ -284,6 +286,21 @@ TEST_CASE_METHOD(TimedFixture, "an agent that nobody uses says so, removes its i
   CHECK(end.error().message.find("was idle for 16m40s") != std::string::npos);
   CHECK(eventually([&] { return std::filesystem::exists(temp.file("ended")); }));
   CHECK_FALSE(std::filesystem::exists(directory));
+}
+
+TEST_CASE_METHOD(TimedFixture, "a connection without a token keeps no machine alive") {
+  write(directory + "/machine.json", R"({"id":"i-test","orphan_after_ms":1000000})");
+  auto client = connect();
+  const std::int64_t pid = client->info().pid;
+  auto stranger = raw(*this);
+  REQUIRE(stranger->post(Frame{}).ok());
+  client.reset();
+  std::int64_t now_us = 1'000'000;
+  CHECK(eventually([&] {
+    turn(now_us += 400'000'000);
+    return !alive(pid);
+  }));
+  stranger->close(make_error(ErrorKind::cancelled, "end"));
 }
 
 TEST_CASE_METHOD(TimedFixture, "a container that does not end keeps no agent from ending its machine") {

@@ -16,7 +16,8 @@ struct AgentFixture {
   TempDir temp;
   std::unique_ptr<rille::Loop> loop = rille::Loop::create().value();
   std::vector<std::string> prefix;  // e.g. {"env", "NAME=value"}
-  std::string directory;
+  std::string directory, token = std::string(64, 'a');
+  std::int64_t epoch = 1;  // of the runner that connects
 
   AgentFixture() {
     directory = temp.file("instance");
@@ -54,6 +55,8 @@ struct AgentFixture {
     options.agent_argv = {AGENT_HELPER, "agent"};
     options.build = "test";
     options.heartbeat = heartbeat;
+    options.token = token;
+    options.epoch = epoch;
     return wait(rille::agent::AgentClient::connect(*loop, channel, options));
   }
   std::unique_ptr<rille::agent::AgentClient> connect() {

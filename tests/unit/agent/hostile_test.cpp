@@ -21,6 +21,7 @@ struct HostileFixture : AgentFixture {
     ClientOptions options;
     options.agent_argv = {"agent"};
     options.build = "test";
+    options.token = token;
     auto client = wait(AgentClient::connect(*loop, channel, options));
     if (!client) FAIL(client.error().summary());
     return std::move(*client);

@@ -20,6 +20,7 @@ struct Runner {
   std::string printed;
   int epoch = 0;
   RetryPolicy restarts = call_restarts();
+  std::string self_exe = AGENT_HELPER;
 
   struct Live {
     std::unique_ptr<Loop> loop;
@@ -35,6 +36,8 @@ struct Runner {
       run.reset();
     }
   };
+
+  Runner() { setenv("XDG_CONFIG_HOME", (dir.path + "/config").c_str(), 1); }
 
   std::unique_ptr<Live> begin(const std::function<CppGuest::Body(Live&)>& script) {
     auto live = std::make_unique<Live>();
@@ -54,7 +57,7 @@ struct Runner {
     config.id = "r";
     config.home = dir.path + "/runs/r";
     config.epoch = now;
-    config.self_exe = AGENT_HELPER;
+    config.self_exe = self_exe;
     config.restarts = restarts;
     config.number = run_number(live->journal->reader(), "r").value();
     config.hooks.event = [this](const Value& e) { events.push_back(e); };
@@ -295,4 +298,42 @@ TEST_CASE("a cancelled call ends on its instance, also after the connection brok
     live->run->cancel_fiber(child, make_error(ErrorKind::cancelled, "lost"));
   }
   until(*live, [&] { return workers() == 0 && r.calls_kept() == 0; });
+}
+
+// A checkpoint is kept by its step, wherever a hostile machine says that it is.
+TEST_CASE("a machine that names a parent folder as its checkpoint removes and replaces nothing here") {
+  namespace fs = std::filesystem;
+  for (const char* directory : {"x/..", "..", ".", "/", "x/../..", "checkpoints/2/../.."}) {
+    INFO(directory);
+    Runner r;
+    r.self_exe = r.dir.path + "/hostile";
+    std::ofstream(r.self_exe) << "#!/bin/sh\nexec python3 -B " HOSTILE_AGENT " checkpoint:" << directory << " \"$@\"\n";
+    fs::permissions(r.self_exe, fs::perms::owner_all);
+    const fs::path all = r.dir.path + "/runs/r/checkpoints";
+    fs::create_directories(all / "other/step-00000001");
+    const Result<Value> out = r.run([](Live& l) -> CppGuest::Body {
+      return [&l](FiberId f) -> Async<Value> {
+        RILLE_CO_TRY(LeaseView box, co_await l.run->rent(f, "box", Value(Value::Object{}), "test"));
+        CallSpec s = spec("work", "{}");
+        s.keep_checkpoints = true;
+        co_return co_await l.run->call(f, box.id, std::move(s), "test:call");
+      };
+    });
+    REQUIRE(out.ok());
+    CHECK(*out == Value(7));
+    CHECK(fs::is_directory(all / "other/step-00000001"));
+    fs::path kept;
+    std::size_t folders = 0;
+    for (const auto& entry : fs::directory_iterator(all)) {
+      ++folders;
+      if (entry.path().filename() != "other") kept = entry.path();
+    }
+    CHECK(folders == 2);
+    for (const char* step : {"step-00000002", "step-00000003"}) {
+      std::string text;
+      std::ifstream(kept / step / "a") >> text;
+      CHECK(text == "stolen");
+    }
+    CHECK(std::distance(fs::directory_iterator(kept), fs::directory_iterator()) == 2);
+  }
 }

@@ -1,22 +1,18 @@
 #include "runtime/workflow/provider/cloud/ssh_keys.hpp"
 
 #include <openssl/evp.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <memory>
 
 #include "runtime/core/base/base64.hpp"
-#include "runtime/core/base/error.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/net/sign/parts.hpp"
 #include "runtime/core/store/file.hpp"
+#include "runtime/workflow/provider/secret.hpp"
 
 namespace rille::provider::cloud {
 
 namespace {
-
-constexpr std::size_t secret_digits = 64;
 
 // These functions write OpenSSH's private key format, documented in openssh-portable's PROTOCOL.key.
 void put_number(std::string& out, std::uint32_t n) {
@@ -51,26 +47,7 @@ std::string armoured(const std::string& bytes) {
   return out + "-----END OPENSSH PRIVATE KEY-----\n";
 }
 
-std::string unhex(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2)
-    out += static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16));
-  return out;
-}
-
 std::string bytes_of(const Digest& digest) { return {reinterpret_cast<const char*>(digest.data()), digest.size()}; }
-
-// The file's text. If the file is missing, creates it atomically with `text`; of several writers the first one wins.
-Result<std::string> once(const std::string& path, const std::string& text) {
-  if (access(path.c_str(), F_OK) == 0) return store::read_file(path, 1 << 20);
-  const std::string fresh = path + ".new-" + random_hex(4);
-  RILLE_CHECK(store::write_file_atomic(fresh, text, 0600));
-  const int linked = link(fresh.c_str(), path.c_str());
-  const int why = errno;
-  unlink(fresh.c_str());
-  if (linked < 0 && why != EEXIST) return errno_error("make", path, why);
-  return store::read_file(path, 1 << 20);
-}
 
 }  // namespace
 
@@ -99,17 +76,11 @@ Result<SshKeys> SshKeys::open(std::string folder) {
   SshKeys out;
   out.folder_ = std::move(folder);
   RILLE_CHECK(store::make_directories(out.folder_ + "/known_hosts"));
-  if (chmod(out.folder_.c_str(), 0700) < 0) return errno_error("protect", out.folder_, errno);
-  RILLE_TRY(const std::string digits, once(out.folder_ + "/secret", random_hex(secret_digits / 2)));
-  if (digits.size() != secret_digits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return make_error(ErrorKind::integrity,
-                      "'" + out.folder_ + "/secret' is damaged: it must have 64 hexadecimal digits",
-                      "existing machines cannot be reached without it; remove the file once none is left");
-  out.secret_ = unhex(digits);
+  RILLE_TRY(out.secret_, installation_secret(out.folder_));
   const SshKey own = ssh_key_from(bytes_of(sha256(out.secret_ + "identity")), "rille");
   out.identity_file_ = out.folder_ + "/id_ed25519";
   out.public_line_ = own.public_line;
-  RILLE_TRY(const std::string there, once(out.identity_file_, own.private_text));
+  RILLE_TRY(const std::string there, write_once(out.identity_file_, own.private_text));
   if (there != own.private_text) RILLE_CHECK(store::write_file_atomic(out.identity_file_, own.private_text, 0600));
   return out;
 }
@@ -121,7 +92,7 @@ SshKey SshKeys::host_key(const std::string& tag) const {
 Result<std::string> SshKeys::known_hosts(const std::string& tag, const std::string& alias) const {
   const std::string path = folder_ + "/known_hosts/" + derive_hex({"known", tag}, 16);
   const std::string key = host_key(tag).public_line;
-  RILLE_CHECK(once(path, alias + " " + key.substr(0, key.rfind(' ')) + "\n"));
+  RILLE_CHECK(write_once(path, alias + " " + key.substr(0, key.rfind(' ')) + "\n"));
   return path;
 }
 
