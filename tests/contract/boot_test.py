@@ -5,7 +5,7 @@ through the channel that the driver made: the first connection already knows the
 agent tells that it will be taken away; for aws `rille doctor --live`; and another host key, which is refused.
 usage: boot_test.py RILLE PROVIDER [refuse]   `refuse`: the last part, too. It needs root; its network
 is its own."""
-import json, os, shutil, subprocess, sys, tempfile, time, urllib.request
+import json, os, re, shutil, subprocess, sys, tempfile, time, urllib.request
 from pathlib import Path
 
 here = Path(__file__).resolve().parent
@@ -87,6 +87,11 @@ try:
     result = json.loads(out).get("result", {}) if code == 0 else {}
     check("the runner reaches the machine, and a call runs there", result.get("sum") == 42, out + err + log)
     check("in the folder that the first start has made", result.get("at") == "/var/lib/rille/instance", result)
+    pinned = [file.read_text() for file in Path(root, "config/rille/ssh/known_hosts").iterdir()]
+    data = Path(root, "user-data").read_text()
+    check("the host key in user data is replaced, and no longer accepted", len(pinned) == 1 and
+          re.fullmatch("# rotated\nrille-\\S+ ssh-ed25519 \\S+\n", pinned[0]) and pinned[0].split()[-1] not in data,
+          (pinned, log))
     seen = result.get("seen", "")
     leaked = [s for s in secrets if s in seen or s in out + err + log]
     check("no secret of the provider's is in its processes' environment or words, nor in what is shown",

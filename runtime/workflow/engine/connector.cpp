@@ -9,6 +9,7 @@
 
 #include "runtime/core/base/places.hpp"
 #include "runtime/workflow/agent/install.hpp"
+#include "runtime/workflow/provider/cloud/host_key.hpp"
 #include "runtime/workflow/provider/manner.hpp"
 #include "runtime/workflow/provider/secret.hpp"
 
@@ -60,6 +61,8 @@ class ByChannel final : public Connector {
     options.cache = options_.cache;
     RILLE_CO_TRY(std::vector<std::string> words,
                  co_await agent::install(loop, machine.channel, std::move(options), token));
+    // At the first connection no agent runs, so no call can see the new key. A failure leaves the machine reachable.
+    (void)co_await provider::cloud::renew_host_key(loop, machine.channel, config_folder() + "/ssh", token);
     installed_[machine.id] = words;
     co_return words;
   }

@@ -14,6 +14,7 @@ constexpr const char* restarts_sshd =
 constexpr const char* installs_sshd = R"sh([ -x /usr/sbin/sshd ] || { apt-get update -q &&
   DEBIAN_FRONTEND=noninteractive apt-get install -qy openssh-server; } >/var/log/rille-boot.log 2>&1
 mkdir -p /etc/ssh /run/sshd
+: >/etc/ssh/rille_keeps_host_key
 )sh";
 constexpr const char* starts_sshd =
     "service ssh restart 2>/dev/null || kill -HUP \"$(cat /run/sshd.pid 2>/dev/null)\" 2>/dev/null || /usr/sbin/sshd";
