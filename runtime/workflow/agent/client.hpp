@@ -28,8 +28,8 @@ struct ClientOptions {
   // The command before `connect --dir D`, in the instance's paths: {"/usr/bin/rille", "agent"}.
   std::vector<std::string> agent_argv;
   std::string build;  // this program's build id; shown to the agent
-  // Proves the runner to the agent (admission.hpp): at least 32 bytes, the same at each connection to the machine. Secret:
-  // sent in the hello frame only.
+  // Proves the runner to the agent (admission.hpp): at least 32 bytes, the same at each connection to the machine.
+  // Secret: sent in the hello frame only.
   std::string token;
   std::int64_t generation = 1;  // of the lease's machine
   std::int64_t epoch = 0;       // of the run

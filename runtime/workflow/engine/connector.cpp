@@ -68,7 +68,7 @@ class ByChannel final : public Connector {
   }
 
   ConnectorOptions options_;
-  std::string secret_;  // the installation's secret; "": not read yet
+  std::string secret_;                                         // the installation's secret; "": not read yet
   std::map<std::string, std::vector<std::string>> installed_;  // machine id -> the command that starts its agent
 };
 
