@@ -25,7 +25,7 @@ class Link {
   virtual int socket() const { return -1; }  // the socket to poll; -1: the other rank sends a bell instead
 };
 
-std::unique_ptr<Link> tcp_link(Fd data);
+std::unique_ptr<Link> tcp_link(std::unique_ptr<Connection> data);
 
 // Sets up shared memory with the ranks of this machine. For each pair, one rank creates the memory and sends its
 // location; the other rank maps it. If mapping fails (another container), the pair uses TCP. Sets up all pairs at

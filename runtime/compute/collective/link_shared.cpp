@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,7 +58,8 @@ class Mapping {
 
 class SharedLink final : public Link {
  public:
-  SharedLink(Mapping memory, int mine, int control) : memory_(std::move(memory)), mine_(mine), control_(control) {}
+  SharedLink(Mapping memory, int mine, Connection& control)
+      : memory_(std::move(memory)), mine_(mine), control_(control) {}
 
   Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) override {
     auto& ring = memory_.get()->state[mine_];
@@ -106,13 +106,12 @@ class SharedLink final : public Link {
   }
 
   void ring_for(std::atomic<std::uint32_t>& sleeps) {
-    if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst)) [[maybe_unused]]
-      const auto n = ::send(control_, bell.data(), bell.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sleeps.load(std::memory_order_seq_cst) && sleeps.exchange(0, std::memory_order_seq_cst)) control_.ring();
   }
 
   Mapping memory_;
   int mine_;
-  int control_;
+  Connection& control_;
 };
 
 struct Offer {
@@ -168,22 +167,22 @@ Result<std::vector<std::unique_ptr<Link>>> share_memory(Meeting& meeting, int ra
   for (std::size_t r = std::size_t(rank) + 1; r < links.size(); ++r) {
     if (!meeting.peers[r].same_host) continue;
     offers[r] = make_offer();
-    RILLE_CHECK(with(r, send_message(meeting.peers[r].control.get(), Value().set("share", offers[r].words), limit)));
+    RILLE_CHECK(with(r, meeting.peers[r].control->send(Value().set("share", offers[r].words), limit)));
   }
   for (std::size_t r = 0; r < std::size_t(rank); ++r) {
     auto& peer = meeting.peers[r];
     if (!peer.same_host) continue;
-    RILLE_TRY(const auto offer, with(r, receive_message(peer.control.get(), peer.parser, limit)));
+    RILLE_TRY(const auto offer, with(r, peer.control->receive(limit)));
     auto memory = take(offer["share"]);
-    RILLE_CHECK(with(r, send_message(peer.control.get(), Value().set("shared", memory.has_value()), limit)));
-    if (memory) links[r] = std::make_unique<SharedLink>(std::move(*memory), 1, peer.control.get());
+    RILLE_CHECK(with(r, peer.control->send(Value().set("shared", memory.has_value()), limit)));
+    if (memory) links[r] = std::make_unique<SharedLink>(std::move(*memory), 1, *peer.control);
   }
   for (std::size_t r = std::size_t(rank) + 1; r < links.size(); ++r) {
     auto& peer = meeting.peers[r];
     if (!peer.same_host) continue;
-    RILLE_TRY(const auto answer, with(r, receive_message(peer.control.get(), peer.parser, limit)));
+    RILLE_TRY(const auto answer, with(r, peer.control->receive(limit)));
     if (answer.boolean("shared") && offers[r].memory)
-      links[r] = std::make_unique<SharedLink>(std::move(*offers[r].memory), 0, peer.control.get());
+      links[r] = std::make_unique<SharedLink>(std::move(*offers[r].memory), 0, *peer.control);
   }
   return links;
 }

@@ -43,11 +43,10 @@ Result<std::unique_ptr<Mesh>> Mesh::create(Meeting meeting, int rank, bool share
     if (int(r) == rank) continue;
     auto& peer = mesh->peers_[r];
     peer.control = std::move(meeting.peers[r].control);
-    peer.parser = std::move(meeting.peers[r].parser);
     mesh->shared_links_ += links[r] != nullptr;
     peer.link = links[r] ? std::move(links[r]) : tcp_link(std::move(meeting.peers[r].data));
   }
-  if (rank > 0) mesh->host_ = local_address(mesh->peers_[0].control.get()).host;
+  if (rank > 0) mesh->host_ = local_address(mesh->peers_[0].control->fd()).host;
   mesh->spins_ = mesh->shared_links_ && cores() > mesh->shared_links_ ? spins_max : 0;
   return mesh;
 }
@@ -62,9 +61,9 @@ void Mesh::leave() {
 
 // Writes what the socket accepts at once; its buffer is empty except for bells.
 void Mesh::say(std::size_t r, const Value& words) {
-  if (!peers_[r].control.valid()) return;
+  if (!peers_[r].control) return;
   const Stop never;
-  send_message(peers_[r].control.get(), words, Limit(200, never)).ok();
+  peers_[r].control->send(words, Limit(200, never)).ok();
 }
 
 Result<> Mesh::begin(std::string what) {
@@ -125,7 +124,7 @@ Result<bool> Mesh::turn(std::size_t r) {
   while (!peer.outs.empty()) {
     auto& out = peer.outs.front();
     auto n = peer.link->write_some(out.at, out.left);
-    if (!n) return closed(r, n.error().message);
+    if (!n) return closed(r, n.error());
     if (*n == 0) break;
     moved = true;
     out.at += *n;
@@ -135,7 +134,7 @@ Result<bool> Mesh::turn(std::size_t r) {
   while (!peer.ins.empty()) {
     auto& in = peer.ins.front();
     auto n = peer.link->read_some(in.at, in.left);
-    if (!n) return closed(r, n.error().message);
+    if (!n) return closed(r, n.error());
     if (*n == 0) break;
     moved = true;
     in.at += *n;
@@ -165,7 +164,7 @@ Result<> Mesh::poll_all(Instant since) {
     const Peer& p = peers_[r];
     if (!p.link) continue;
     if (p.gone.empty()) {
-      set.push_back({p.control.get(), POLLIN, 0});
+      set.push_back({p.control->fd(), POLLIN, 0});
       whose.push_back(r);
     }
     const short events = short((p.ins.empty() ? 0 : POLLIN) | (p.outs.empty() ? 0 : POLLOUT));
@@ -192,9 +191,9 @@ Result<> Mesh::poll_all(Instant since) {
 Result<> Mesh::listen_to(std::size_t r) {
   Peer& peer = peers_[r];
   for (;;) {
-    auto said = receive_some(peer.control.get(), peer.parser);
+    auto said = peer.control->receive_some();
     if (!said) {
-      if (said.error().kind == ErrorKind::integrity) return lost(r, said.error().message);
+      if (said.error().kind == ErrorKind::integrity) return lost(r, said.error());
       peer.gone = said.error().message;
       return success();
     }
@@ -226,20 +225,27 @@ Result<> Mesh::look() {
 Result<> Mesh::look_for_gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& p = peers_[r];
-    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty())) return lost(r, p.gone);
+    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty())) return lost(r, make_error(ErrorKind::network, p.gone));
   }
   return success();
 }
 
 // A rank may have reported its reason before it closed its connection.
-Error Mesh::closed(std::size_t r, const std::string& why) {
+Error Mesh::closed(std::size_t r, const Error& why) {
   if (auto told = listen_to(r); !told) return std::move(told).error();
   return lost(r, why);
 }
 
-Error Mesh::lost(std::size_t r, const std::string& why) const {
-  return make_error(ErrorKind::network, fmt::format("rank {} is gone during {} of rank {}: {}", r, what_, rank_, why),
-                    "read the last output of that rank to find the cause; then start all ranks again");
+Error Mesh::lost(std::size_t r, const Error& why) const {
+  if (why.kind == ErrorKind::integrity) {
+    return make_error(
+        ErrorKind::integrity,
+        fmt::format("rank {} cannot trust its connection to rank {} during {}: {}", rank_, r, what_, why.message),
+        "start all ranks again; if it happens again, check the network between their machines");
+  }
+  return make_error(ErrorKind::network,
+                    fmt::format("rank {} is gone during {} of rank {}: {}", r, what_, rank_, why.message),
+                    "check the last output of that rank; then start all ranks again");
 }
 
 Error Mesh::late() const {

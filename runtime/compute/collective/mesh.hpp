@@ -51,9 +51,8 @@ class Mesh {
     std::size_t left;
   };
   struct Peer {
-    Fd control;
-    MessageParser parser;
-    std::unique_ptr<Link> link;
+    std::unique_ptr<Connection> control;
+    std::unique_ptr<Link> link;  // may ring at `control`
     std::deque<Out> outs;
     std::deque<In> ins;
     std::string gone;   // why it is gone
@@ -70,8 +69,8 @@ class Mesh {
   Result<> poll_all(Instant since);
   Result<> listen_to(std::size_t r);
   Result<> look_for_gone() const;
-  Error closed(std::size_t r, const std::string& why);
-  Error lost(std::size_t r, const std::string& why) const;
+  Error closed(std::size_t r, const Error& why);
+  Error lost(std::size_t r, const Error& why) const;
   Error late() const;
   void say(std::size_t r, const Value& words);
 

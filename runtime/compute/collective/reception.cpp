@@ -18,7 +18,7 @@ constexpr std::int64_t stragglers_ms = 3000;
 class Reception {
  public:
   Reception(const Invitation& in, int listener, const Stop& stop)
-      : in_(in), acceptor_(listener), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {}
+      : in_(in), acceptor_(listener, in.token, in.world), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {}
 
   Result<Roster> run() {
     auto gathered = gather();
@@ -36,7 +36,7 @@ class Reception {
       if (!event) return event.error().kind == ErrorKind::timeout ? incomplete() : std::move(event).error();
       Client& client = *event->client;
       switch (event->what) {
-        case Acceptor::What::connected: greet(client); break;
+        case Acceptor::What::connected: break;
         case Acceptor::What::closed:
           if (client.rank >= 0)
             return make_error(ErrorKind::network,
@@ -44,7 +44,7 @@ class Reception {
           acceptor_.drop(&client);
           break;
         case Acceptor::What::message:
-          if (client.rank >= 0 || !admit(client, event->message)) {
+          if (client.rank >= 0 || event->message["rank"].is_null()) {
             acceptor_.drop(&client);
             break;
           }
@@ -56,7 +56,7 @@ class Reception {
     return success();
   }
 
-  // Also to connections that have not identified themselves yet, and to those that come a little later.
+  // Also to ranks that have not identified themselves yet, and to those that come a little later.
   void tell_all(const Error& why) {
     for (auto& g : acceptor_.clients()) refuse(*g, why);
     int left = in_.world - 1 - int(acceptor_.clients().size());
@@ -70,22 +70,6 @@ class Reception {
       refuse(*event->client, why);
       --left;
     }
-  }
-
-  void greet(Client& client) {
-    client.nonce = random_hex(16);
-    if (!send_message(client.fd.get(), Value().set("nonce", client.nonce), limit_)) acceptor_.drop(&client);
-  }
-
-  // Checks the token. A client with a wrong token is refused, and rank 0 keeps waiting for the others.
-  bool admit(Client& client, Value& hello) {
-    if (hello["rank"].is_null() || hello["nonce"].is_null()) return false;
-    if (proves(in_.token, "hello", client.nonce, hello)) return true;
-    ++strangers_;
-    refuse(client,
-           make_error(ErrorKind::auth, fmt::format("rank {} has another token than rank 0", hello.integer("rank")),
-                      "give all ranks the same token"));
-    return false;
   }
 
   Result<> examine(Client& client, const Value& hello) {
@@ -121,6 +105,7 @@ class Reception {
   }
 
   Error incomplete() const {
+    const std::string strangers = acceptor_.strangers();
     std::string names;
     int absent = 0;
     for (int r = 1; r < in_.world; ++r) {
@@ -131,13 +116,12 @@ class Reception {
     return make_error(ErrorKind::timeout,
                       fmt::format("rank{} {} of {} did not connect to {} within {}", absent > 1 ? "s" : "", names,
                                   in_.world, to_string(in_.address), format_duration_ms(in_.timeout_ms)),
-                      strangers_ ? fmt::format("{} processes came with another token", strangers_)
-                                 : "is that rank started with this address, and can its machine reach the address?");
+                      strangers.empty() ? "is it started, with this address, and can it reach it?" : strangers);
   }
 
   void refuse(Client& client, const Error& why) {
     const Limit soon(1000, *limit_.stop);
-    send_message(client.fd.get(), Value().set("refused", error_to_value(why)), soon).ok();
+    client.connection->send(Value().set("refused", error_to_value(why)), soon).ok();
   }
 
   Result<Roster> welcome() {
@@ -147,7 +131,7 @@ class Reception {
     roster.ranks.push_back({host_id(), in_.address});
     for (int r = 1; r < in_.world; ++r) {
       const Client& g = *present_[std::size_t(r)];
-      roster.ranks.push_back({g.hello.text("host"), {remote_address(g.fd.get()).host, int(g.hello.integer("port"))}});
+      roster.ranks.push_back({g.hello.text("host"), {g.address.host, int(g.hello.integer("port"))}});
     }
     Value::Array list;
     for (const auto& r : roster.ranks)
@@ -155,11 +139,8 @@ class Reception {
     const Value words =
         Value().set("session", roster.session).set("payload", roster.payload).set("ranks", std::move(list));
     for (int r = 1; r < in_.world; ++r) {
-      const Client& g = *present_[std::size_t(r)];
-      Value said = words;
-      said.set("proof", proof_of(in_.token, "welcome", g.hello.text("nonce"), words));
-      if (!send_message(g.fd.get(), said, limit_))
-        return make_error(ErrorKind::network, fmt::format("rank {} disconnected when all ranks were connected", r));
+      if (!present_[std::size_t(r)]->connection->send(words, limit_))
+        return make_error(ErrorKind::network, fmt::format("rank {} has left when all were there", r));
     }
     return roster;
   }
@@ -168,7 +149,6 @@ class Reception {
   Acceptor acceptor_;
   Limit limit_;
   std::vector<Client*> present_;  // by rank
-  int strangers_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "runtime/compute/collective/rendezvous.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <climits>
@@ -10,7 +9,6 @@
 #include "runtime/compute/collective/acceptor.hpp"
 #include "runtime/core/base/id.hpp"
 #include "runtime/core/base/time.hpp"
-#include "runtime/core/net/sign/parts.hpp"
 
 namespace rille::collective {
 
@@ -20,21 +18,6 @@ std::string host_id() {
   char processes[PATH_MAX] = "";
   if (::readlink("/proc/self/ns/pid", processes, sizeof processes - 1) < 0) boot = random_hex(8);
   return fmt::format("{} {} {}", boot, processes, ::getuid());
-}
-
-std::string proof_of(const std::string& token, std::string_view what, std::string_view nonce, const Value& said) {
-  return net::hex(net::hmac_sha256(token, fmt::format("rille {}\n{}\n{}", what, nonce, said.to_json())));
-}
-
-bool proves(const std::string& token, std::string_view what, std::string_view nonce, Value& said) {
-  if (!said.as_object()) return false;
-  const std::string shown = said.text("proof");
-  said.as_object()->erase("proof");
-  const std::string right = proof_of(token, what, nonce, said);
-  unsigned differs = shown.size() != right.size();
-  for (std::size_t i = 0; i < shown.size() && i < right.size(); ++i)  // constant time, so that timing reveals nothing
-    differs |= unsigned(shown[i]) ^ unsigned(right[i]);
-  return differs == 0;
 }
 
 Result<Roster> roster_from(const Value& welcome, int world) {
@@ -62,16 +45,21 @@ Error during(Error e, const std::string& what, std::int64_t timeout_ms) {
   return e;
 }
 
-Result<Value> answer_of(const Invitation& in, int fd, MessageParser& parser, const Limit& limit, const Stop& stop) {
-  auto got = receive_message(fd, parser, limit);
-  if (!got) {
-    Error e = during(std::move(got).error(), fmt::format("rank 0 at {} gave no answer", to_string(in.address)),
-                     in.timeout_ms);
-    if (e.hint.empty() && !stop.asked()) e.hint = "rank 0 has ended, or another program listens there";
-    return e;
-  }
-  if (!(*got)["refused"].is_null()) return error_from_value((*got)["refused"]);
-  return got;
+// Proves the token at both sides of a connection to another rank.
+Result<std::unique_ptr<Connection>> secure(const Invitation& in, Fd fd, const Address& at, const Limit& limit) {
+  auto connection = std::make_unique<Connection>(std::move(fd), Connection::Side::connects, in.token);
+  auto proven = connection->shake_hands(limit);
+  if (proven) return connection;
+  if (proven.error().kind != ErrorKind::auth) return std::move(proven).error();
+  return make_error(ErrorKind::auth,
+                    fmt::format("what listens at {} does not know the token of rank {}", to_string(at), in.rank),
+                    "give all ranks the same token, and start the same rille everywhere");
+}
+
+Error no_answer(const Invitation& in, Error e, const Stop& stop) {
+  e = during(std::move(e), fmt::format("rank 0 at {} gave no answer", to_string(in.address)), in.timeout_ms);
+  if (e.hint.empty() && !stop.asked()) e.hint = "rank 0 has ended, or another program listens there";
+  return e;
 }
 
 }  // namespace
@@ -83,28 +71,21 @@ Result<Roster> join(const Invitation& in, const Stop& stop, Fd& listener) {
     return during(std::move(connected).error(),
                   fmt::format("rank {} did not reach rank 0 at {}", in.rank, to_string(in.address)), in.timeout_ms);
   }
-  const int fd = connected->get();
   // Rank 0 decides: it waits for as long, and may have started later.
   const Limit limit(in.timeout_ms + 5000, stop);
-  MessageParser parser;
-  RILLE_TRY(const auto greeting, answer_of(in, fd, parser, limit, stop));
-  Address mine = local_address(fd);
+  auto rank0 = secure(in, std::move(*connected), in.address, limit);
+  if (!rank0) return no_answer(in, std::move(rank0).error(), stop);
+  Address mine = local_address((*rank0)->fd());
   mine.port = 0;
   RILLE_TRY(listener, listen_at(mine));
-  const std::string nonce = random_hex(16);
   Value hello;
   hello.set("rank", in.rank).set("world", in.world).set("build", in.build).set("terms", in.terms);
-  hello.set("host", host_id()).set("port", local_address(listener.get()).port).set("nonce", nonce);
-  hello.set("proof", proof_of(in.token, "hello", greeting.text("nonce"), hello));
-  send_message(fd, hello, limit).ok();  // rank 0 may already have refused and closed
-  RILLE_TRY(auto welcome, answer_of(in, fd, parser, limit, stop));
-  if (!proves(in.token, "welcome", nonce, welcome)) {
-    return make_error(ErrorKind::auth,
-                      fmt::format("the process that listens at {} does not have the token of rank {}",
-                                  to_string(in.address), in.rank),
-                      "give all ranks the same token");
-  }
-  return roster_from(welcome, in.world);
+  hello.set("host", host_id()).set("port", local_address(listener.get()).port);
+  (*rank0)->send(hello, limit).ok();  // rank 0 may already have refused and closed
+  auto welcome = (*rank0)->receive(limit);
+  if (!welcome) return no_answer(in, std::move(welcome).error(), stop);
+  if (!(*welcome)["refused"].is_null()) return error_from_value((*welcome)["refused"]);
+  return roster_from(*welcome, in.world);
 }
 
 namespace {
@@ -119,32 +100,32 @@ const Address& place_of(const Invitation& in, const Roster& roster, int rank) {
 Result<> introduce(const Invitation& in, const Roster& roster, int to, Meeting& meeting, const Limit& limit) {
   for (int k = 0; k < 2; ++k) {
     RILLE_TRY(auto fd, connect_to(place_of(in, roster, to), limit));
+    RILLE_TRY(auto connection, secure(in, std::move(fd), place_of(in, roster, to), limit));
     Value me;
-    me.set("rank", in.rank).set("to", to).set("link", links[k]);
-    me.set("proof", proof_of(in.token, "link", roster.session, me));
-    RILLE_CHECK(send_message(fd.get(), me, limit));
+    me.set("rank", in.rank).set("to", to).set("link", links[k]).set("session", roster.session);
+    RILLE_CHECK(connection->send(me, limit));
     auto& peer = meeting.peers[std::size_t(to)];
-    (k == 0 ? peer.control : peer.data) = std::move(fd);
+    (k == 0 ? peer.control : peer.data) = std::move(connection);
   }
   return success();
 }
 
-// Stores a connection from a higher rank. false: not one of our ranks.
-bool place(const Invitation& in, const Roster& roster, Client& client, Value said, Meeting& meeting) {
-  if (!proves(in.token, "link", roster.session, said)) return false;
+// Stores a connection from a higher rank. false: not one of our ranks; other communicators may have the same token.
+bool place(const Invitation& in, const Roster& roster, Client& client, const Value& said, Meeting& meeting) {
+  if (said.text("session") != roster.session) return false;
   const auto rank = said.integer("rank");
   if (rank <= in.rank || rank >= in.world || said.integer("to") != in.rank) return false;
   auto& peer = meeting.peers[std::size_t(rank)];
-  auto& fd = said.text("link") == links[0] ? peer.control : peer.data;
-  if (fd.valid()) return false;
-  fd = std::move(client.fd);
+  auto& connection = said.text("link") == links[0] ? peer.control : peer.data;
+  if (connection) return false;
+  connection = std::move(client.connection);
   return true;
 }
 
 std::string missing(const Meeting& meeting, const Invitation& in) {
   for (int r = in.rank + 1; r < in.world; ++r) {
     const auto& peer = meeting.peers[std::size_t(r)];
-    if (!peer.control.valid() || !peer.data.valid())
+    if (!peer.control || !peer.data)
       return fmt::format("rank {} did not connect to rank {}", r, in.rank);
   }
   return "a rank did not connect";
@@ -168,12 +149,15 @@ Result<Meeting> connect_all(const Invitation& in, const Roster& roster, int list
           in.timeout_ms);
     }
   }
-  Acceptor acceptor(listener);
+  Acceptor acceptor(listener, in.token, in.world);
   for (int left = 2 * (in.world - 1 - in.rank); left > 0;) {
     auto event = acceptor.next(limit);
-    if (!event) return during(std::move(event).error(), missing(meeting, in), in.timeout_ms);
+    if (!event) {
+      Error e = during(std::move(event).error(), missing(meeting, in), in.timeout_ms);
+      return e.hint.empty() ? std::move(e).with_hint(acceptor.strangers()) : e;
+    }
     if (event->what == Acceptor::What::connected) continue;
-    if (event->what == Acceptor::What::message && place(in, roster, *event->client, std::move(event->message), meeting))
+    if (event->what == Acceptor::What::message && place(in, roster, *event->client, event->message, meeting))
       --left;
     acceptor.drop(event->client);
   }

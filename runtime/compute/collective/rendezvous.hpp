@@ -1,5 +1,5 @@
-// How the ranks of a communicator find each other. Rank 0 listens at the address; the others connect, prove that they
-// know the token, and identify themselves. When all are connected, rank 0 sends each the addresses of all others, and
+// How the ranks of a communicator find each other. Rank 0 listens at the address; the others connect and identify
+// themselves; every connection proves the token in both directions (connection.hpp). When all are connected, rank 0 sends each the addresses of all others, and
 // every pair connects twice: one connection for control, one for data.
 //
 // Errors name the missing rank or the difference: invalid (another world, a duplicate rank), config (another build),
@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "runtime/compute/collective/socket.hpp"
+#include "runtime/compute/collective/connection.hpp"
 
 namespace rille::collective {
 
@@ -28,8 +28,7 @@ struct Invitation {
 
 struct Meeting {
   struct Peer {
-    Fd control, data;
-    MessageParser parser;    // of control
+    std::unique_ptr<Connection> control, data;
     bool same_host = false;  // the same machine, user and PID namespace
   };
   std::string payload;
@@ -52,10 +51,6 @@ Result<Roster> join(const Invitation& invitation, const Stop& stop, Fd& listener
 Result<Meeting> connect_all(const Invitation& invitation, const Roster& roster, int listener, const Stop& stop);
 
 std::string host_id();
-// The hexadecimal proof that the sender of `said` knows the token.
-std::string proof_of(const std::string& token, std::string_view what, std::string_view nonce, const Value& said);
-// Removes "proof" from `said` and verifies it.
-bool proves(const std::string& token, std::string_view what, std::string_view nonce, Value& said);
 Result<Roster> roster_from(const Value& welcome, int world);  // integrity
 
 }  // namespace rille::collective

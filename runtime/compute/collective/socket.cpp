@@ -192,39 +192,4 @@ Address remote_address(int fd) {
   return address_of(s);
 }
 
-Result<> send_all(int fd, std::string_view bytes, const Limit& limit) {
-  while (!bytes.empty()) {
-    const auto n = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) bytes.remove_prefix(std::size_t(n));
-    else if (errno == EAGAIN || errno == EWOULDBLOCK) RILLE_CHECK(limit.wait(fd, POLLOUT));
-    else if (errno != EINTR) return make_error(ErrorKind::network, "the connection is closed");
-  }
-  return success();
-}
-
-Result<> send_message(int fd, const Value& value, const Limit& limit) {
-  RILLE_TRY(const auto bytes, encode_message(value));
-  return send_all(fd, bytes, limit);
-}
-
-Result<std::optional<Value>> receive_some(int fd, MessageParser& parser) {
-  char buffer[4096];
-  for (;;) {
-    RILLE_TRY(auto whole, parser.next());
-    if (whole) return whole;
-    const auto n = ::recv(fd, buffer, std::min(sizeof buffer, parser.wanted()), MSG_DONTWAIT);
-    if (n > 0) parser.feed({buffer, std::size_t(n)});
-    else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<Value>();
-    else if (n == 0 || errno != EINTR) return make_error(ErrorKind::network, "the connection is closed");
-  }
-}
-
-Result<Value> receive_message(int fd, MessageParser& parser, const Limit& limit) {
-  for (;;) {
-    RILLE_TRY(auto got, receive_some(fd, parser));
-    if (got) return std::move(*got);
-    RILLE_CHECK(limit.wait(fd, POLLIN));
-  }
-}
-
 }  // namespace rille::collective

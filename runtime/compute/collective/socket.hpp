@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/compute/collective/message.hpp"
 #include "runtime/core/base/result.hpp"
 #include "runtime/core/store/file.hpp"
 
@@ -58,12 +57,5 @@ Result<Fd> connect_to(const Address& address, const Limit& limit);  // retries u
 Fd accept_from(int listener);                                       // invalid Fd: no connection is waiting
 Address local_address(int fd);
 Address remote_address(int fd);
-
-// Waits until everything is sent. network: the other side is gone.
-Result<> send_all(int fd, std::string_view bytes, const Limit& limit);
-Result<> send_message(int fd, const Value& value, const Limit& limit);
-// Reads available bytes, at most one message. No message yet: empty. network: the other side is gone.
-Result<std::optional<Value>> receive_some(int fd, MessageParser& parser);
-Result<Value> receive_message(int fd, MessageParser& parser, const Limit& limit);
 
 }  // namespace rille::collective

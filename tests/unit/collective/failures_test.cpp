@@ -1,4 +1,6 @@
 // Failures are errors at every rank, name the responsible rank, and are raised within the limit.
+#include <sys/socket.h>
+
 #include <future>
 
 #include "ranks.hpp"
@@ -185,8 +187,24 @@ TEST_CASE("another token is refused, and the others meet all the same", "[collec
   const auto refused = Communicator::create(wrong, std::make_shared<Stop>());
   REQUIRE(!refused);
   CHECK(refused.error().kind == ErrorKind::auth);
+  CHECK(refused.error().message == "what listens at " + address + " does not know the token of rank 1");
   const auto second = Communicator::create(one, std::make_shared<Stop>());
   CHECK((second.ok() && first.get().ok()));
+}
+
+TEST_CASE("rank 0 says that a connection did not prove the token", "[collective]") {
+  const auto address = free_address();
+  auto zero = options_of(0, 2, address), wrong = options_of(1, 2, address);
+  zero.token = "open sesame";
+  zero.timeout_ms = 1000;
+  auto first = std::async(std::launch::async, [&] { return Communicator::create(zero, std::make_shared<Stop>()); });
+  const auto refused = Communicator::create(wrong, std::make_shared<Stop>());
+  CHECK((!refused && refused.error().kind == ErrorKind::auth));
+  const auto alone = first.get();
+  REQUIRE(!alone);
+  CHECK(alone.error().kind == ErrorKind::timeout);
+  CHECK(alone.error().hint.starts_with("a connection from 127.0.0.1:"));
+  CHECK(alone.error().hint.ends_with(" did not prove the token"));
 }
 
 TEST_CASE("strangers at the door do not disturb", "[collective]") {
@@ -197,9 +215,10 @@ TEST_CASE("strangers at the door do not disturb", "[collective]") {
   const Limit limit(10'000, stop);
   std::vector<Fd> strangers;
   for (const std::string_view said :
-       {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("\x02\0\0\0{}", 6), bell}) {
+       {std::string_view(), std::string_view("GET / HTTP/1.1\r\n\r\n"), std::string_view("\x02\0\0\0{}", 6), bell,
+        std::string_view("\x37\0\0\0{\"a\":[128.74836467836484838364836483643636483648e-336]}", 59)}) {
     strangers.push_back(get(connect_to(get(parse_address(address)), limit)));
-    get(send_all(strangers.back().get(), said, limit));
+    CHECK(::send(strangers.back().get(), said.data(), said.size(), MSG_NOSIGNAL) == long(said.size()));
   }
   strangers.erase(strangers.begin() + 1);
   const auto second = Communicator::create(one, std::make_shared<Stop>());

@@ -1,0 +1,212 @@
+#include "runtime/compute/collective/connection.hpp"
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <new>
+
+#include "runtime/core/net/sign/parts.hpp"
+
+namespace rille::collective {
+
+namespace {
+
+constexpr std::string_view identity = "rille rank";        // of the pre-shared key, in clear text
+constexpr std::string_view key_label = "rille ranks v1";   // salt of HKDF-Extract; the token is the input
+constexpr unsigned char cipher_id[] = {0x13, 0x01};        // TLS_AES_128_GCM_SHA256
+constexpr std::uint64_t records_max = std::uint64_t{1} << 24;
+
+// OpenSSL's socket BIO, but without SIGPIPE.
+int write_without_signal(BIO* bio, const char* bytes, int n) {
+  BIO_clear_retry_flags(bio);
+  const auto sent = int(::send(int(BIO_get_fd(bio, nullptr)), bytes, std::size_t(n), MSG_NOSIGNAL));
+  if (sent <= 0 && BIO_sock_should_retry(sent)) BIO_set_retry_write(bio);
+  return sent;
+}
+
+BIO_METHOD* socket_method() {
+  const BIO_METHOD* const base = BIO_s_socket();
+  BIO_METHOD* const method = BIO_meth_new(BIO_TYPE_SOCKET, "rank");
+  BIO_meth_set_write(method, write_without_signal);
+  BIO_meth_set_read(method, BIO_meth_get_read(base));
+  BIO_meth_set_ctrl(method, BIO_meth_get_ctrl(base));
+  BIO_meth_set_create(method, BIO_meth_get_create(base));
+  BIO_meth_set_destroy(method, BIO_meth_get_destroy(base));
+  return method;
+}
+
+}  // namespace
+
+struct KeyCallbacks {
+  // The key as OpenSSL takes it: a session to resume. OpenSSL owns the result.
+  static SSL_SESSION* session(SSL* ssl) {
+    const auto& key = static_cast<Connection*>(SSL_get_app_data(ssl))->key_;
+    SSL_SESSION* const session = SSL_SESSION_new();
+    if (session && SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()),
+                                               key.size()) &&
+        SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, cipher_id)) &&
+        SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
+      return session;
+    SSL_SESSION_free(session);
+    return nullptr;
+  }
+
+  static int offer(SSL* ssl, const EVP_MD*, const unsigned char** id, std::size_t* id_bytes, SSL_SESSION** key) {
+    *id = reinterpret_cast<const unsigned char*>(identity.data());
+    *id_bytes = identity.size();
+    *key = session(ssl);
+    return *key != nullptr;
+  }
+
+  // No key for another identity: the handshake then fails, since there is no certificate.
+  static int find(SSL* ssl, const unsigned char* id, std::size_t id_bytes, SSL_SESSION** key) {
+    const bool ours = std::string_view(reinterpret_cast<const char*>(id), id_bytes) == identity;
+    *key = ours ? session(ssl) : nullptr;
+    return !ours || *key;
+  }
+};
+
+namespace {
+
+SSL_CTX* new_context() {
+  SSL_CTX* const c = SSL_CTX_new(TLS_method());
+  if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
+      !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(c, 0))
+    throw std::bad_alloc();
+  SSL_CTX_set_options(c, SSL_OP_IGNORE_UNEXPECTED_EOF);  // "left" is a message: the end alone says that a rank is lost
+  SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_psk_use_session_callback(c, KeyCallbacks::offer);
+  SSL_CTX_set_psk_find_session_callback(c, KeyCallbacks::find);
+  return c;
+}
+
+std::string reason_of_failure() {
+  const char* const text = ERR_reason_error_string(ERR_peek_last_error());
+  return text ? text : "TLS failed";
+}
+
+}  // namespace
+
+Connection::Connection(Fd socket, Side side, const std::string& token)
+    : socket_(std::move(socket)), key_(net::hmac_sha256(key_label, token)),
+      events_(side == Side::connects ? POLLOUT : POLLIN) {
+  static SSL_CTX* const context = new_context();
+  static BIO_METHOD* const method = socket_method();
+  ssl_ = SSL_new(context);
+  BIO* const bio = ssl_ ? BIO_new(method) : nullptr;
+  if (!bio) throw std::bad_alloc();
+  BIO_set_fd(bio, socket_.get(), BIO_NOCLOSE);
+  SSL_set_bio(ssl_, bio, bio);
+  SSL_set_app_data(ssl_, this);
+  if (side == Side::accepts) SSL_set_accept_state(ssl_);
+  else SSL_set_connect_state(ssl_);
+  if (side == Side::connects) SSL_set_verify(ssl_, SSL_VERIFY_PEER, nullptr);  // trusts no certificate, only the key
+}
+
+Connection::~Connection() { SSL_free(ssl_); }
+
+// 0: the socket is not ready.
+Result<std::size_t> Connection::outcome(int returned, std::size_t bytes) {
+  if (returned > 0) return bytes;
+  const int what = SSL_get_error(ssl_, returned);
+  if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) {
+    events_ = what == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
+    return std::size_t(0);
+  }
+  if (what != SSL_ERROR_SSL) return make_error(ErrorKind::network, "the connection is closed");
+  if (!proven_) return make_error(ErrorKind::auth, fmt::format("the token was not proven ({})", reason_of_failure()));
+  return make_error(ErrorKind::integrity, fmt::format("its data was altered on the way ({})", reason_of_failure()));
+}
+
+Result<bool> Connection::shake_hands() {
+  if (proven_) return true;
+  ERR_clear_error();
+  RILLE_TRY(const auto done, outcome(SSL_do_handshake(ssl_), 1));
+  if (!done) return false;
+  // Any other handshake would need a certificate. Checked all the same, since everything rests on it.
+  if (!SSL_session_reused(ssl_)) return make_error(ErrorKind::auth, "the token was not proven (no pre-shared key)");
+  proven_ = true;
+  return true;
+}
+
+Result<> Connection::shake_hands(const Limit& limit) {
+  for (;;) {
+    RILLE_TRY(const bool done, shake_hands());
+    if (done) return success();
+    RILLE_CHECK(limit.wait(fd(), events_));
+  }
+}
+
+// In partial mode each call writes one record.
+Result<std::size_t> Connection::write_some(const void* from, std::size_t bytes) {
+  if (records_ >= records_max && !write_waits_) change_keys();
+  ERR_clear_error();
+  std::size_t written = 0;
+  const int returned = SSL_write_ex(ssl_, from, bytes, &written);
+  auto n = outcome(returned, written);
+  write_waits_ = n && *n == 0;
+  records_ += returned > 0;
+  return n;
+}
+
+Result<std::size_t> Connection::read_some(void* to, std::size_t bytes) {
+  ERR_clear_error();
+  std::size_t read = 0;
+  const int returned = SSL_read_ex(ssl_, to, bytes, &read);
+  return outcome(returned, read);
+}
+
+void Connection::change_keys() {
+  records_ = 0;
+  SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+}
+
+Result<bool> Connection::flush() {
+  while (!outbox_.empty()) {
+    RILLE_TRY(const auto n, write_some(outbox_.data(), outbox_.size()));
+    if (n == 0) return false;
+    outbox_.erase(0, n);
+  }
+  return true;
+}
+
+Result<> Connection::send(const Value& message, const Limit& limit) {
+  RILLE_TRY(const auto bytes, encode_message(message));
+  outbox_ += bytes;
+  for (;;) {
+    RILLE_TRY(const bool sent, flush());
+    if (sent) return success();
+    RILLE_CHECK(limit.wait(fd(), POLLOUT));
+  }
+}
+
+void Connection::ring() {
+  if (outbox_.empty()) outbox_ = bell;
+  flush().ok();
+}
+
+Result<std::optional<Value>> Connection::receive_some() {
+  char buffer[4096];
+  for (;;) {
+    RILLE_TRY(auto whole, parser_.next());
+    if (whole) return whole;
+    RILLE_TRY(const auto n, read_some(buffer, std::min(sizeof buffer, parser_.wanted())));
+    if (n == 0) return std::optional<Value>();
+    parser_.feed({buffer, n});
+  }
+}
+
+Result<Value> Connection::receive(const Limit& limit) {
+  for (;;) {
+    RILLE_TRY(auto got, receive_some());
+    if (got) return std::move(*got);
+    RILLE_CHECK(limit.wait(fd(), POLLIN));
+  }
+}
+
+}  // namespace rille::collective

@@ -1,0 +1,59 @@
+// A connection between two ranks: TLS 1.3 over a non-blocking socket, with a pre-shared key that both sides derive from
+// the communicator's token. Each side proves that it knows the token before the other reads anything from it; then
+// everything is encrypted and verified. The Diffie-Hellman exchange gives every connection keys of its own: a recorded
+// connection cannot be replayed, nor be read by someone who learns the token later.
+//
+// Errors: auth: the other side did not prove the token; integrity: altered bytes, or an invalid message; network: the
+// other side is gone. Threads: one at a time.
+#pragma once
+
+#include "runtime/compute/collective/message.hpp"
+#include "runtime/compute/collective/socket.hpp"
+
+using SSL = struct ssl_st;
+
+namespace rille::collective {
+
+class Connection {
+ public:
+  enum class Side { connects, accepts };
+  Connection(Fd socket, Side side, const std::string& token);
+  Connection(Connection&&) = delete;
+  ~Connection();
+
+  int fd() const { return socket_.get(); }
+  // Continues the handshake. false: poll the socket for events() first.
+  Result<bool> shake_hands();
+  Result<> shake_hands(const Limit& limit);
+  short events() const { return events_; }
+
+  // Bytes without frames. 0: the socket is not ready. Then call write_some again with the same bytes and perhaps more.
+  // Read until 0 before polling: poll does not see bytes that are decrypted already.
+  Result<std::size_t> write_some(const void* from, std::size_t bytes);
+  Result<std::size_t> read_some(void* to, std::size_t bytes);
+
+  // Messages. send: what the limit leaves unsent precedes the next message.
+  Result<> send(const Value& message, const Limit& limit);
+  Result<std::optional<Value>> receive_some();  // at most one message; empty: it has not arrived
+  Result<Value> receive(const Limit& limit);
+  void ring();  // sends a bell, unless earlier bytes still wait: those wake the other side, too
+
+  // Encrypts with new keys from now on, as RFC 8446 (5.5) asks after 2^24.5 records; write_some does it by itself.
+  void change_keys();
+
+ private:
+  friend struct KeyCallbacks;
+  Result<std::size_t> outcome(int returned, std::size_t bytes);
+  Result<bool> flush();
+
+  Fd socket_;
+  std::string key_;
+  short events_;
+  SSL* ssl_;
+  bool proven_ = false, write_waits_ = false;
+  std::uint64_t records_ = 0;  // sent with the present keys
+  std::string outbox_;
+  MessageParser parser_;
+};
+
+}  // namespace rille::collective
