@@ -1,8 +1,12 @@
-// What ranks read from their sockets: messages in any pieces, heads, and the words of a rendezvous. Nothing crashes or
-// grows without bound; what is accepted is in its limits, and says the same again.
+// What ranks read from their sockets: before the token is proven, any bytes; then messages in any pieces, heads, and
+// the words of a rendezvous. Nothing crashes or grows without bound; bytes alone prove nothing, not even recorded ones;
+// what is accepted is in its limits, and says the same again.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 
-#include "runtime/compute/collective/message.hpp"
+#include "runtime/compute/collective/connection.hpp"
 #include "runtime/compute/collective/rendezvous.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -54,9 +58,32 @@ void check_words(std::string_view text) {
   if (!value || !value->as_object()) return;
   const auto roster = roster_from(*value, 2);
   fuzz_check(!roster || roster->ranks.size() == 2, "a roster has all ranks");
-  fuzz_check(!proves("token", "hello", "nonce", *value), "nobody proves what he does not know");
-  value->set("proof", proof_of("token", "hello", "nonce", *value));
-  fuzz_check(proves("token", "hello", "nonce", *value), "who knows the token proves it");
+}
+
+// The first bytes of a rank with the token "token".
+const std::string hello_of_rank =
+    "1603010101010000fd03038a853773623f94e6a66520f3cf232e55eb88e8d8d1cb96eca22994ef39994eac20da93ec17da34"
+    "4e0ef569cd176be6b6ed79a82aba5ba94359d5b40c40a23824590004130100ff010000b0000b000403000102000a00060004"
+    "001d0017002300000016000000170000000d001e001c040305030603080708080809080a080b080408050806040105010601"
+    "002b0003020304002d00020101003300260024001d0020cdd8b155b88e5cf55bd675e950e2b35e9b65d247c86fd6d5dddc39"
+    "dfe245777f002900350010000a72696c6c652072616e6b00000000002120f4519a2c8eca657531488a1729b58d9e82cb6876"
+    "65b03ba9af573450410ad69e";
+
+std::string from_hex(const std::string& hex) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out += char(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return out;
+}
+
+void check_stranger(std::string_view stream) {
+  int fds[2];
+  fuzz_check(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0, "there are sockets");
+  const Fd other(fds[1]);
+  Connection server(Fd(fds[0]), Connection::Side::accepts, "token");
+  fuzz_check(stream.empty() || ::write(other.get(), stream.data(), stream.size()) > 0, "a socket takes bytes");
+  const auto done = server.shake_hands();
+  fuzz_check(!done || !*done, "bytes alone prove nothing");
+  fuzz_check(done || done.error().kind == ErrorKind::auth, "a stranger is an auth error");
 }
 
 }  // namespace
@@ -67,6 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto at_once = read_all(stream, size + 1, whole);
   const auto in_pieces = read_all(stream, 3, cut);
   fuzz_check(at_once == in_pieces && whole == cut, "the pieces in which a stream arrives do not matter");
+  check_stranger(stream);
   check_head(stream);
   check_words(stream.substr(std::min<std::size_t>(4, size)));
   return 0;
@@ -74,7 +102,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 std::vector<std::string> fuzz_seeds() {
   Value hello;
-  hello.set("rank", 1).set("world", 2).set("nonce", "00").set("host", "h").set("port", 5).set("proof", "x");
+  hello.set("rank", 1).set("world", 2).set("host", "h").set("port", 5);
   Value welcome;
   welcome.set("session", "s")
       .set("payload", "")
@@ -86,14 +114,14 @@ std::vector<std::string> fuzz_seeds() {
   op.count = 3;
   std::string head(head_bytes, '\0');
   encode_head(op, 7, reinterpret_cast<std::byte*>(head.data()));
-  return {text(hello), text(welcome) + std::string(bell) + text(hello), head};
+  return {text(hello), text(welcome) + std::string(bell) + text(hello), head, from_hex(hello_of_rank)};
 }
 
 std::vector<std::string> fuzz_words() {
   return {std::string(bell),
           std::string("\x02\0\0\0{}", 6),
           std::string("\xff\xff\xff\xff", 4),
-          "\"proof\":",
+          "rille rank",
           "\"ranks\":[]",
           "{}",
           "null",

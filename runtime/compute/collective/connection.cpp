@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <new>
 
 #include "runtime/core/net/sign/parts.hpp"
 
@@ -15,9 +14,9 @@ namespace rille::collective {
 
 namespace {
 
-constexpr std::string_view identity = "rille rank";        // of the pre-shared key, in clear text
-constexpr std::string_view key_label = "rille ranks v1";   // salt of HKDF-Extract; the token is the input
-constexpr unsigned char cipher_id[] = {0x13, 0x01};        // TLS_AES_128_GCM_SHA256
+constexpr std::string_view identity = "rille rank";       // of the pre-shared key, in clear text
+constexpr std::string_view key_label = "rille ranks v1";  // salt of HKDF-Extract; the token is the input
+constexpr unsigned char cipher_id[] = {0x13, 0x01};       // TLS_AES_128_GCM_SHA256
 constexpr std::uint64_t records_max = std::uint64_t{1} << 24;
 
 // OpenSSL's socket BIO, but without SIGPIPE.
@@ -46,8 +45,8 @@ struct KeyCallbacks {
   static SSL_SESSION* session(SSL* ssl) {
     const auto& key = static_cast<Connection*>(SSL_get_app_data(ssl))->key_;
     SSL_SESSION* const session = SSL_SESSION_new();
-    if (session && SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()),
-                                               key.size()) &&
+    if (session &&
+        SSL_SESSION_set1_master_key(session, reinterpret_cast<const unsigned char*>(key.data()), key.size()) &&
         SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, cipher_id)) &&
         SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION))
       return session;
@@ -75,8 +74,11 @@ namespace {
 SSL_CTX* new_context() {
   SSL_CTX* const c = SSL_CTX_new(TLS_method());
   if (!c || !SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) ||
-      !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set_num_tickets(c, 0))
-    throw std::bad_alloc();
+      !SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") || !SSL_CTX_set1_groups_list(c, "X25519:P-256") ||
+      !SSL_CTX_set_num_tickets(c, 0)) {
+    SSL_CTX_free(c);
+    return nullptr;
+  }
   SSL_CTX_set_options(c, SSL_OP_IGNORE_UNEXPECTED_EOF);  // "left" is a message: the end alone says that a rank is lost
   SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -97,9 +99,9 @@ Connection::Connection(Fd socket, Side side, const std::string& token)
       events_(side == Side::connects ? POLLOUT : POLLIN) {
   static SSL_CTX* const context = new_context();
   static BIO_METHOD* const method = socket_method();
-  ssl_ = SSL_new(context);
-  BIO* const bio = ssl_ ? BIO_new(method) : nullptr;
-  if (!bio) throw std::bad_alloc();
+  BIO* const bio = context ? BIO_new(method) : nullptr;
+  ssl_ = bio ? SSL_new(context) : nullptr;
+  if (!ssl_) return;
   BIO_set_fd(bio, socket_.get(), BIO_NOCLOSE);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_app_data(ssl_, this);
@@ -125,6 +127,7 @@ Result<std::size_t> Connection::outcome(int returned, std::size_t bytes) {
 
 Result<bool> Connection::shake_hands() {
   if (proven_) return true;
+  if (!ssl_) return make_error(ErrorKind::config, "OpenSSL cannot make a connection by TLS 1.3 here");
   ERR_clear_error();
   RILLE_TRY(const auto done, outcome(SSL_do_handshake(ssl_), 1));
   if (!done) return false;
@@ -160,6 +163,8 @@ Result<std::size_t> Connection::read_some(void* to, std::size_t bytes) {
   const int returned = SSL_read_ex(ssl_, to, bytes, &read);
   return outcome(returned, read);
 }
+
+void Connection::read_ahead() { SSL_set_read_ahead(ssl_, 1); }
 
 void Connection::change_keys() {
   records_ = 0;

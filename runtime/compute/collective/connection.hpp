@@ -32,6 +32,10 @@ class Connection {
   Result<std::size_t> write_some(const void* from, std::size_t bytes);
   Result<std::size_t> read_some(void* to, std::size_t bytes);
 
+  // From now on a record is read by one system call instead of two, with the beginning of the next one. Not for
+  // messages, since poll does not see that beginning either.
+  void read_ahead();
+
   // Messages. send: what the limit leaves unsent precedes the next message.
   Result<> send(const Value& message, const Limit& limit);
   Result<std::optional<Value>> receive_some();  // at most one message; empty: it has not arrived
@@ -49,7 +53,7 @@ class Connection {
   Fd socket_;
   std::string key_;
   short events_;
-  SSL* ssl_;
+  SSL* ssl_ = nullptr;  // null: OpenSSL has failed
   bool proven_ = false, write_waits_ = false;
   std::uint64_t records_ = 0;  // sent with the present keys
   std::string outbox_;

@@ -7,7 +7,7 @@ namespace {
 
 class TcpLink final : public Link {
  public:
-  explicit TcpLink(std::unique_ptr<Connection> data) : data_(std::move(data)) {}
+  explicit TcpLink(std::unique_ptr<Connection> data) : data_(std::move(data)) { data_->read_ahead(); }
 
   Result<std::size_t> write_some(const std::byte* from, std::size_t bytes) override {
     return data_->write_some(from, bytes);

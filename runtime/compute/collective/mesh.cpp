@@ -225,7 +225,8 @@ Result<> Mesh::look() {
 Result<> Mesh::look_for_gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& p = peers_[r];
-    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty())) return lost(r, make_error(ErrorKind::network, p.gone));
+    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty()))
+      return lost(r, make_error(ErrorKind::network, p.gone));
   }
   return success();
 }

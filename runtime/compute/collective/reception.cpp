@@ -18,7 +18,8 @@ constexpr std::int64_t stragglers_ms = 3000;
 class Reception {
  public:
   Reception(const Invitation& in, int listener, const Stop& stop)
-      : in_(in), acceptor_(listener, in.token, in.world), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {}
+      : in_(in), acceptor_(listener, in.token, in.world), limit_(in.timeout_ms, stop), present_(std::size_t(in.world)) {
+  }
 
   Result<Roster> run() {
     auto gathered = gather();

@@ -125,8 +125,7 @@ bool place(const Invitation& in, const Roster& roster, Client& client, const Val
 std::string missing(const Meeting& meeting, const Invitation& in) {
   for (int r = in.rank + 1; r < in.world; ++r) {
     const auto& peer = meeting.peers[std::size_t(r)];
-    if (!peer.control || !peer.data)
-      return fmt::format("rank {} did not connect to rank {}", r, in.rank);
+    if (!peer.control || !peer.data) return fmt::format("rank {} did not connect to rank {}", r, in.rank);
   }
   return "a rank did not connect";
 }
@@ -157,8 +156,7 @@ Result<Meeting> connect_all(const Invitation& in, const Roster& roster, int list
       return e.hint.empty() ? std::move(e).with_hint(acceptor.strangers()) : e;
     }
     if (event->what == Acceptor::What::connected) continue;
-    if (event->what == Acceptor::What::message && place(in, roster, *event->client, event->message, meeting))
-      --left;
+    if (event->what == Acceptor::What::message && place(in, roster, *event->client, event->message, meeting)) --left;
     acceptor.drop(event->client);
   }
   return meeting;

@@ -1,6 +1,6 @@
 // How the ranks of a communicator find each other. Rank 0 listens at the address; the others connect and identify
-// themselves; every connection proves the token in both directions (connection.hpp). When all are connected, rank 0 sends each the addresses of all others, and
-// every pair connects twice: one connection for control, one for data.
+// themselves; every connection proves the token in both directions (connection.hpp). When all are connected, rank 0
+// sends each the addresses of all others, and every pair connects twice: one connection for control, one for data.
 //
 // Errors name the missing rank or the difference: invalid (another world, a duplicate rank), config (another build),
 // auth (another token), timeout, network; or the reason of the Stop. Rank 0 sends its error to all connected ranks, so

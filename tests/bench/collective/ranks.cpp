@@ -26,8 +26,8 @@ int rank_main(int rank, int world, const std::string& address, bool shared) {
   auto made = Communicator::create(o, std::make_shared<Stop>());
   if (!made) return std::fprintf(stderr, "%s\n", made.error().summary().c_str()), 1;
   if (rank == 0) std::printf("{\"world\": %d, \"transport\": \"%s\"", world, (*made)->transport().c_str());
-  for (const auto& [name, bytes, times] :
-       {std::tuple{"4B", 4u, 3000}, std::tuple{"4KB", 4u << 10, 3000}, std::tuple{"1MB", 1u << 20, 400}, std::tuple{"64MB", 64u << 20, 15}}) {
+  for (const auto& [name, bytes, times] : {std::tuple{"4B", 4u, 3000}, std::tuple{"4KB", 4u << 10, 3000},
+                                           std::tuple{"1MB", 1u << 20, 400}, std::tuple{"64MB", 64u << 20, 15}}) {
     std::vector<float> v(bytes / 4, 0);
     Operation op;
     op.kind = Kind::all_reduce;
