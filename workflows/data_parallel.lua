@@ -5,7 +5,7 @@
 --   rille run workflows/data_parallel.lua --count 4 --gpu H100 --provider aws --budget 40
 --
 -- On several machines the ranks must reach each other: over a private network, at --port and at ports chosen by the
--- system. Data is not encrypted; connections without the run's token are refused.
+-- system. Their connections are encrypted, and refused without the run's token; NCCL's between GPUs are neither.
 local rille = require "rille"
 
 local args = rille.args {

@@ -30,8 +30,9 @@ function rille.devices() end
 --- address, the others connect to it. You start all of them (or `cluster:each`, Slurm, a shell does), each with its own
 --- rank.
 ---
---- Ranks on one machine communicate through shared memory, others by TCP, which is not encrypted: use a private
---- network. A token keeps strangers out; an address that only this machine can reach (127.0.0.1) needs none.
+--- Ranks on one machine communicate through shared memory, others by TCP, encrypted by TLS 1.3 with a key of the token.
+--- A connection that does not prove the token is refused; an address that only this machine can reach (127.0.0.1) needs
+--- none. NCCL's traffic between GPUs is not encrypted: use a private network for it.
 ---@param options rille.CommunicatorOptions this process's rank, and where rank 0 listens
 ---@return Communicator comm once all ranks are connected
 ---@mark ephemeral
