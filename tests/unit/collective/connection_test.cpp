@@ -1,4 +1,5 @@
 // What the network between ranks may do: strangers, recordings, altered bytes. All of it by hand, on sockets.
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -80,6 +81,44 @@ TEST_CASE("both sides prove the token", "[collective]") {
   }
 }
 
+// A TLS server with a certificate of its own making, and without the key.
+struct Impostor {
+  SSL_CTX* context = SSL_CTX_new(TLS_server_method());
+  SSL* ssl = nullptr;
+  explicit Impostor(int fd) {
+    EVP_PKEY* const key = EVP_EC_gen("P-256");
+    X509* const certificate = X509_new();
+    X509_gmtime_adj(X509_getm_notBefore(certificate), 0);
+    X509_gmtime_adj(X509_getm_notAfter(certificate), 3600);
+    X509_set_pubkey(certificate, key);
+    REQUIRE(X509_sign(certificate, key, EVP_sha256()) > 0);
+    REQUIRE(SSL_CTX_use_certificate(context, certificate) == 1);
+    REQUIRE(SSL_CTX_use_PrivateKey(context, key) == 1);
+    X509_free(certificate);
+    EVP_PKEY_free(key);
+    ssl = SSL_new(context);
+    SSL_set_fd(ssl, fd);
+  }
+  ~Impostor() {
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+  }
+};
+
+TEST_CASE("a certificate does not replace the token", "[collective]") {
+  Pair pair;
+  const Impostor impostor(pair.b.get());
+  Connection client(std::move(pair.a), Connection::Side::connects, "open sesame");
+  auto done = client.shake_hands();
+  for (int i = 0; i < 10 && done && !*done; ++i) {
+    SSL_accept(impostor.ssl);
+    done = client.shake_hands();
+  }
+  REQUIRE(!done);
+  CHECK(done.error().kind == ErrorKind::auth);
+  CHECK(done.error().message == "the token was not proven (certificate verify failed)");
+}
+
 TEST_CASE("a recorded connection proves nothing", "[collective]") {
   Wire wire("open sesame");
   wire.meet();
@@ -112,6 +151,7 @@ TEST_CASE("an altered bit is an error, and no message", "[collective]") {
 TEST_CASE("bytes go both ways at once, in many records, with keys that change", "[collective]") {
   Ends ends("", "");
   ends.meet();
+  ends.server.read_ahead();
   std::string sent(3'000'000, '\0');
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = char(i * i >> 7);
   std::string got[2];
