@@ -4,7 +4,6 @@ namespace rille::collective {
 
 namespace {
 
-
 class TcpLink final : public Link {
  public:
   explicit TcpLink(std::unique_ptr<Connection> data) : data_(std::move(data)) { data_->read_ahead(); }
