@@ -46,10 +46,14 @@ rille_error* guarded(F&& body) noexcept {
 
 // Copies only the fields that exist in the host program's version of the struct; all other fields get their defaults.
 template <class T>
-T read_options(const T* given, void (*init)(T*, std::size_t)) {
+Result<T> read_options(const T* given, const char* type, void (*init)(T*, std::size_t)) {
   T options;
   init(&options, sizeof options);
-  if (given) std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
+  if (!given) return options;
+  if (given->struct_size < sizeof given->struct_size)
+    return make_error(ErrorKind::invalid, std::string(type) + ".struct_size = " + std::to_string(given->struct_size),
+                      std::string("set it up with ") + type + "_init(&options, sizeof options)");
+  std::memcpy(&options, given, std::min(given->struct_size, sizeof options));
   return options;
 }
 
@@ -85,6 +89,7 @@ struct rille_runtime {
   int pending = 0;  // number of rille_signal and rille_release calls in progress
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
   std::unique_ptr<rille::host::Interrupter> interrupter;
+  std::shared_ptr<rille::host::Watchdog> watchdog = rille::host::Watchdog::of_process();  // keeps its thread
   uv_async_t* wake = nullptr;  // wakes the loop for an interrupt; closed at the end, then freed by the loop
   std::unique_ptr<rille::Loop> loop;
   std::unique_ptr<rille::engine::Engine> engine;
@@ -108,9 +113,11 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   rille::Value args;
   rille_run_options options{};  // its texts belong to the caller
   std::unique_ptr<rille::engine::Run> run;
+  std::vector<rille::engine::Run*> children;  // active runs that the script has started, and their own
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
-  std::unique_ptr<rille::Timer> wall;
+  std::shared_ptr<rille::host::Spending> spent = std::make_shared<rille::host::Spending>();  // with its child runs
+  std::unique_ptr<rille::Timer> wall, cleanup;
   std::optional<rille::Error> cancel_reason;
   std::string result;
   std::unique_ptr<rille_error> error;

@@ -6,8 +6,8 @@
    2. A call that can fail returns a rille_error*, NULL for success. The error is owned: rille_error_free. Result
       parameters come last.
    3. Structs of options begin with struct_size. Set them up with their _init function; later versions add fields at
-      the end.
-   4. Texts are UTF-8. A text passed with a length need not end in a zero; a text that a function returns always does.
+      the end. A struct_size of 0 is refused with `invalid`.
+   4. Texts are UTF-8. A text passed with a length need not end in a zero; a text given out always does.
       Structured data is JSON; docs/manual/embedding.md says how NaN, binary strings and number keys are written.
    5. Threads. A runtime and what was made from it belong to the thread that created it, until rille_adopt. Marked [T]:
       any thread. Marked [S]: also inside a signal handler. Everything else fails with `state` on a foreign thread, and
@@ -133,18 +133,23 @@ typedef enum rille_state {
 typedef struct rille_run_options {
   size_t struct_size;
   rille_rules rules;
-  const char *args_json;        /* the script's input, a JSON object; NULL: no input. Ignored on resume */
-  const char *module_folder;    /* where require finds the script's modules. NULL: the script file's folder, if any */
-  rille_text_function print;    /* receives what the script and its calls print, unchanged */
-  rille_text_function progress; /* receives a JSON object: what done total unit loss rate seconds_left .. */
-  rille_text_function event;    /* receives a JSON object; its member event is log, rent, live, released, retry .. */
-  void *payload;                /* passed to print, progress and event */
-  /* Limits; 0 means no limit, unless the comment says -1. The error of a run that exceeds a limit names the limit. */
-  int64_t memory_bytes;         /* size of the script's Lua heap; beyond it: error `memory` */
-  int64_t slice_ms;             /* time that Lua runs without waiting; beyond it: error `timeout` */
-  int64_t wall_ms;              /* time of the whole run, restarted by resume; beyond it: error `timeout` */
-  int64_t spend_micros;         /* micro-dollars; -1: no limit; rille.budget can only lower it. Error `budget` */
-  int64_t leases_max;           /* leases held at a time; -1: no limit. Error `quota` */
+  const char *args_json;        /* the script's input: an object; NULL: none. Ignored on resume */
+  const char *module_folder;    /* where require finds the script's modules. NULL: beside the file; none for a text */
+  rille_text_function print;    /* what the script and its calls print, as written */
+  rille_text_function progress; /* one JSON object: what done total unit loss rate seconds_left .. */
+  rille_text_function event;    /* one JSON object with the member event: log rent live released retry .. */
+  void *payload;                /* of the three above */
+  /* Limits. Each failure names its limit: rille_error_code is the member's name, but for memory, spend and leases.
+     0: none. Under a limit of time (slice, wall, cpu) Lua is not compiled to machine code, and a run that exceeds one
+     ends with its error even if the script catches it. Child runs count with the run that starts them. */
+  int64_t memory_bytes;         /* of the script's Lua heap: `memory` */
+  int64_t slice_ms;             /* of Lua without waiting: `timeout` */
+  int64_t wall_ms;              /* of the whole run, counted anew on resume: `timeout` */
+  int64_t spend_micros;         /* in millionths of a dollar; -1: none. rille.budget can only lower it: `budget` */
+  int64_t leases_max;           /* held at a time; -1: none: `quota` */
+  int64_t cpu_ms;               /* of Lua in total, over all fibers and child runs: `timeout` */
+  int64_t output_bytes;         /* of print: `quota` */
+  int64_t fibers_max;           /* at a time: `quota` */
 } rille_run_options;
 
 RILLE_API void rille_run_options_init(rille_run_options *options, size_t struct_size); /* [T] */

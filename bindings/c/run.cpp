@@ -18,6 +18,7 @@ namespace rille::capi {
 namespace {
 
 constexpr std::size_t source_bytes_max = 16 << 20;
+constexpr std::int64_t cleanup_least_ms = 200;  // that cleanup may wait after wall_ms
 
 Result<std::string> read_script(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -32,8 +33,12 @@ host::HostOptions host_options(const rille_run& r) {
   host::HostOptions o;
   o.rules = r.options.rules == RILLE_RULES_OPEN ? host::Rules::open : host::Rules::workflow;
   o.memory_limit_bytes = static_cast<std::size_t>(r.options.memory_bytes);
-  // A computing script keeps the timer of wall_ms from firing, so let wall_ms limit the time slice too.
-  o.slice_ms = r.options.slice_ms ? r.options.slice_ms : r.options.wall_ms;
+  o.limits.slice_ms = r.options.slice_ms;
+  o.limits.wall_ms = r.options.wall_ms;
+  o.limits.cpu_ms = r.options.cpu_ms;
+  o.limits.output_bytes = r.options.output_bytes;
+  o.limits.fibers_max = r.options.fibers_max;
+  o.spent = r.spent;
   o.full_tracebacks = rt->full_tracebacks;
   o.script_directory = r.directory;
   o.on_interrupt = [rt] { rt->take_interrupt(); };
@@ -58,7 +63,24 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
 
 engine::RunHooks hooks(rille_run* r);
 
-// Child runs that the script starts; they use the callbacks of the script's run.
+// Known to its parent's run while it is loaded.
+class Child final : public engine::Program {
+ public:
+  Child(rille_run* parent, engine::Run& run, std::unique_ptr<engine::Program> program)
+      : parent_(parent), run_(run), program_(std::move(program)) {
+    parent_->children.push_back(&run_);
+  }
+  ~Child() override { std::erase(parent_->children, &run_); }
+  Guest& guest() override { return program_->guest(); }
+  FunctionRef main() override { return program_->main(); }
+
+ private:
+  rille_run* parent_;
+  engine::Run& run_;
+  std::unique_ptr<engine::Program> program_;
+};
+
+// Child runs started by the script: they report to the callbacks of the script's run.
 class Children final : public engine::ChildPrograms {
  public:
   explicit Children(rille_run* r) : r_(r) {}
@@ -66,7 +88,9 @@ class Children final : public engine::ChildPrograms {
   Result<std::unique_ptr<engine::Program>> load(engine::Run& child, const std::string& script) override {
     host::HostOptions o = host_options(*r_);
     o.on_interrupt = host::interrupt_child(std::move(o.on_interrupt), *r_->run, child);
-    return host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child, script);
+    RILLE_TRY(auto program,
+              host::load_program(*r_->runtime->loop, std::move(o), *r_->runtime->interrupter, child, script));
+    return std::unique_ptr<engine::Program>(std::make_unique<Child>(r_, child, std::move(program)));
   }
 
  private:
@@ -116,6 +140,18 @@ Result<> pin(rille_run& r) {
   return r.resumed ? compile(r) : success();
 }
 
+// While the script computes, its host looks at the same limit.
+void watch_wall(rille_run* r) {
+  Loop& loop = *r->runtime->loop;
+  const std::int64_t wall_ms = r->options.wall_ms;
+  r->wall = std::make_unique<Timer>(loop, wall_ms, [r, wall_ms] { r->host->time_is_over(host::wall_error(wall_ms)); });
+  const std::int64_t cleanup_ms = std::max<std::int64_t>(cleanup_least_ms, wall_ms / 10);
+  r->cleanup = std::make_unique<Timer>(loop, wall_ms + cleanup_ms, [r, wall_ms] {
+    for (engine::Run* child : r->children) child->stop_cleanup(host::wall_error(wall_ms));
+    r->run->stop_cleanup(host::wall_error(wall_ms));
+  });
+}
+
 Async<Value> perform(rille_run* r) {
   RILLE_CO_TRY(r->run, co_await begin(r));
   r->host->bind_run(*r->run);
@@ -125,12 +161,7 @@ Async<Value> perform(rille_run* r) {
   r->run->limit(limits);
   RILLE_CO_CHECK(pin(*r));
   if (r->cancel_reason) r->run->cancel(*r->cancel_reason);
-  if (r->options.wall_ms > 0)
-    r->wall = std::make_unique<Timer>(*r->runtime->loop, r->options.wall_ms, [r] {
-      r->run->cancel(make_error(ErrorKind::timeout,
-                                fmt::format("the run took longer than {}", format_duration_ms(r->options.wall_ms)),
-                                "raise the limit wall_ms"));
-    });
+  if (r->options.wall_ms > 0) watch_wall(r);
   r->runtime->interrupter->add(r->host.get());
   Value none;
   co_return co_await r->run->execute(*r->host, r->main, none);
@@ -145,6 +176,9 @@ Result<> check_options(const rille_run_options& o) {
   for (auto [name, value, least] : {std::tuple{"memory_bytes", o.memory_bytes, 0},
                                     {"slice_ms", o.slice_ms, 0},
                                     {"wall_ms", o.wall_ms, 0},
+                                    {"cpu_ms", o.cpu_ms, 0},
+                                    {"output_bytes", o.output_bytes, 0},
+                                    {"fibers_max", o.fibers_max, 0},
                                     {"spend_micros", o.spend_micros, -1},
                                     {"leases_max", o.leases_max, -1}})
     if (value < least)
@@ -160,7 +194,7 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   if (rt->closed) return make_error(ErrorKind::state, "this runtime has been shut down", "create another");
   auto r = std::make_shared<rille_run>();
   r->runtime = rt;
-  r->options = read_options(given, rille_run_options_init);
+  RILLE_TRY(r->options, read_options(given, "rille_run_options", rille_run_options_init));
   RILLE_CHECK(check_options(r->options));
   if (r->options.module_folder) r->directory = r->options.module_folder;
   if (r->options.args_json) {
@@ -198,6 +232,7 @@ void rille_run::cancel(Error reason) {
 
 void rille_run::finish(Result<Value> outcome) {
   wall.reset();
+  cleanup.reset();
   if (outcome) {
     state = RILLE_RUN_DONE;
     result = outcome->to_json();
@@ -210,6 +245,7 @@ void rille_run::finish(Result<Value> outcome) {
 
 void rille_run::close() {
   wall.reset();
+  cleanup.reset();
   if (host) runtime->interrupter->remove(host.get());
   host.reset();
   run.reset();

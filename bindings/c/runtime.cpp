@@ -137,7 +137,8 @@ rille_error* rille_create(const rille_options* options, rille_runtime** runtime)
   if (runtime) *runtime = nullptr;
   return guarded([&]() -> Result<> {
     if (!runtime) return null_argument("rille_create", "runtime");
-    RILLE_TRY(auto made, create(read_options(options, rille_options_init)));
+    RILLE_TRY(rille_options known, read_options(options, "rille_options", rille_options_init));
+    RILLE_TRY(auto made, create(known));
     *runtime = made.release();
     return {};
   });

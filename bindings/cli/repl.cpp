@@ -106,7 +106,7 @@ int repl_leave(lua_State* L) {
   Repl& r = repl_of(L);
   r.run->scope_leave(1, static_cast<engine::ScopeId>(check_integer(L, 1, "scope")));
   r.scope = 0;
-  r.host->caught();
+  r.host->left_scope();
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "bindings/host/host.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/object_class.hpp"
 
@@ -15,14 +16,23 @@ namespace {
 
 constexpr int nesting_max = 100;
 constexpr std::size_t values_max = 10'000'000;
+constexpr std::size_t values_per_check = 4096;
+constexpr std::size_t bytes_per_value = 64;
 
 class Encoder {
  public:
-  Encoder(lua_State* L, std::string_view what) : L_(L), what_(what) {}
+  Encoder(lua_State* L, std::string_view what)
+      : L_(L), what_(what), bytes_left_(State::of(L).bytes_limit() ? State::of(L).bytes_limit() : SIZE_MAX) {}
 
   Result<Value> encode(int index) {
     if (++count_ > values_max)
       return refuse(fmt::format("holds more than {} values", values_max), "keep large data in files or tensors");
+    if (count_ % values_per_check == 0) LuaHost::of(L_).check(L_);
+    const bool text_too = lua_type(L_, index) == LUA_TSTRING;
+    // A table that is reached twice is written twice, so that a small one can become large data.
+    const std::size_t bytes = bytes_per_value + (text_too ? lua_objlen(L_, index) : 0);
+    if (bytes > bytes_left_) return refuse("is larger than the memory limit", "keep large data in files or tensors");
+    bytes_left_ -= bytes;
     switch (lua_type(L_, index)) {
       case LUA_TNONE:
       case LUA_TNIL: return Value();
@@ -156,6 +166,7 @@ class Encoder {
   std::string what_;
   std::vector<std::string> path_;
   std::vector<const void*> open_;
+  std::size_t bytes_left_;
   std::size_t count_ = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
+#include "bindings/host/pattern.hpp"
 #include "bindings/host/prelude.hpp"
 #include "bindings/host/stdlib_table.hpp"
 #include "runtime/core/base/units.hpp"
@@ -45,8 +46,20 @@ bool is_stack_low() {
 }
 
 int core_check_stack(lua_State* L) {
-  if (is_stack_low()) luaL_error(L, "stack overflow");
+  check_stack(L);
   return 0;
+}
+
+// The error handler of a script's xpcall: LuaJIT calls handlers before it unwinds and without hooks, so a handler of
+// the script would run without limits. -> { the error, its traceback }; the script's own is called afterwards.
+int core_boxed(lua_State* L) {
+  lua_settop(L, 1);
+  lua_createtable(L, 2, 0);
+  lua_insert(L, 1);
+  lua_rawseti(L, 1, 1);
+  push(L, traceback(L, 0, false));
+  lua_rawseti(L, 1, 2);
+  return 1;
 }
 
 int core_did_you_mean(lua_State* L) {
@@ -63,6 +76,11 @@ int core_did_you_mean(lua_State* L) {
 
 int core_effects_allowed(lua_State* L) {
   lua_pushboolean(L, LuaHost::of(L).effects_allowed());
+  return 1;
+}
+
+int core_limited(lua_State* L) {
+  lua_pushboolean(L, LuaHost::of(L).options().limits.timed());
   return 1;
 }
 
@@ -91,8 +109,8 @@ int core_function_name(lua_State* L) {
   return 1;
 }
 
-int core_print(lua_State* L) {
-  LuaHost::of(L).print(check_text(L, 1, "text"));
+Result<int> core_print(lua_State* L) {
+  RILLE_CHECK(LuaHost::of(L).print(check_text(L, 1, "text")));
   return 0;
 }
 
@@ -188,11 +206,6 @@ int core_step_name(lua_State* L) {
   return 1;
 }
 
-int core_caught(lua_State* L) {
-  LuaHost::of(L).caught();
-  return 0;
-}
-
 int core_env(lua_State* L) {
   get_registry(L, &key_env);
   return 1;
@@ -286,6 +299,10 @@ int core_stdlib_names(lua_State* L) {
 
 }  // namespace
 
+void check_stack(lua_State* L) {
+  if (is_stack_low()) luaL_error(L, "stack overflow");
+}
+
 void push_core(lua_State* L) {
   lua_newtable(L);
   set_functions(L, {{"raise", bind<core_raise>},
@@ -293,7 +310,10 @@ void push_core(lua_State* L) {
                     {"did_you_mean", bind<core_did_you_mean>},
                     {"effects_allowed", core_effects_allowed},
                     {"open_rules", core_open_rules},
+                    {"limited", core_limited},
                     {"check_stack", core_check_stack},
+                    {"boxed", bind<core_boxed>},
+                    {"sort", core_sort},
                     {"object_number", core_object_number},
                     {"metatable", core_metatable},
                     {"function_name", bind<core_function_name>},
@@ -304,7 +324,6 @@ void push_core(lua_State* L) {
                     {"trace", bind<core_trace>},
                     {"fiber_data", bind<core_fiber_data>},
                     {"step_name", bind<core_step_name>},
-                    {"caught", core_caught},
                     {"env", core_env},
                     {"setfenv", core_setfenv},
                     {"to_error", bind<core_to_error>},
@@ -316,6 +335,9 @@ void push_core(lua_State* L) {
                     {"stdlib_names", bind<core_stdlib_names>}});
   push_null(L);
   lua_setfield(L, -2, "null");
+  lua_newtable(L);
+  set_pattern_functions(L);
+  lua_setfield(L, -2, "patterns");
   lua_getglobal(L, "require");
   lua_setfield(L, -2, "raw_require");
 }
@@ -329,12 +351,20 @@ void weak_table(lua_State* L, const char* mode) {
   lua_setmetatable(L, -2);
 }
 
-void push_chunk(lua_State* L, const char* source) {
-  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), "=[rille]") != 0) lua_error(L);
+void push_chunk(lua_State* L, const char* source, const char* name) {
+  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), name) != 0) lua_error(L);
+}
+
+// A script that got hold of the metatable of files could set its __gc, which runs without hooks.
+void protect_files(lua_State* L) {
+  luaL_getmetatable(L, LUA_FILEHANDLE);
+  set_field(L, "__metatable", "file");
+  lua_pop(L, 1);
 }
 
 void open_state(lua_State* L, const HostOptions& options) {
   install_errors(L);
+  protect_files(L);
   weak_table(L, "k");
   set_registry(L, &key_parents);
   lua_newtable(L);
@@ -344,13 +374,13 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushcfunction(L, detail::finish_call);
   set_registry(L, &key_finish);
 
-  push_chunk(L, prelude_source);
+  push_chunk(L, prelude_source, "=[rille]");
   push_core(L);
   lua_pushvalue(L, -1);
   set_registry(L, &key_core);
   get_registry(L, &key_parents);
   lua_pushlightuserdata(L, &key_await);
-  push_chunk(L, order_source);
+  push_chunk(L, order_source, "=[rille.order]");
   lua_call(L, 4, 4);
   set_registry(L, &key_run_fiber);
   set_registry(L, &key_shim);

@@ -20,6 +20,7 @@ namespace {
 char error_metatable;
 
 constexpr int frames_max = 40;
+constexpr int frames_read_max = 2000;  // of the script and of Rille's Lua
 
 int error_tostring(lua_State* L) {
   push(L, is_error(L, 1) ? error_from_table(L, 1).summary() : std::string("rille.Error"));
@@ -200,11 +201,12 @@ Error error_from_exception(const std::exception& e) {
 
 std::string traceback(lua_State* of, int level, bool full) {
   std::string out;
-  int shown = 0;
+  int shown = 0, read = 0;
   bool all = full || (State::of(of).owner && LuaHost::of(of).options().full_tracebacks);
   for (lua_State* L = of; L;) {
     lua_Debug ar;
     for (; lua_getstack(L, level, &ar); ++level) {
+      if (++read > frames_read_max) return out + "\n  ...";
       lua_getinfo(L, "Snl", &ar);
       if (is_ours(ar) && !all) continue;
       if (shown++ == frames_max) return out + "\n  ...";
@@ -213,6 +215,7 @@ std::string traceback(lua_State* of, int level, bool full) {
     }
     L = parent_coroutine(L);
     level = 0;
+    ++read;
   }
   return out;
 }

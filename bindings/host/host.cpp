@@ -8,7 +8,8 @@
 #include <sstream>
 
 #include "bindings/host/keys.hpp"
-#include "bindings/host/watchdog.hpp"
+#include "runtime/core/base/time.hpp"
+#include "runtime/core/base/units.hpp"
 #include "runtime/workflow/engine/run.hpp"
 
 namespace rille::host {
@@ -21,6 +22,8 @@ constexpr int grace_instructions = 2'000'000;
 // Waits that a cancelled fiber may attempt. A fiber that attempts more swallows the error, and each attempt may be
 // expensive.
 constexpr int refused_waits_max = 100;
+// Checks of C functions that stand for grace_instructions.
+constexpr int grace_checks = 64;
 constexpr std::size_t source_bytes_max = 16 << 20;
 
 // Whether one of the first lines is the comment `-- rille: jit`.
@@ -35,6 +38,12 @@ bool asks_for_jit(std::string_view source) {
   return false;
 }
 
+Error quota_error(const char* limit, std::string message, const char* hint) {
+  Error e = make_error(ErrorKind::quota, std::move(message), hint);
+  e.code = limit;
+  return e;
+}
+
 Result<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return errno_error("open", path, errno);
@@ -47,21 +56,28 @@ Result<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::move(options)) {}
+LuaHost::LuaHost(Loop& loop, HostOptions options) : loop_(loop), options_(std::move(options)) {
+  if (!options_.spent) options_.spent = std::make_shared<Spending>();
+}
 
 Result<std::unique_ptr<LuaHost>> LuaHost::create(Loop& loop, HostOptions options) {
   std::unique_ptr<LuaHost> host(new LuaHost(loop, std::move(options)));
   RILLE_TRY(host->state_, State::create(host->options_.memory_limit_bytes));
   host->state_->owner = host.get();
   host->self_ = std::make_shared<LuaHost*>(host.get());
+  const HostOptions& o = host->options_;
+  if (o.limits.timed()) luaJIT_setmode(host->lua(), 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);
   RILLE_CHECK(host->open_libraries());
-  if (host->options_.slice_ms > 0) host->watchdog_ = std::make_unique<Watchdog>(*host, host->options_.slice_ms);
+  if (o.limits.timed())
+    host->clock_ = std::make_unique<LimitClock>(
+        o.limits, o.spent, [h = host.get()] { lua_sethook(h->lua(), &LuaHost::hook, LUA_MASKCOUNT, 1); });
   return host;
 }
 
 LuaHost::~LuaHost() {
-  watchdog_.reset();
+  clock_.reset();
   alarm_.reset();
+  options_.spent->fibers -= spawned_;
   if (self_) *self_ = nullptr;  // so that later completions have no effect
   while (drivers_.after != &drivers_) {
     detail::Driver::Node* n = drivers_.after;
@@ -81,10 +97,16 @@ Fiber* LuaHost::find(FiberId id) {
   return it == fibers_.end() ? nullptr : it->second.get();
 }
 
-void LuaHost::print(std::string_view text) {
-  // while a resumed run replays its journal, print nothing: this output was printed before
-  if (!control_ || control_->replaying()) return;
+Result<> LuaHost::print(std::string_view text) {
+  if (!control_ || control_->replaying()) return {};  // a resumed script prints only what is new
+  const std::int64_t most = options_.limits.output_bytes;
+  std::int64_t& printed = options_.spent->output_bytes;
+  if (most > 0 && printed + static_cast<std::int64_t>(text.size()) > most)
+    return quota_error("output_bytes", fmt::format("the run printed more than {}", format_size_bytes(most)),
+                       "print less, or raise the limit output_bytes");
+  printed += static_cast<std::int64_t>(text.size());
   if (control_->hooks().print) control_->hooks().print(text);
+  return {};
 }
 
 // --- loading code
@@ -102,7 +124,7 @@ Result<> LuaHost::compile(lua_State* L, std::string_view source, const std::stri
   }
   get_registry(L, &key_env);
   lua_setfenv(L, -2);
-  bool jit = ours || options_.jit || asks_for_jit(source);
+  const bool jit = !options_.limits.timed() && (ours || options_.jit || asks_for_jit(source));
   luaJIT_setmode(L, -1, LUAJIT_MODE_ALLFUNC | (jit ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
   if (!ours && chunks_.size() < 10'000) {
     Chunk chunk{text, LUA_NOREF};
@@ -154,6 +176,7 @@ FunctionRef LuaHost::keep_function(lua_State* L, int index) {
 // --- fibers
 
 void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
+  if (over_) return refuse_start(id, function);
   auto owned = std::make_unique<Fiber>();
   Fiber& f = *owned;
   f.id = id;
@@ -186,17 +209,33 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
     run_fibers_->fiber_done(id, std::move(ready).error());
     return;
   }
-  if (id == 1) look_later(control_->look_at_clock());
+  if (id == 1) {
+    std::int64_t& wall = options_.spent->wall_due_ns;
+    if (options_.limits.wall_ms > 0 && wall == Watchdog::never)
+      wall = system_clock().monotonic_ns() + options_.limits.wall_ms * 1'000'000;
+    look_later(control_->look_at_clock());
+  }
   resume(f, values);
+}
+
+// A limit of time is exceeded: fibers that have not begun never do, for there may be many.
+void LuaHost::refuse_start(FiberId id, FunctionRef function) {
+  get_registry(lua(), &key_functions);
+  luaL_unref(lua(), -1, static_cast<int>(function));
+  lua_pop(lua(), 1);
+  if (id != 1 && spawned_ > 0) --spawned_, --options_.spent->fibers;
+  run_fibers_->fiber_done(id, *over_);
 }
 
 void LuaHost::resume(Fiber& f, int values) {
   Fiber* outer = std::exchange(current_, &f);
-  if (run_fibers_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
-  if (watchdog_) watchdog_->begin();
+  raised_.message.clear();  // the next error has its own traceback
+  const bool exceeded = clock_ && clock_->begin();
+  if (exceeded || over_) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, 1);
+  else if (run_fibers_->cancelled(f.id)) lua_sethook(f.L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
   f.plain.waits = false;
   int status = lua_resume(f.L, values);
-  if (watchdog_) watchdog_->end();
+  if (clock_) clock_->end();
   if (status == LUA_YIELD) {
     lua_settop(f.L, 0);
     current_ = outer;
@@ -239,6 +278,7 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   if (dismissed_.erase(id) && !result && result.error().kind == ErrorKind::cancelled) result = Value();
   current_ = nullptr;
   if (!result) lua_sethook(lua(), nullptr, 0, 0);
+  if (id != 1 && spawned_ > 0) --spawned_, --options_.spent->fibers;
   fibers_.erase(id);
   run_fibers_->fiber_done(id, std::move(result));
 }
@@ -260,8 +300,12 @@ Completion LuaHost::completion(Fiber& fiber) {
 
 void LuaHost::dismiss(FiberId child) { dismissed_.insert(child); }
 
-void LuaHost::caught() {
-  if (watchdog_) watchdog_->begin();
+Result<> LuaHost::may_spawn() const {
+  const std::int64_t most = options_.limits.fibers_max;
+  if (most > 0 && options_.spent->fibers >= most)
+    return quota_error("fibers_max", fmt::format("{} fibers are running, the limit fibers_max", most),
+                       "use rille.map with a limit, or raise fibers_max");
+  return {};
 }
 
 // Does the work of Completion::finish without a protected call, because pushing a boolean needs no memory.
@@ -298,49 +342,89 @@ void LuaHost::arm_interrupt() noexcept {
 void LuaHost::look_later(std::int64_t ms) {
   if (ms < 0 || loop_.virtual_time()) return;
   if (!alarm_)
-    alarm_ = std::make_unique<Alarm>([this] {
+    alarm_ = std::make_unique<Watchdog::Watch>([this] {
       look_.store(true);
       lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+      return Watchdog::never;
     });
-  alarm_->set(ms);
+  alarm_->set_sooner(system_clock().monotonic_ns() + ms * 1'000'000);
+}
+
+void LuaHost::left_scope() {
+  if (current_ && (over_ || run_fibers_->cancelled(current_->id)))
+    lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, over_ ? 1 : grace_instructions);
+}
+
+// A script that catches the error still ends with it: the run is cancelled for that reason.
+void LuaHost::time_is_over(Error limit) {
+  if (over_) return;
+  over_ = std::move(limit);
+  clock_->begin_grace();
+  control_->cancel(*over_);
+  if (current_) control_->cancel_now();
+}
+
+const Error* LuaHost::must_end(lua_State* L) {
+  if (interrupt_.exchange(false) && options_.on_interrupt) options_.on_interrupt();
+  if (control_ && look_.exchange(false)) look_later(control_->look_at_clock());
+  Fiber* f = current_;
+  if (f && clock_ && !over_)
+    if (std::optional<Error> limit = clock_->exceeded()) time_is_over(std::move(*limit));
+  const Error* why = f ? run_fibers_->cancelled(f->id) : nullptr;
+  if (!why && f && control_->cancel_waits()) {
+    if (!over_ && !std::exchange(grace_given_, true)) {  // it may be about to wait, the better point for the cancel
+      lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
+      return nullptr;
+    }
+    control_->cancel_now();
+    why = run_fibers_->cancelled(f->id);
+  }
+  if (!why && f && always_interrupted()) why = &*over_;
+  if (why) {
+    lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop swallows one error
+    return why;
+  }
+  lua_sethook(L, nullptr, 0, 0);
+  // An interrupt requested in the meantime has lost its hook: set it again.
+  const bool again = (f && clock_ && clock_->due()) || interrupt_.load() || look_.load();
+  if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
+  return nullptr;
+}
+
+// The same Lua value each time: one is made for every pcall and coroutine that the reason passes through.
+void LuaHost::raise_again(lua_State* L, const Error& why) {
+  if (raised_.ref == LUA_NOREF || raised_.message != why.message) {
+    {
+      Error e = why;
+      if (e.traceback.empty()) e.traceback = traceback(L, 0, false);
+      push_error(L, e);
+    }
+    luaL_unref(L, LUA_REGISTRYINDEX, std::exchange(raised_.ref, LUA_NOREF));
+    raised_.ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    raised_.message = why.message;
+  }
+  lua_rawgeti(L, LUA_REGISTRYINDEX, raised_.ref);
+  lua_error(L);
+  __builtin_unreachable();
+}
+
+void LuaHost::check_hook(lua_State* L) {
+  if (lua_gethookcount(L) > 1 && ++checks_ < grace_checks) return;
+  checks_ = 0;
+  if (const Error* why = must_end(L)) raise_again(L, *why);
 }
 
 void LuaHost::hook(lua_State* L, lua_Debug* ar) {
   LuaHost& host = of(L);
-  if (host.interrupt_.exchange(false) && host.options_.on_interrupt) host.options_.on_interrupt();
-  if (host.control_ && host.look_.exchange(false)) host.look_later(host.control_->look_at_clock());
-  Fiber* f = host.current_;
-  const Error* why = f ? host.run_fibers_->cancelled(f->id) : nullptr;
-  if (!why && f && host.control_->cancel_waits()) {
-    // let the fiber run on for now: cancelling it when it next waits is better
-    if (!std::exchange(host.grace_given_, true)) {
-      lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, grace_instructions);
-      return;
-    }
-    host.control_->cancel_now();
-    why = host.run_fibers_->cancelled(f->id);
-  }
-  Error overrun;
-  if (!why && f && host.watchdog_ && host.watchdog_->overrun()) {
-    overrun = host.watchdog_->error();
-    why = &overrun;
-  }
-  if (!why) {
-    lua_sethook(L, nullptr, 0, 0);
-    // The previous line also removes the hook of an interrupt that was requested meanwhile, so set the hook again.
-    const bool late = f && host.watchdog_ && host.watchdog_->overrun();
-    const bool again = late || host.interrupt_.load() || host.look_.load();
-    if (again) lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
-    return;
-  }
-  // keep the hook until the fiber has unwound: a pcall in a loop would swallow a single error
-  lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);
+  const Error* why = host.must_end(L);
+  if (!why) return;
   lua_getinfo(L, "S", ar);
-  // Do not raise inside the code that catches the reason: scopes, steps and the REPL's loop. All other code, even
-  // Rille's other modules, is interrupted.
-  for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
-    if (catcher == ar->source) return;
-  raise(L, *why);
+  // Do not interrupt the code that catches the reason: scopes, steps and the REPL's loop. Other modules are helpers of
+  // the script.
+  if (!host.always_interrupted())
+    for (std::string_view catcher : {"=[rille]", "=[rille.flow]", "=[rille.repl]"})
+      if (catcher == ar->source) return;
+  host.raise_again(L, *why);
 }
 
 }  // namespace rille::host

@@ -22,11 +22,11 @@
 #include <string>
 #include <vector>
 
-#include "bindings/host/alarm.hpp"
 #include "bindings/host/await.hpp"
 #include "bindings/host/bind.hpp"
 #include "bindings/host/captured.hpp"
 #include "bindings/host/codec.hpp"
+#include "bindings/host/limits.hpp"
 #include "bindings/host/object.hpp"
 #include "bindings/host/random.hpp"
 #include "bindings/host/state.hpp"
@@ -46,8 +46,8 @@ struct HostOptions {
   Rehearsal rehearsal = Rehearsal::no;
   bool jit = false;              // compile the user's code to machine code too
   bool full_tracebacks = false;  // show Rille's Lua frames too (RILLE_TRACE=1)
-  // A fiber that runs longer than this without suspending fails with `timeout`; 0: no limit.
-  std::int64_t slice_ms = 0;
+  Limits limits;
+  std::shared_ptr<Spending> spent;     // null: the host's own; a child run shares that of its parent
   std::string script_directory;        // folder where `require "x"` looks for x.lua; "": only Rille's modules are found
   std::function<void()> on_interrupt;  // called when arm_interrupt() has interrupted Lua code
   Value last_checkpoint;               // value of rille.last_checkpoint: what an earlier attempt of this call published
@@ -124,8 +124,17 @@ class LuaHost final : public Guest {
   FunctionRef keep_function(lua_State* L, int index);  // keeps the function until a fiber that runs it has ended
   // Marks a child fiber that is cancelled on purpose (handle:cancel, the losers of a race): its end is no failure.
   void dismiss(FiberId child);
-  // Called when a scope or step has caught an error: restarts the time slice, so that cleanup can run.
-  void caught();
+  // The fiber has left a scope in which it was not interrupted: if it is cancelled, it will be again.
+  void left_scope();
+  // A limit of time was exceeded while the script waits.
+  void time_is_over(Error limit);
+  // Raises the error that must end the code which runs now, if there is one. For C functions that may run long: they
+  // call it every few thousand steps.
+  void check(lua_State* L) {
+    if (lua_gethook(L)) check_hook(L);
+  }
+  Result<> may_spawn() const;  // quota: names the limit
+  void spawned() { ++spawned_, ++options_.spent->fibers; }
   // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
   // code.
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
@@ -139,7 +148,7 @@ class LuaHost final : public Guest {
   Result<std::string> module_source(const std::string& name);
   // sources of the script's modules by name, as stored in the journal
   std::map<std::string, std::string>& modules() { return modules_; }
-  void print(std::string_view text);
+  Result<> print(std::string_view text);  // error `quota`: names the exceeded limit
   detail::Driver::Node& drivers() { return drivers_; }
 
  private:
@@ -147,10 +156,14 @@ class LuaHost final : public Guest {
   LuaHost(Loop& loop, HostOptions options);
   Result<> open_libraries();
   void resume(Fiber& fiber, int values);
+  void refuse_start(FiberId id, FunctionRef function);
   void end_fiber(Fiber& fiber, int status);
   void refused(Fiber& fiber);  // called when a cancelled fiber was refused a wait
   static void hook(lua_State* L, lua_Debug* ar);
-  struct Watchdog;
+  void check_hook(lua_State* L);
+  const Error* must_end(lua_State* L);  // null: the code may go on
+  [[noreturn]] void raise_again(lua_State* L, const Error& why);
+  bool always_interrupted() const { return over_ && clock_->grace_over(); }
 
   Loop& loop_;
   HostOptions options_;
@@ -165,11 +178,18 @@ class LuaHost final : public Guest {
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;
   std::atomic<bool> interrupt_{false};
-  bool grace_given_ = false;  // whether computing code got its grace period before a cancel interrupts it
-  std::unique_ptr<Watchdog> watchdog_;
-  std::atomic<bool> look_{false};  // set by the alarm: the Run must check its clock
-  std::unique_ptr<Alarm> alarm_;
-  std::shared_ptr<LuaHost*> self_;  // *self_ becomes null when the host ends; completions check this
+  bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
+  int checks_ = 0;            // of C functions, while a grace period in instructions runs
+  struct {
+    std::string message;  // of the reason that it was made of
+    int ref = LUA_NOREF;
+  } raised_;                       // the error that the hook has raised last
+  std::optional<Error> over_;      // the exceeded limit of time
+  std::int64_t spawned_ = 0;       // this host's share of options_.spent->fibers
+  std::atomic<bool> look_{false};  // the alarm has rung
+  std::unique_ptr<Watchdog::Watch> alarm_;
+  std::unique_ptr<LimitClock> clock_;  // null: no limit of time
+  std::shared_ptr<LuaHost*> self_;     // *self_ becomes null when the host ends; completions check this
 };
 
 }  // namespace rille::host

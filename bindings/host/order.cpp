@@ -7,6 +7,7 @@ namespace rille::host {
 const char* const order_source = R"lua(
 local core, behind = ...  -- behind: the sealed table that scripts see -> our module
 local raw_next, raw_sort, type, rawget, setmetatable = next, table.sort, type, rawget, setmetatable
+local sort_values, sort = core.sort
 local raise = core.raise
 
 -- Numbers, then strings, then booleans, then objects by creation.
@@ -37,7 +38,7 @@ local function sorted_keys(t)
       "use a list, or strings as keys")
   end
   if n > 1 then
-    if not mixed and (kind == "number" or kind == "string") then raw_sort(keys) else raw_sort(keys, before) end
+    if mixed or not sort_values(keys) then sort(keys, before) end
   end
   return keys, n
 end
@@ -131,12 +132,15 @@ local function next(t, key)
 end
 
 -- A merge sort, so that the comparator may wait.
-local function sort(t, less)
+function sort(t, less)
   if type(t) ~= "table" then raise("invalid", "table.sort: expected a table, got " .. core.describe(t)) end
   local n = #t
   if less == nil then
     local kind = type(t[1])
-    if kind == "number" or kind == "string" then return raw_sort(t) end
+    if kind == "number" or kind == "string" then
+      if sort_values(t) then return end
+      return raw_sort(t)  -- which raises, unless metamethods compare them
+    end
     less = function(a, b) return a < b end
   elseif type(less) ~= "function" then
     raise("invalid", "table.sort: expected a function to compare with, got " .. core.describe(less))

@@ -8,7 +8,8 @@ namespace rille::host {
 
 const char* const prelude_source = R"lua(
 local core, parents, AWAIT, order = ...
-local raw = { next = next, tostring = tostring, format = string.format, sort = table.sort, type = type }
+local raw = { next = next, tostring = tostring, format = string.format, sort = core.sort, type = type, xpcall = xpcall,
+  rep = string.rep, insert = table.insert }
 local type, rawget, rawset, setmetatable, getmetatable, select, error = type, rawget, rawset, setmetatable,
   getmetatable, select, error
 local running, resume, yield, create, status = coroutine.running, coroutine.resume, coroutine.yield, coroutine.create,
@@ -100,6 +101,40 @@ local function print(...)
   core.print(table.concat(parts, "\t") .. "\n")
 end
 
+-- Errors --------------------------------------------------------------------------------------------------------------
+
+local recorded = setmetatable({}, { __mode = "k" })  -- coroutine in which a handler runs -> traceback of its error
+
+local function traceback(message)
+  local trace = recorded[running()]
+  if not trace then return core.traceback(message) end
+  return type(message) == "string" and message .. "\n" .. trace or trace
+end
+
+local function after_handler(co, outer, ok, result)
+  recorded[co] = outer
+  if ok then return false, result end
+  return false, "error in error handling"  -- as LuaJIT
+end
+
+local function handle(handler, ok, ...)
+  if ok then return true, ... end
+  local co, err, trace = running(), (...)
+  if type(err) == "table" then err, trace = err[1], err[2] end  -- else no memory was left for the box
+  local outer = recorded[co]
+  recorded[co] = trace
+  return after_handler(co, outer, pcall(handler, err))
+end
+
+-- The handler runs after the stack is unwound (core.boxed says why), and may therefore wait.
+local function xpcall(f, handler, ...)
+  if handler == traceback then handler = core.traceback end
+  if handler == core.traceback or handler == core.trace or type(handler) ~= "function" then
+    return raw.xpcall(f, handler, ...)
+  end
+  return handle(handler, raw.xpcall(f, core.boxed, ...))
+end
+
 -- Globals -------------------------------------------------------------------------------------------------------------
 
 local function copy(t, without)
@@ -109,9 +144,17 @@ local function copy(t, without)
   return out
 end
 
-local function names_of(t)
-  local out = {}
-  for k in raw.next, t do if type(k) == "string" then out[#out + 1] = k end end
+local near_max = 2000  -- globals among which a near name is looked for
+
+local function names_of(t, most)
+  local out, n = {}, 0
+  for k in raw.next, t do
+    if type(k) == "string" then
+      n = n + 1
+      if n == most then return {} end
+      out[n] = k
+    end
+  end
   raw.sort(out)
   return out
 end
@@ -145,18 +188,35 @@ local function gated(name, lib)
   })
 end
 
-local strings, gsub = copy(string, { "dump" }), string.gsub
+local strings = copy(string, { "dump" })
 strings.format = format
-function strings.gsub(text, pattern, by, most)
-  if type(by) ~= "string" then check_stack() end
-  local out, count = gsub(text, pattern, by, most)
-  return out, count
+for name, f in raw.next, core.patterns do strings[name] = f end
+
+local integer_max = 2^31 - 1  -- LuaJIT's own functions take larger ones for negative ones
+
+function strings.rep(text, times, between)
+  local n = tonumber(times)
+  if type(text) == "string" and n then
+    if text == "" and (between == nil or between == "") then return "" end
+    if n > integer_max then error("resulting string too large", 2) end
+  end
+  return raw.rep(text, times, between)
 end
+
 getmetatable("").__index = strings
 getmetatable("").__metatable = "string"
 
 local tables = copy(table, { "foreach", "foreachi", "getn" })
 tables.sort = sort
+-- LuaJIT's own moves every position from the end of the list down to a negative one.
+function tables.insert(t, ...)
+  if select("#", ...) == 2 then
+    local at = tonumber((...))
+    if at and (at < 0 or at > integer_max) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+  end
+  return raw.insert(t, ...)
+end
+
 local maths = copy(math, { "randomseed" })
 maths.random = core.random
 maths.randomseed = core.randomseed
@@ -172,7 +232,7 @@ local store = {
   next = next, pairs = pairs, tostring = tostring, print = print,
   string = strings, table = tables, math = maths, coroutine = coroutines, bit = bit,
   io = gated("io", copy(io)), os = gated("os", copy(os, { "exit", "setlocale" })),
-  debug = { traceback = core.traceback },
+  debug = { traceback = traceback },
   collectgarbage = function(what)
     if what == nil or what == "collect" or what == "count" or what == "step" then
       return collectgarbage(what or "collect")
@@ -195,7 +255,7 @@ setmetatable(store, {
     if key == "_G" then return core.env() end
     if type(key) ~= "string" then return nil end
     if hidden[key] then raise("state", raw.format("'%s' is not available in workflow code", key), hidden[key]) end
-    local near = core.did_you_mean(key, names_of(store))
+    local near = core.did_you_mean(key, names_of(store, near_max))
     raise("invalid", raw.format("the global '%s' is not set", key),
       key == "rille" and 'the script begins with: local rille = require "rille"'
       or near ~= "" and near or "declare it: local " .. key .. " = ...")
@@ -260,6 +320,10 @@ local function require(name)
   if name == "ffi" or name == "jit" or name == "string.buffer" then
     if not core.open_rules() then
       raise("state", raw.format("'%s' is not available in workflow code", name), hidden[name])
+    end
+    if core.limited() and name ~= "string.buffer" then
+      raise("state", raw.format("'%s' is not available under a limit of time", name),
+        "the host program has set slice_ms, wall_ms or cpu_ms: what is compiled or native could not be ended")
     end
     loaded[name] = core.raw_require(name)
     return loaded[name]
@@ -341,7 +405,7 @@ setmetatable(words, {
 
 words.null, core.words = core.null, words
 core.loaded, core.computed, core.store, core.raw_pairs = loaded, computed, store, function(t) return raw.next, t end
-core.tostring, core.sort_strings, core.names_of = tostring, raw.sort, names_of
+core.tostring, core.names_of = tostring, names_of
 
 -- Runs a fiber in states without flow verbs: records where an error came from while the stack still exists.
 local function fiber_body(fn, ...)

@@ -3,62 +3,52 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
-
-#include "bindings/host/host.hpp"
-#include "runtime/core/base/time.hpp"
+#include <vector>
 
 namespace rille::host {
 
-struct LuaHost::Watchdog {
-  Watchdog(LuaHost& host, std::int64_t slice_ms) : host_(host), slice_ms_(slice_ms), thread_([this] { watch(); }) {}
-  ~Watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    wake_.notify_all();
-    thread_.join();
-  }
-  void begin() {
-    overrun_ = false;
-    began_ = now_ms();
-  }
-  void end() {
-    began_ = 0;
-    overrun_ = false;
-  }
-  bool overrun() const { return overrun_; }
-  Error error() const {
-    return make_error(
-        ErrorKind::timeout,
-        "the script ran longer than its time slice of " + format_duration_ms(slice_ms_) + " without waiting",
-        "split the work, move it to an instance with box:call, or raise the limit slice_ms");
-  }
+class Watchdog {
+ public:
+  static constexpr std::int64_t never = INT64_MAX;
+  // The one of this process. A forked child gets its own, since threads do not survive a fork.
+  static std::shared_ptr<Watchdog> of_process();
+  ~Watchdog();
+
+  // One callback of the watchdog. Destroy it before what the callback uses; no callback is running afterwards.
+  class Watch {
+   public:
+    // `ring` runs on the watchdog's thread and must be quick; it returns when to ring again, or `never`.
+    explicit Watch(std::function<std::int64_t()> ring);
+    ~Watch();
+    Watch(const Watch&) = delete;
+    // Any thread. Times are of the system's monotonic clock. Costs a system call only if the thread sleeps for longer.
+    void set(std::int64_t due_ns);
+    void set_sooner(std::int64_t due_ns);
+    void clear() { due_ns_.store(never, std::memory_order_relaxed); }
+
+   private:
+    friend class Watchdog;
+    std::shared_ptr<Watchdog> dog_ = of_process();
+    std::function<std::int64_t()> ring_;
+    std::atomic<std::int64_t> due_ns_{never};
+  };
 
  private:
-  static std::int64_t now_ms() { return system_clock().monotonic_ns() / 1'000'000 + 1; }
-  void watch() {
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-      wake_.wait_for(lock, std::chrono::milliseconds(std::max<std::int64_t>(1, slice_ms_ / 4)));
-      std::int64_t began = began_;
-      if (!stop_ && began && now_ms() - began > slice_ms_ && !overrun_.exchange(true))
-        // LuaJIT documents lua_sethook as safe from another thread
-        lua_sethook(host_.lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
-    }
-  }
+  void run();
+  std::int64_t soonest() const;
+  void wake_before(std::int64_t due_ns);
 
-  LuaHost& host_;
-  std::int64_t slice_ms_;
-  std::atomic<std::int64_t> began_{0};
-  std::atomic<bool> overrun_{false};
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards watches_, stop_, and every call of a ring_
   std::condition_variable wake_;
+  std::vector<Watch*> watches_;
   bool stop_ = false;
+  std::atomic<std::int64_t> sleeps_until_ns_{never};
   std::thread thread_;
 };
 

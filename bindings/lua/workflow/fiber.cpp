@@ -12,8 +12,10 @@ Result<int> spawn(lua_State* L) {
   std::string name = check_name(L, 1, "spawn");
   check_function(L, 2, "rille.spawn");
   if (const Error* why = v.run.cancelled(v.id)) return *why;
+  RILLE_CHECK(v.host.may_spawn());
   FunctionRef function = v.host.keep_function(L, 2);
   RILLE_TRY(FiberId id, v.run.spawn(v.id, std::move(name), function, Value()));
+  v.host.spawned();
   push(L, static_cast<std::int64_t>(id));
   return 1;
 }

@@ -42,7 +42,6 @@ end
 -- Children first, then defers (last in, first out), then leases. The first error stays; what cleanup meets besides
 -- is noted. A defer that only an error calls for is passed over while all is well.
 local function unwind(data, scope, ok, ...)
-  core.caught()
   if scope.background then
     for _, id in ipairs(scope.background) do core.cancel(id, "the body of its scope has ended") end
   end
@@ -261,7 +260,6 @@ end
 -- Pools ---------------------------------------------------------------------------------------------------------------
 
 local function leave_pool(name, permit, ok, ...)
-  core.caught()
   core.pool_leave(name, permit)
   if ok then return ... end
   error((...), 0)

@@ -44,6 +44,7 @@ int scope_release(lua_State* L) {
 int scope_leave(lua_State* L) {
   Verb v = begin_verb(L, "scope", Verbs::anywhere);
   v.run.scope_leave(v.id, static_cast<engine::ScopeId>(check_integer(L, 1, "scope")));
+  v.host.left_scope();
   return 0;
 }
 

@@ -193,7 +193,6 @@ int step_leave(lua_State* L) {
   Ticket& t = check_object<Ticket>(L, 1, "step");
   v.fiber.step.clear();
   v.fiber.random = t.outer;
-  v.host.caught();
   if (!lua_toboolean(L, 3)) return 0;
   std::string changed = Captured::of(L, 2).difference(t.before);
   if (changed.empty()) return 0;

@@ -70,7 +70,6 @@ int plain_end(lua_State* L) {
   f->plain.waits = true;
   f->step.clear();
   f->random = f->plain.outer;
-  host.caught();
   ++f->suspension;
   f->starting = false;
   f->ready = -1;

@@ -97,9 +97,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t size_max = 100;  // the distance takes quadratic time
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string found;
+  if (word.size() > size_max) return found;
   for (const std::string& candidate : candidates) {
+    if (candidate.size() > size_max) continue;
     std::size_t d = edit_distance(word, candidate);
     if (d < best) best = d, found = candidate;
   }

@@ -23,8 +23,8 @@ ScopeRecord& RunImpl::new_scope(std::string name, ScopeRecord* parent, FiberId o
   s.owner = owner;
   // Work begun while a scope unwinds (a defer that opens a scope) is not cancelled with that scope.
   bool sheltered = parent && parent->shielded;
-  s.source =
-      parent && !sheltered ? std::make_unique<CancelSource>(parent->source->token()) : std::make_unique<CancelSource>();
+  s.source = parent ? std::make_unique<CancelSource>(sheltered ? cleanup_.token() : parent->source->token())
+                    : std::make_unique<CancelSource>();
   s.interrupt = s.source->token().on_cancel([this, owner](const Error& why) {
     // Suspended operations end by their cancel tokens; this interrupts code of the fiber that runs without suspending.
     scheduler_.ready([this, owner, why] {
@@ -55,7 +55,7 @@ void RunImpl::drop_scope(ScopeId id) {
 }
 
 CancelToken RunImpl::token(const FiberRecord& f) const {
-  return !f.scope || f.scope->shielded ? CancelToken() : f.scope->source->token();
+  return !f.scope || f.scope->shielded ? cleanup_.token() : f.scope->source->token();
 }
 
 ScopeRecord& RunImpl::owner(FiberRecord& f) {
@@ -67,6 +67,7 @@ ScopeRecord& RunImpl::owner(FiberRecord& f) {
 const Error* RunImpl::cancelled(FiberId id) const {
   auto it = fibers_.find(id);
   if (it == fibers_.end() || !it->second->scope) return nullptr;
+  if (cleanup_.cancelled()) return &cleanup_.token().reason();
   const ScopeRecord& s = *it->second->scope;
   return !s.shielded && s.source->cancelled() ? &s.source->token().reason() : nullptr;
 }
@@ -200,6 +201,15 @@ void RunImpl::begin_cancel() {
   unwind(std::move(planned.reason));
   if (!suspended_) paused_.reset();
   for (auto& wake : std::exchange(held_, {})) wake.set(success());  // lets held operations of cleanups begin
+}
+
+void RunImpl::stop_cleanup(Error reason) {
+  if (!guest_ || cleanup_.cancelled()) return;
+  cleanup_.cancel(reason);
+  for (const auto& [id, f] : fibers_)
+    scheduler_.ready([this, id = id, reason] {
+      if (guest_ && !ended(id)) guest_->cancel(id, reason);
+    });
 }
 
 void RunImpl::unwind(Error reason) {

@@ -116,8 +116,13 @@ Async<Value> RunImpl::execute(Guest& guest, FunctionRef main, Value argument) {
   }
   Result<Value> result = std::move(fiber(id).result);
   guest_ = nullptr;
-  if (divergence_) result = *divergence_;
-  else if (!followed_) pin_edited();
+  if (divergence_) {
+    result = *divergence_;
+  } else {
+    if (!followed_) pin_edited();
+    const bool over_time = cancel_reason_ && cancel_reason_->kind == ErrorKind::timeout;
+    if (over_time && (result || result.error().message != cancel_reason_->message)) result = *cancel_reason_;
+  }
   co_return co_await settle_run(std::move(result));
 }
 

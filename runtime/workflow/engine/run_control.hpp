@@ -66,10 +66,13 @@ class RunControl {
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // Cancels the run as Ctrl-C and `rille cancel` do: unwinds the script with this reason, then cleans up. Takes effect
   // when every fiber waits; if a fiber computes without ever waiting, the guest calls cancel_now. cancel_waits: a
-  // cancel was requested and has not taken effect.
+  // cancel was requested and has not taken effect. A reason of kind timeout (an exceeded limit) becomes the run's result
+  // even if the script catches it.
   virtual void cancel(Error reason) = 0;
   virtual bool cancel_waits() const = 0;
   virtual void cancel_now() = 0;
+  // Cancels the cleanup of a cancelled run, too: what waits in a defer is woken with this reason.
+  virtual void stop_cleanup(Error reason) = 0;
   // Called by code that computes for long, because no timer of the loop fires meanwhile: cancels the steps and runs
   // whose time limit has passed, and returns the milliseconds until the next check; -1: no check is needed.
   virtual std::int64_t look_at_clock() = 0;

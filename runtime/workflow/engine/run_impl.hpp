@@ -169,6 +169,7 @@ class RunImpl final : public Run {
   void cancel(Error reason) override;
   bool cancel_waits() const override { return planned_cancel_.has_value(); }
   void cancel_now() override;
+  void stop_cleanup(Error reason) override;
   std::int64_t look_at_clock() override;
 
   const Error* cancelled(FiberId fiber) const override;
@@ -359,6 +360,7 @@ class RunImpl final : public Run {
   bool followed_ = true;  // false: the edited sources are pinned at the end of the replay
   std::optional<Error> divergence_;
   std::optional<Error> cancel_reason_;
+  CancelSource cleanup_;  // of what shielded scopes do
   RunLimits limits_;
   std::string alert_url_;
   double alert_share_ = 0;  // share of the budget at which to warn, 0 to 1; 0: no warning, or already warned

@@ -30,6 +30,7 @@ class FakeRun final : public engine::RunControl, public engine::Fibers {
   void limit(const engine::RunLimits&) override {}
   bool cancel_waits() const override { return false; }
   void cancel_now() override {}
+  void stop_cleanup(Error) override {}
   void cancel(Error reason) override {
     if (reason_) return;
     reason_ = reason;

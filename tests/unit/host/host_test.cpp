@@ -223,7 +223,7 @@ TEST_CASE_METHOD(Fixture, "cancelling a waiting fiber raises the reason at every
 
 TEST_CASE("a slice limit ends code that never waits") {
   Script script;
-  script.options.slice_ms = 30;
+  script.options.limits.slice_ms = 30;
   Result<Value> r = script("while true do end");
   REQUIRE_FALSE(r);
   CHECK(r.error().kind == ErrorKind::timeout);

@@ -1,0 +1,63 @@
+// The limits that an embedder sets for a script, and the clock that enforces the limits of time. A run and the child
+// runs that it starts draw on one Spending; the slice and the memory are each host's own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "bindings/host/watchdog.hpp"
+#include "runtime/core/base/error.hpp"
+
+namespace rille::host {
+
+// 0: no limit.
+struct Limits {
+  std::int64_t slice_ms = 0;      // Lua of one fiber without waiting
+  std::int64_t wall_ms = 0;       // from the start of the run to its end
+  std::int64_t cpu_ms = 0;        // all Lua of the run
+  std::int64_t output_bytes = 0;  // of print
+  std::int64_t fibers_max = 0;    // at a time
+  // Whether the script's Lua must be interruptible at any instruction, which compiled code is not.
+  bool timed() const { return slice_ms > 0 || wall_ms > 0 || cpu_ms > 0; }
+};
+
+// What a run and its child runs have used so far. Host's thread only.
+struct Spending {
+  std::int64_t wall_due_ns = Watchdog::never;
+  std::int64_t lua_ns = 0;
+  std::int64_t grace_ns = 0;  // Lua that cleanup after a limit of time has run
+  std::int64_t output_bytes = 0;
+  std::int64_t fibers = 0;
+};
+
+Error wall_error(std::int64_t wall_ms);
+
+// Measures the Lua of one host. After a limit of time cleanup code has one grace, which is not renewed.
+class LimitClock {
+ public:
+  // `ring` is called on the watchdog's thread when a limit may be exceeded, and again until Lua stops.
+  LimitClock(const Limits& limits, std::shared_ptr<Spending> spent, std::function<void()> ring);
+  bool begin();                           // a fiber is resumed; true: a limit is exceeded already
+  void end();                             // the fiber waits or has ended
+  std::optional<Error> exceeded() const;  // which limit, while Lua runs
+  void begin_grace();                     // a limit was exceeded
+  bool grace_over() const;
+  bool due() const { return in_grace_ ? grace_over() : exceeded().has_value(); }
+
+ private:
+  std::int64_t due_ns(std::int64_t now) const;
+  std::int64_t grace_left_ns() const;
+
+  Limits limits_;
+  std::shared_ptr<Spending> spent_;
+  bool in_grace_ = false;
+  std::int64_t began_ns_ = 0;  // 0: no Lua runs
+  std::int64_t grace_began_ns_ = 0;
+  std::atomic<bool> runs_{false};  // read by the watchdog
+  Watchdog::Watch watch_;
+};
+
+}  // namespace rille::host

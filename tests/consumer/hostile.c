@@ -1,0 +1,269 @@
+/* Scripts that want to escape: each gets 64 MB, a slice of 200 ms and a wall of 2 s, and must end with an error soon
+   after, whatever it does. */
+#define _GNU_SOURCE /* clock_gettime */
+#include <rille.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
+
+enum { wall_ms = 2000, late_ms = wall_ms + 250, given_up_ms = wall_ms + 4000 /* on a machine that is busy */ };
+
+#define SPIN "local function spin() while true do end end "
+#define RILLE "local rille = require 'rille' " SPIN
+
+/* What each must end with: an error of that kind, or ANY, or NONE for one that is harmless and may end well. */
+enum { ANY = -1, NONE = -2 };
+
+static const struct {
+  const char *name, *source;
+  int kind;
+} scripts[] = {
+    {"loop", "while true do end", RILLE_TIMEOUT},
+    {"pcall in a loop", SPIN "while true do pcall(spin) end", RILLE_TIMEOUT},
+    {"caught", SPIN "pcall(spin) return 'done'", RILLE_TIMEOUT},
+    {"caught, then another error", SPIN "pcall(spin) error('mine')", RILLE_TIMEOUT},
+    {"xpcall", SPIN "xpcall(spin, spin)", RILLE_TIMEOUT},
+    {"xpcall in a loop", SPIN "while true do xpcall(spin, spin) end", RILLE_TIMEOUT},
+    {"xpcall, error in the body", SPIN "xpcall(error, spin)", RILLE_TIMEOUT},
+    {"xpcall, nested handlers", SPIN "xpcall(spin, function() xpcall(spin, spin) end)", RILLE_TIMEOUT},
+    {"xpcall in a coroutine", SPIN "coroutine.wrap(function() xpcall(spin, spin) end)()", RILLE_TIMEOUT},
+    {"xpcall, the handler throws", SPIN "while true do xpcall(spin, error) end", RILLE_TIMEOUT},
+    {"coroutine", SPIN "while true do pcall(coroutine.wrap(spin)) end", RILLE_TIMEOUT},
+    {"coroutines that yield",
+     "local co = coroutine.wrap(function() while true do coroutine.yield() end end) "
+     "while true do co() end",
+     RILLE_TIMEOUT},
+    {"coroutine in a coroutine", "local function f() return coroutine.wrap(f)() end while true do pcall(f) end", ANY},
+    {"jit comment", "-- rille: jit\nlocal n = 0 while true do n = n + 1 end", RILLE_TIMEOUT},
+    {"jit comment in load", "load('-- rille: jit\\nlocal n = 0 while true do n = n + 1 end')()", RILLE_TIMEOUT},
+    {"jit and pcall", "-- rille: jit\nlocal function f() for i = 1, 1e18 do end end while true do pcall(f) end",
+     RILLE_TIMEOUT},
+    {"scope", RILLE "while true do pcall(rille.scope, spin) end", RILLE_TIMEOUT},
+    {"scope in a scope", RILLE "local function f() pcall(rille.scope, spin) return f() end rille.scope(f)",
+     RILLE_TIMEOUT},
+    {"defer", RILLE "rille.defer(spin) spin()", RILLE_TIMEOUT},
+    {"defers", RILLE "for i = 1, 1000 do rille.defer(spin) end spin()", RILLE_TIMEOUT},
+    {"defer in a scope", RILLE "while true do pcall(rille.scope, function() rille.defer(spin) spin() end) end",
+     RILLE_TIMEOUT},
+    {"defer that waits", RILLE "rille.defer(function() rille.sleep('1h') end) spin()", RILLE_TIMEOUT},
+    {"defer that waits again", RILLE "rille.defer(function() while true do pcall(rille.sleep, 3600) end end) spin()",
+     RILLE_TIMEOUT},
+    {"defer that spawns",
+     RILLE "rille.defer(function() rille.spawn('x', function() rille.sleep('1h') end):wait() end) "
+           "spin()",
+     RILLE_TIMEOUT},
+    {"errdefer", RILLE "rille.errdefer(spin) spin()", RILLE_TIMEOUT},
+    {"scope left, then a loop", RILLE "pcall(rille.scope, spin) spin()", RILLE_TIMEOUT},
+    {"step", RILLE "while true do pcall(rille.step, 'x', spin) end", RILLE_TIMEOUT},
+    {"step with retries", RILLE "rille.step('x', { retry = 1000 }, spin)", RILLE_TIMEOUT},
+    {"steps", RILLE "while true do rille.step('x', function() end) end", ANY},
+    {"pool", RILLE "while true do pcall(rille.pool, 'p', { slots = 1 }, spin) end", RILLE_TIMEOUT},
+    {"fibers that spin", RILLE "for i = 1, 100 do rille.spawn('f', spin) end rille.sleep('1h')", RILLE_TIMEOUT},
+    {"fibers that catch",
+     RILLE "for i = 1, 100 do rille.spawn('f', function() while true do pcall(spin) end end) end "
+           "rille.sleep('1h')",
+     RILLE_TIMEOUT},
+    {"fibers that spawn", RILLE "local function f() while true do rille.spawn('f', f) rille.sleep(0) end end f()", ANY},
+    {"a million fibers", RILLE "for i = 1, 1e6 do rille.spawn('f', function() rille.sleep('1h') end) end", ANY},
+    {"sleeps", RILLE "while true do rille.sleep(0.001) end", RILLE_TIMEOUT},
+    {"sleeps, caught", RILLE "while true do pcall(rille.sleep, 1) end", RILLE_TIMEOUT},
+    {"a caught wall", RILLE "pcall(rille.sleep, 3600) return 'done'", RILLE_TIMEOUT},
+    {"race", RILLE "while true do pcall(rille.race, { spin, spin }) end", RILLE_TIMEOUT},
+    {"map", RILLE "rille.map('m', { 1, 2, 3 }, function() pcall(spin) spin() end)", RILLE_TIMEOUT},
+    {"signal", RILLE "while true do pcall(rille.signal, 'x') end", RILLE_TIMEOUT},
+    {"match", "local s = ('a'):rep(40) string.match(s, ('a?'):rep(40) .. s)", RILLE_TIMEOUT},
+    {"match, caught", "while true do pcall(string.match, ('a'):rep(40), ('a?'):rep(40) .. ('a'):rep(40)) end",
+     RILLE_TIMEOUT},
+    {"find", "string.find(('a'):rep(3000), '.-.-.-.-b')", RILLE_TIMEOUT},
+    {"gsub", "string.gsub(('a'):rep(3000), '.*.*.*.*b', '')", RILLE_TIMEOUT},
+    {"gmatch", "for x in string.gmatch(('a'):rep(3000), '(.*)(.*)(.*)(.*)b') do end", RILLE_TIMEOUT},
+    {"balance", "string.match(('('):rep(2e6), '%b()')", RILLE_TIMEOUT},
+    {"set", "local set = '[' .. ('b'):rep(1e6) .. ']' string.find(('a'):rep(1e6), set)", RILLE_TIMEOUT},
+    {"frontier", "string.find(('a'):rep(1e6), '%f[' .. ('b'):rep(1e6) .. ']')", RILLE_TIMEOUT},
+    {"back reference", "string.find(('a'):rep(1e6), '(a*)%1b')", RILLE_TIMEOUT},
+    {"replacement", "string.gsub(('a'):rep(1e6), '(b*)', ('%1'):rep(1e6))", RILLE_TIMEOUT},
+    {"match in a handler", "xpcall(error, function() string.find(('a'):rep(3000), '.-.-.-.-b') end)", RILLE_TIMEOUT},
+    {"plain find", "local s = ('a'):rep(1e7) while true do s:find(('a'):rep(5e6) .. 'b', 1, true) end", RILLE_TIMEOUT},
+    {"gsub callback", SPIN "string.gsub('abc', '.', spin)", RILLE_TIMEOUT},
+    {"gsub table", "string.gsub('abc', '.', setmetatable({}, { __index = function() while true do end end }))",
+     RILLE_TIMEOUT},
+    {"gsub recursion", "local function f() return (string.gsub('a', 'a', f)) end while true do pcall(f) end",
+     RILLE_TIMEOUT},
+    {"rep", "local s = ('x'):rep(1e10)", RILLE_INVALID},
+    {"rep of nothing", "while true do (''):rep(2^31 - 1) end", RILLE_TIMEOUT},
+    {"rep with separators", "local s = (''):rep(1e9, ('x'):rep(1e6))", RILLE_MEMORY},
+    {"concat", "local t = {} for i = 1, 1e6 do t[i] = ('x'):rep(1e4) end return #table.concat(t)", ANY},
+    {"format", "local s = ('%99d'):rep(1e5) while true do pcall(string.format, s, unpack({}, 1, 5000)) end",
+     RILLE_TIMEOUT},
+    {"insert", "table.insert({}, -2147483648, 1)", RILLE_INVALID},
+    {"insert at the front", "local t = {} while true do table.insert(t, 1, 1) end", ANY},
+    {"move", "table.move({}, 1, 2^53, 2)", RILLE_TIMEOUT},
+    {"remove", "table.remove({}, -2147483648)", NONE},
+    {"unpack", "while true do pcall(unpack, {}, 1, 1e8) end", RILLE_TIMEOUT},
+    {"sort", "local t = {} for i = 1, 4e5 do t[i] = i % 7 end while true do table.sort(t) end", RILLE_TIMEOUT},
+    {"sort with Lua", "table.sort({ 3, 2, 1 }, function() while true do end end)", RILLE_TIMEOUT},
+    {"sort with rawequal", "local t = {} for i = 1, 5e5 do t[i] = i end while true do table.sort(t, rawequal) end",
+     RILLE_TIMEOUT},
+    {"sort of tables",
+     "local mt = { __lt = function() while true do end end } "
+     "table.sort { setmetatable({}, mt), setmetatable({}, mt) }",
+     RILLE_TIMEOUT},
+    {"pairs", "local t = {} for i = 1, 3e5 do t['k' .. i] = i end while true do for k in pairs(t) do end end",
+     RILLE_TIMEOUT},
+    {"next", "local t = {} for i = 1, 1e5 do t['k' .. i] = i end local k while true do k = next(t, k) end",
+     RILLE_TIMEOUT},
+    {"tostring", "local t = setmetatable({}, { __tostring = function() while true do end end }) print(t)",
+     RILLE_TIMEOUT},
+    {"metamethods", "local t = setmetatable({}, { __index = function(t, k) return t[k + 1] end }) return t[1]", ANY},
+    {"tail calls", "local function f() return f() end f()", RILLE_TIMEOUT},
+    {"deep recursion", "local function f() return 1 + f() end while true do pcall(f) end", RILLE_TIMEOUT},
+    {"deep recursion, handled", "local function f() return 1 + f() end while true do xpcall(f, debug.traceback) end",
+     RILLE_TIMEOUT},
+    {"memory", "local t = {} while true do t[#t + 1] = { t } end", ANY},
+    {"memory, caught", "while true do pcall(function() local t = {} while true do t[#t + 1] = { t } end end) end", ANY},
+    {"strings", "local s = 'x' while true do s = s .. s end", RILLE_MEMORY},
+    {"collector", "while true do collectgarbage() end", RILLE_TIMEOUT},
+    {"gc of a table",
+     "setmetatable({}, { __gc = function() while true do end end }) collectgarbage() while true do end", RILLE_TIMEOUT},
+    {"gc of a proxy", "local p = newproxy(true) getmetatable(p).__gc = function() while true do end end", RILLE_STATE},
+    {"gc of a file",
+     RILLE "rille.step('x', function() local f = io.tmpfile() local mt = getmetatable(f) "
+           "assert(type(mt) == 'string') end) error('no metatable')",
+     RILLE_INVALID},
+    {"gc of cdata", "assert(type(getmetatable(1LL)) == 'string') error('no metatable')", RILLE_INVALID},
+    {"gc of a handle",
+     RILLE "assert(type(getmetatable(rille.spawn('x', function() end))) == 'string') "
+           "error('no metatable')",
+     RILLE_INVALID},
+    {"ffi", "require 'ffi'", RILLE_STATE},
+    {"jit", "require 'jit'", RILLE_STATE},
+    {"load of a reader", "load(function() return ' ' end)", ANY},
+    {"load of a builtin", "load(debug.traceback)", ANY},
+    {"load of a bomb", "while true do load('return ' .. ('('):rep(1e5)) end", RILLE_TIMEOUT},
+    {"load of a long text", "local s = ('local x = 1\\n'):rep(1e6) while true do load(s) end", ANY},
+    {"a result that doubles", "local t = {} for i = 1, 60 do t = { t, t } end return t", RILLE_INVALID},
+    {"an error that doubles", "local t = {} for i = 1, 60 do t = { t, t } end error(t)", ANY},
+    {"a step that doubles",
+     RILLE "rille.step('x', function() local t = {} for i = 1, 60 do t = { t, t } end return t "
+           "end)",
+     ANY},
+    {"a misspelt name", "while true do pcall(function() return _G[('x'):rep(1e5)] end) end", RILLE_TIMEOUT},
+    {"misspelt among many", "for i = 1, 1e5 do _G['g' .. i] = i end while true do pcall(function() return gg1 end) end",
+     RILLE_TIMEOUT},
+    {"misspelt option", RILLE "while true do pcall(rille.step, 'x', { [('x'):rep(1e5)] = 1 }, spin) end",
+     RILLE_TIMEOUT},
+    {"tonumber", "local s = ('1'):rep(1e7) while true do tonumber(s) end", RILLE_TIMEOUT},
+    {"prints", "while true do print(('x'):rep(1e4)) end", ANY},
+    {"logs", RILLE "while true do rille.log('x') end", ANY},
+};
+
+static int64_t now_ms(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void drop(const char* text, size_t length, void* payload) { (void)text, (void)length, (void)payload; }
+
+static rille_run_options limits(void) {
+  rille_run_options o;
+  rille_run_options_init(&o, sizeof o);
+  o.memory_bytes = 64 << 20, o.slice_ms = 200, o.wall_ms = wall_ms, o.print = drop;
+  return o;
+}
+
+static int try_script(rille_runtime* rt, const char* name, const char* source, const rille_run_options* options,
+                      int kind) {
+  rille_run* run = NULL;
+  rille_error* refused = rille_run_from_source(rt, "hostile.lua", source, strlen(source), options, &run);
+  if (refused) fprintf(stderr, "%s: %s\n", name, rille_error_to_json(refused));
+  CHECK(!refused && !rille_run_start(run));
+  int64_t began = now_ms();
+  rille_error* late = rille_run_wait(run, given_up_ms);
+  int64_t took = now_ms() - began;
+  const rille_error* error = rille_run_error(run);
+  int good = !late && (kind == NONE || (error && (kind == ANY || (int)rille_error_kind(error) == kind)));
+  if (took > late_ms || !good || getenv("HOSTILE_VERBOSE"))
+    fprintf(stderr, "%s: %s, %d ms: %.200s\n", good ? "ok" : "NOT OK", name, (int)took,
+            late    ? rille_error_message(late)
+            : error ? rille_error_to_json(error)
+                    : "no error");
+  if (late) exit(1); /* the runtime is stuck */
+  rille_run_free(run);
+  return good ? 0 : 1;
+}
+
+static int more_limits(rille_runtime* rt) {
+  int bad = 0;
+  rille_run_options o;
+  rille_run_options_init(&o, sizeof o);
+  o.cpu_ms = 100;
+  bad += try_script(rt, "cpu_ms", RILLE "while true do rille.sleep(0) for i = 1, 1e5 do end end", &o, RILLE_TIMEOUT);
+  bad += try_script(rt, "cpu_ms, caught", SPIN "pcall(spin) return 1", &o, RILLE_TIMEOUT);
+  rille_run_options_init(&o, sizeof o);
+  o.output_bytes = 1000, o.print = drop;
+  bad += try_script(rt, "output_bytes", "for i = 1, 1000 do print(i) end", &o, RILLE_QUOTA);
+  bad += try_script(rt, "output_bytes, less", "for i = 1, 100 do print(i) end", &o, NONE);
+  rille_run_options_init(&o, sizeof o);
+  o.fibers_max = 10;
+  bad += try_script(rt, "fibers_max", RILLE "for i = 1, 11 do rille.spawn('f', function() rille.sleep(1) end) end", &o,
+                    RILLE_QUOTA);
+  bad += try_script(rt, "fibers_max, less", RILLE "for i = 1, 100 do rille.spawn('f', function() end):wait() end", &o,
+                    NONE);
+  rille_run_options_init(&o, sizeof o);
+  o.wall_ms = 300;
+  bad += try_script(rt, "wall_ms alone", SPIN "pcall(spin) return 1", &o, RILLE_TIMEOUT);
+  return bad;
+}
+
+/* A run that starts itself: its child runs have what is left of its wall. */
+static int child_runs(rille_runtime* rt, const char* folder) {
+  static const char source[] = RILLE "pcall(rille.run, 'child.lua', { n = (rille.args { n = 0 }).n + 1 }) spin()";
+  char path[600];
+  snprintf(path, sizeof path, "%s/child.lua", folder);
+  FILE* file = fopen(path, "w");
+  CHECK(file && fputs(source, file) >= 0 && fclose(file) == 0);
+  rille_run_options o = limits();
+  rille_run* run = NULL;
+  CHECK(!rille_run_from_file(rt, path, &o, &run) && !rille_run_start(run));
+  int64_t began = now_ms();
+  rille_error* late = rille_run_wait(run, given_up_ms);
+  int bad = late || !rille_run_error(run) || rille_error_kind(rille_run_error(run)) != RILLE_TIMEOUT;
+  fprintf(stderr, "child runs: %d ms: %s\n", (int)(now_ms() - began),
+          late                   ? "never ended"
+          : rille_run_error(run) ? rille_error_message(rille_run_error(run))
+                                 : "no error");
+  rille_error_free(late);
+  rille_run_free(run);
+  return bad;
+}
+
+int main(int argc, char** argv) {
+  const char* folder = getenv("RILLE_HOME");
+  CHECK(folder);
+  rille_options options;
+  rille_options_init(&options, sizeof options);
+  options.home = folder;
+  rille_runtime* rt = NULL;
+  options.struct_size = 0;
+  rille_error* error = rille_create(&options, &rt);
+  CHECK(error && rille_error_kind(error) == RILLE_INVALID);
+  rille_error_free(error);
+  options.struct_size = sizeof options;
+  CHECK(!rille_create(&options, &rt));
+  int bad = 0, count = (int)(sizeof scripts / sizeof *scripts);
+  for (int i = 0; i < count; ++i) {
+    if (argc > 1 && strcmp(argv[1], scripts[i].name) != 0) continue;
+    rille_run_options o = limits();
+    bad += try_script(rt, scripts[i].name, scripts[i].source, &o, scripts[i].kind);
+  }
+  if (argc < 2) bad += more_limits(rt);
+  if (argc < 2 || strcmp(argv[1], "child runs") == 0) bad += child_runs(rt, folder);
+  rille_destroy(rt);
+  if (bad) return 1;
+  printf("%d hostile scripts were ended\n", count);
+  return 0;
+}
