@@ -147,3 +147,39 @@ TEST_CASE("xpcall gives what LuaJIT's gives, with a handler that may wait and se
       run("return { xpcall(error, function(e) return select(2, xpcall(error, function(f) return e .. f end, 'b')) end, "
           "'a') }") == R"([false,"ab"])");
 }
+
+TEST_CASE("the speed of patterns beside LuaJIT's own, interpreted", "[.bench]") {
+  WARN(beside_raw(R"lua(
+    jit.off(true, true)
+    local ours, raw = ...
+    local text = ('The quick brown fox jumps over the lazy dog; key_1 = value-2, '):rep(4)
+    local long = text:rep(200)
+    local cases = {
+      { 'find, plain, short', 'find', text, 'lazy', 1e6 },
+      { 'find, plain by option', 'find', text, 'key_1 = v', 1e6, 1, true },
+      { 'find, plain, missing', 'find', long, 'nowhere', 2e4 },
+      { 'find, class', 'find', text, '%d', 1e6 },
+      { 'match, captures', 'match', text, '(%w+) = ([%w-]+)', 1e5 },
+      { 'match, anchored', 'match', text, '^(%a+) (%a+)', 1e6 },
+      { 'match, lazy', 'match', text, 'brown(.-);', 5e5 },
+      { 'gsub, word', 'gsub', long, '%a+', 200, '<%0>' },
+      { 'gsub, character', 'gsub', long, '.', 100, '%0' },
+      { 'gsub, set', 'gsub', long, '[aeiou]', 500, '' },
+    }
+    local out = {}
+    for _, case in ipairs(cases) do
+      local name, f, a, b, times, c, d = unpack(case, 1, 7)
+      local best = {}
+      for round = 1, 5 do
+        for i, lib in ipairs { ours, raw } do
+          local g, began = lib[f], os.clock()
+          for _ = 1, times do g(a, b, c, d) end
+          best[i] = math.min(best[i] or 1e9, os.clock() - began)
+        end
+      end
+      out[#out + 1] = ('%-24s ours %8.1f ns, LuaJIT %8.1f ns, ratio %.2f'):format(name, best[1] / times * 1e9,
+        best[2] / times * 1e9, best[1] / best[2])
+    end
+    return table.concat(out, '\n')
+  )lua"));
+}
