@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), exit(1)))
 
@@ -241,6 +243,64 @@ static int child_runs(rille_runtime* rt, const char* folder) {
   return bad;
 }
 
+static int threads(void) {
+  char line[200];
+  int n = 0;
+  FILE* status = fopen("/proc/self/status", "r");
+  CHECK(status);
+  while (fgets(line, sizeof line, status)) sscanf(line, "Threads: %d", &n);
+  fclose(status);
+  return n;
+}
+
+/* Limits cost one thread for all runs. */
+static void many_runs(rille_runtime* rt) {
+  enum { count = 60 };
+  static const char source[] = "require('rille').sleep('1h')";
+  rille_run* runs[count];
+  rille_run_options o = limits();
+  int before = threads();
+  for (int i = 0; i < count; ++i)
+    CHECK(!rille_run_from_source(rt, "sleeps.lua", source, strlen(source), &o, &runs[i]) && !rille_run_start(runs[i]));
+  CHECK(!rille_turn(rt, 100, NULL));
+  CHECK(threads() <= before + 2); /* the watchdog, and a worker that may have started */
+  for (int i = 0; i < count; ++i) CHECK(!rille_run_cancel(runs[i], NULL));
+  for (int i = 0; i < count; ++i) {
+    CHECK(!rille_run_wait(runs[i], -1));
+    rille_run_free(runs[i]);
+  }
+}
+
+/* A child made by fork has no watchdog of its parent; a runtime that it creates starts one. */
+static int after_fork(const char* folder) {
+  pid_t child = fork();
+  if (child == 0) {
+    char home[600];
+    snprintf(home, sizeof home, "%s/forked", folder);
+    rille_options options;
+    rille_options_init(&options, sizeof options);
+    options.home = home;
+    rille_runtime* rt = NULL;
+    CHECK(!rille_create(&options, &rt));
+    rille_run_options o = limits();
+    int bad = try_script(rt, "loop after fork", "while true do end", &o, RILLE_TIMEOUT);
+    rille_destroy(rt);
+    _exit(bad);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child);
+  return status != 0;
+}
+
+static void refuse_empty_options(rille_runtime* rt) {
+  rille_run_options o = limits();
+  rille_run* run = NULL;
+  o.struct_size = 0;
+  rille_error* error = rille_run_from_source(rt, "x.lua", "", 0, &o, &run);
+  CHECK(error && rille_error_kind(error) == RILLE_INVALID && !run);
+  rille_error_free(error);
+}
+
 int main(int argc, char** argv) {
   const char* folder = getenv("RILLE_HOME");
   CHECK(folder);
@@ -260,10 +320,15 @@ int main(int argc, char** argv) {
     rille_run_options o = limits();
     bad += try_script(rt, scripts[i].name, scripts[i].source, &o, scripts[i].kind);
   }
-  if (argc < 2) bad += more_limits(rt);
+  if (argc < 2) {
+    refuse_empty_options(rt);
+    many_runs(rt);
+    bad += after_fork(folder);
+    bad += more_limits(rt);
+  }
   if (argc < 2 || strcmp(argv[1], "child runs") == 0) bad += child_runs(rt, folder);
   rille_destroy(rt);
   if (bad) return 1;
-  printf("%d hostile scripts were ended\n", count);
+  printf("every hostile script was ended\n");
   return 0;
 }

@@ -76,3 +76,4 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   # shellcheck disable=SC2059
   check "$work/$(printf "$way" calls)" "calls, errors, signals and threads: as rille.h says"
 done
+check "$work/cmake/hostile_shared" "every hostile script was ended"
