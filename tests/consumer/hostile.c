@@ -16,6 +16,8 @@ enum { wall_ms = 2000, late_ms = wall_ms + 250, given_up_ms = wall_ms + 4000 /* 
 #define SPIN "local function spin() while true do end end "
 #define RILLE "local rille = require 'rille' " SPIN
 
+#define DOUBLES "local t = {} for i = 1, 60 do t = { t, t } end "
+
 /* What each must end with: an error of that kind, or ANY, or NONE for one that is harmless and may end well. */
 enum { ANY = -1, NONE = -2 };
 
@@ -56,6 +58,11 @@ static const struct {
     {"defer that spawns",
      RILLE "rille.defer(function() rille.spawn('x', function() rille.sleep('1h') end):wait() end) "
            "spin()",
+     RILLE_TIMEOUT},
+    {"defer that spawns and goes on",
+     RILLE
+     "local function f() rille.sleep(0.05) end "
+     "for i = 1, 20 do pcall(rille.scope, function() rille.defer(function() rille.spawn('x', f) end) end) end spin()",
      RILLE_TIMEOUT},
     {"errdefer", RILLE "rille.errdefer(spin) spin()", RILLE_TIMEOUT},
     {"scope left, then a loop", RILLE "pcall(rille.scope, spin) spin()", RILLE_TIMEOUT},
@@ -158,6 +165,54 @@ static const struct {
     {"misspelt option", RILLE "while true do pcall(rille.step, 'x', { [('x'):rep(1e5)] = 1 }, spin) end",
      RILLE_TIMEOUT},
     {"tonumber", "local s = ('1'):rep(1e7) while true do tonumber(s) end", RILLE_TIMEOUT},
+    {"captured that doubles", RILLE DOUBLES "rille.step('x', function() return #t end) spin()", ANY},
+    {"arguments that double", RILLE DOUBLES "rille.step('x', { args = t }, spin)", ANY},
+    {"a signal's default that doubles", RILLE DOUBLES "rille.signal('x', { timeout = 0.01, default = t }) spin()", ANY},
+    {"a log that doubles", RILLE DOUBLES "rille.log(t) spin()", ANY},
+    {"captured in a cycle",
+     RILLE "local t = {} t[1] = t while true do pcall(rille.step, 'x', function() t[2] = t end) end", ANY},
+    {"an error that acts", SPIN "error(setmetatable({}, { __tostring = spin, __index = spin, __concat = spin }))", ANY},
+    {"long errors", "while true do pcall(error, ('x'):rep(1e7)) end", RILLE_TIMEOUT},
+    {"long names", RILLE "while true do pcall(rille.step, ('x'):rep(1e6), spin) end", ANY},
+    {"options that spin", RILLE "rille.step('x', setmetatable({}, { __index = spin }), spin)", RILLE_TIMEOUT},
+    {"options that recur",
+     RILLE "local t t = setmetatable({}, { __index = function() rille.step('x', t, spin) end }) "
+           "while true do pcall(rille.step, 'x', t, spin) end",
+     ANY},
+    {"all of many", RILLE "local t = {} for i = 1, 1e5 do t[i] = spin end rille.all(t)", ANY},
+    {"map of many", RILLE "local t = {} for i = 1, 1e5 do t[i] = i end rille.map('m', t, spin)", ANY},
+    {"tostring recursion",
+     "local t t = setmetatable({}, { __tostring = function() return tostring(t) end }) "
+     "while true do pcall(tostring, t) end",
+     RILLE_TIMEOUT},
+    {"coroutines in gsub",
+     "local function f() return (string.gsub('a', 'a', coroutine.wrap(f))) end "
+     "while true do pcall(f) end",
+     RILLE_TIMEOUT},
+    {"sort in sort", "local function f() table.sort({ 2, 1 }, f) end while true do pcall(f) end", RILLE_TIMEOUT},
+    {"traceback", "while true do debug.traceback(('x'):rep(1e6)) end", RILLE_TIMEOUT},
+    {"many coroutines", "local t = {} while true do t[#t + 1] = coroutine.create(print) end", ANY},
+    {"goto", "::a:: goto a", RILLE_TIMEOUT},
+    {"a step of 0", "for i = 1, 2, 0 do end", RILLE_TIMEOUT},
+    {"an endless iterator", "for i in function() return 1 end do end", RILLE_TIMEOUT},
+    {"a builtin as iterator", "for i in debug.traceback do end", RILLE_TIMEOUT},
+    {"builtins alone", "local p = pcall while true do p(p, p, p, p) end", RILLE_TIMEOUT},
+    {"parser depth", "while true do load(('{'):rep(1e5)) load(('a.'):rep(1e5)) end", RILLE_TIMEOUT},
+    {"a race of cleanups",
+     RILLE "local function f() rille.defer(spin) spin() end "
+           "while true do pcall(rille.race, { f, f, f }) end",
+     RILLE_TIMEOUT},
+    {"cleanup that opens scopes",
+     RILLE "local function f() rille.scope(function() rille.defer(f) end) end "
+           "rille.defer(f) spin()",
+     ANY},
+    {"cleanup that steps", RILLE "rille.defer(function() while true do pcall(rille.step, 'y', spin) end end) spin()",
+     RILLE_TIMEOUT},
+    {"a handle's wait", RILLE "local h h = rille.spawn('f', function() h:wait() end) pcall(h.wait, h) spin()", ANY},
+    {"waits for each other",
+     RILLE "local a, b a = rille.spawn('a', function() b:wait() end) "
+           "b = rille.spawn('b', function() a:wait() end) a:wait()",
+     ANY},
     {"prints", "while true do print(('x'):rep(1e4)) end", ANY},
     {"logs", RILLE "while true do rille.log('x') end", ANY},
 };

@@ -333,6 +333,17 @@ void RunImpl::cancel_scope(ScopeId id, Error reason) {
   if (ScopeRecord* s = scope(id)) s->source->cancel(std::move(reason));
 }
 
+Async<> RunImpl::children_end(FiberRecord& f, ScopeRecord& s) {
+  while (!s.children.empty()) {
+    Wake<bool> done(scheduler_);
+    s.settled.push_back(done);
+    Waiting waiting(f);
+    scheduler_.poke();
+    co_await done;
+  }
+  co_return success();
+}
+
 Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error> failure) {
   ScopeRecord* s = scope(scope_id);
   if (!s) co_return success();
@@ -341,14 +352,8 @@ Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error>
   std::optional<Error> cause = s->failure;
   if (!s->shielded && failure && !was_cancelled)
     s->source->cancel(make_error(ErrorKind::cancelled, "the scope's body failed: " + failure->message));
-  while (!s->children.empty()) {
-    Wake<bool> done(scheduler_);
-    s->settled.push_back(done);
     // While a scope whose body succeeded waits for its children, the scope and its children can still be cancelled.
-    Waiting waiting(f);
-    scheduler_.poke();
-    co_await done;
-  }
+  co_await children_end(f, *s);
   s->shielded = true;
   if (!cause) cause = s->failure;
   if (cause) co_return *cause;
@@ -360,6 +365,7 @@ Async<> RunImpl::scope_release(FiberId id, ScopeId scope_id, std::vector<std::st
   ScopeRecord* s = scope(scope_id);
   if (!s) co_return success();
   s->shielded = true;
+  co_await children_end(fiber(id), *s);  // fibers that a defer has spawned
   std::vector<std::string> leaving;
   for (const std::string& lease : std::exchange(s->leases, {})) {
     bool keep = s->parent && std::find(kept.begin(), kept.end(), lease) != kept.end();

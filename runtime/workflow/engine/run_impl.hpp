@@ -243,6 +243,7 @@ class RunImpl final : public Run {
   FiberRecord& new_fiber(std::string path, ScopeRecord* parent);
   ScopeRecord& new_scope(std::string name, ScopeRecord* parent, FiberId owner);
   void drop_scope(ScopeId id);
+  Async<> children_end(FiberRecord& fiber, ScopeRecord& scope);
   void child_failed(ScopeRecord& scope, const Error& error);
   void finish_fiber(FiberId id);
   Task<void> finish_scopes(FiberId id);

@@ -180,6 +180,53 @@ TEST_CASE("a paused run can be cancelled, and cleans up") {
   CHECK(run_state(world) == "cancelled");
 }
 
+TEST_CASE("a run that exceeds a limit of time fails with it, even if its script catches the error") {
+  StepScript script = [](Run& run, CppGuest&, StepWorld&) -> CppGuest::Body {
+    return [&run](FiberId f) -> Async<Value> {
+      run.loop().post([&run] { run.cancel(make_error(ErrorKind::timeout, "too long")); });
+      Result<> slept = co_await run.sleep(f, "nap", 3'600'000, "x");
+      co_return Value(slept ? "slept" : "caught");
+    };
+  };
+  StepWorld world;
+  std::optional<Result<Value>> out = run_process(world, script);
+  REQUIRE(out);
+  REQUIRE_FALSE(out->ok());
+  CHECK(out->error().message == "too long");
+  CHECK(run_state(world) == "failed");
+}
+
+TEST_CASE("the cleanup of a run can be ended, also what it has spawned") {
+  StepScript script = [](Run& run, CppGuest& guest, StepWorld& world) -> CppGuest::Body {
+    return [&](FiberId f) -> Async<Value> {
+      Error limit = make_error(ErrorKind::timeout, "too long");
+      ScopeId scope = run.scope_enter(f, "s");
+      run.loop().post([&run, limit] { run.cancel(limit); });
+      Result<> slept = co_await run.sleep(f, "nap", 3'600'000, "x");
+      (void)co_await run.scope_settle(f, scope, limit);
+      FunctionRef wait = guest.function([&](FiberId g) -> Async<Value> {
+        Result<> slept_too = co_await run.sleep(g, "nap", 3'600'000, "x");
+        world.effects["spawned"] = slept_too ? 1 : 2;
+        co_return Value();
+      });
+      RILLE_CO_CHECK(run.spawn(f, "helper", wait, Value()));
+      run.loop().post([&run, limit] { run.stop_cleanup(limit); });
+      Result<> rested = co_await run.sleep(f, "rest", 3'600'000, "x");
+      world.effects["cleanup"] = rested ? 1 : 2;
+      (void)co_await run.scope_release(f, scope, {});
+      run.scope_leave(f, scope);
+      co_return Value("caught");
+    };
+  };
+  StepWorld world;
+  std::optional<Result<Value>> out = run_process(world, script);
+  REQUIRE(out);
+  REQUIRE_FALSE(out->ok());
+  CHECK(out->error().message == "too long");
+  CHECK(world.effects["cleanup"] == 2);
+  CHECK(world.effects["spawned"] == 2);
+}
+
 TEST_CASE("an attempt that takes too long is cancelled and tried again") {
   StepWorld world;
   StepCall call = retried("slow", 3);
