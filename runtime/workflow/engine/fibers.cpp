@@ -352,7 +352,7 @@ Async<> RunImpl::scope_settle(FiberId id, ScopeId scope_id, std::optional<Error>
   std::optional<Error> cause = s->failure;
   if (!s->shielded && failure && !was_cancelled)
     s->source->cancel(make_error(ErrorKind::cancelled, "the scope's body failed: " + failure->message));
-    // While a scope whose body succeeded waits for its children, the scope and its children can still be cancelled.
+  // While a scope whose body succeeded waits for its children, the scope and its children can still be cancelled.
   co_await children_end(f, *s);
   s->shielded = true;
   if (!cause) cause = s->failure;

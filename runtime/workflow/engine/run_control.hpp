@@ -66,8 +66,8 @@ class RunControl {
   virtual Async<Value> execute(Guest& guest, FunctionRef main, Value argument) = 0;
   // Cancels the run as Ctrl-C and `rille cancel` do: unwinds the script with this reason, then cleans up. Takes effect
   // when every fiber waits; if a fiber computes without ever waiting, the guest calls cancel_now. cancel_waits: a
-  // cancel was requested and has not taken effect. A reason of kind timeout (an exceeded limit) becomes the run's result
-  // even if the script catches it.
+  // cancel was requested and has not taken effect. A reason of kind timeout (an exceeded limit) becomes the run's
+  // result even if the script catches it.
   virtual void cancel(Error reason) = 0;
   virtual bool cancel_waits() const = 0;
   virtual void cancel_now() = 0;
