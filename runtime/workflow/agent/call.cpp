@@ -204,7 +204,8 @@ Task<void> Call::read_line(std::shared_ptr<Call> self, std::shared_ptr<Connectio
     if (!frame) break;
     self->hear(*frame);
   }
-  line->close(make_error(ErrorKind::state, "the worker has ended"));
+  line->close(make_error(ErrorKind::state, "the worker process of this call has ended",
+                         "the call's own result or error says why"));
   self->line_done_->set(success());
 }
 
@@ -292,12 +293,15 @@ Task<void> Call::ended(std::shared_ptr<Call> self, ExitStatus exit) {
   self->pid_ = 0;
   self->limit_.reset();
   self->deadline_.reset();
-  self->stop_output_.cancel(make_error(ErrorKind::state, "the worker has ended"));
+  self->stop_output_.cancel(make_error(ErrorKind::state, "the worker process of this call has ended",
+                                       "the call's own result or error says why"));
   co_await *self->output_done_;
   if (self->line_) {
     // The worker's last frames are in the socket. A child that keeps the descriptor open must not delay the call.
     Timer limit(self->site_.loop, 1000, [&] {
-      self->line_->close(make_error(ErrorKind::timeout, "the worker process did not close its connection"));
+      self->line_->close(make_error(
+          ErrorKind::timeout, "the call's worker process has ended, but did not close its connection to the agent",
+          "a process that the call started may still hold it: end such processes in the call"));
     });
     co_await *self->line_done_;
     self->line_.reset();
@@ -333,9 +337,9 @@ Value Call::outcome_of(const ExitStatus& exit) {
     return outcome_to_value(std::move(e).with_resource(record_.key));
   }
   if (container_ && exit.code == container_not_started && exit.signal == 0)
-    return outcome_to_value(make_error(ErrorKind::config,
-                                       fmt::format("{} could not start the image '{}'", container_->program, image()),
-                                       "its last lines:" + files_.last_lines()));
+    return outcome_to_value(
+        make_error(ErrorKind::config, fmt::format("{} could not start the image '{}'", container_->program, image()),
+                   "check the image's name and architecture; its last lines:" + files_.last_lines()));
   if (is_exec()) {
     Value value;
     value.set("code", exit.code).set("signal", exit.signal);
@@ -346,7 +350,7 @@ Value Call::outcome_of(const ExitStatus& exit) {
                        fmt::format("the worker process of call '{}' ended with {}, without a result{}", record_.key,
                                    exit.text(), oom ? ": the machine was out of memory" : ""));
   std::string last = files_.last_lines();
-  e.hint = (oom ? "use less memory or a larger instance; its last lines:" : "its last lines:") +
+  e.hint = (oom ? "use less memory or a larger instance; its last lines:" : "find out what ended it; its last lines:") +
            (last.empty() ? " none" : last);
   e.operation = "call";
   e.resource = record_.key;

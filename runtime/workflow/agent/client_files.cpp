@@ -55,7 +55,10 @@ Result<std::string> read_chunk(const std::string& path, std::int64_t offset, std
     ssize_t n = pread(fd.get(), out.data() + done, size - done, offset + static_cast<std::int64_t>(done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno_error("read", path, errno);
-    if (n == 0) return make_error(ErrorKind::integrity, "'" + path + "' became shorter while it was sent").with_retry();
+    if (n == 0)
+      return make_error(ErrorKind::integrity, "'" + path + "' became shorter while it was sent to the machine",
+                        "send it again, when no program writes to the file any more")
+          .with_retry();
     done += static_cast<std::size_t>(n);
   }
   return out;
@@ -101,7 +104,8 @@ Result<std::int64_t> reached(const store::FileBeneath& file, const FileInfo& rem
   if (remote.size_bytes - have > file.free_bytes())
     return make_error(ErrorKind::io,
                       fmt::format("cannot get '{}': {} bytes are missing, but the disk of '{}' has only {} bytes free",
-                                  remote.path, remote.size_bytes - have, file.shown(), file.free_bytes()));
+                                  remote.path, remote.size_bytes - have, file.shown(), file.free_bytes()),
+                      "free some space on that disk, or get the file to another one");
   return have;
 }
 
@@ -189,7 +193,8 @@ Async<> AgentClient::State::put_file(Self self, std::string local, std::string r
 Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string root, std::string path, Transfer& sum,
                                      TransferProgress progress, CancelToken token) {
   if (remote.sha256.empty())
-    co_return make_error(ErrorKind::integrity, "the machine sent no SHA-256 of '" + remote.path + "'");
+    co_return make_error(ErrorKind::integrity, "the machine sent no SHA-256 of '" + remote.path + "'",
+                         "the agent program there is damaged or of another build: release the machine, and rent again");
   RILLE_CO_TRY(auto opened, store::FileBeneath::at(root, path));
   const auto file = std::make_shared<store::FileBeneath>(std::move(opened));
   const std::string part = part_suffix(remote);
@@ -218,7 +223,9 @@ Async<> AgentClient::State::get_file(Self self, FileInfo remote, std::string roo
     RILLE_CO_TRY(Reply reply, co_await TicketWindow::first(tickets));
     auto size = static_cast<std::int64_t>(reply.body.size());
     if (size != wanted)
-      co_return make_error(ErrorKind::integrity, "'" + remote.path + "' became shorter while it was fetched")
+      co_return make_error(ErrorKind::integrity,
+                           "'" + remote.path + "' became shorter while it was fetched from the machine",
+                           "get it again, when no program there writes to the file any more")
           .with_retry();
     auto job = [file, part, done, bytes = std::move(reply.body)] { return append_chunk(*file, part, done, bytes); };
     RILLE_CO_CHECK(co_await thread_job(self->loop, std::move(job)));
@@ -280,7 +287,8 @@ Async<std::vector<FileInfo>> list_there(std::shared_ptr<State> self, std::string
       RILLE_CO_CHECK(store::check_relative(file.path));
       out.push_back(std::move(file));
       if (out.size() > listed_files_max)
-        co_return make_error(ErrorKind::integrity, "the machine lists more than 1,000,000 files in '" + path + "'");
+        co_return make_error(ErrorKind::integrity, "the machine lists more than 1,000,000 files in '" + path + "'",
+                             "pack the folder into an archive on the machine, or get its subfolders one by one");
     }
   co_return out;
 }

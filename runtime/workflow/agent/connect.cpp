@@ -34,7 +34,9 @@ Task<void> pump(Bridge& bridge, Stream& from, Stream& to) {
     if (!n || *n == 0) break;
     if (!(co_await to.write(std::string_view(block.data(), *n), bridge.ended.token()))) break;
   }
-  bridge.ended.cancel(make_error(ErrorKind::network, "the channel has ended"));
+  bridge.ended.cancel(make_error(ErrorKind::network,
+                                 "the channel between this computer and the agent on the instance has ended",
+                                 "the runner connects again by itself"));
   if (--bridge.running == 0) bridge.done.set(success());
 }
 
@@ -85,8 +87,9 @@ Async<> start_agent(Loop& loop, const ConnectOptions& options) {
   RILLE_CO_TRY(ExitStatus status, co_await agent->wait());
   auto log = store::read_file(start.err_path, 1 << 20);
   std::string last = log && log->size() > 1000 ? log->substr(log->size() - 1000) : log ? *log : "";
-  co_return make_error(ErrorKind::internal, "the agent ended with " + status.text() + " before it was ready",
-                       last.empty() ? "it printed nothing" : "its output: " + last);
+  co_return make_error(
+      ErrorKind::internal, "the agent ended with " + status.text() + " before it was ready",
+      last.empty() ? "it printed nothing: release the instance, and rent again" : "its output: " + last);
 }
 
 struct Reached {
@@ -102,7 +105,10 @@ Async<Reached> greeted_by_agent(Loop& loop, std::string socket, std::int64_t pat
   out.first.resize(4096);
   auto listen = [&out](CancelToken token) { return out.socket->read(out.first.data(), out.first.size(), token); };
   RILLE_CO_TRY(std::size_t n, co_await with_deadline(loop, patience_ms, {}, "the agent's first word", listen));
-  if (n == 0) co_return make_error(ErrorKind::network, "the agent ended while this program connected").with_retry();
+  if (n == 0)
+    co_return make_error(ErrorKind::network, "the agent on the instance ended while this program connected",
+                         "tried again by itself")
+        .with_retry();
   out.first.resize(n);
   co_return std::move(out);
 }
@@ -126,8 +132,10 @@ Async<Reached> reach_agent(Loop& loop, const ConnectOptions& options) {
     auto reached = co_await greeted_by_agent(loop, socket, start_ms_max);
     if (reached) co_return std::move(*reached);
     if (loop.clock().monotonic_ns() > until_ns) {
-      Error late = make_error(ErrorKind::timeout, "no agent answers in '" + options.directory + "' after " +
-                                                      format_duration_ms(start_ms_max));
+      Error late = make_error(
+          ErrorKind::timeout,
+          "no agent answers in '" + options.directory + "' after " + format_duration_ms(start_ms_max),
+          "agent.log in that folder of the instance says why; if it stays, release the instance, and rent again");
       co_return std::move(late).with_cause(std::move(reached).error()).with_retry();
     }
     if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {

@@ -34,7 +34,11 @@ Task<void> Connection::write_all(std::shared_ptr<Connection> self) {
     self->queue_.pop_front();
     auto written = co_await self->out_.write(item.bytes, self->closed_.token());
     if (!written && !self->closed()) {
-      Error broken = make_error(ErrorKind::network, "the channel to the agent broke while writing").with_retry();
+      Error broken =
+          make_error(
+              ErrorKind::network, "the channel to the agent on the instance broke while writing",
+              "the runner connects again by itself; if it stays, see whether the machine still exists: `rille leases`")
+              .with_retry();
       self->deaf_ = std::move(broken).with_cause(written.error());
       self->loop_.spawn(close_after_last_word(self));
     }
@@ -94,7 +98,11 @@ Async<Frame> Connection::receive() {
     auto n = co_await in_.read(block.data(), block.size(), closed_.token());
     if (closed()) break;
     if (!n || *n == 0) {
-      Error broken = make_error(ErrorKind::network, "the channel to the agent ended").with_retry();
+      Error broken =
+          make_error(
+              ErrorKind::network, "the channel to the agent on the instance ended",
+              "the runner connects again by itself; if it stays, see whether the machine still exists: `rille leases`")
+              .with_retry();
       if (!n) broken = std::move(broken).with_cause(n.error());
       close(std::move(broken));
       break;
@@ -113,7 +121,7 @@ Task<void> Connection::beat(std::shared_ptr<Connection> self, Heartbeat heartbea
     if (silent_ms >= heartbeat.silence_ms) {
       self->close(make_error(ErrorKind::network,
                              fmt::format("the instance has sent nothing for {}", format_duration_ms(silent_ms)),
-                             "the call continues on the instance; connect again")
+                             "the call continues on the instance; the runner connects again by itself")
                       .with_retry());
       break;
     }

@@ -33,7 +33,8 @@ Result<Target> target_of(const std::string& root, const Value& header) {
   t.size = header.integer("size", -1);
   if (t.path == root || t.sha256.size() != 64 || t.sha256.find_first_not_of("0123456789abcdef") != std::string::npos ||
       t.size < 0)
-    return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, a size and a SHA-256 are required");
+    return make_error(ErrorKind::invalid, "put '" + t.shown + "': a file name, a size and a SHA-256 are required",
+                      "use the same version of rille here and on the instance");
   std::size_t slash = t.path.rfind('/');
   t.part = t.path.substr(0, slash + 1) + "." + t.path.substr(slash + 1) + ".part-" + t.sha256.substr(0, 16);
   return t;
@@ -106,8 +107,10 @@ Result<Reply> FileServer::put(const Value& header, const std::string& body) cons
   RILLE_TRY(Target t, target_of(root_, header));
   std::int64_t offset = header.integer("offset", -1), end = offset + static_cast<std::int64_t>(body.size());
   if (offset < 0 || end > t.size || (body.empty() && t.size > 0))
-    return make_error(ErrorKind::invalid, fmt::format("put '{}': bytes {} to {} are not inside the file's size of {}",
-                                                      t.shown, offset, end, t.size));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("put '{}': bytes {} to {} are not inside the file's size of {}", t.shown, offset, end, t.size),
+        "use the same version of rille here and on the instance");
   RILLE_CHECK(store::make_directories(store::parent_path(t.path)));
   store::Fd fd(open(t.part.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | (offset == 0 ? O_TRUNC : 0), 0600));
   if (!fd.valid()) return errno_error("put", t.shown, errno);
@@ -115,7 +118,7 @@ Result<Reply> FileServer::put(const Value& header, const std::string& body) cons
   if (have != offset)
     return make_error(ErrorKind::state,
                       fmt::format("put '{}': the instance has received {} bytes so far, not {}", t.shown, have, offset),
-                      "query the offset again")
+                      "the transfer goes on from there when it is tried again")
         .with_retry();
   RILLE_CHECK(store::write_all(fd.get(), body, t.shown));
   if (end == t.size) RILLE_CHECK(publish(t, fd.get(), static_cast<mode_t>(header.integer("mode", 0644) & 0777) | 0600));
@@ -131,7 +134,8 @@ Result<Reply> FileServer::get(const Value& header) const {
         ErrorKind::invalid,
         fmt::format(
             "get '{}': {} bytes at offset {}: expected an offset of 0 or more and at most {} bytes (chunk_bytes)",
-            shown, length, offset, chunk_bytes));
+            shown, length, offset, chunk_bytes),
+        "use the same version of rille here and on the instance");
   store::Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return errno_error("get", shown, errno);
   Reply reply;

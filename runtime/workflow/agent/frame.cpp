@@ -39,7 +39,8 @@ Result<std::string> encode_frame(const Frame& frame) {
 
 Error FrameParser::fail(std::string message) {
   failed_ = make_error(ErrorKind::integrity, "agent protocol: " + message,
-                       "another program writes to this channel, perhaps a login banner");
+                       "another program writes to this channel, perhaps a login banner: silence it in the account's "
+                       ".bashrc or .profile");
   buffer_.clear();
   return *failed_;
 }

@@ -10,7 +10,9 @@ Result<> GpuHold::take(const Value& machine, const std::string& directory, std::
   const store::GpuClaims claims;
   std::string visible;
   for (const Value& gpu : *gpus) {
-    if (!gpu.as_string()) return make_error(ErrorKind::invalid, "machine.json: gpus must be a list of GPU uuids");
+    if (!gpu.as_string())
+      return make_error(ErrorKind::invalid, "machine.json: gpus must be a list of GPU uuids",
+                        "that file in the instance's folder is damaged: release the instance, and rent again");
     RILLE_TRY(store::Fd held, claims.hold(*gpu.as_string(), directory, now_wall_us));
     held_.push_back(std::move(held));
     visible += (visible.empty() ? "" : ",") + *gpu.as_string();

@@ -35,7 +35,9 @@ struct WorkerChannel::State : std::enable_shared_from_this<WorkerChannel::State>
         self->preempting = {frame->header.integer("deadline_wall_us"), frame->header.boolean("leave")};
       if (event == "cancel") self->cancelled.cancel(error_from_value(frame->header["reason"]));
     }
-    Error gone = make_error(ErrorKind::state, "the agent has ended");
+    Error gone =
+        make_error(ErrorKind::state, "the agent that started this worker process has ended",
+                   "the run starts the call again by itself, unless the instance was released or its ttl has passed");
     self->cancelled.cancel(gone);
     self->stored.set(Result<>(std::move(gone)));
   }

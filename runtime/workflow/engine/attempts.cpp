@@ -26,7 +26,8 @@ Error with_code(Error e, const char* code) {
 
 Error too_long(const StepState& step, const char* what, std::int64_t ms) {
   return with_code(make_error(ErrorKind::timeout,
-                              fmt::format("step '{}' {} {}", step.slot.operation.name, what, format_duration_ms(ms))),
+                              fmt::format("step '{}' {} {}", step.slot.operation.name, what, format_duration_ms(ms)),
+                              "the step's options timeout, heartbeat_timeout and total_timeout set these limits"),
                    "step_timeout");
 }
 
@@ -254,7 +255,8 @@ void RunImpl::watch_deadline() {
   if (!deadline_) deadline_.emplace(loop_.clock(), config_.deadline_us);
   if (deadline_->over()) {
     Error why = make_error(ErrorKind::timeout,
-                           fmt::format("the run's deadline, {}, has passed", format_utc(config_.deadline_us)));
+                           fmt::format("the run's deadline, {}, has passed", format_utc(config_.deadline_us)),
+                           "start it anew with a later deadline: `rille run --deadline` sets it");
     return cancel(with_code(std::move(why), "run_deadline"));
   }
   std::int64_t look_ms = std::min(deadline_->left_ms(), look_at_wall_ms);

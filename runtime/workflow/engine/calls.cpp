@@ -119,7 +119,9 @@ Async<> Calls::release_run() {
 
 Result<LeaseView> Calls::view(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  if (!l)
+    return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id),
+                      "list them with `rille leases --all`");
   return to_view(*l, run_.loop().clock().wall_us());
 }
 

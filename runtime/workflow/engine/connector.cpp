@@ -25,7 +25,8 @@ class ByChannel final : public Connector {
                                                      std::int64_t epoch, CancelToken token) override {
     if (machine.channel == ChannelSpec())  // without a channel, the agent would run on this machine
       co_return make_error(ErrorKind::network,
-                           fmt::format("the machine {} has no address to connect to yet", machine.id))
+                           fmt::format("the machine {} has no address to connect to yet", machine.id),
+                           "tried again by itself until its provider has told one")
           .with_retry();
     agent::ClientOptions options;
     options.agent_argv = {options_.self_exe, "agent"};

@@ -357,7 +357,8 @@ Async<Value> RunImpl::signal(FiberId id, std::string name, std::int64_t timeout_
                            {key, run, name, message_id}));
         if (db.changes() == 1) return {};
         return make_error(ErrorKind::state,
-                          fmt::format("message {} of signal '{}' has been taken by another reader", message_id, name));
+                          fmt::format("message {} of signal '{}' has been taken by another reader", message_id, name),
+                          "a message goes to one reader only: call rille.signal again for the next one");
       };
       if (config_.mode != Mode::durable) {
         Result<> taken = co_await journal_->commit(take, fence());

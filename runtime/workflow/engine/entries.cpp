@@ -54,7 +54,9 @@ Result<std::int64_t> run_number(store::Db& db, const std::string& run) {
   std::int64_t number = 0;
   RILLE_CHECK(
       db.query("SELECT number FROM runs WHERE id=?", {run}, [&](const store::Row& row) { number = row.integer(0); }));
-  if (!number) return make_error(ErrorKind::state, fmt::format("the journal has no run '{}'", run));
+  if (!number)
+    return make_error(ErrorKind::state, fmt::format("the journal has no run '{}'", run),
+                      "list the runs with `rille ps`");
   return number;
 }
 

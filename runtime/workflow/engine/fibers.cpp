@@ -157,7 +157,8 @@ Async<std::size_t> RunImpl::first_ended(FiberId self, std::vector<FiberId> child
   if (const Error* why = cancelled(self)) co_return *why;
   for (std::size_t i = 0; i < children.size(); ++i)
     if (ended(children[i])) co_return i;
-  co_return make_error(ErrorKind::internal, "join_any woke without an ended fiber");
+  co_return make_error(ErrorKind::internal, "join_any woke without an ended fiber",
+                       "this is a bug of Rille: please report it");
 }
 
 void RunImpl::cancel_fiber(FiberId child, Error reason) {

@@ -287,7 +287,8 @@ Async<> Calls::set_up_call(std::string lease_id, std::int64_t n, std::int64_t ge
     if (run_.hooks().print) run_.hooks().print(text);
   };
   RILLE_CO_TRY(agent::CallStatus status, co_await agent->attach(key, 0, handlers, token));
-  Error failed = make_error(ErrorKind::state, fmt::format("the setup '{}' has no result", spec.name));
+  Error failed = make_error(ErrorKind::state, fmt::format("the setup '{}' has no result", spec.name),
+                            "run the setup's program by hand on such a machine; when it works, rent again");
   Result<Value> result = status.result ? *status.result : Result<Value>(failed);
   if (result && (result->integer("code") || result->integer("signal")) && spec.kind == "exec") {
     failed.message = fmt::format("the setup '{}' ended with code {}, signal {}", spec.name, result->integer("code"),

@@ -11,8 +11,10 @@ Result<Replay> Replay::load(store::Db& db, const std::string& run, const store::
     Key key{e.fiber, e.pos};
     auto [it, added] = out.entries_.emplace(std::move(key), std::move(e));
     if (!added)
-      twice = make_error(ErrorKind::integrity, fmt::format("the journal has two entries at {} {} of run {}",
-                                                           it->first.first, it->first.second, run));
+      twice = make_error(
+          ErrorKind::integrity,
+          fmt::format("the journal has two entries at {} {} of run {}", it->first.first, it->first.second, run),
+          "restore journal.db from a backup, or start a new run");
     else if (it->second.completed()) out.order_.push_back(&it->second);
   }));
   RILLE_CHECK(std::move(twice));

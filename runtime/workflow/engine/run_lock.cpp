@@ -27,7 +27,8 @@ RunLock::~RunLock() {
 Result<RunLock> RunLock::take(std::set<std::string>& held, const std::string& run) {
   RunLock lock;
   if (!held.insert(run).second)
-    return make_error(ErrorKind::state, fmt::format("run {} is already being run in this process", run))
+    return make_error(ErrorKind::state, fmt::format("run {} is already being run in this process", run),
+                      "wait until it has ended, or use another run id")
         .with_resource(run);
   lock.held_ = &held;
   lock.run_ = run;

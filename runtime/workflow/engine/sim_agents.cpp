@@ -32,7 +32,8 @@ Result<std::int64_t> duration_us(const Value& value, const char* what) {
 }
 
 Error unreachable(const std::string& machine) {
-  Error e = make_error(ErrorKind::network, fmt::format("the agent on {} does not answer any more", machine));
+  Error e = make_error(ErrorKind::network, fmt::format("the agent on {} does not answer any more", machine),
+                       "its simulated machine has ended; on_loss = \"replace\" in rille.rent goes on with another");
   e.retryable = true;
   return e;
 }
@@ -55,7 +56,8 @@ class SimAgent final : public agent::AgentClient {
     if (request.generation < known.generation || request.epoch < known.epoch)
       co_return make_error(ErrorKind::state,
                            fmt::format("the call is now served by a newer runner, of generation {} and epoch {}",
-                                       known.generation, known.epoch));
+                                       known.generation, known.epoch),
+                           "another process has taken over this run: stop this process");
     known.epoch = request.epoch;
     const bool again = (known.left_us && request.after_attempt) || all_.stopped(known);
     if (known.machine != machine_ || again) {
@@ -240,7 +242,9 @@ class SimAgent final : public agent::AgentClient {
 
   static Error too_long(const SimAgents::Call& call) {
     return make_error(ErrorKind::timeout,
-                      fmt::format("it took longer than {}", format_duration_ms(call.timeout_us / 1000)));
+                      fmt::format("call '{}' took longer than its timeout of {}", call.name,
+                                  format_duration_ms(call.timeout_us / 1000)),
+                      "raise the option timeout, or declare a shorter sim.duration");
   }
 
   Async<agent::Transfer> move(std::int64_t bytes, CancelToken token) {
@@ -365,7 +369,8 @@ Result<std::int64_t> SimAgents::size_of(const std::string& path, const std::stri
     return make_error(ErrorKind::config, fmt::format("the size of {} is unknown", path),
                       "declare it: box:stage(from, to, { sim = { size = \"20GB\" } })");
   } else {
-    return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", path));
+    return make_error(ErrorKind::io, fmt::format("cannot stage '{}': there is no such file or folder", path),
+                      "check the path; relative ones begin at the folder where rille was started");
   }
   sizes_[path] = bytes;
   return bytes;

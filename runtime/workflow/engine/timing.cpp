@@ -54,7 +54,8 @@ Result<> read_field(const Field& field, std::string_view text, std::bitset<N>& o
       std::string_view by = item.substr(slash + 1);
       auto [end, ec] = std::from_chars(by.data(), by.data() + by.size(), step);
       if (ec != std::errc() || end != by.data() + by.size() || step < 1)
-        return make_error(ErrorKind::invalid, fmt::format("'{}' is not a valid step for the {}", by, field.name));
+        return make_error(ErrorKind::invalid, fmt::format("'{}' is not a valid step for the {}", by, field.name),
+                          "write a whole number of at least 1 after the slash, as in */15");
       item = item.substr(0, slash);
     }
     if (item != "*") {
@@ -66,7 +67,8 @@ Result<> read_field(const Field& field, std::string_view text, std::bitset<N>& o
         high = low;
       }
       if (high < low)
-        return make_error(ErrorKind::invalid, fmt::format("the {} '{}' ends before it begins", field.name, item));
+        return make_error(ErrorKind::invalid, fmt::format("the {} '{}' ends before it begins", field.name, item),
+                          "write the lower number first, as in 1-5");
     }
     for (int i = low; i <= high; i += step) out.set(static_cast<std::size_t>(i));
     if (comma == std::string_view::npos) return {};
@@ -96,7 +98,9 @@ Result<Timing> Timing::parse(std::string_view text) {
   auto every_ms = words.size() == 1 ? parse_duration_ms(words[0]) : Result<std::int64_t>(-1);
   if (every_ms && *every_ms >= 0) {
     t.every_us_ = *every_ms * 1000 / second_us * second_us;
-    if (t.every_us_ < second_us) return make_error(ErrorKind::invalid, fmt::format("'{}' is less than a second", text));
+    if (t.every_us_ < second_us)
+      return make_error(ErrorKind::invalid, fmt::format("'{}' is less than a second", text),
+                        "write a longer time, as in `every 6h`");
     return t;
   }
   if (words.size() != fields().size())
@@ -111,7 +115,8 @@ Result<Timing> Timing::parse(std::string_view text) {
   t.any_day_ = words[2].starts_with("*");
   t.any_weekday_ = words[4].starts_with("*");
   if (t.next_us(0, 0) == INT64_MAX)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is never due: that month has no such day", text));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is never due: that month has no such day", text),
+                      "choose another day or month");
   return t;
 }
 

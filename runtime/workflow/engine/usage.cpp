@@ -44,7 +44,9 @@ Async<Value> Calls::telemetry(std::vector<std::string> lease_ids, CancelToken to
 // The lease's status for the script. A lease whose machine is being replaced counts as usable until its ttl.
 Result<Value> Calls::standing(const std::string& lease_id) const {
   RILLE_TRY(std::optional<lease::Lease> l, leases_->find(lease_id));
-  if (!l) return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id));
+  if (!l)
+    return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", lease_id),
+                      "list them with `rille leases --all`");
   const std::int64_t left_us = l->expires_us - run_.loop().clock().wall_us();
   Value out;
   out.set("calls", users(lease_id)).set("left_s", static_cast<double>(left_us) / 1e6);

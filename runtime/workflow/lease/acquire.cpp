@@ -58,6 +58,17 @@ Result<Stand> stand_of(const Lease* known) {
                     "rent again under another name");
 }
 
+Error created_none(const Lease& lease) {
+  return make_error(ErrorKind::capacity, "the create request of '" + lease.name + "' created no machine",
+                    "nothing runs and nothing costs: the next offer is tried by itself; if none is left, rent again");
+}
+
+Error ended_already(const Lease& lease, const std::string& machine_id) {
+  return make_error(ErrorKind::capacity,
+                    fmt::format("the machine of '{}' ({}) has ended already", lease.name, machine_id),
+                    "the next offer is tried by itself; if none is left, rent again");
+}
+
 }  // namespace
 
 Async<Lease> Manager::acquire(Acquire request, Event event, CancelToken token) {
@@ -237,8 +248,7 @@ Async<> Manager::create(Renting& renting) {
         continue;
       }
       if (*found) co_return co_await adopt(renting);
-      if (!resendable)
-        refusal = make_error(ErrorKind::capacity, "the create request of '" + lease.name + "' created no machine");
+      if (!resendable) refusal = created_none(lease);
     }
     if (token.cancelled()) {
       if (lease.state == "intent") (void)co_await save(renting.lease, renting.request.fence);  // nothing was sent
@@ -261,8 +271,7 @@ Async<> Manager::create(Renting& renting) {
       }
       if (ended) {  // the provider returned the machine of an earlier send with this token, and that machine has ended
         RILLE_CO_CHECK(co_await note_machine(lease, *made, false));
-        made = make_error(ErrorKind::capacity,
-                          fmt::format("the machine of '{}' ({}) has ended already", lease.name, made->id));
+        made = ended_already(lease, made->id);
       }
       if (token.cancelled()) co_return token.reason();
       if (!is_definitive(made.error())) {

@@ -27,7 +27,8 @@ using provider::Machine;
 using provider::MachineState;
 
 Error still_there() {
-  return make_error(ErrorKind::state, "the provider accepted the release, but the machine is still there");
+  return make_error(ErrorKind::state, "the provider accepted the release, but the machine is still there",
+                    "it may still cost: run `rille release` for its lease again, or end it in the provider's console");
 }
 
 }  // namespace
@@ -179,7 +180,8 @@ Async<std::string> Manager::end_machine(std::shared_ptr<const Lease> shared, std
     if (r.ending && now_us() >= shutdown_until_us)
       co_return make_error(
           ErrorKind::timeout,
-          fmt::format("the provider has been ending the machine for longer than {}", format_duration_ms(shutdown_ms)));
+          fmt::format("the provider has been ending the machine for longer than {}", format_duration_ms(shutdown_ms)),
+          "look at the machine in the provider's console; `rille release` for its lease asks again");
     std::int64_t ms = r.trouble ? std::min<std::int64_t>(100LL << failures, 5'000) : r.fresh ? 0 : 2'000;
     if (ms) RILLE_CO_CHECK(co_await pause(ms));
   }

@@ -73,7 +73,9 @@ Async<Lease> Manager::replace(Replace request, Event event, CancelToken token) {
 
 Async<> Manager::renew(Renting& renting, Replace request) {
   RILLE_CO_TRY(const Shared lease, known(request.id));
-  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
+  if (!lease)
+    co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id),
+                         "list them with `rille leases --all`");
   renting.lease = lease;
   if (lease->state == "live" && lease->generation > request.generation) co_return success();  // it was replaced already
   if (lease->state != "live" && lease->replacing.empty()) co_return not_replaceable(*lease);
@@ -135,7 +137,9 @@ Async<> Manager::end_for_another(Shared lease, store::Fence fence) {
 // that time is set to the new end and stored in the request, and `rille leases` shows it.
 Async<Lease> Manager::detach(std::string id, std::int64_t ttl_ms, store::Fence fence) {
   RILLE_CO_TRY(const Shared lease, known(id));
-  if (!lease) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id));
+  if (!lease)
+    co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", id),
+                         "list them with `rille leases --all`");
   if (lease->state != "live") co_return not_replaceable(*lease);
   if (ttl_ms > (lease->expires_us - lease->created_us) / 1000 && !lease->detached) {
     Error e = make_error(ErrorKind::invalid,

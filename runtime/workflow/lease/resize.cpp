@@ -134,7 +134,9 @@ Result<Change> Change::from_value(const Value& v) {
 
 Async<Lease> Manager::resize(Resize request, Event event, CancelToken token) {
   RILLE_CO_TRY(std::optional<Lease> found, find(request.id));
-  if (!found) co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id));
+  if (!found)
+    co_return make_error(ErrorKind::invalid, fmt::format("there is no lease '{}'", request.id),
+                         "list them with `rille leases --all`");
   Lease lease = std::move(*found);
   if (lease.state == "resizing" && lease.change) {
     RILLE_CO_TRY(lease, co_await carry_out(std::move(lease), true, request.fence, event, token));

@@ -129,7 +129,8 @@ store::SqlValue or_null(std::int64_t us) { return us ? store::SqlValue(us) : sto
 
 // The error if the UPDATE changed no row although the row matches `seen`.
 Error unwritten(const Lease& l) {
-  return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id));
+  return make_error(ErrorKind::internal, fmt::format("the row of lease '{}' ({}) could not be written", l.name, l.id),
+                    "nothing was written; this is a bug of Rille: please report it");
 }
 
 // Whether a write must write all columns: for a new generation, and for a change of the machine's type, which also

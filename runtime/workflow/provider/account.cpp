@@ -40,7 +40,8 @@ Value PricePoint::to_value() const {
 }
 
 Error lacks(std::string_view provider, std::string_view what) {
-  Error out = make_error(ErrorKind::invalid, fmt::format("{}{}has no {}", provider, provider.empty() ? "" : " ", what));
+  Error out = make_error(ErrorKind::invalid, fmt::format("{}{}has no {}", provider, provider.empty() ? "" : " ", what),
+                         "Rille cannot do this with that provider: use another one, or do without it");
   out.code = lack_code;
   out.provider = provider;
   return out;

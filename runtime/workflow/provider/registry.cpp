@@ -31,7 +31,8 @@ Async<std::vector<PricePoint>> Provider::price_history(OfferQuery, std::int64_t,
 Result<> Registry::add(std::unique_ptr<Provider> provider) {
   for (const auto& p : providers_)
     if (p->name() == provider->name())
-      return make_error(ErrorKind::state, "there is already a provider named '" + provider->name() + "'");
+      return make_error(ErrorKind::state, "there is already a provider named '" + provider->name() + "'",
+                        "give one of the two another name");
   providers_.push_back(std::move(provider));
   return {};
 }

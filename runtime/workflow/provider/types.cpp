@@ -158,7 +158,8 @@ Result<Offer> Offer::from_value(const Value& v) {
   out.provider = v.text("provider");
   out.id = v.text("id");
   if (out.provider.empty() || out.id.empty())
-    return make_error(ErrorKind::invalid, "an offer needs a provider and an id, not " + v.to_json());
+    return make_error(ErrorKind::invalid, "an offer needs a provider and an id, not " + v.to_json(),
+                      "take it unchanged from rille.offers, or mend the remote provider that sent it");
   out.gpu = v.text("gpu");
   out.gpu_count = static_cast<int>(v.integer("gpu_count"));
   out.gpu_memory_bytes = v.integer("gpu_memory_bytes");
@@ -214,7 +215,8 @@ Result<CreateRequest> CreateRequest::from_value(const Value& v) {
   out.tag = v.text("tag");
   out.token = v.text("token");
   if (out.tag.empty() || out.token.empty())
-    return make_error(ErrorKind::invalid, "a request to create a machine needs a tag and a token: " + v.to_json());
+    return make_error(ErrorKind::invalid, "a request to create a machine needs a tag and a token: " + v.to_json(),
+                      "the journal that holds it is damaged: restore journal.db from a backup");
   out.expires_wall_us = v.integer("expires_wall_us");
   out.orphan_after_ms = v.integer("orphan_after_ms", out.orphan_after_ms);
   out.idle_after_ms = v.integer("idle_after_ms");
@@ -238,7 +240,8 @@ Result<Machine> Machine::from_value(const Value& v) {
   out.id = v.text("id");
   auto it = std::find(states.begin(), states.end(), v.text("state"));
   if (out.id.empty() || it == states.end())
-    return make_error(ErrorKind::invalid, "a machine needs an id and a state, not " + v.to_json());
+    return make_error(ErrorKind::invalid, "a machine needs an id and a state, not " + v.to_json(),
+                      "mend the remote provider that sent it: docs/manual/providers/remote.md");
   out.state = static_cast<MachineState>(it - states.begin());
   out.tag = v.text("tag");
   out.created_wall_us = v.integer("created_wall_us");

@@ -80,8 +80,8 @@ Async<Staged> stage_directory(Loop& loop, std::string source, std::string destin
   std::string inside = fs::weakly_canonical(destination, failed).string() + "/";
   if (failed) co_return errno_error("cannot look at", source, failed.value());
   if (inside.starts_with(root))
-    co_return make_error(ErrorKind::invalid,
-                         fmt::format("cannot stage '{}' into itself, to '{}'", source, destination));
+    co_return make_error(ErrorKind::invalid, fmt::format("cannot stage '{}' into itself, to '{}'", source, destination),
+                         "choose a destination outside the source folder");
   auto listing = [source] { return list_tree(source); };
   RILLE_CO_TRY(auto items, co_await thread_job(loop, std::move(listing)));
   Staged staged{.path = destination};
@@ -104,7 +104,8 @@ Async<Staged> stage_local(Loop& loop, std::string source, std::string destinatio
   RILLE_CO_CHECK(check_ends(source));
   if (fs::is_directory(source, failed)) {
     if (!options.sha256.empty())
-      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is a directory: sha256 is for single files", source));
+      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is a directory: sha256 is for single files", source),
+                           "leave sha256 out, or pack the directory into one file");
     RILLE_CO_TRY(staged, co_await stage_directory(loop, std::move(source), std::move(destination), meter, token));
   } else {
     auto size = fs::file_size(source, failed);
@@ -203,7 +204,7 @@ Async<store::Fingerprint> copy_file(Loop& loop, std::string from, std::string to
 Async<Staged> stage(net::HttpClient& client, std::string source, std::string destination, StageOptions options,
                     CancelToken token) {
   if (source.empty() || destination.empty())
-    co_return make_error(ErrorKind::invalid, "staging needs a source and a destination");
+    co_return make_error(ErrorKind::invalid, "staging needs a source and a destination", "box:stage(from, to)");
   std::transform(options.sha256.begin(), options.sha256.end(), options.sha256.begin(),
                  [](unsigned char c) { return std::tolower(c); });
   if (!options.sha256.empty() &&
@@ -215,7 +216,8 @@ Async<Staged> stage(net::HttpClient& client, std::string source, std::string des
   if (source.starts_with("file://")) {
     std::string path = path_of_file_url(source);
     if (path.empty())
-      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is not a file on this machine", source));
+      co_return make_error(ErrorKind::invalid, fmt::format("'{}' is not a file on this machine", source),
+                           "write file:///PATH, with three slashes and no host name");
     source = std::move(path);
   } else if (std::size_t end = source.find("://"); end != std::string::npos) {
     co_return make_error(ErrorKind::invalid, fmt::format("cannot stage from '{}'", net::redact_url(source)),

@@ -167,12 +167,14 @@ Result<> Download::head(const net::HttpResponse& answer) {
     must_start_over_ = from != done_ || (!version.empty() && version != version_);
     if (must_start_over_)
       return make_error(ErrorKind::integrity,
-                        fmt::format("'{}' has changed while it was fetched", net::redact_url(url_)));
+                        fmt::format("'{}' has changed while it was fetched", net::redact_url(url_)),
+                        "fetched again from its beginning by itself");
     return expect(total);
   }
   if (answer.status != 200)
     return make_error(ErrorKind::network,
-                      fmt::format("'{}' answers with status {} and no file", net::redact_url(url_), answer.status));
+                      fmt::format("'{}' answers with status {} and no file", net::redact_url(url_), answer.status),
+                      "use an address that answers with the file itself (status 200)");
   RILLE_CHECK(start_over());
   RILLE_CHECK(expect(number_in(answer.header("content-length"))));
   version_ = version_of(answer);
@@ -190,8 +192,10 @@ Result<> Download::expect(std::int64_t total) {
 
 Result<> Download::check_size(std::int64_t bytes) const {
   if (options_.size_bytes_max <= 0 || bytes <= options_.size_bytes_max) return success();
-  return make_error(ErrorKind::network, fmt::format("'{}' is larger than the limit size_bytes_max of {}",
-                                                    net::redact_url(url_), format_size_bytes(options_.size_bytes_max)));
+  return make_error(ErrorKind::network,
+                    fmt::format("'{}' is larger than the limit size_bytes_max of {}", net::redact_url(url_),
+                                format_size_bytes(options_.size_bytes_max)),
+                    "stage a smaller file, or raise that limit");
 }
 
 Result<> Download::piece(std::string_view bytes) {
@@ -228,7 +232,8 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
     if (download.must_start_over() || (answer && answer->status == 416)) {
       if (++restarts > restarts_max)
         co_return make_error(ErrorKind::integrity,
-                             fmt::format("'{}' changes faster than it can be fetched", net::redact_url(request.url)));
+                             fmt::format("'{}' changes faster than it can be fetched", net::redact_url(request.url)),
+                             "use the address of a fixed version, or stage it when it is no longer written");
       RILLE_CO_CHECK(download.start_over());
       continue;
     }
@@ -243,7 +248,8 @@ Async<> fetch(net::HttpClient& client, Download& download, const StageCache::Kno
       if (answer)
         co_return make_error(ErrorKind::network,
                              fmt::format("'{}' ends after {} of {} bytes", net::redact_url(request.url),
-                                         download.done(), download.total()));
+                                         download.done(), download.total()),
+                             "these bytes are kept: stage it again to continue");
       Error error = std::move(answer).error();
       if (error.hint.empty() && download.done() > 0)
         error.hint = fmt::format("the {} bytes so far are kept; stage again to continue", download.done());

@@ -85,7 +85,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
       co_return make_error(
           ErrorKind::config,
           fmt::format("alibaba: region '{}' has no capacity in the zone '{}'", region(), settings_.zone),
-          "is it a zone of that region?");
+          "check that it is a zone of that region, or leave `zone` out of the settings");
     std::vector<Offer> fitting = cloud::smallest_fitting(left, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
     for (Offer& offer : out) offer.disk_bytes_max = 2'048 * gb;  // SystemDisk.Size

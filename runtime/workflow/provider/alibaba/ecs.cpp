@@ -129,7 +129,10 @@ Async<Value::Array> Ecs::rows_of(std::string action, Parameters parameters, cons
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", action, pages_max));
+  co_return make_error(ErrorKind::integrity,
+                       fmt::format("Alibaba's answer to {} has more than {} pages, which is the most that Rille reads",
+                                   action, pages_max),
+                       "run it again; if it stays, report it as a bug of Rille");
 }
 
 namespace {
@@ -307,7 +310,12 @@ Async<std::vector<PricePoint>> Ecs::spot_history(std::string type, std::int64_t 
     if (rows.empty() || next <= offset) co_return out;
     offset = next;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeSpotPriceHistory has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format(
+          "Alibaba's answer to DescribeSpotPriceHistory has more than {} pages, which is the most that Rille reads",
+          pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<std::vector<Quota>> Ecs::quotas(CancelToken token) {

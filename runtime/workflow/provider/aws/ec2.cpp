@@ -176,7 +176,10 @@ Async<Value> Ec2::page_through(std::string action, Parameters parameters, std::s
     next = answer.text("nextToken");
     if (next.empty()) co_return Value(std::move(all));
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", action, pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("AWS's answer to {} has more than {} pages, which is the most that Rille reads", action, pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<std::vector<InstanceType>> Ec2::types(CancelToken token) {

@@ -126,7 +126,11 @@ Async<std::vector<Quota>> Iam::quotas(CancelToken token) {
     next = answer.text("NextToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("ListServiceQuotas has more than {} pages", policy_pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("AWS's answer to ListServiceQuotas has more than {} pages, which is the most that Rille reads",
+                  policy_pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 std::string policy() { return policy_text; }

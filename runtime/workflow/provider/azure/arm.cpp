@@ -190,8 +190,9 @@ const char* version_of(std::string_view kind) {
 Async<Value> Arm::call(std::string method, std::string url, Value body, CancelToken token, Effect effect) {
   // `url` may be a link from a response. Refuse another host: it would receive the access token.
   if (!url.starts_with(base_url_ + "/"))
-    co_return make_error(ErrorKind::integrity,
-                         "Azure's response links to another host: " + url.substr(0, url.find('?')));
+    co_return make_error(
+        ErrorKind::integrity, "Azure's response links to another host: " + url.substr(0, url.find('?')),
+        "the link was not followed, to protect your keys; is a proxy changing responses? Else report it");
   net::Parts parts = parts_of(url);
   parts.method = method;
   if (body.as_object()) {
@@ -211,7 +212,10 @@ Async<Value::Array> Arm::pages(std::string url, CancelToken token) {
     url = answer.text("nextLink");
     if (url.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("a list of Azure has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("a list in Azure's answer has more than {} pages, which is the most that Rille reads", pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<std::vector<Offer>> Arm::sizes(std::string zone, bool spot, Needs need, CancelToken token) {
@@ -292,7 +296,11 @@ Async<std::vector<PricePoint>> Arm::spot_history(std::vector<std::string> sizes,
   std::vector<PricePoint> out;
   for (int page = 0;; ++page) {
     if (page == pages_max)
-      co_return make_error(ErrorKind::integrity, fmt::format("Resource Graph has more than {} pages", pages_max));
+      co_return make_error(
+          ErrorKind::integrity,
+          fmt::format("Azure's answer from Resource Graph has more than {} pages, which is the most that Rille reads",
+                      pages_max),
+          "run it again; if it stays, report it as a bug of Rille");
     Value body = asked;
     body.set("options", options);
     RILLE_CO_TRY(const Value answer, co_await call("POST", url, std::move(body), token));

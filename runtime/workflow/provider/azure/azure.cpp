@@ -160,7 +160,8 @@ class Region final : public cloud::RegionDriver, public cloud::AddressListed, pu
     // Azure has certainly refused the machine: delete the disk, interface and address made for it, which cost money.
     if (Result<> cleared = co_await clear(names, token); !cleared) {
       Error e =
-          make_error(ErrorKind::network, "resources of a refused machine may still exist: " + cleared.error().message);
+          make_error(ErrorKind::network, "resources of a refused machine may still exist: " + cleared.error().message,
+                     "they may cost: look for them in the Azure portal, in the resource group of the settings");
       co_return std::move(e).with_cause(state.error());
     }
     co_return state.error();

@@ -79,7 +79,9 @@ Result<OfferSettings> read_offer_settings(const std::string& settings_file) {
   RILLE_TRY(const std::string text, store::read_file(settings_file, settings_bytes_max));
   RILLE_TRY(const Value settings, Value::from_json(text));
   if (settings.as_array() && settings.as_array()->empty()) return out;
-  if (!settings.as_object()) return make_error(ErrorKind::config, settings_file + ": it is not an object");
+  if (!settings.as_object())
+    return make_error(ErrorKind::config, settings_file + ": it is not an object",
+                      "it names the providers, as in {\"aws\": {\"regions\": [\"us-east-1\"]}}");
   for (const auto& [name, part] : *settings.as_object()) {
     if (name == "rates") {
       RILLE_TRY(out.rates, read_rates(part));

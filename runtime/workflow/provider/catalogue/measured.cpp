@@ -27,7 +27,10 @@ auto kind_of(const Measurement& m) {
                   m.batch);
 }
 
-Error damaged(const std::string& why) { return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why)); }
+Error damaged(const std::string& why) {
+  return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why),
+                    "the file that holds it is damaged: move that file away, and measurements start again");
+}
 
 // Waits for the file's lock and takes it; closing the returned descriptor releases the lock.
 Result<store::Fd> lock(const std::string& path) {

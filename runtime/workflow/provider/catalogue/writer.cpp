@@ -87,7 +87,8 @@ CatalogueWriter::~CatalogueWriter() = default;
 Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers) {
   Tables& t = *tables_;
   if (t.rows.size() + offers.size() > rows_max)
-    return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max));
+    return make_error(ErrorKind::invalid, fmt::format("a catalogue holds {} offers at most", rows_max),
+                      "name fewer providers or regions in the settings");
   const std::size_t first = t.rows.size();
   const layout::Part mine{t.shared(part.provider),
                           t.shared(part.scope),
@@ -128,7 +129,8 @@ Result<> CatalogueWriter::add(CataloguePart part, std::span<const Offer> offers)
                       fmt::format("offer {} of {} does not fit into the catalogue: the length of an id, the GPUs of a "
                                   "machine, and how many places, GPUs, billings and words there are end at {}, all "
                                   "text at 4 GiB",
-                                  o.id.substr(0, 200), part.provider, Tables::two_bytes_max));
+                                  o.id.substr(0, 200), part.provider, Tables::two_bytes_max),
+                      "name fewer regions of that provider in the settings; if it stays, report it as a bug of Rille");
   }
   t.parts.push_back(mine);
   return {};

@@ -21,8 +21,12 @@ constexpr const char* starts_sshd =
 
 Result<std::string> fitting(std::string script, std::size_t bytes_max) {
   if (script.size() > bytes_max)
-    return make_error(ErrorKind::invalid,
-                      fmt::format("the user data has {} bytes, more than the limit of {}", script.size(), bytes_max));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format(
+            "Rille's start-up script for the machine (user data) has {} bytes, more than the provider's limit of {}",
+            script.size(), bytes_max),
+        "nothing was rented, and no setting of yours is at fault: this is a bug of Rille, please report it");
   return script;
 }
 

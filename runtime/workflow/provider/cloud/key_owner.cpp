@@ -16,7 +16,8 @@ Async<std::string> KeyOwner::get(net::CredentialChain* keys, Ask ask, CancelToke
   if (mark == mark_) co_return owner_;
   RILLE_CO_TRY(const std::string told, co_await ask(token));
   if (told.empty())
-    co_return make_error(ErrorKind::integrity, fmt::format("{} does not return the {} of the keys", provider_, kind_));
+    co_return make_error(ErrorKind::integrity, fmt::format("{} does not return the {} of the keys", provider_, kind_),
+                         "check with `rille doctor` that the keys are valid; if they are, report it as a bug of Rille");
   owner_ = kind_ + " " + told;
   mark_ = mark;
   co_return owner_;

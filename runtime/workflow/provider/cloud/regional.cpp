@@ -187,7 +187,9 @@ class Regional final : public Provider,
   Async<> set_end(std::string id, std::int64_t expires_wall_us, CancelToken token) override {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own))
-      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_)), "set_end");
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_),
+                                 "`rille leases` lists the rented machines"),
+                      "set_end");
     RILLE_CO_TRY(RegionDriver * driver, reach(where));
     Result<> done = co_await driver->set_end(own, expires_wall_us, token);
     if (!done) co_return named(done.error(), "set_end");
@@ -251,7 +253,9 @@ class Regional final : public Provider,
   Async<Machine> resize(std::string id, std::string type, CancelToken token) override {
     const auto [where, own] = split_machine(id);
     if (!is_ours(own))
-      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_)), "resize");
+      co_return named(make_error(ErrorKind::invalid, fmt::format("'{}' is not a machine of {}", id, name_),
+                                 "`rille leases` lists the rented machines"),
+                      "resize");
     RILLE_CO_TRY(RegionDriver * driver, find(where));
     const std::string mine = own;
     Result<> done = co_await driver->resize(mine, std::move(type), token);

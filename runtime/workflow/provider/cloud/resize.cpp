@@ -13,7 +13,8 @@ constexpr std::int64_t late_stop_ns =
 constexpr int refusals_max = 20;  // give up after this many refused starts in a row
 
 Error no_machine() {
-  Error e = make_error(ErrorKind::state, "the machine no longer exists");
+  Error e =
+      make_error(ErrorKind::state, "the machine no longer exists", "it was ended outside this run: rent another one");
   e.http_status = 404;
   return e;
 }

@@ -18,7 +18,8 @@ Async<> Patience::next(std::string what, CancelToken token) {
   const std::int64_t left_ms = (ends_ns_ - loop_.clock().monotonic_ns()) / 1'000'000;
   if (left_ms <= 0)
     co_return make_error(ErrorKind::network,
-                         fmt::format("{}: not finished after {}", what, format_duration_ms(limit_ms_)));
+                         fmt::format("{}: not finished after {}", what, format_duration_ms(limit_ms_)),
+                         "the provider is slow: look at the machine in its console, then run it again");
   const std::int64_t ms = std::min(left_ms, wait_ms_);
   wait_ms_ = std::min(wait_max_ms, wait_ms_ * 2);
   co_return co_await sleep_for(loop_, ms, std::move(token));

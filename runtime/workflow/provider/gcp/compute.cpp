@@ -287,13 +287,17 @@ Async<Value::Array> Compute::pages(std::string path, std::string kind, net::Quer
     for (const auto& [scope, part] : scopes ? *scopes : Value::Object()) {
       if (!scope.starts_with("zones/" + region_ + "-")) continue;
       if (part["warning"].text("code") == "UNREACHABLE")  // fail: the zone's machines may still exist
-        co_return make_error(ErrorKind::network, fmt::format("{}: {} is unreachable", path, scope));
+        co_return make_error(ErrorKind::network, fmt::format("gcp: {}: Google cannot reach {} at present", path, scope),
+                             "the zone has an outage: run it again later");
       for (const Value& row : list_of(part[kind])) out.push_back(row);
     }
     next = answer.text("nextPageToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("{} has more than {} pages", path, pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Google's answer to {} has more than {} pages, which is the most that Rille reads", path, pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<std::vector<Offer>> Compute::types(std::string zone, CancelToken token) {
@@ -364,7 +368,10 @@ Async<PriceList> Compute::prices(bool spot, CancelToken token) {
     next = answer.text("nextPageToken");
     if (next.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("the price list has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Google's price list has more than {} pages, which is the most that Rille reads", pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Compute::insert(std::string zone, Value instance, std::string request_id, std::int64_t send_by_wall_us,

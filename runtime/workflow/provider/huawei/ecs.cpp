@@ -214,7 +214,11 @@ Async<Value::Array> Ecs::flavor_rows(std::string zone, CancelToken token) {
     if (rows.size() < page_flavors) co_return out;
     last = rows.back().text("id");
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("the list of flavors has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Huawei's list of flavors (machine types) has more than {} pages, which is the most that Rille reads",
+                  pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<std::vector<Offer>> Ecs::flavors(std::string zone, bool spot, CancelToken token) {
@@ -351,7 +355,9 @@ Async<std::string> Ecs::create(Value server, std::string client_token, std::int6
     co_return refused(api_.failed_later("job createServer", failure.text("error_code"), failure.text("fail_reason")));
   }
   if (ids.empty())
-    co_return make_error(ErrorKind::network, "createServer: the finished job names no server: " + told.to_json());
+    co_return make_error(ErrorKind::network,
+                         "huawei: createServer: the finished job names no server: " + told.to_json(),
+                         "Rille looks for the machine by its tag; if there is none, rent again");
   co_return ids.front();
 }
 
@@ -379,7 +385,11 @@ Async<std::vector<Server>> Ecs::list(CancelToken token) {
     seen += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || seen >= answer.integer("count")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("the list of servers has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Huawei's list of the account's servers has more than {} pages, which is the most that Rille reads",
+                  pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Ecs::remove(std::string id, CancelToken token) {

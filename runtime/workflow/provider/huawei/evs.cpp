@@ -38,7 +38,11 @@ Async<std::vector<std::pair<std::string, std::string>>> Ecs::loose_disks(CancelT
     seen += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || seen >= answer.integer("count")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("the list of disks has more than {} pages", disk_pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Huawei's list of the account's disks has more than {} pages, which is the most that Rille reads",
+                  disk_pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Ecs::remove_disk(std::string id, CancelToken token) {

@@ -83,7 +83,7 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     if (all.empty() && !query.spot)
       co_return make_error(ErrorKind::config,
                            fmt::format("huawei: region '{}' has no offers in the zone '{}'", region(), settings_.zone),
-                           "is it a zone of that region?");
+                           "name a zone of that region in the provider's settings");
     std::vector<Offer> fitting = cloud::smallest_fitting(all, query);
     RILLE_CO_TRY(std::vector<Offer> out, co_await prices_.priced(std::move(fitting), query, region(), token));
     for (Offer& offer : out) offer.disk_bytes_max = 1'000 * gb;
@@ -191,7 +191,9 @@ class Region final : public cloud::RegionDriver, public UsualDisk {
     out.set("user_data", user_data);
     const std::string tag = short_tag(request.tag);
     if (tag.size() > tag_value_max)
-      return make_error(ErrorKind::invalid, fmt::format("huawei: the tag {} is longer than {}", tag, tag_value_max));
+      return make_error(ErrorKind::invalid,
+                        fmt::format("huawei: the machine's tag {} is longer than {} characters", tag, tag_value_max),
+                        "this is a bug of Rille: please report it");
     Value::Array tags{Value().set("key", tag_key).set("value", tag)};
     cloud::add_tags(tags, settings_.tags, "key", "value");
     out.set("server_tags", std::move(tags));

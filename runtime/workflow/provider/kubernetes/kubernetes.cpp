@@ -203,7 +203,8 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       if (m.state == MachineState::gone) co_return success();
       if (now_ms() >= until_ms)
         co_return named(
-            make_error(ErrorKind::network, fmt::format("the job '{}', which found no node, does not end", id)),
+            make_error(ErrorKind::network, fmt::format("the job '{}', which found no node, does not end", id),
+                       "delete it by hand: kubectl delete job; Rille asks again by itself"),
             "create");
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }

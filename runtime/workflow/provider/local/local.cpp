@@ -223,7 +223,9 @@ class Local : public Provider {
 
   Async<Machine> create(CreateRequest request, CancelToken token) override {
     if (request.token.empty() || request.tag.empty())
-      co_return named(make_error(ErrorKind::invalid, "create needs a token and a tag"), "create");
+      co_return named(make_error(ErrorKind::invalid, "local: create needs a token and a tag",
+                                 "this is a bug of Rille: please report it"),
+                      "create");
     if (token.cancelled()) co_return token.reason();
     std::int64_t now_us = loop_.clock().wall_us();
     auto work = [s = store_, r = std::move(request), now_us] { return s.create(r, now_us); };

@@ -92,7 +92,8 @@ class Remote final : public Provider {
     const Value::Array* items = answer[field].as_array();
     if (!items)
       return make_error(ErrorKind::integrity,
-                        fmt::format("the response has no list '{}': {}", field, answer.to_json()));
+                        fmt::format("remote: the response has no list '{}': {}", field, answer.to_json()),
+                        "mend the service behind `url`: docs/manual/providers/remote.md says what it must answer");
     for (const Value& item : *items) {
       RILLE_TRY(T one, T::from_value(item));
       out.push_back(std::move(one));
@@ -120,7 +121,8 @@ class Remote final : public Provider {
     Result<Value> answer = Value::from_json(response->body);
     if (response->ok() && answer) co_return answer;
     if (response->ok())
-      co_return named(make_error(ErrorKind::integrity, fmt::format("{}: {}", sent.url, answer.error().message)),
+      co_return named(make_error(ErrorKind::integrity, fmt::format("{}: {}", sent.url, answer.error().message),
+                                 "the service must answer with JSON: docs/manual/providers/remote.md"),
                       operation);
     Error e = net::status_error(sent, *response);
     if (answer && !(*answer)["error"].is_null()) {

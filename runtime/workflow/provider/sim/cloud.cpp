@@ -20,8 +20,10 @@ std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
 }
 
 Error nothing_left(const Place& place) {
-  Error e = make_error(ErrorKind::capacity, fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand",
-                                                        place.type->id, place.region->id));
+  Error e = make_error(
+      ErrorKind::capacity,
+      fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand", place.type->id, place.region->id),
+      "in this simulation; another type, region or time may have one");
   e.code = "InsufficientCapacity";
   return e;
 }
@@ -228,7 +230,7 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   auto it = locate(id);
   const std::int64_t now = now_us();
   if (it == boxes_.end() || it->terminated_us || !it->alive(now)) {
-    Error e = make_error(ErrorKind::state, fmt::format("the machine '{}' no longer exists", id));
+    Error e = make_error(ErrorKind::state, fmt::format("the machine '{}' no longer exists", id), "rent another one");
     e.http_status = 404;
     return e;
   }
@@ -240,7 +242,9 @@ Result<Machine> Cloud::resize(const std::string& id, const std::string& type) {
   if (!place.type)
     return make_error(ErrorKind::invalid, fmt::format("the simulated cloud has no type '{}'", type),
                       "`rille offers` lists them");
-  if (box.place.spot) return make_error(ErrorKind::invalid, "a spot machine cannot be stopped or resized");
+  if (box.place.spot)
+    return make_error(ErrorKind::invalid, "a spot machine cannot be stopped or resized",
+                      "rent it with spot = false, or rent another type instead");
   if (has_none(place)) {
     ++counts.refused;
     return nothing_left(place);

@@ -111,7 +111,8 @@ class Sim final : public Provider {
     const Faults& faults = cloud_.options().faults;
     if (dice.chance(faults.throttle, "throttle", call)) {
       ++cloud_.counts.throttled;
-      Error e = make_error(ErrorKind::quota, fmt::format("{}: status 429: too many requests", operation));
+      Error e = make_error(ErrorKind::quota, fmt::format("{}: status 429: too many requests", operation),
+                           "a fault that the simulation injects: tried again by itself");
       e.http_status = 429;
       e.retryable = true;
       e.retry_after_ms = 1000 * dice.between(1, 20, "after", call);
@@ -120,7 +121,8 @@ class Sim final : public Provider {
     if (dice.chance(faults.error, "error", call)) {
       ++cloud_.counts.errors;
       int status = dice.chance(0.5, "status", call) ? 500 : 503;
-      Error e = make_error(ErrorKind::network, fmt::format("{}: status {}: try again later", operation, status));
+      Error e = make_error(ErrorKind::network, fmt::format("{}: status {}: try again later", operation, status),
+                           "a fault that the simulation injects: tried again by itself");
       e.http_status = status;
       e.retryable = true;
       co_return named(std::move(e), operation);
@@ -134,7 +136,8 @@ class Sim final : public Provider {
     RILLE_CO_CHECK(co_await sleep_for(loop_, way_ms("back", call), token));
     if (!loses(call)) co_return success();
     ++cloud_.counts.lost_replies;
-    Error e = make_error(ErrorKind::network, fmt::format("{}: connection reset by peer", operation));
+    Error e = make_error(ErrorKind::network, fmt::format("{}: connection reset by peer", operation),
+                         "a fault that the simulation injects: tried again by itself");
     e.retryable = true;
     co_return named(std::move(e), operation);
   }

@@ -49,7 +49,10 @@ class Slurm final : public Provider, public Owned {
   // Submits a job and waits until it runs. A job that does not start in wait_ms is cancelled, since other offers may
   // have capacity.
   Async<Machine> create(CreateRequest request, CancelToken token) override {
-    if (request.tag.empty()) co_return named(make_error(ErrorKind::invalid, "create needs a tag"), "create");
+    if (request.tag.empty())
+      co_return named(
+          make_error(ErrorKind::invalid, "slurm: create needs a tag", "this is a bug of Rille: please report it"),
+          "create");
     const std::int64_t now_us = loop_.clock().wall_us();
     std::string script = slurm_script(request, settings_, now_us);
     const std::vector<std::string> words = slurm_submit_words(request, settings_, now_us);
@@ -58,7 +61,11 @@ class Slurm final : public Provider, public Owned {
     if (!done.ok()) co_return named(slurm_error("sbatch", done, words), "create");
     const std::string job = done.out.substr(0, done.out.find_first_not_of("0123456789"));
     if (job.empty())
-      co_return named(make_error(ErrorKind::network, "sbatch printed no job number: '" + done.out + "'"), "create");
+      co_return named(
+          make_error(
+              ErrorKind::network, "sbatch printed no job number: '" + done.out + "'",
+              "does `sbatch --parsable` print it by hand? A wrapper may hide it; see squeue for a job that was queued"),
+          "create");
     Result<Machine> made = co_await started(id_of(job, request.tag), request, now_us, token);
     if (!made) co_return named(made.error(), "create");
     made->expires_wall_us = request.expires_wall_us;

@@ -331,8 +331,10 @@ class Ssh final : public Provider {
     if (result.status.code == ssh_scripts::no_program)
       return make_error(ErrorKind::config, fmt::format("host '{}' lacks a program: {}", host.name, result.last_words()),
                         "it needs a POSIX shell with flock, sed, find, tar and gzip");
-    return make_error(ErrorKind::io, fmt::format("on host '{}' a command ended with {}: {}", host.name,
-                                                 result.status.text(), result.last_words()))
+    return make_error(ErrorKind::io,
+                      fmt::format("on host '{}' a command ended with {}: {}", host.name, result.status.text(),
+                                  result.last_words()),
+                      fmt::format("if it stays, try by hand whether commands run there: ssh {} true", host.address))
         .with_retry();
   }
 

@@ -46,7 +46,11 @@ Async<std::vector<std::pair<std::string, std::string>>> Cbs::loose_disks(CancelT
     offset += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeDisks has more than {} rows", disk_rows_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Tencent's answer to DescribeDisks has more than {} rows, which is the most that Rille reads",
+                  disk_rows_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Cbs::remove(std::string disk, CancelToken token) {

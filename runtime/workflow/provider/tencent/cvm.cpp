@@ -228,7 +228,11 @@ Async<std::vector<Instance>> Cvm::describe(Value request, CancelToken token) {
     offset += static_cast<std::int64_t>(rows.size());
     if (rows.empty() || offset >= answer.integer("TotalCount")) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("DescribeInstances has more than {} rows", rows_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Tencent's answer to DescribeInstances has more than {} rows, which is the most that Rille reads",
+                  rows_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Cvm::terminate(std::string id, CancelToken token) {

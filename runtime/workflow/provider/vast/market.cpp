@@ -233,7 +233,11 @@ Async<std::vector<Instance>> Market::list(CancelToken token) {
     after = answer.text("next_token");
     if (after.empty()) co_return out;
   }
-  co_return make_error(ErrorKind::integrity, fmt::format("listInstances has more than {} pages", pages_max));
+  co_return make_error(
+      ErrorKind::integrity,
+      fmt::format("Vast's answer to listInstances has more than {} pages, which is the most that Rille reads",
+                  pages_max),
+      "run it again; if it stays, report it as a bug of Rille");
 }
 
 Async<> Market::destroy(std::string id, CancelToken token) {
