@@ -86,7 +86,7 @@ Error not_resizable(const Lease& l) {
 
 Error machine_gone(const Lease& l) {
   Error e = make_error(ErrorKind::state, fmt::format("the machine of '{}' ({}) is gone", l.name, l.machine_id),
-                       "it was ended outside this run; what it held is lost");
+                       "it was ended outside this run, and what it held is lost; rent another one");
   e.code = "machine_lost";
   e.resource = l.id;
   return e;

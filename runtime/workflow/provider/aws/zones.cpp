@@ -75,7 +75,7 @@ Async<Zone> Zones::of_offer(std::string zone, CancelToken token) {
   for (std::size_t i = 0; i < known_.size(); ++i)
     if (known_[i].name == zone) co_return told_[i];
   co_return make_error(ErrorKind::config, fmt::format("aws: the settings no longer name zone {}", zone),
-                       "restore it or its subnet");
+                       "restore it or its subnet until all machines there are released");
 }
 
 }  // namespace rille::provider::aws

@@ -53,7 +53,8 @@ class Zoned final : public RegionDriver, public UsualDisk {
     if (zone == zones_.end())
       co_return make_error(
           ErrorKind::config,
-          fmt::format("{}: the settings of region {} no longer name zone {}", provider_, region(), name), "restore it");
+          fmt::format("{}: the settings of region {} no longer name zone {}", provider_, region(), name),
+          "restore it until all machines there are released");
     co_return co_await zone->driver->create(std::move(request), std::move(type), std::move(token));
   }
 

@@ -101,9 +101,10 @@ class Kubernetes final : public Provider, public Owned, public Clocked {
       if ((seen && why.empty()) || (!seen && ++unseen > unseen_looks_max)) break;
       if (seen && now_ms() >= until_ms) {
         if (Result<> back = co_await take_back(id, token); !back) co_return left_open(back.error());
-        co_return named(make_error(ErrorKind::capacity, fmt::format("no node can run '{}': {}", request.offer.id, why),
-                                   "`wait` in the settings limits the wait for a node"),
-                        "create");
+        co_return named(
+            make_error(ErrorKind::capacity, fmt::format("no node can run '{}': {}", request.offer.id, why),
+                       "free or add such a node, or raise `wait` in the provider's settings to wait longer for one"),
+            "create");
       }
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }

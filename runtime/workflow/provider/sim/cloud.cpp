@@ -20,10 +20,10 @@ std::int64_t earliest(std::initializer_list<std::int64_t> instants) {
 }
 
 Error nothing_left(const Place& place) {
-  Error e = make_error(
-      ErrorKind::capacity,
-      fmt::format("{} has no {} left in {}", place.spot ? "spot" : "on demand", place.type->id, place.region->id),
-      "in this simulation; another type, region or time may have one");
+  Error e = make_error(ErrorKind::capacity,
+                       fmt::format("the simulated cloud, {}, has no {} left in {}", place.spot ? "spot" : "on demand",
+                                   place.type->id, place.region->id),
+                       "choose another type or region, or rent again later");
   e.code = "InsufficientCapacity";
   return e;
 }

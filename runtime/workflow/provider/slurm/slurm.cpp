@@ -124,19 +124,20 @@ class Slurm final : public Provider, public Owned {
       if (!job && !job.error().retryable) co_return left_open(job.error());
       const bool back = job && *job && (*job)->sent_back() && !(*job)->ended();
       if (job && *job && (*job)->ended() && (*job)->nodes.empty())
-        co_return make_error(ErrorKind::capacity,
-                             fmt::format("job {} was dropped from the queue ({})", (*job)->id, (*job)->state),
-                             "it could no longer start in time, or was cancelled");
+        co_return make_error(
+            ErrorKind::capacity, fmt::format("job {} was dropped from the queue ({})", (*job)->id, (*job)->state),
+            "it could no longer start in time, or was cancelled: rent again, perhaps in another partition");
       if (job && *job && !back && ((*job)->state == "RUNNING" || (*job)->ended())) co_return machine_of(**job);
       const bool never = back || (job && *job && !(*job)->can_start());
       if (never || now_ms() >= until_ms) {
         if (Result<> ended = co_await terminate(id, token); !ended) co_return left_open(ended.error());
         const std::string reason = job && *job ? (*job)->reason : "unknown";
-        co_return never ? cannot_start(**job, request, sent_us)
-                        : make_error(ErrorKind::capacity,
-                                     fmt::format("job {} has not started within {} ({})", read_id(id).job,
-                                                 format_duration_ms(settings_.wait_ms), reason),
-                                     "`wait` in the settings limits the wait in the queue");
+        co_return never
+            ? cannot_start(**job, request, sent_us)
+            : make_error(ErrorKind::capacity,
+                         fmt::format("job {} has not started within {} ({})", read_id(id).job,
+                                     format_duration_ms(settings_.wait_ms), reason),
+                         "raise `wait` in the provider's settings to wait longer in the queue, or ask for fewer GPUs");
       }
       RILLE_CO_CHECK(co_await sleep_for(loop_, rest_ms, token));
     }
@@ -145,7 +146,7 @@ class Slurm final : public Provider, public Owned {
   Error cannot_start(const SlurmJob& job, const CreateRequest& request, std::int64_t sent_us) const {
     if (job.sent_back())
       return make_error(ErrorKind::capacity, fmt::format("job {} was requeued ({})", job.id, job.reason),
-                        "its nodes were preempted, or one of them failed: sinfo -R");
+                        "its nodes were preempted, or one of them failed (`sinfo -R` shows it): rent again");
     if (job.reason.starts_with("PartitionTimeLimit") || job.reason.starts_with("PartitionConfig"))
       return make_error(ErrorKind::config,
                         fmt::format("partition '{}' does not allow '{}' for {} ({})", job.partition, request.offer.id,
