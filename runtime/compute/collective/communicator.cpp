@@ -50,7 +50,9 @@ class CpuCommunicator final : public Communicator {
   Result<> run(const Operation& op, const std::vector<Piece>& pieces) override {
     RILLE_CHECK(check(op, rank_, world_));
     if (pieces.size() > 1 && op.kind != Kind::all_reduce && op.kind != Kind::broadcast)
-      return make_error(ErrorKind::internal, describe(op) + ": several pieces");
+      return make_error(
+          ErrorKind::internal, describe(op) + ": several pieces",
+          "an operation that takes one tensor was given several: this is a bug of Rille: please report it");
     RILLE_CHECK(mesh_->begin(describe(op)));
     auto ran = pieces.size() > 1 ? run_packed(op, pieces) : run_one(op, pieces.empty() ? Piece{} : pieces[0]);
     if (!ran) return mesh_->fail(std::move(ran).error());

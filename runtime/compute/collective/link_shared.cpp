@@ -102,7 +102,8 @@ class SharedLink final : public Link {
 
  private:
   static Error nonsense() {
-    return make_error(ErrorKind::integrity, "the shared memory with that rank holds invalid data");
+    return make_error(ErrorKind::integrity, "the shared memory with that rank holds invalid data",
+                      "another program or a bug wrote there: start all ranks again from the last checkpoint");
   }
 
   void ring_for(std::atomic<std::uint32_t>& sleeps) {

@@ -49,7 +49,7 @@ Result<void> check_images(const Array& a, ArraysOptions& o) {
 Result<ArraysDataset> ArraysDataset::create(std::vector<Array> arrays, const ArraysOptions& options) {
   ArraysDataset set;
   set.options_ = options;
-  if (arrays.empty()) return bad("no array is given");
+  if (arrays.empty()) return bad("no array is given", "pass at least one tensor");
   if (!(options.validation >= 0 && options.validation < 1))
     return bad(fmt::format("split = {}: expected a number from 0 to below 1", options.validation));
   store::Hasher hasher;

@@ -168,7 +168,8 @@ Result<BytesDataset> BytesDataset::open(const std::string& path, const BytesOpti
 Result<BytesDataset> BytesDataset::open_tokens(std::vector<TokenFile> training, std::vector<TokenFile> validation,
                                                const BytesOptions& options) {
   RILLE_CHECK(check_options(options));
-  if (training.empty()) return make_error(ErrorKind::invalid, "a data set of tokens needs a file");
+  if (training.empty())
+    return make_error(ErrorKind::invalid, "a data set of tokens needs a file", "give the path of a file of token ids");
   std::unique_ptr<Data> data(new Data{options, {}, {}, {}, {}, {}, {0, 0, 1}, {0, 0, 1}});
   const std::string path = training[0].path();
   const bool own = !validation.empty();

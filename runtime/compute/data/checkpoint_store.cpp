@@ -43,7 +43,8 @@ std::int64_t step_of(std::string_view name) {
 }
 
 Error fault(const std::string& directory, const std::string& why) {
-  return make_error(ErrorKind::integrity, fmt::format("checkpoint '{}' is damaged: {}", directory, why));
+  return make_error(ErrorKind::integrity, fmt::format("checkpoint '{}' is damaged: {}", directory, why),
+                    "load an earlier checkpoint, or restore this one from a backup");
 }
 
 // Reads a checkpoint's manifest and checks the files' sizes, but not their digests.
@@ -132,7 +133,8 @@ Result<store::SafetensorsFile> Checkpoint::open(std::string_view file_name, Veri
   auto entry = std::find_if(manifest.files.begin(), manifest.files.end(),
                             [&](const CheckpointFile& f) { return f.name == file_name; });
   if (entry == manifest.files.end())
-    return make_error(ErrorKind::invalid, fmt::format("checkpoint '{}' has no file '{}'", directory, file_name));
+    return make_error(ErrorKind::invalid, fmt::format("checkpoint '{}' has no file '{}'", directory, file_name),
+                      "the checkpoint's manifest.json lists its files: name one of them");
   auto file = store::SafetensorsFile::open(directory + "/" + entry->name);
   if (!file) return file.error().kind == ErrorKind::integrity ? fault(directory, file.error().message) : file.error();
   const store::Fingerprint& expected = entry->fingerprint;
@@ -148,7 +150,9 @@ Result<store::SafetensorsFile> Checkpoint::open(std::string_view file_name, Veri
 }
 
 Result<CheckpointWriter> CheckpointStore::begin(std::int64_t step) const {
-  if (step < 0) return make_error(ErrorKind::invalid, fmt::format("a checkpoint's step cannot be {}", step));
+  if (step < 0)
+    return make_error(ErrorKind::invalid, fmt::format("a checkpoint's step cannot be {}", step),
+                      "steps are whole numbers from 0 on");
   RILLE_CHECK(store::make_directories(root_));
   RILLE_TRY(auto names, names_in(root_));
   for (const std::string& name : names) {
@@ -198,7 +202,8 @@ Result<Checkpoint> CheckpointStore::load(std::int64_t step) const {
                                       [&](const Checkpoint& c) { return c.manifest.step < step; });
     return with_way_back(std::move(d.error), found.complete, static_cast<std::size_t>(after - found.complete.begin()));
   }
-  Error none = make_error(ErrorKind::state, fmt::format("there is no checkpoint of step {} in '{}'", step, root_));
+  Error none = make_error(ErrorKind::state, fmt::format("there is no checkpoint of step {} in '{}'", step, root_),
+                          "no complete checkpoint is in this folder: check its path");
   if (!found.complete.empty())
     none.hint = fmt::format("the newest there is step {}", found.complete.back().manifest.step);
   return none;
@@ -223,7 +228,8 @@ Result<Checkpoint> CheckpointStore::load_latest(bool strict, std::vector<Error>*
     if (strict) return with_way_back(sound.error(), found.complete, i);
     pass_over(sound.error());
   }
-  Error none = make_error(ErrorKind::state, fmt::format("there is no good checkpoint in '{}'", root_));
+  Error none = make_error(ErrorKind::state, fmt::format("there is no good checkpoint in '{}'", root_),
+                          "no checkpoint is in this folder: check its path, or save one first");
   if (!first) return none;
   none.kind = ErrorKind::integrity;
   none.hint = "restore a backup; or move the folder away, to start over";

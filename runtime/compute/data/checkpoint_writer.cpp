@@ -44,7 +44,8 @@ Result<> CheckpointWriter::check_name(const std::string& name) const {
                       "a plain name that ends in .safetensors");
   for (const CheckpointFile& other : files_)
     if (other.name == name)
-      return make_error(ErrorKind::invalid, fmt::format("the checkpoint has a file '{}' already", name));
+      return make_error(ErrorKind::invalid, fmt::format("the checkpoint has a file '{}' already", name),
+                        "give each file of the checkpoint its own name");
   return success();
 }
 
@@ -62,14 +63,18 @@ Result<> CheckpointWriter::add(CheckpointFile file) {
   std::string path = temporary_ + "/" + file.name;
   if (::stat(path.c_str(), &info) != 0) return errno_error("cannot look at", path, errno);
   if (info.st_size != file.fingerprint.size_bytes)
-    return make_error(ErrorKind::integrity, fmt::format("'{}' has {} bytes, but {} were written", path, info.st_size,
-                                                        file.fingerprint.size_bytes));
+    return make_error(
+        ErrorKind::integrity,
+        fmt::format("'{}' has {} bytes, but {} were written", path, info.st_size, file.fingerprint.size_bytes),
+        "the file was changed or cut off after writing: check the disk and save the checkpoint again");
   files_.push_back(std::move(file));
   return success();
 }
 
 Result<Checkpoint> CheckpointWriter::publish(Manifest manifest) {
-  if (temporary_.empty()) return make_error(ErrorKind::state, "the checkpoint has been published already");
+  if (temporary_.empty())
+    return make_error(ErrorKind::state, "the checkpoint has been published already",
+                      "begin a new checkpoint for each save");
   manifest.step = step_;
   manifest.files = files_;
   if (!manifest.created_us) manifest.created_us = system_clock().wall_us();

@@ -24,8 +24,10 @@ Result<std::uint64_t> cursor_of(const Value& identity, const Value& state) {
   std::uint64_t cursor = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), cursor);
   if (failed != std::errc() || end != text.data() + text.size())
-    return make_error(ErrorKind::state, fmt::format("the saved position of a data set (cursor) is not valid: {}",
-                                                    state["cursor"].to_json()));
+    return make_error(
+        ErrorKind::state,
+        fmt::format("the saved position of a data set (cursor) is not valid: {}", state["cursor"].to_json()),
+        "load the state from an undamaged checkpoint, or start the data set from its beginning");
   return cursor;
 }
 

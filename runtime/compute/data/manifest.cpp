@@ -12,7 +12,8 @@ constexpr int format_version = 1;
 constexpr std::string_view suffix = ".safetensors";
 
 Error unsound(std::string_view shown, std::string_view why) {
-  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a valid checkpoint manifest: {}", shown, why));
+  return make_error(ErrorKind::integrity, fmt::format("'{}' is not a valid checkpoint manifest: {}", shown, why),
+                    "load an earlier checkpoint, or restore this one from a backup");
 }
 
 bool is_hex(const std::string& text, std::size_t size) {

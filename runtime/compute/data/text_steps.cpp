@@ -13,7 +13,7 @@ namespace {
 constexpr const char* default_mark = "\xe2\x96\x81";  // U+2581: stands for a space in the vocabulary
 
 Error unknown(const std::string& shown, const char* role, const std::string& what, const char* known) {
-  return make_error(ErrorKind::invalid, fmt::format("{}: a {} of type {}", shown, role, what),
+  return make_error(ErrorKind::invalid, fmt::format("{}: a {} of type {} is not supported", shown, role, what),
                     fmt::format("{} are known", known));
 }
 

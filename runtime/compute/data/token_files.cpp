@@ -85,7 +85,10 @@ Result<TokenFile> TokenFile::open(const std::string& path, int width_bytes) {
     file.skip_ = header_bytes;
     const std::int32_t version = word(all, 1), count = word(all, 2);
     if (version != (file.width_ == 2 ? 1 : 7))
-      return make_error(ErrorKind::integrity, fmt::format("'{}' is a token file of version {}", path, version));
+      return make_error(
+          ErrorKind::integrity,
+          fmt::format("'{}' is a token file of version {}, which Rille cannot read", path, version),
+          "write it again with version 1 (16-bit ids) or 7 (32-bit ids), or as plain ids without a header");
     if (count < 0 || static_cast<std::uint64_t>(count) != file.count())
       return make_error(ErrorKind::integrity,
                         fmt::format("'{}' should contain {} ids, but contains {}", path, count, file.count()),

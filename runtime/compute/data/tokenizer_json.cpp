@@ -14,10 +14,12 @@ Error refused(const std::string& shown, const std::string& what) {
 
 Result<> check_model(const Value& model, const std::string& shown) {
   if (const std::string type = model.text("type", "BPE"); type != "BPE")
-    return refused(shown, "a tokenizer of type " + type);
+    return refused(shown, "a tokenizer of type " + type + " is not supported");
   for (const char* name : {"continuing_subword_prefix", "end_of_word_suffix"})
-    if (!model.text(name).empty()) return refused(shown, fmt::format("a model with {} '{}'", name, model.text(name)));
-  if (model.number("dropout") != 0) return refused(shown, "a model with dropout, which gives random ids");
+    if (!model.text(name).empty())
+      return refused(shown, fmt::format("a model with {} '{}' is not supported", name, model.text(name)));
+  if (model.number("dropout") != 0)
+    return refused(shown, "a model with dropout, which gives random ids, is not supported");
   if (!model["vocab"].as_object() || !model["merges"].as_array())
     return broken_tokenizer(shown, "model.vocab or model.merges is missing");
   return {};
@@ -64,7 +66,7 @@ Result<> read_template(const Value& step, const std::string& shown, std::vector<
     behind.push_back(id_in((*sep)[1]));
     return {};
   }
-  if (type != "TemplateProcessing") return refused(shown, "a post_processor of type " + type);
+  if (type != "TemplateProcessing") return refused(shown, "a post_processor of type " + type + " is not supported");
   const Value::Array* single = step["single"].as_array();
   if (!single) return wrong();
   bool seen = false;
@@ -83,7 +85,7 @@ Result<AddedTokens::Token> added_token(const Value& one, const std::string& show
   AddedTokens::Token token{one.text("content"),        id_in(one["id"]),      one.boolean("special"),
                            one.boolean("single_word"), one.boolean("lstrip"), one.boolean("rstrip")};
   if (token.text.empty()) return broken_tokenizer(shown, "an added token without content");
-  if (token.id < 0) return broken_tokenizer(shown, fmt::format("a token with the id {}", one["id"].to_json()));
+  if (token.id < 0) return broken_tokenizer(shown, fmt::format("a token has the invalid id {}", one["id"].to_json()));
   return token;
 }
 

@@ -46,14 +46,14 @@ std::optional<std::string> bytes_of_letters(std::string_view text) {
 }  // namespace
 
 Result<> Tokenizer::State::add_token(std::string bytes, std::int64_t id) {
-  if (id < 0 || id >= ids_max) return broken_tokenizer(shown, fmt::format("a token with the id {}", id));
+  if (id < 0 || id >= ids_max) return broken_tokenizer(shown, fmt::format("a token has the invalid id {}", id));
   auto& all = vocabulary;
   const auto at = std::size_t(id);
   if (at >= all.bytes.size()) {
     all.bytes.resize(at + 1);
     all.known.resize(at + 1);
   }
-  if (all.known[at]) return broken_tokenizer(shown, fmt::format("the id {} twice", id));
+  if (all.known[at]) return broken_tokenizer(shown, fmt::format("the id {} is used by two tokens", id));
   all.known[at] = true;
   all.ids.emplace(bytes, std::int32_t(id));
   all.bytes[at] = std::move(bytes);
@@ -63,7 +63,7 @@ Result<> Tokenizer::State::add_token(std::string bytes, std::int64_t id) {
 Result<> Tokenizer::State::add_spelt(const std::string& token, const Value& id) {
   const double* number = id.as_number();
   if (!number || !(*number >= 0 && *number < double(ids_max)) || *number != double(std::int64_t(*number)))
-    return broken_tokenizer(shown, fmt::format("the token '{}' has the id {}", token, id.to_json()));
+    return broken_tokenizer(shown, fmt::format("the token '{}' has the invalid id {}", token, id.to_json()));
   auto bytes = vocabulary.of_characters ? std::optional(token) : bytes_of_letters(token);
   return add_token(bytes ? *bytes : token, std::int64_t(*number));
 }

@@ -86,7 +86,8 @@ Result<std::pair<std::int64_t, std::int64_t>> CudaDevice::card_memory() const {
   std::int64_t free_bytes = 0, total_bytes = 0;
   if (!table_->memory(handle_, &free_bytes, &total_bytes)) {
     RILLE_CHECK(usable());
-    return make_error(ErrorKind::device, name() + " does not report how much memory is free");
+    return make_error(ErrorKind::device, name() + " does not report how much memory is free",
+                      "run nvidia-smi to see whether this GPU still answers");
   }
   return std::pair{free_bytes, total_bytes};
 }
@@ -298,8 +299,10 @@ Result<> CudaDevice::launch(const Kernel& kernel, const LaunchShape& shape,
   if (!loaded) { RILLE_TRY(loaded, load(kernel)); }
   void* values[rille_abi::parameters_max + 1];
   if (arguments.size() > rille_abi::parameters_max) {
-    return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched",
-                                                      kernel.name(), arguments.size(), rille_abi::parameters_max));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("kernel {} has {} parameters; at most {} can be launched", kernel.name(),
+                                  arguments.size(), rille_abi::parameters_max),
+                      "pass several of the numbers in one tensor");
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     auto& a = const_cast<LaunchArgument&>(arguments[i]);

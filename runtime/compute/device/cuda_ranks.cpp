@@ -29,7 +29,9 @@ Result<std::string> CudaRanks::new_id() {
 Result<std::unique_ptr<CudaRanks>> CudaRanks::join(std::shared_ptr<CudaDevice> device, const std::string& id, int rank,
                                                    int world) {
   cuda::Failure why;
-  if (id.size() != 128) return make_error(ErrorKind::integrity, "rank 0 sent no valid NCCL id");
+  if (id.size() != 128)
+    return make_error(ErrorKind::integrity, "rank 0 sent no valid NCCL id",
+                      "install one version of Rille on all machines, then start all ranks again");
   load_for_nccl();
   auto* const ranks = device->table_->join(device->handle_, id.data(), rank, world, &why);
   if (!ranks) return cuda_error(why);

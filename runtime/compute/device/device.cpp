@@ -184,7 +184,8 @@ void Device::give_back(void* data, std::size_t bytes, std::uint64_t stamp) {
 }
 
 Result<> Device::send(Device& other, const Buffer&, const void*, std::size_t) {
-  return make_error(ErrorKind::internal, fmt::format("{} cannot send to {}", name(), other.name()));
+  return make_error(ErrorKind::internal, fmt::format("{} cannot send to {}", name(), other.name()),
+                    "this is a bug of Rille: please report it");
 }
 
 MemoryStats Device::memory() const {

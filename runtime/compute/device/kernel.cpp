@@ -114,8 +114,10 @@ Result<> Kernel::load(const std::string& path, bool keep) {
                     path));
   }
   if (kernel_->parameters > rille_abi::parameters_max) {
-    return make_error(ErrorKind::invalid, fmt::format("kernel {} has {} parameters; at most {} can be launched", name_,
-                                                      kernel_->parameters, rille_abi::parameters_max));
+    return make_error(ErrorKind::invalid,
+                      fmt::format("kernel {} has {} parameters; at most {} can be launched", name_, kernel_->parameters,
+                                  rille_abi::parameters_max),
+                      "pass several of the numbers in one tensor");
   }
   parameters_.assign(kernel_->parameter, kernel_->parameter + kernel_->parameters);
   return success();
@@ -222,7 +224,7 @@ Result<std::vector<std::byte>> Kernel::constant_bytes(const KernelConstant& give
     }
   }
   if (room != 0 && bytes.size() != room)
-    return fail(fmt::format("{} numbers for {}", given.values.size(), room / size));
+    return fail(fmt::format("{} numbers for {} elements", given.values.size(), room / size));
   return bytes;
 }
 
@@ -310,14 +312,16 @@ Result<> Kernel::check_shape(const LaunchShape& s) const {
                 "this is CUDA's limit: use the x direction for the long side, which takes 2^31 - 1");
   }
   if (std::uint64_t(s.grid[0]) * s.grid[1] > 0x7fffffffu || count(s.grid) > 0x7fffffffu) {
-    return fail(grid + "; at most 2^31 - 1");
+    return fail(grid + "; at most 2^31 - 1", "launch fewer blocks, each with more work");
   }
   if (s.shared_bytes > shared_bytes_max) {
-    return fail(fmt::format("{} bytes of shared memory; at most {}", s.shared_bytes, shared_bytes_max));
+    return fail(fmt::format("{} bytes of shared memory; at most {}", s.shared_bytes, shared_bytes_max),
+                "lower the launch's option shared");
   }
   if (s.cooperative && arch().empty() && count(s.grid) > cooperative_blocks_max) {
     return fail(fmt::format("a cooperative launch of {} blocks; at most {} run at once on a CPU", count(s.grid),
-                            cooperative_blocks_max));
+                            cooperative_blocks_max),
+                "launch fewer blocks, each with more work");
   }
   return success();
 }
@@ -343,7 +347,8 @@ Result<> Kernel::run(const LaunchShape& shape, const std::vector<LaunchArgument>
   }
   said = std::move(report.said);
   if (report.out_of_memory) {
-    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the stacks of its threads", name_));
+    return make_error(ErrorKind::memory, fmt::format("kernel {}: no memory for the stacks of its threads", name_),
+                      "launch fewer threads in a block, or free memory on this machine");
   }
   if (report.violation.kind != Violation::Kind::none) return error_of(report.violation, shape, arguments);
   return success();

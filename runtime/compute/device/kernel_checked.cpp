@@ -138,7 +138,8 @@ Result<> Kernel::run_checked(KernelRun& run, const std::vector<LaunchArgument>& 
   }
   if (!copies.copy_in()) {
     return make_error(ErrorKind::memory,
-                      fmt::format("kernel {}: no memory to copy the arguments, which the option checked does", name_));
+                      fmt::format("kernel {}: no memory to copy the arguments, which the option checked does", name_),
+                      "free memory, launch on smaller tensors, or leave checked out");
   }
   std::vector<void*> pointers(arguments.size());
   std::vector<void*> values(arguments.size() + 1);

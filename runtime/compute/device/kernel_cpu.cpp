@@ -177,7 +177,8 @@ Result<int> run_compiler(const std::vector<std::string>& argv, const std::string
   if (ended < 0) return stolen_child(*child);
   if (late) {
     return make_error(ErrorKind::timeout,
-                      fmt::format("{} has not finished in {} s", argv[0], compiler_limit_ms / 1000));
+                      fmt::format("the compiler {} has not finished in {} s", argv[0], compiler_limit_ms / 1000),
+                      "simplify the kernel, or name another compiler in RILLE_CXX; on a busy machine try again");
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

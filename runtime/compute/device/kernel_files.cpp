@@ -103,7 +103,8 @@ Result<std::string> read_small_file(const std::string& path, std::size_t bytes_m
     text.append(piece, std::size_t(n));
     if (text.size() > bytes_max) {
       ::close(file);
-      return make_error(ErrorKind::invalid, fmt::format("{} is larger than {} bytes", path, bytes_max));
+      return make_error(ErrorKind::invalid, fmt::format("{} is larger than {} bytes", path, bytes_max),
+                        "the limit is fixed: check that this is the right file, or split it");
     }
   }
   ::close(file);

@@ -21,7 +21,9 @@ constexpr int nvrtc_error_option = 5, nvrtc_error_compilation = 6;
 constexpr std::string_view arch_flag = "--gpu-architecture=";
 
 Error nvrtc_error(const std::string& name, const char* what, int code) {
-  return make_error(ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)));
+  return make_error(
+      ErrorKind::device, fmt::format("kernel {}: NVRTC: {}: {}", name, what, nvrtc().error_text(code)),
+      "NVRTC is the compiler for GPU kernels: run it again; if it repeats, install another version of NVRTC");
 }
 
 // Whether a pointer type points to void or to a type that the source defines. Any other type may be an alias of float.
@@ -202,7 +204,7 @@ Error no_constant(std::string_view text, const std::string& name, const KernelOp
 // Tries to compile with all that Rille adds to the source, then with less, so that errors are the source's own.
 Result<Cubin> compile_some_way(std::string_view text, const std::string& name, const KernelOptions& options,
                                const std::vector<std::string>& flags, bool types, Told& told) {
-  Result<Cubin> first = make_error(ErrorKind::device, "nothing was tried");
+  Result<Cubin> first = make_error(ErrorKind::device, "nothing was tried", "this is a bug of Rille: please report it");
   Refused refused;
   for (const bool asked : {true, false}) {
     if (asked ? !types : types && !refused.types) continue;

@@ -328,11 +328,14 @@ const KernelDeclaration* KernelSource::find(std::string_view name) const {
 
 Result<KernelSource> read_kernel_source(std::string_view text) {
   if (text.size() > kernel_source_bytes_max) {
-    return make_error(ErrorKind::invalid, fmt::format("the kernel source has {} bytes; at most {} are allowed",
-                                                      text.size(), kernel_source_bytes_max));
+    return make_error(
+        ErrorKind::invalid,
+        fmt::format("the kernel source has {} bytes; at most {} are allowed", text.size(), kernel_source_bytes_max),
+        "split the source into several kernels");
   }
   if (const auto zero = text.find('\0'); zero != text.npos) {
-    return make_error(ErrorKind::invalid, fmt::format("the kernel source has a zero byte at offset {}", zero));
+    return make_error(ErrorKind::invalid, fmt::format("the kernel source has a zero byte at offset {}", zero),
+                      "the source must be text: remove that byte");
   }
   RILLE_TRY(const auto tokens, tokens_of(text));
   return KernelFinder(text, tokens).run();

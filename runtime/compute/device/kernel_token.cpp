@@ -31,7 +31,8 @@ class TokenReader {
   }
 
   Error open(const char* what) const {
-    return make_error(ErrorKind::invalid, fmt::format("line {}: {} that does not end", line_, what));
+    return make_error(ErrorKind::invalid, fmt::format("line {}: {} that does not end", line_, what),
+                      "close it in the kernel source");
   }
 
   void add(Token::Kind kind, std::size_t end) {

@@ -17,11 +17,14 @@ std::string to_base64(std::string_view bytes) {
 
 Result<std::string> from_base64(std::string_view text) {
   if (text.size() % 4)
-    return make_error(ErrorKind::invalid, "the base64 text has a wrong length: expected a multiple of 4");
+    return make_error(ErrorKind::invalid, "the base64 text has a wrong length: expected a multiple of 4",
+                      "the text was cut off or changed: copy or fetch it again");
   std::string out(text.size() / 4 * 3, '\0');
   int n = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
                           reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (n < 0) return make_error(ErrorKind::invalid, "the text is not base64");
+  if (n < 0)
+    return make_error(ErrorKind::invalid, "the text is not base64",
+                      "base64 has only A-Z, a-z, 0-9, + and /, with = at the end: copy or fetch the text again");
   while (n > 0 && !text.empty() && text.back() == '=') --n, text.remove_suffix(1);
   out.resize(static_cast<std::size_t>(n));
   return out;

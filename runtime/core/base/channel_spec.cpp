@@ -40,26 +40,31 @@ Result<ChannelSpec> ChannelSpec::from_value(const Value& value) {
     // An empty Lua table arrives as an empty object, so accept that as an empty list.
     if (!prefix && !(value["argv_prefix"].as_object() && value["argv_prefix"].as_object()->empty()))
       return make_error(ErrorKind::invalid,
-                        "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", expected a list of strings");
+                        "channel: argv_prefix is " + value["argv_prefix"].to_json() + ", expected a list of strings",
+                        "the provider described how to reach the machine: mend that provider program");
     for (std::size_t i = 0; prefix && i < prefix->size(); ++i) {
       const std::string* word = (*prefix)[i].as_string();
       if (!word)
         return make_error(ErrorKind::invalid,
-                          "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", expected a string");
+                          "channel: argv_prefix holds " + (*prefix)[i].to_json() + ", expected a string",
+                          "the provider described how to reach the machine: mend that provider program");
       out.argv_prefix.push_back(*word);
     }
   }
   out.quoted = value.boolean("quoted");
   out.directory = value.text("directory");
   if (out.directory.empty() || out.directory[0] != '/')
-    return make_error(ErrorKind::invalid, "channel: directory is '" + out.directory + "', not an absolute path");
+    return make_error(ErrorKind::invalid, "channel: directory is '" + out.directory + "', not an absolute path",
+                      "the provider described how to reach the machine: mend that provider program");
   return out;
 }
 
 Result<InstanceFile> InstanceFile::from_value(const Value& value) {
   InstanceFile out;
   out.id = value.text("id");
-  if (out.id.empty()) return make_error(ErrorKind::integrity, std::string(name) + " has no id: " + value.to_json());
+  if (out.id.empty())
+    return make_error(ErrorKind::integrity, std::string(name) + " has no id: " + value.to_json(),
+                      "this file of a rented machine is damaged: release the machine and rent again");
   out.expires_wall_us = value.integer("expires_wall_us");
   out.orphan_after_ms = value.integer("orphan_after_ms", out.orphan_after_ms);
   out.idle_after_ms = value.integer("idle_after_ms");

@@ -54,7 +54,8 @@ std::string format_size_bytes(std::int64_t bytes) {
 
 Result<Micros> micros_from_dollars(double dollars) {
   if (!std::isfinite(dollars) || std::fabs(dollars) > 9e12)
-    return make_error(ErrorKind::invalid, fmt::format("{} is not an amount of dollars", dollars));
+    return make_error(ErrorKind::invalid, fmt::format("{} is not an amount of dollars", dollars),
+                      "write a number of at most 9e12, such as 200 or 0.5");
   return static_cast<Micros>(std::llround(dollars * 1e6));
 }
 

@@ -125,7 +125,8 @@ Result<Value> unescape(Value::Object object) {
       for (const Value& pair : *inner.as_array()) {
         const Value::Array* p = pair.as_array();
         if (!p || p->size() != 2)
-          return make_error(ErrorKind::invalid, "an entry of a $map is not a list of a key and a value");
+          return make_error(ErrorKind::invalid,
+                            "an entry of a $map is not a list of a key and a value: write [key, value]");
         map.pairs.emplace_back((*p)[0], (*p)[1]);
       }
       return Value(std::move(map));

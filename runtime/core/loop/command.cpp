@@ -78,7 +78,10 @@ Async<CommandResult> run(Loop& loop, std::shared_ptr<State> s, CancelToken token
   CommandResult result;
   auto status = co_await s->process->wait(token);
   if (status) {
-    Timer grace(loop, 1'000, [&ended] { ended.cancel(make_error(ErrorKind::cancelled, "the program has ended")); });
+    Timer grace(loop, 1'000, [&ended] {
+      ended.cancel(make_error(ErrorKind::cancelled, "the program has ended",
+                              "no action is needed: the output that was read is kept"));
+    });
     if (s->open > 0) co_await s->done;
     result.status = *status;
   } else {

@@ -158,7 +158,8 @@ auto with_deadline(Loop& loop, std::int64_t ms, CancelToken parent, std::string 
     -> decltype(fn(std::declval<CancelToken>())) {
   CancelSource source(parent);
   Timer timer(loop, ms, [&source, ms, &what] {
-    source.cancel(make_error(ErrorKind::timeout, what + " took longer than " + format_duration_ms(ms)));
+    source.cancel(make_error(ErrorKind::timeout, what + " took longer than " + format_duration_ms(ms),
+                             "check the network and the load of this machine, then run it again"));
   });
   co_return co_await fn(source.token());
 }

@@ -40,7 +40,8 @@ auto thread_job(Loop& loop, Fn fn) -> Task<decltype(fn())> {
         try {
           result.emplace(fn());
         } catch (const std::bad_alloc&) {
-          result.emplace(make_error(ErrorKind::memory, "out of memory"));
+          result.emplace(make_error(ErrorKind::memory, "out of memory",
+                                    "free memory on this machine, or work on less data at once"));
         } catch (const std::exception& e) {  // an escaping exception would end the process
           result.emplace(make_error(ErrorKind::internal, e.what()));
         }

@@ -107,8 +107,10 @@ void HttpClient::Transfer::watch_for_stall() {
     still_ticks_ = moved == moved_before_ ? still_ticks_ + 1 : 0;
     moved_before_ = moved;
     if (still_ticks_ < ticks_per_stall) return watch_for_stall();
-    Error e = failure(ErrorKind::timeout, fmt::format("the transfer stalled: no byte was sent or received for {}",
-                                                      format_duration_ms(request_.stall_timeout_ms)));
+    Error e = failure(ErrorKind::timeout,
+                      fmt::format("the transfer stalled: no byte was sent or received for {}",
+                                  format_duration_ms(request_.stall_timeout_ms)),
+                      "check the network between this machine and the server, then try again");
     fail(std::move(e).with_retry());
   });
 }
@@ -116,7 +118,8 @@ void HttpClient::Transfer::watch_for_stall() {
 Result<> HttpClient::Transfer::set_up() {
   bool web = request_.url.starts_with("http://") || request_.url.starts_with("https://");
   if (!web || has_control(request_.url) || request_.method.empty() || has_control(request_.method))
-    return failure(ErrorKind::invalid, "not an http:// or https:// URL");
+    return failure(ErrorKind::invalid, "not an http:// or https:// URL",
+                   "write the whole URL, such as https://example.org/data.tar, without control characters");
   const HttpOptions& options = core_->options();
   auto set = [this](CURLoption option, auto value) { curl().easy_setopt(easy_, option, value); };
   set(CURLOPT_URL, request_.url.c_str());
@@ -170,8 +173,10 @@ Result<> HttpClient::Transfer::set_headers() {
   std::vector<std::string> lines = {"Expect:"};  // an empty Expect header: do not wait for 100-continue
   for (const auto& [name, value] : request_.headers) {
     if (name.empty() || has_control(name) || has_control(value) || name.find(':') != std::string::npos)
-      return failure(ErrorKind::invalid, fmt::format("the header '{}' has characters that a header cannot have",
-                                                     has_control(name) ? "?" : name));
+      return failure(
+          ErrorKind::invalid,
+          fmt::format("the header '{}' has characters that a header cannot have", has_control(name) ? "?" : name),
+          "remove line breaks and other control characters, and colons from the name");
     has_type |= lower_case(name) == "content-type";
     lines.push_back(value.empty() ? name + ";" : name + ": " + value);
   }
@@ -221,7 +226,8 @@ bool HttpClient::Transfer::head_line(std::string_view line) {
   head_bytes_ += static_cast<std::int64_t>(line.size());
   if (head_bytes_ > head_bytes_max) {
     fail(failure(ErrorKind::network,
-                 fmt::format("the response header exceeds the limit of {}", format_size_bytes(head_bytes_max))));
+                 fmt::format("the response header exceeds the limit of {}", format_size_bytes(head_bytes_max)),
+                 "this limit is fixed: check that the URL is the right one and that the server is sound"));
     return false;
   }
   if (line.starts_with("HTTP/")) {  // a new response begins, also after 100 Continue
@@ -256,8 +262,10 @@ bool HttpClient::Transfer::body_piece(std::string_view piece) {
     return true;
   }
   if (request_.response_bytes_max > 0 && body_bytes_ > request_.response_bytes_max) {
-    fail(failure(ErrorKind::network, fmt::format("the response exceeds response_bytes_max, {}",
-                                                 format_size_bytes(request_.response_bytes_max))));
+    fail(failure(
+        ErrorKind::network,
+        fmt::format("the response exceeds response_bytes_max, {}", format_size_bytes(request_.response_bytes_max)),
+        "this limit of Rille is fixed for the request: check that the URL is the right one"));
     return false;
   }
   if (!to_sink) {
@@ -281,7 +289,9 @@ Error HttpClient::Transfer::curl_error() {
   switch (code_) {
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL: e = failure(ErrorKind::invalid, what), again = false; break;
-    case CURLE_OUT_OF_MEMORY: e = failure(ErrorKind::memory, "out of memory"), again = false; break;
+    case CURLE_OUT_OF_MEMORY:
+      e = failure(ErrorKind::memory, "out of memory", "free memory on this machine, then try again"), again = false;
+      break;
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
       e = failure(ErrorKind::network, what, "check the name and this machine's network");

@@ -101,8 +101,10 @@ Result<std::string> read_file(const std::string& path, std::int64_t size_bytes_m
     if (got < 0) return errno_error("cannot read", path, errno);
     used += static_cast<std::size_t>(got);
     if (used > limit)
-      return make_error(ErrorKind::io, fmt::format("cannot read '{}': it is larger than the limit of {}", path,
-                                                   format_size_bytes(size_bytes_max)));
+      return make_error(
+          ErrorKind::io,
+          fmt::format("cannot read '{}': it is larger than the limit of {}", path, format_size_bytes(size_bytes_max)),
+          "the limit is fixed: check that this is the right file");
     if (got == 0) {
       out.resize(used);
       return out;

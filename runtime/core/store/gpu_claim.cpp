@@ -61,7 +61,8 @@ GpuClaims::GpuClaims(std::string folder) : folder_(folder.empty() ? default_fold
 // First opens without O_CREAT: with fs.protected_regular the kernel refuses O_CREAT on a file that another user owns.
 Result<Fd> GpuClaims::open_file(const std::string& uuid) const {
   if (uuid.empty() || uuid.find('/') != uuid.npos || uuid[0] == '.')
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is not the uuid of a GPU", uuid));
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not the uuid of a GPU", uuid),
+                      "nvidia-smi -L lists the GPUs of this machine with their UUIDs");
   const std::string path = folder_ + "/" + uuid;
   if (mkdir(folder_.c_str(), 0777) == 0) chmod(folder_.c_str(), 01777);
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;

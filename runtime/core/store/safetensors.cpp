@@ -54,8 +54,9 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   std::vector<Planned> out;
   std::set<std::string_view> names;
   for (const TensorSource& t : tensors) {
-    if (t.name == "__metadata__" || !is_utf8(t.name)) return bad_tensor(t.name, "the format does not allow that name");
-    if (!names.insert(t.name).second) return bad_tensor(t.name, "the name occurs twice");
+    if (t.name == "__metadata__" || !is_utf8(t.name))
+      return bad_tensor(t.name, "a name must be UTF-8 text other than __metadata__");
+    if (!names.insert(t.name).second) return bad_tensor(t.name, "the name occurs twice: give each tensor its own name");
     out.push_back({&t, 0, 0});
   }
   std::sort(out.begin(), out.end(), [](const Planned& a, const Planned& b) {
@@ -66,9 +67,11 @@ Result<std::vector<Planned>> plan(const std::vector<TensorSource>& tensors) {
   for (Planned& p : out) {
     auto size = tensor_bytes(p.source->dtype, p.source->shape);
     if (!size) return bad_tensor(p.source->name, size.error().message);
-    if (*size && !p.source->data && !p.source->read) return bad_tensor(p.source->name, "no data were given");
+    if (*size && !p.source->data && !p.source->read)
+      return bad_tensor(p.source->name, "no data were given for this tensor");
     p.begin = at;
-    if (__builtin_add_overflow(at, *size, &at)) return bad_tensor(p.source->name, "the file would exceed 2^64 bytes");
+    if (__builtin_add_overflow(at, *size, &at))
+      return bad_tensor(p.source->name, "the file would exceed 2^64 bytes: write fewer tensors into it");
     p.end = at;
   }
   return out;
@@ -143,13 +146,18 @@ int dtype_bits(std::string_view dtype) {
 
 Result<std::uint64_t> tensor_bytes(std::string_view dtype, const std::vector<std::int64_t>& shape) {
   auto bits = static_cast<std::uint64_t>(dtype_bits(dtype));
-  if (!bits) return make_error(ErrorKind::invalid, fmt::format("there is no dtype '{}'", dtype));
+  if (!bits)
+    return make_error(ErrorKind::invalid, fmt::format("there is no dtype '{}'", dtype),
+                      "use a dtype of the safetensors format, such as F32, BF16 or I64");
   bool overflow = false;
   for (std::int64_t n : shape) {
-    if (n < 0) return make_error(ErrorKind::invalid, fmt::format("the dimension {} is negative", n));
+    if (n < 0)
+      return make_error(ErrorKind::invalid, fmt::format("the dimension {} is negative", n),
+                        "the sizes in a shape are 0 or more");
     overflow |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(n), &bits);
   }
-  if (overflow) return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits");
+  if (overflow)
+    return make_error(ErrorKind::invalid, "the shape has more than 2^64 bits", "use smaller sizes in the shape");
   if (bits % 8)
     return make_error(ErrorKind::invalid,
                       fmt::format("a tensor of dtype {} has {} bits, which are not whole bytes", dtype, bits),
@@ -162,7 +170,8 @@ Result<Fingerprint> write_safetensors(const std::string& path, const std::vector
   RILLE_TRY(std::vector<Planned> planned, plan(tensors));
   for (const auto& [key, value] : metadata)
     if (!is_utf8(key) || !is_utf8(value))
-      return make_error(ErrorKind::invalid, fmt::format("metadata '{}' is not UTF-8", key));
+      return make_error(ErrorKind::invalid, fmt::format("metadata '{}' is not UTF-8", key),
+                        "give the key and the value of metadata as UTF-8 text");
   std::string header = header_of(planned, metadata);
   std::uint64_t size = header.size() + (planned.empty() ? 0 : planned.back().end);
   RILLE_TRY(FileWriter file, FileWriter::create(path, static_cast<std::int64_t>(size)));

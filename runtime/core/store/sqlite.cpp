@@ -37,7 +37,8 @@ Error Db::error(std::string_view doing) const {
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk, then resume; nothing that was committed is lost";
   if (primary == SQLITE_READONLY || primary == SQLITE_CANTOPEN || primary == SQLITE_PERM)
     e.hint = "check the owner and mode of that file and of its folder";
-  if (primary == SQLITE_BUSY) e.retryable = true, e.hint = "another process has held the journal for 30 s";
+  if (primary == SQLITE_BUSY)
+    e.retryable = true, e.hint = "another process has held the journal for 30 s: end that process, or try again later";
   if (damaged) e.hint = hint_of_damage;
   return e;
 }

@@ -40,7 +40,7 @@ Error Transaction::error(std::string_view doing) const {
                        fmt::format("cannot {} in '{}': {}", doing, path_, sqlite3_errmsg(db_)));
   e.code = fmt::format("sqlite {}", code);
   e.retryable = busy;
-  if (busy) e.hint = "another process kept the database locked";
+  if (busy) e.hint = "another process kept the database locked: try again when that process is done";
   if (primary == SQLITE_FULL) e.hint = "free some space on that disk; this step had no effect";
   if (primary == SQLITE_AUTH) e.hint = own_business;
   return e;
@@ -217,7 +217,8 @@ Result<> Transaction::run(const std::string& sql, const Value& values, Value::Ar
     if (rc != SQLITE_DONE) return error("run the statement");
   }
   if (statements > 0) return {};
-  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a statement", sql));
+  return make_error(ErrorKind::invalid, fmt::format("'{}' is not a statement", sql),
+                    "pass one SQL statement, such as SELECT or INSERT");
 }
 
 Result<std::int64_t> Transaction::exec(const std::string& sql, const Value& values) {

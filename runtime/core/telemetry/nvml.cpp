@@ -61,7 +61,8 @@ Result<const Functions*> load_now() {
 }  // namespace
 
 Error failure(const Functions& f, std::string_view doing, Return code) {
-  Error e = make_error(ErrorKind::device, fmt::format("NVML: cannot {}: {}", doing, f.nvmlErrorString(code)));
+  Error e = make_error(ErrorKind::device, fmt::format("NVML: cannot {}: {}", doing, f.nvmlErrorString(code)),
+                       "run nvidia-smi, which uses the NVML library too, to see whether the GPU answers");
   e.code = fmt::format("nvml {}", code);
   if (code == gpu_is_lost) e.hint = "the GPU no longer answers on its bus: take another machine";
   return e;

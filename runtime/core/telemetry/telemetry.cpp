@@ -234,14 +234,17 @@ Result<double> GpuTelemetry::busy() const {
     sum += double(now.gpu) / 100;
     ++told;
   }
-  if (told == 0) return make_error(ErrorKind::device, "no GPU reports its utilization");
+  if (told == 0)
+    return make_error(ErrorKind::device, "no GPU reports its utilization",
+                      "run nvidia-smi to see whether the GPUs answer; update the NVIDIA driver");
   return sum / told;
 }
 
 Result<Value> GpuTelemetry::read(const std::string& uuid) {
   collect_events();
   Device d = nullptr;
-  if (!f_->nvmlDeviceGetHandleByUUID) return make_error(ErrorKind::device, "the NVML library is too old");
+  if (!f_->nvmlDeviceGetHandleByUUID)
+    return make_error(ErrorKind::device, "the NVML library is too old", "update the NVIDIA driver");
   if (const Return code = f_->nvmlDeviceGetHandleByUUID(uuid.c_str(), &d); code != success)
     return failure(*f_, "find the GPU " + uuid, code);
   return reading(d);

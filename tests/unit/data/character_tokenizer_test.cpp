@@ -139,7 +139,7 @@ TEST_CASE("steps that are not known are refused by name", "[unit][data]") {
     return t.ok() ? "opened" : t.error().message + "; " + t.error().hint;
   };
   CHECK(error({.normalizer = json(R"({"type":"Lowercase"})")}) ==
-        "t.json: a normalizer of type Lowercase; Sequence, Prepend, Replace and NFC are known");
+        "t.json: a normalizer of type Lowercase is not supported; Sequence, Prepend, Replace and NFC are known");
   CHECK(error({.pre = json(R"({"type":"Whitespace"})")}).find("a pre_tokenizer of type Whitespace") == 8);
   CHECK(error({.decoder = json(R"({"type":"WordPiece"})")}).find("a decoder of type WordPiece") == 8);
   CHECK(error({.pre = metaspace("sometimes")}).find("a step of the tokenizer is incomplete") == 8);

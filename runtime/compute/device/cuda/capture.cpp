@@ -21,7 +21,8 @@ bool Card::begin_capture(Failure& f) {
 
 Sequence* Card::end_capture(Failure& f) {
   if (!capturing) {
-    refuse(f, int(ErrorKind::internal), "", "the capture of a CUDA graph was ended without having begun");
+    refuse(f, int(ErrorKind::internal), "this is a bug of Rille: please report it",
+           "the capture of a CUDA graph was ended without having begun");
     return nullptr;
   }
   capturing = false;

@@ -91,7 +91,7 @@ bool Ranks::join(const char* bytes, int rank, int world, Failure& f) {
 
 nccl::Comm Ranks::now(Failure& f) {
   const std::lock_guard lock(mutex);
-  if (!comm) refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
+  if (!comm) refuse(f, int(ErrorKind::network), "start all ranks again from the last checkpoint", "%s", why.c_str());
   return comm;
 }
 
@@ -108,7 +108,8 @@ bool Ranks::run(Card& card, const Collective* calls, int count, Failure& f) {
 
 bool Ranks::alive(Failure& f) {
   const std::lock_guard lock(mutex);  // without the lock give_up() could free the communicator meanwhile
-  if (!comm) return refuse(f, int(ErrorKind::network), "", "%s", why.c_str());
+  if (!comm)
+    return refuse(f, int(ErrorKind::network), "start all ranks again from the last checkpoint", "%s", why.c_str());
   int error = nccl::success;
   if (!good(library().ncclCommGetAsyncError(comm, &error), "at work", f) || !good(error, "at work", f)) return false;
   f.code = error == nccl::in_progress ? nccl::in_progress : 0;

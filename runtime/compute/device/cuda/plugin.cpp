@@ -262,8 +262,9 @@ bool set_constant(Card* card, Function* function, const char* name, const void* 
   const Current current(*card);
   if (!card->ok(card->driver.cuModuleGetGlobal(&at, &room, function->module, name), name, *f)) return false;
   if (count != room)
-    return refuse(*f, int(ErrorKind::invalid), "", "the constant %s has %zu bytes, but %zu are given", name, room,
-                  count);
+    return refuse(*f, int(ErrorKind::invalid),
+                  "give as many numbers as the __constant__ variable of the kernel has elements",
+                  "the constant %s has %zu bytes, but %zu are given", name, room, count);
   return card->upload(reinterpret_cast<void*>(at), bytes, count, 0, *f) &&
          card->ok(card->driver.cuStreamSynchronize(card->copies), name, *f);
 }

@@ -99,7 +99,9 @@ bool said(Status status, const char* doing, Failure& f) {
   if (status == 0) return true;
   const char* text = nullptr;
   library().cuptiGetResultString(status, &text);
-  return refuse(f, int(ErrorKind::device), "", "CUPTI: %s: %s", doing, text ? text : "?");
+  return refuse(f, int(ErrorKind::device),
+                "install a CUPTI that fits the NVIDIA driver, or run without profiling this GPU", "CUPTI: %s: %s",
+                doing, text ? text : "?");
 }
 
 void disable() {
@@ -110,15 +112,20 @@ void disable() {
 
 bool start_trace(Card& card, Failure& f) {
   Library& l = library();
-  if (left_out(CudaPart::cupti)) return refuse(f, int(ErrorKind::device), "", "RILLE_CUDA_WITHOUT excludes CUPTI");
+  if (left_out(CudaPart::cupti))
+    return refuse(f, int(ErrorKind::device),
+                  "remove cupti from the environment variable RILLE_CUDA_WITHOUT, or profile without GPU times",
+                  "RILLE_CUDA_WITHOUT excludes CUPTI");
   if (!l.whole)
-    return refuse(f, int(ErrorKind::device), "", "CUPTI cannot be used here: %s",
-                  load_part(CudaPart::cupti).why.c_str());
+    return refuse(f, int(ErrorKind::device),
+                  "install CUPTI of this GPU's CUDA version, or run without profiling this GPU",
+                  "CUPTI cannot be used here: %s", load_part(CudaPart::cupti).why.c_str());
   Records& r = records();
   {
     const std::lock_guard lock(r.mutex);
     if (r.card)
-      return refuse(f, int(ErrorKind::device), "", "another device is being profiled: only one can be at a time");
+      return refuse(f, int(ErrorKind::device), "end the other profile first",
+                    "another device is being profiled: only one can be at a time");
     r.card = &card;
     r.seen.clear();
     r.call_of.clear();

@@ -39,12 +39,15 @@ Result<FoundKeys> read_keys(const Value& document, const KeyNames& names, std::s
   if (found.keys.id.empty() || found.keys.secret.empty()) {
     // The service may send an error instead of keys: {"Code": "AssumeRoleUnauthorizedAccess", "Message": ..}
     const std::string said = document.text("Message", document.text("Code"));
-    return make_error(ErrorKind::auth, fmt::format("{} has no keys{}{}", found.from, said.empty() ? "" : ": ", said));
+    return make_error(
+        ErrorKind::auth, fmt::format("{} has no keys{}{}", found.from, said.empty() ? "" : ": ", said),
+        "it must give an access key and its secret: give the machine a role, or set the keys in the environment");
   }
   const Value& end = document[names.expires];
   if (end.as_number()) {
     if (!(*end.as_number() >= 0 && *end.as_number() < seconds_max))
-      return make_error(ErrorKind::auth, found.from + " has keys with an invalid expiry");
+      return make_error(ErrorKind::auth, found.from + " has keys with an invalid expiry",
+                        "the expiry must be a UTC time such as 2026-11-21T02:03:04Z, or seconds since 1970");
     found.expires_wall_us = static_cast<std::int64_t>(*end.as_number()) * 1'000'000;
   } else if (end.as_string() && !end.as_string()->empty()) {
     RILLE_TRY(found.expires_wall_us, parse_utc(*end.as_string()));
@@ -92,7 +95,7 @@ Async<Maybe> ask_machine(Loop& loop, MachineKeys where, CancelToken token) {
   if (!keys->ok())
     co_return make_error(ErrorKind::auth,
                          fmt::format("{}: the metadata service answers with status {}", from, keys->status),
-                         "does this machine have a role?");
+                         "give this machine a role in the provider's console, or set keys in the environment");
   RILLE_CO_TRY(const Value document, Value::from_json(keys->body));
   RILLE_CO_TRY(FoundKeys found, read_keys(where.member.empty() ? document : document[where.member], where.names, from));
   co_return found;

@@ -42,10 +42,15 @@ Value to_value(const pugi::xml_node& node) {
 Result<Value> read_xml(const std::string& text) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(text.data(), text.size());
-  if (!parsed) return make_error(ErrorKind::integrity, std::string("the response is not XML: ") + parsed.description());
+  if (!parsed)
+    return make_error(
+        ErrorKind::integrity, std::string("the response is not XML: ") + parsed.description(),
+        "run it again; if it repeats, a proxy between this machine and the provider may change the responses");
   DepthLimit limit;
   if (!document.traverse(limit))
-    return make_error(ErrorKind::integrity, "the response is XML nested deeper than 128 levels");
+    return make_error(
+        ErrorKind::integrity, "the response is XML nested deeper than 128 levels",
+        "run it again; if it repeats, a proxy between this machine and the provider may change the responses");
   const pugi::xml_node root = document.document_element();
   Value out{Value::Object{}};
   out.set(root.name(), to_value(root));

@@ -37,7 +37,9 @@ Result<std::string> sign_jwt(std::string_view header_json, std::string_view clai
   const bool ok = EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) == 1 &&
                   EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &bytes,
                                  reinterpret_cast<const unsigned char*>(text.data()), text.size()) == 1;
-  if (!ok) return make_error(ErrorKind::internal, "OpenSSL could not sign with the RSA key");
+  if (!ok)
+    return make_error(ErrorKind::internal, "OpenSSL could not sign with the RSA key",
+                      "download a new key file; if that fails too, this is a bug of Rille: please report it");
   signature.resize(bytes);
   return text + "." + to_base64url(signature);
 }

@@ -189,7 +189,8 @@ Result<SsoLogin> read_sso_login(const Value& document) {
   };
   SsoLogin out;
   out.token = document.text("accessToken");
-  if (out.token.empty()) return make_error(ErrorKind::integrity, "there is no accessToken");
+  if (out.token.empty())
+    return make_error(ErrorKind::integrity, "the saved SSO login has no accessToken", "run aws sso login again");
   RILLE_TRY(out.ends_wall_us, time("expiresAt"));
   out.refresh_token = document.text("refreshToken");
   out.client_id = document.text("clientId");

@@ -170,7 +170,9 @@ Result<FoundKeys> read_az_token(const Value& printed) {
   FoundKeys found;
   found.keys.token = printed.text("accessToken");
   found.from = az_source;
-  if (found.keys.token.empty()) return make_error(ErrorKind::auth, std::string(az_source) + " printed no token");
+  if (found.keys.token.empty())
+    return make_error(ErrorKind::auth, std::string(az_source) + " printed no token",
+                      "run az login again; then run this command by hand to see what it prints");
   std::tm end{};
   const double end_s = printed.number("expires_on");
   if (end_s > 0 && end_s < 1e12) {
@@ -180,7 +182,8 @@ Result<FoundKeys> read_az_token(const Value& printed) {
     end.tm_isdst = -1;
     found.expires_wall_us = static_cast<std::int64_t>(std::mktime(&end)) * 1'000'000;
   } else {
-    return make_error(ErrorKind::auth, std::string(az_source) + " printed a token without an expiry");
+    return make_error(ErrorKind::auth, std::string(az_source) + " printed a token without an expiry",
+                      "update the program az, then run az login again");
   }
   return found;
 }

@@ -23,7 +23,8 @@ Result<std::string> token_in(const std::string& file, std::int64_t now_us, const
   RILLE_TRY(const std::string text, store::read_file(file, output_bytes_max));
   const Result<Value> left = Value::from_json(text);
   if (!left || !(*left)["expiration_time"].as_number())
-    return make_error(ErrorKind::auth, file + " has no token with an expiration_time");
+    return make_error(ErrorKind::auth, file + " has no token with an expiration_time",
+                      "delete the file, and let the program of credential_source.executable write it again");
   return token_of_program(*left, now_us, what);
 }
 
@@ -36,7 +37,7 @@ Result<std::string> token_of_program(const Value& printed, std::int64_t now_us, 
   if (!printed.boolean("success"))
     return make_error(ErrorKind::auth,
                       fmt::format("{} says: {} {}", what, printed.text("code"), telling_line(printed.text("message"))),
-                      "this message is the program's, not Google's");
+                      "this message is the program's, not Google's: run that program by hand to see why");
   const double end_s = printed.number("expiration_time", 1e15);
   if (end_s * 1e6 < static_cast<double>(now_us))
     return make_error(ErrorKind::auth, what + " printed an expired token", "log in again with that program");

@@ -44,7 +44,7 @@ Async<std::string> subject_token(Loop& loop, Value source, std::string from, Can
   if (!answer->ok())
     co_return make_error(ErrorKind::auth,
                          fmt::format("{}: the URL of its token answers with status {}", from, answer->status),
-                         "credential_source.url names it");
+                         "credential_source.url in that file names the URL: correct it, or its headers");
   co_return subject_token_in(answer->body, source["format"], "the response of credential_source.url");
 }
 
@@ -105,7 +105,9 @@ Async<Maybe> federated_token(Loop& loop, Value file, std::string from, CancelTok
 Async<Maybe> impersonate(Loop& loop, Value file, FoundKeys caller, CancelToken token) {
   const std::string url = file.text("service_account_impersonation_url");
   if (url.find("://") == std::string::npos)
-    co_return make_error(ErrorKind::auth, caller.from + " has no service_account_impersonation_url");
+    co_return make_error(
+        ErrorKind::auth, caller.from + " has no service_account_impersonation_url",
+        "write the file again: gcloud auth application-default login --impersonate-service-account=ACCOUNT");
   const std::int64_t wanted_s = file["service_account_impersonation"].integer("token_lifetime_seconds", lasts_s);
   Value asked;
   asked.set("scope", Value::Array{Value(token_scope)}).set("lifetime", fmt::format("{}s", wanted_s));

@@ -120,7 +120,10 @@ Result<Value> read_key_file(const std::string& file) {
   std::stringstream text;
   text << in.rdbuf();
   Result<Value> value = Value::from_json(text.str());
-  if (!value || !value->as_object()) return make_error(ErrorKind::auth, file + " is not a Google key file");
+  if (!value || !value->as_object())
+    return make_error(ErrorKind::auth, file + " is not a Google key file",
+                      "it must be the JSON key file of a service account, or the file that gcloud auth "
+                      "application-default login writes");
   return value;
 }
 
