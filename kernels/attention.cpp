@@ -182,7 +182,9 @@ template <class T, class F>
 static void for_pairs(const Call& c, const View& q, int64_t scratch_each, const F& f) {
   const int64_t pairs = q.shape[0] * q.shape[1], threads = omp_get_max_threads();
   T* scratch = static_cast<T*>(c.lane->scratch(size_t(threads * scratch_each) * sizeof(T)));
-  if (!scratch) return c.fail("attention: no memory for %lld scores", (long long)scratch_each);
+  if (!scratch)
+    return c.fail("attention: no memory for %lld scores\nwork on smaller tensors or batches, or free tensors",
+                  (long long)scratch_each);
 #pragma omp parallel for schedule(static) if (pairs > 1)
   for (int64_t pair = 0; pair < pairs; ++pair) f(pair, scratch + omp_get_thread_num() * scratch_each);
 }

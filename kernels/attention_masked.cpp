@@ -87,7 +87,9 @@ static void forward(const Call& c) {
   const View &q = c.in[0], &k = c.in[1];
   const int64_t heads = q.shape[1], group = heads / k.shape[1], pairs = q.shape[0] * heads, s = k.shape[2];
   T* scratch = static_cast<T*>(c.lane->scratch(size_t(omp_get_max_threads() * block * s) * sizeof(T)));
-  if (!scratch && s) return c.fail("attention: no memory for %lld scores", (long long)(block * s));
+  if (!scratch && s)
+    return c.fail("attention: no memory for %lld scores\nwork on smaller tensors or batches, or free tensors",
+                  (long long)(block * s));
   bool ok = true;
 #pragma omp parallel for schedule(static) if (pairs > 1)
   for (int64_t p = 0; p < pairs; ++p) {
@@ -157,7 +159,9 @@ static void backward(const Call& c) {
   const int64_t groups = k.shape[1], group = q.shape[1] / groups, pairs = q.shape[0] * groups, s = k.shape[2];
   const int64_t each = 2 * block * s;
   T* scratch = static_cast<T*>(c.lane->scratch(size_t(omp_get_max_threads() * each) * sizeof(T)));
-  if (!scratch && s) return c.fail("attention: no memory for %lld scores", (long long)each);
+  if (!scratch && s)
+    return c.fail("attention: no memory for %lld scores\nwork on smaller tensors or batches, or free tensors",
+                  (long long)each);
   bool ok = true;
 #pragma omp parallel for schedule(static) if (pairs > 1)
   for (int64_t pair = 0; pair < pairs; ++pair) {

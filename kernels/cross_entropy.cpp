@@ -39,7 +39,9 @@ static void forward(const Call& c) {
   T* parts = c.out[1].ptr<T>();
   const double smooth = c.attrs->f[0];
   double* losses = static_cast<double*>(c.lane->scratch(size_t(rows) * sizeof(double)));
-  if (!losses && rows) return c.fail("cross_entropy: no memory for %lld losses", (long long)rows);
+  if (!losses && rows)
+    return c.fail("cross_entropy: no memory for %lld losses\nwork on smaller tensors or batches, or free tensors",
+                  (long long)rows);
   for_share(rows, n * 4, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* row = x.ptr<T>() + r * n;

@@ -78,7 +78,10 @@ void embedding_add(const Call& c) {
           "ids and positions count from 0",
           (long long)id_at(ids, i), (long long)i, (long long)n - 1);
   int32_t* const first = static_cast<int32_t*>(c.lane->scratch(size_t(n + rows) * sizeof(int32_t)));
-  if (!first) return c.fail("embedding: no memory for a table of %lld entries", (long long)(n + rows));
+  if (!first)
+    return c.fail(
+        "embedding: no memory for a table of %lld entries\nwork on smaller tensors or batches, or free tensors",
+        (long long)(n + rows));
   int32_t* const next = first + n;
   if (out.data != base.data) {
     const int64_t row = out.shape[1] * size_bytes(out.dtype);

@@ -66,7 +66,9 @@ static void backward(const Call& c) {
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
   const int64_t per_block = rows / 64 < 32 ? 32 : (rows + 63) / 64, blocks = (rows + per_block - 1) / per_block;
   T* partial = static_cast<T*>(c.lane->scratch(size_t(blocks * 2 * n) * sizeof(T)));
-  if (!partial && blocks) return c.fail("layer_norm: no memory for %lld partial sums", (long long)blocks);
+  if (!partial && blocks)
+    return c.fail("layer_norm: no memory for %lld partial sums\nwork on smaller tensors or batches, or free tensors",
+                  (long long)blocks);
   for_share(blocks, per_block * n, [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k) {
       T *dw = partial + k * 2 * n, *db = dw + n;

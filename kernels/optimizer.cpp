@@ -184,7 +184,9 @@ static void grad_unscale_as(const Call& c, double* odd) {
 void grad_unscale(const Call& c) {
   const int64_t pieces = pieces_of(c.out + 1, c.n_out - 1);
   double* odd = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
-  if (!odd) return c.fail("grad_unscale: no memory for %lld flags", (long long)pieces);
+  if (!odd)
+    return c.fail("grad_unscale: no memory for %lld flags\nwork on smaller tensors or batches, or free tensors",
+                  (long long)pieces);
   if (c.n_out > 1) RILLE_FLOATS(c.out[1].dtype, grad_unscale_as<T>(c, odd));
   double sum = 0;
   for (int64_t k = 0; k < pieces; ++k) sum += odd[k];
@@ -224,7 +226,10 @@ static void grad_norm_as(const Call& c, double* partial, int64_t pieces) {
 void grad_norm(const Call& c) {
   const int64_t pieces = pieces_of(c.in, c.n_in);
   double* partial = static_cast<double*>(c.lane->scratch(size_t(pieces + 1) * sizeof(double)));
-  if (!partial) return c.fail("clip_grad_norm: no memory for %lld partial sums", (long long)pieces);
+  if (!partial)
+    return c.fail(
+        "clip_grad_norm: no memory for %lld partial sums\nwork on smaller tensors or batches, or free tensors",
+        (long long)pieces);
   RILLE_FLOATS(c.out[0].dtype, grad_norm_as<T>(c, partial, pieces));
 }
 

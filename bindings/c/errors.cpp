@@ -36,7 +36,9 @@ rille_error* give_exception(const std::exception& e) noexcept {
 }
 
 Error take(rille_error* error) noexcept {
-  if (!error) return make_error(ErrorKind::cancelled, "the host program dropped the call without giving it a result");
+  if (!error)
+    return make_error(ErrorKind::cancelled, "the host program dropped the call without giving it a result",
+                      "in the host program, end each call with rille_call_return_* or rille_call_fail");
   if (error == reserve()) return error->error;
   Error out = std::move(error->error);
   delete error;

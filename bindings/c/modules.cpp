@@ -113,7 +113,8 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
                       "use letters, digits and _");
   if (!spec.function)
     return make_error(ErrorKind::invalid,
-                      fmt::format("{}.{}: the pointer to its C function is NULL", module, spec.name));
+                      fmt::format("{}.{}: the pointer to its C function is NULL", module, spec.name),
+                      "set the field function of its rille_function_spec");
   if (spec.effect < RILLE_PURE || spec.effect > RILLE_VOLATILE)
     return make_error(ErrorKind::invalid,
                       fmt::format("{}.{}: effect {} is unknown", module, spec.name, static_cast<int>(spec.effect)),
@@ -153,17 +154,20 @@ rille_error* rille_register_module(rille_runtime* rt, const char* name, const ri
     RILLE_CHECK(check_call(rt));
     RILLE_CHECK(check_module(*rt, name));
     if (!functions || count == 0)
-      return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name));
+      return make_error(ErrorKind::invalid, fmt::format("the module '{}' has no function", name),
+                        "pass rille_register_module an array of at least one function, and its count");
     // A host program built with an older header has smaller structs, so use its struct size as the stride.
     std::size_t stride = functions->struct_size;
     if (stride < offsetof(rille_function_spec, payload))
-      return make_error(ErrorKind::invalid, fmt::format("{}: the field struct_size of its structure is not set", name));
+      return make_error(ErrorKind::invalid, fmt::format("{}: the field struct_size of its structure is not set", name),
+                        "set struct_size of each rille_function_spec to sizeof(rille_function_spec)");
     std::map<std::string, HostFunction> made;
     for (std::size_t i = 0; i < count; ++i) {
       const auto* at = reinterpret_cast<const char*>(functions) + i * stride;
       RILLE_TRY(HostFunction f, read_function(name, *reinterpret_cast<const rille_function_spec*>(at)));
       if (!made.emplace(f.name, f).second)
-        return make_error(ErrorKind::invalid, fmt::format("{} is registered twice", f.full_name));
+        return make_error(ErrorKind::invalid, fmt::format("{} is registered twice", f.full_name),
+                          "give each function of the module its own name");
     }
     rt->modules.emplace(name, std::move(made));
     return {};

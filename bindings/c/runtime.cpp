@@ -12,7 +12,7 @@
 namespace rille::capi {
 
 Result<> check_call(const rille_runtime* rt, Call kind) {
-  if (!rt) return make_error(ErrorKind::invalid, "the runtime is NULL");
+  if (!rt) return make_error(ErrorKind::invalid, "the runtime is NULL", "pass the runtime that rille_create made");
   if (rt->pid != getpid())
     return make_error(ErrorKind::state,
                       fmt::format("this runtime belongs to process {}, of which this one is a fork", rt->pid),
@@ -52,7 +52,8 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
                              [](uv_async_t* a) { static_cast<rille_runtime*>(a->data)->take_interrupt(); });
       rc != 0) {
     delete std::exchange(rt->wake, nullptr);
-    return make_error(ErrorKind::internal, fmt::format("cannot create a wake-up handle: {}", uv_strerror(rc)));
+    return make_error(ErrorKind::internal, fmt::format("cannot create a wake-up handle: {}", uv_strerror(rc)),
+                      "check the limit of open files of this process (ulimit -n), then try again");
   }
   uv_unref(reinterpret_cast<uv_handle_t*>(rt->wake));
   engine::EngineOptions engine;

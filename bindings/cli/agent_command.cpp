@@ -21,7 +21,9 @@ namespace {
 Result<> give_notice(App& app, const std::string& directory, const std::string& in) {
   RILLE_TRY(std::int64_t ms, parse_duration_ms(in));
   RILLE_TRY(auto machine, store::read_machine(directory));
-  if (!machine) return make_error(ErrorKind::invalid, fmt::format("there is no instance in '{}'", directory));
+  if (!machine)
+    return make_error(ErrorKind::invalid, fmt::format("there is no instance in '{}'", directory),
+                      "run it on the rented machine; --dir is the folder of its Rille agent");
   return store::write_notice(directory, app.loop->clock().wall_us() + ms * 1000);
 }
 

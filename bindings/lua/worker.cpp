@@ -28,7 +28,8 @@ Async<Value> run_call(Loop& loop, agent::WorkerChannel& channel, const WorkerOpt
   const Value& payload = spec["payload"];
   if (spec.text("kind") != "lua")
     co_return make_error(ErrorKind::invalid,
-                         "a worker process runs calls of kind 'lua', not '" + spec.text("kind") + "'");
+                         "a worker process runs calls of kind 'lua', not '" + spec.text("kind") + "'",
+                         "install one version of Rille on this machine and on the rented one");
   std::unique_ptr<engine::Run> run =
       engine::make_ephemeral_run(loop, channel.call_key(), ".", payload["args"], hooks_of(channel));
   host::HostOptions host_options;

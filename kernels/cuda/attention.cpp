@@ -120,7 +120,8 @@ void backward(const Call& c, Launcher& l, const View* mask, const View* lengths,
   a.dv = strided(c.out[2]);
   const std::int64_t pairs = std::int64_t(a.batch) * a.heads, queries = pairs * a.t;
   a.delta = l.scratch(std::size_t(queries + 1) * size_bytes(stats_type(q.dtype)));
-  if (!a.delta) return c.fail("attention: no memory for %lld sums", (long long)queries);
+  if (!a.delta) return c.fail("attention: no memory for %lld sums\n"
+                              "work on smaller tensors or batches, or free tensors", (long long)queries);
   const Grid block{32, 8};
   if (queries)
     launch(l, name_in(RILLE_NAMES("attention_delta"), q.dtype), RowShape::rows_grid(l, queries, block), block, 0, a);

@@ -117,7 +117,9 @@ void weight_grad(const Call& c, Launcher& l, const Names& names) {
   const std::int64_t shares = blocks_for(inner, blocks_for(inner, wanted));
   if (shares > 1) {
     g.parts = l.scratch(std::size_t(dw.count() * shares) * size_bytes(stats_type(dw.dtype)));
-    if (!g.parts) return c.fail("convolution: no memory for %lld partial sums", (long long)(dw.count() * shares));
+    if (!g.parts) return c.fail("convolution: no memory for %lld partial sums\n"
+                                "work on smaller tensors or batches, or free tensors",
+                                (long long)(dw.count() * shares));
   }
   run(l, name_in(names, dw.dtype), g, g.outs, columns, inner, shares);
   if (shares > 1)

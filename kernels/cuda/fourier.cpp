@@ -91,7 +91,8 @@ void fourier(const Call& c, Launcher& l, const Names&) {
       ok = ok && t.along(count, rows, width, sign);
     }
   }
-  if (!ok) return c.fail("fft: no memory for a transform of %lld numbers", (long long)(rows * n));
+  if (!ok) return c.fail("fft: no memory for a transform of %lld numbers\n"
+                         "work on smaller tensors or batches, or free tensors", (long long)(rows * n));
   launch(l, name_in(RILLE_NAMES("fft_store"), x.dtype), grid_for(l, all * n), {threads}, 0, t.now(), c.out[0].data,
          Long(all), Long(n), kind, c.attrs->f[0], c.attrs->f[1]);
 }

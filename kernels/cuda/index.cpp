@@ -108,7 +108,8 @@ void add_rows(const Call& c, Launcher& l, const View& src, const View& ids, cons
     return c.fail("an index of %lld numbers into %lld rows: a CUDA device takes at most 2^32 - 2 of each",
                   (long long)m, (long long)to.n);
   Sorter s(l, m, false);
-  if (!s.ok) return c.fail("no memory to sort %lld row numbers", (long long)m);
+  if (!s.ok) return c.fail("no memory to sort %lld row numbers\n"
+                           "work on smaller tensors or batches, or free tensors", (long long)m);
   launch(l, "sort_ids", grid_for(l, m), {threads}, 0, ids.data, unsigned(ids.dtype), Long(m), Long(to.n), s.keys[0],
          s.places[0], unsigned(code), l.fault());
   s.by_keys(bits_of(std::uint64_t(to.n)));
@@ -191,7 +192,8 @@ bool scatter_claimed(const Call& c, Launcher& l) {
   if (index.shape[dim] < 8 || lines >= 1 << 17 || m >= units_max || places >= (std::int64_t(1) << 32)) return false;
   auto* const owner = static_cast<unsigned*>(l.scratch(std::size_t(places) * 4));
   if (!owner) {
-    c.fail("scatter: no memory for %lld places", (long long)places);
+    c.fail("scatter: no memory for %lld places\n"
+           "work on smaller tensors or batches, or free tensors", (long long)places);
     return true;
   }
   l.fill(owner, 0, std::size_t(places) * 4);
@@ -226,7 +228,8 @@ bool scatter_sorted(const Call& c, Launcher& l) {
     step *= index.shape[d];
   }
   if (!s.ok || !flat.data) {
-    c.fail("scatter_add: no memory to sort %lld numbers", (long long)m);
+    c.fail("scatter_add: no memory to sort %lld numbers\n"
+           "work on smaller tensors or batches, or free tensors", (long long)m);
     return true;
   }
   View from = src, to = out;
@@ -268,7 +271,8 @@ void sort(const Call& c, Launcher& l, const Names&) {
     return c.fail("sort: %lld elements; a CUDA device sorts at most 2^32 - 1", (long long)count);
   const bool wide = size_bytes(x.dtype) == 8;
   Sorter s(l, count, wide);
-  if (!s.ok) return c.fail("sort: no memory for %lld places", (long long)count);
+  if (!s.ok) return c.fail("sort: no memory for %lld places\n"
+                           "work on smaller tensors or batches, or free tensors", (long long)count);
   launch(l, name_in(RILLE_NAMES("sort_begin"), x.dtype), grid_for(l, count), {threads}, 0, x.data, Long(count),
          int(c.attrs->i[0] == 1), s.keys[0], s.places[0]);
   s.by_keys(wide ? 64 : 32);

@@ -35,7 +35,8 @@ void norm_grads(const Call& c, Launcher& l, const View& g, const View& x, const 
   const Long shares = std::clamp<Long>(blocks_for(r.rows, 128), 1, 64), each = blocks_for(r.rows, shares);
   const std::size_t bytes = std::size_t(shares * 2 * r.n) * size_bytes(stats_type(x.dtype));
   void* parts = l.scratch(bytes);
-  if (!parts) return c.fail("no memory for %lld partial sums of a normalisation's weights", shares);
+  if (!parts) return c.fail("no memory for %lld partial sums of a normalisation's weights\n"
+                            "work on smaller tensors or batches, or free tensors", shares);
   launch(l, name_in(RILLE_NAMES("norm_weights"), x.dtype), {unsigned(blocks_for(r.n, 64)), unsigned(shares)}, {64, 8},
          0,
          g.data, x.data, means, rstds, parts, Long(r.rows), Long(r.n), each);
@@ -87,7 +88,8 @@ void batch_norm(const Call& c, Launcher& l, const Names& names) {
   if (x.count() == 0) return;
   const BatchShape s(x);
   void* parts = l.scratch(s.bytes);
-  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums", s.bytes);
+  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums\n"
+                            "work on smaller tensors or batches, or free tensors", s.bytes);
   launch(l, name_in(RILLE_NAMES("batch_sums"), x.dtype), s.grid, {threads}, 0, x.data, parts, s.plane);
   launch(l, name_in(names, x.dtype), s.grid, {threads}, 0, x.data, parts, w.data, b.data,
          is_wide(x.dtype, w.data ? w : b), c.out[0].data, c.out[1].data, c.out[2].data, s.plane, c.attrs->f[0]);
@@ -98,7 +100,8 @@ void batch_norm_grad(const Call& c, Launcher& l, const Names& names) {
   if (x.count() == 0) return;
   const BatchShape s(x);
   void* parts = l.scratch(s.bytes);
-  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums", s.bytes);
+  if (!parts) return c.fail("batch_norm: no memory for %zu bytes of partial sums\n"
+                            "work on smaller tensors or batches, or free tensors", s.bytes);
   launch(l, name_in(RILLE_NAMES("batch_grad_sums"), x.dtype), s.grid, {threads}, 0, g.data, x.data, c.in[3].data, parts,
          s.plane);
   launch(l, name_in(names, x.dtype), s.grid, {threads}, 0, g.data, x.data, parts, w.data,

@@ -117,7 +117,8 @@ void grad_norm(const Call& c, Launcher& l, const Names&) {
   const auto view = [&](int, std::int64_t i) -> const View& { return c.in[i]; };
   each_table(c.n_in, 1, view, [&](const Tensors&, std::int64_t pieces) { all += pieces; });
   auto* parts = static_cast<double*>(l.scratch(std::size_t(all + 1) * sizeof(double)));
-  if (!parts) return c.fail("clip_grad_norm: no memory for %lld partial sums", (long long)all);
+  if (!parts) return c.fail("clip_grad_norm: no memory for %lld partial sums\n"
+                            "work on smaller tensors or batches, or free tensors", (long long)all);
   const DType type = c.out[0].dtype;
   each_table(c.n_in, 1, view, [&](const Tensors& t, std::int64_t pieces) {
     launch(l, typed(type, "square_sums_f32", "square_sums_f64"), {unsigned(pieces)}, {threads}, 0, t, parts + done);

@@ -79,7 +79,9 @@ void reduced_by(const Call& c, Launcher& l, const Names& names, const Names& fol
   cut.r.factor = c.attrs->f[0];
   if (cut.parts > 1) {
     cut.r.parts = l.scratch(std::size_t(cut.r.outputs) * cut.parts * 16);   // 16 bytes: a value and an index at most
-    if (!cut.r.parts) return c.fail("no memory for %lld partial sums", (long long)(cut.r.outputs * cut.parts));
+    if (!cut.r.parts) return c.fail("no memory for %lld partial sums\n"
+                                    "work on smaller tensors or batches, or free tensors",
+                                    (long long)(cut.r.outputs * cut.parts));
   }
   launch(l, name_in(names, x.dtype), cut.grid, {256}, 0, cut.r);
   if (cut.parts == 1) return;
@@ -114,7 +116,8 @@ void prod_grad(const Call& c, Launcher& l, const Names& names) {
   const std::int64_t rows = c.in[1].count(), n = rows ? x.count() / rows : 0;
   if (x.count() == 0) return;
   void* before = l.scratch(std::size_t(x.count()) * size_bytes(stats_type(x.dtype)));
-  if (!before) return c.fail("prod: no memory for %lld products", (long long)x.count());
+  if (!before) return c.fail("prod: no memory for %lld products\n"
+                             "work on smaller tensors or batches, or free tensors", (long long)x.count());
   launch(l, name_in(names, x.dtype), RowShape::rows_grid(l, rows, {256}), {256}, 0, x.data, c.in[1].data,
          c.out[0].data, before, Long(rows), Long(n));
 }

@@ -191,7 +191,10 @@ void run(const Call& c, Pass pass) {
     Cache& cache = cache_of(c);
     Convolution& m = prepared(cache, c, pass, p);
     char* memory = static_cast<char*>(c.lane->scratch(m.scratch_bytes));
-    if (!memory && m.scratch_bytes) return c.fail("convolution: no memory for %zu bytes of scratch", m.scratch_bytes);
+    if (!memory && m.scratch_bytes)
+      return c.fail(
+          "convolution: no memory for %zu bytes of scratch\nwork on smaller tensors or batches, or free tensors",
+          m.scratch_bytes);
     m.scratchpad.set_data_handle(memory);
     memory += m.scratchpad_bytes;
     const auto place = [&](Operand& o, const View& v) {

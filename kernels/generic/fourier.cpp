@@ -129,7 +129,10 @@ void transform(const Call& c) {
   const std::int64_t copies = t.kind == 2 ? omp_get_max_threads() * in_each : 0;
   T* scratch = static_cast<T*>(c.lane->scratch(std::size_t(std::max(planning, copies)) * sizeof(T)));
   const auto plan = scratch ? plan_of<T>(c, t, scratch) : nullptr;
-  if (!plan) return c.fail("fft: no memory to plan a transform of %lld numbers", (long long)t.real);
+  if (!plan)
+    return c.fail(
+        "fft: no memory to plan a transform of %lld numbers\nwork on smaller tensors or batches, or free tensors",
+        (long long)t.real);
   const T scale = T(c.attrs->f[0]), bins = T(c.attrs->f[1]);
   generic::for_share(count, t.real * 8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {

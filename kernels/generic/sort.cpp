@@ -15,7 +15,8 @@ void sort_rows(const Call& c) {
   const bool descending = c.attrs->i[0] == 1;
   const auto threads = std::size_t(omp_get_max_threads());
   auto* scratch = static_cast<std::int64_t*>(c.lane->scratch(threads * std::size_t(n) * sizeof(std::int64_t)));
-  if (!scratch && n) return c.fail("sort: no memory for %lld places", (long long)n);
+  if (!scratch && n)
+    return c.fail("sort: no memory for %lld places\nwork on smaller tensors or batches, or free tensors", (long long)n);
   generic::for_share(rows, n * 16, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t *places = scratch + omp_get_thread_num() * n, *last = places + n;
     for (std::int64_t r = begin; r < end; ++r) {

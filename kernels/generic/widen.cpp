@@ -72,7 +72,8 @@ void widened(const Call& c, Kernel kernel) {
   if (c.n_in + c.n_out > most_operands)
     return c.fail("an operation with f16 or bf16 has %d operands, more than its kernel can take", c.n_in + c.n_out);
   char* memory = static_cast<char*>(c.lane->staging(bytes));
-  if (!memory) return c.fail("no memory for %zu bytes of f32 copies", bytes);
+  if (!memory)
+    return c.fail("no memory for %zu bytes of f32 copies\nwork on smaller tensors or batches, or free tensors", bytes);
   View views[most_operands];
   for (int i = 0; i < c.n_in + c.n_out; ++i) {
     const View& v = i < c.n_in ? c.in[i] : c.out[i - c.n_in];

@@ -19,7 +19,10 @@ char averaging_key;  // the address of this variable is the key in the Lua regis
 int averaging_of(lua_State* L) {
   auto& h = check_object<CommunicatorHandle>(L, 1, "rille.train's communicator");
   tensor_state(L);
-  if (!h.ranks) { raise(L, at_line(L, make_error(ErrorKind::state, "rille.train's communicator is closed"))); }
+  if (!h.ranks) {
+    raise(L, at_line(L, make_error(ErrorKind::state, "rille.train's communicator is closed",
+                                   "close the communicator only after rille.train has returned")));
+  }
   Averaging made{h.ranks, {}};
   for (std::size_t i = 1, n = lua_objlen(L, 2); i <= n; ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i));

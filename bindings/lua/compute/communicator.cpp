@@ -17,7 +17,9 @@ constexpr std::int64_t patience_at_end_ms = 5000;
 CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
   tensor_state(L);
   auto& h = check_object<CommunicatorHandle>(L, 1, what);
-  if (!h.ranks) raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the communicator is closed", what))));
+  if (!h.ranks)
+    raise(L, at_line(L, make_error(ErrorKind::state, fmt::format("{}: the communicator is closed", what),
+                                   "make another with rille.communicator, at all ranks")));
   return h;
 }
 
@@ -25,7 +27,9 @@ CommunicatorHandle& check_communicator(lua_State* L, const char* what) {
 struct CallOff {
   std::shared_ptr<collective::Stop> stop;
   ~CallOff() {
-    if (stop) stop->now(make_error(ErrorKind::cancelled, "the script ended while a communicator was made"));
+    if (stop)
+      stop->now(make_error(ErrorKind::cancelled, "the script ended while a communicator was made",
+                           "let the script wait until rille.communicator has returned"));
   }
 };
 

@@ -46,7 +46,8 @@ Result<int> compiled(lua_State* L) {
 
 int push_all(lua_State* L, const std::vector<Tensor>& list) {
   if (!lua_checkstack(L, static_cast<int>(list.size()) + 8))
-    raise_invalid(L, "a compiled function returned more results than the Lua stack can hold");
+    raise_invalid(L, "a compiled function returned more results than the Lua stack can hold",
+                  "return fewer tensors, for example joined by rille.cat");
   for (const Tensor& t : list) push_tensor(L, t);
   return static_cast<int>(list.size());
 }

@@ -36,7 +36,9 @@ Result<std::vector<Array>> mapped(lua_State* L, const std::string& path) {
   std::vector<Array> out;
   for (const std::string& name : names_of(L, 3, std::move(known))) {
     const auto* entry = file->find(name);
-    if (!entry) return make_error(ErrorKind::state, fmt::format("'{}' has no tensor '{}'", path, name));
+    if (!entry)
+      return make_error(ErrorKind::state, fmt::format("'{}' has no tensor '{}'", path, name),
+                        "name only tensors that this file has, or leave the names out to take all");
     RILLE_TRY(const DType dtype, type_of_format(entry->dtype, name));
     out.push_back({name, dtype, entry->shape, file->bytes(*entry), file});
   }

@@ -41,7 +41,8 @@ Result<std::vector<Tensor>> call_rule(lua_State* L, std::int64_t number, std::si
                                       const std::vector<Tensor>& grads) {
   const int top = lua_gettop(L);
   if (!lua_checkstack(L, int(grads.size() + inputs) + 4))
-    return make_error(ErrorKind::memory, "custom_grad: too many gradients for Lua's stack");
+    return make_error(ErrorKind::memory, "custom_grad: too many gradients for Lua's stack",
+                      "give custom_grad fewer tensors, for example joined by rille.cat");
   get_registry(L, &functions_key);
   lua_rawgeti(L, -1, int(number));
   for (const auto& g : grads) push_tensor(L, g);
@@ -98,7 +99,8 @@ Result<int> custom_grad(lua_State* L) {
   lua_rawseti(L, -2, int(kept->number));
   const auto rule = [kept, from = &state, alive = std::weak_ptr(state.main),
                      n = inputs.size()](const std::vector<Tensor>& grads) -> Result<std::vector<Tensor>> {
-    if (alive.expired()) return make_error(ErrorKind::state, "custom_grad: the script has ended");
+    if (alive.expired())
+      return make_error(ErrorKind::state, "custom_grad: the script has ended", "call backward before the script ends");
     return call_rule(from->L, kept->number, n, grads);
   };
   auto made = tensor::with_gradient(inputs, outputs, rule);

@@ -86,7 +86,8 @@ void each_named(lua_State* L, int options, const char* key, F f) {
     std::vector<std::string> names;
     for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
       if (lua_type(L, -2) != LUA_TSTRING)
-        raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)));
+        raise_invalid(L, fmt::format("kernel: {} has the key {}", key, describe(L, -2)),
+                      "this option is a table of names and values: { NAME = 1 }");
       names.emplace_back(lua_tostring(L, -2));
     }
     // sorted names give the same text, and so the same cache file, in every process

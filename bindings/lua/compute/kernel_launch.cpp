@@ -64,7 +64,8 @@ LaunchShape read_shape(lua_State* L, int index, const char* verb, const device::
         std::min<std::int64_t>(value_or_raise(L, parse_size_bytes(lua_tostring(L, -1))), 1 << 30));
   } else if (!lua_isnil(L, -1)) {
     const std::int64_t bytes = check_integer(L, -1, "shared");
-    if (bytes < 0 || bytes > 1 << 30) raise_invalid(L, fmt::format("{}: shared = {} bytes", verb, bytes));
+    if (bytes < 0 || bytes > 1 << 30)
+      raise_invalid(L, fmt::format("{}: shared = {} bytes: expected 0 to 2^30", verb, bytes));
     s.shared_bytes = static_cast<unsigned>(bytes);
   }
   lua_pop(L, 1);

@@ -178,7 +178,8 @@ Result<int> split(lua_State* L) {  // t:split(size or {sizes}, dim) -> the piece
   }
   auto parts = tensor::split(a, sizes, dim);
   if (!parts) return at_line(L, std::move(parts).error());
-  if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4)) raise_invalid(L, "split: too many pieces");
+  if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4))
+    raise_invalid(L, "split: too many pieces", "Lua cannot hold so many results: use larger pieces");
   for (Tensor& part : *parts) push_tensor(L, std::move(part));
   return static_cast<int>(parts->size());
 }

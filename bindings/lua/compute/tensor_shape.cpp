@@ -119,7 +119,8 @@ Result<int> chunk(lua_State* L) {  // t:chunk(number of chunks, dim) -> the chun
   if (pieces < 1 || pieces > 200) raise_invalid(L, fmt::format("chunk: {} pieces: expected 1 to 200", pieces));
   auto parts = tensor::chunk(t, static_cast<int>(pieces), lua_isnoneornil(L, 3) ? 0 : check_dim(L, 3, "chunk"));
   if (!parts) return at_line(L, std::move(parts).error());
-  if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4)) raise_invalid(L, "chunk: too many pieces");
+  if (!lua_checkstack(L, static_cast<int>(parts->size()) + 4))
+    raise_invalid(L, "chunk: too many pieces", "Lua cannot hold so many results: use fewer pieces");
   for (Tensor& part : *parts) push_tensor(L, std::move(part));
   return static_cast<int>(parts->size());
 }

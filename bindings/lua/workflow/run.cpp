@@ -134,7 +134,8 @@ int run_preempting(lua_State* L) {
 int leave(lua_State* L) {
   Verb v = begin_verb(L, "leave", Verbs::anywhere);
   if (!v.host.options().preempting || !v.host.options().preempting().second) return 0;
-  Error e = make_error(ErrorKind::state, "the call stops, because the provider will take its machine away");
+  Error e = make_error(ErrorKind::state, "the call stops, because the provider will take its machine away",
+                       "no action is needed: it continues on another machine from its last checkpoint");
   e.code = "preempted";
   raise(L, std::move(e));
 }

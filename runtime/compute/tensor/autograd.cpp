@@ -204,7 +204,8 @@ Result<std::vector<Tensor>> gradients_of(const char* op, const std::vector<Tenso
     if (!is_floating(t.dtype()) || (!grads.empty() && t.dtype() != grads[0].dtype()))
       return make_error(ErrorKind::invalid,
                         fmt::format("{}: gradients of the types {} and {}: all must have one floating type", op,
-                                    name_of((grads.empty() ? t : grads[0]).dtype()), name_of(t.dtype())));
+                                    name_of((grads.empty() ? t : grads[0]).dtype()), name_of(t.dtype())),
+                        "call it once for the parameters of each type");
     grads.push_back(std::move(t));
   }
   return grads;

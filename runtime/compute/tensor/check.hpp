@@ -15,7 +15,9 @@ inline Error bad(std::string message, std::string hint = {}) {
 }
 
 inline Result<void> need(std::string_view op, const Tensor& t) {
-  if (!t) return bad(fmt::format("{}: an empty tensor handle", op));
+  if (!t)
+    return bad(fmt::format("{}: an empty tensor handle", op),
+               "pass a tensor that an operation returned; a Tensor that nothing was assigned to is empty");
   return success();
 }
 

@@ -385,7 +385,9 @@ Result<std::vector<Tensor>> Compiled::end(const std::vector<Tensor>& results) {
     for (const auto& t : results) s.outputs.push_back(t.detach());
     return s.outputs;
   }
-  if (!s.notebook) return make_error(ErrorKind::state, "compile: end() without begin()");
+  if (!s.notebook)
+    return make_error(ErrorKind::state, "compile: end() without begin()",
+                      "call begin() before the function runs, and end() after it");
   for (const auto& t : results) {
     if (t) continue;
     abandon();

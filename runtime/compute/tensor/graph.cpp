@@ -68,7 +68,9 @@ Graph::~Graph() {
 }
 
 Result<std::shared_ptr<Graph>> Graph::create(std::shared_ptr<device::Device> device) {
-  if (!device) return make_error(ErrorKind::invalid, "tensors need a device, and none is given");
+  if (!device)
+    return make_error(ErrorKind::invalid, "tensors need a device, and none is given",
+                      "open a device first and pass it");
   return std::shared_ptr<Graph>(new Graph(std::move(device)));
 }
 
@@ -195,7 +197,9 @@ void Graph::read(const Tensor& t, std::function<void(Result<HostData>)> done, bo
     const auto size = rille::size_bytes(w.dtype);
     data.bytes.resize(std::size_t(w.shape.count()) * size);
     if (data.bytes.empty()) return data;
-    if (!storage->buffer) return make_error(ErrorKind::internal, "a tensor without a value was read");
+    if (!storage->buffer)
+      return make_error(ErrorKind::internal, "a tensor without a value was read",
+                        "this is a bug of Rille: please report it");
     if (queue->orders) RILLE_CHECK(queue->orders->before_read(*storage));
     RILLE_CHECK(device->download(data.bytes.data(),
                                  static_cast<const std::byte*>(storage->buffer.data()) + std::size_t(w.offset) * size,

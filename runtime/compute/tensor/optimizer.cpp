@@ -29,7 +29,7 @@ Result<void> check_parameter(const std::string& name, const Tensor& p, DType fir
                                   : "an operation made this tensor: pass the tensors that it was computed from");
   }
   if (master_dtype(p.dtype()) != master_dtype(first))
-    return refuse(fmt::format("{} among {}", name_of(p.dtype()), name_of(first)));
+    return refuse(fmt::format("{} among {}: make one optimizer for each type", name_of(p.dtype()), name_of(first)));
   if (!p.is_contiguous()) return refuse("not contiguous");
   if (!seen.insert(p.impl().get()).second) return refuse("given twice");
   return success();

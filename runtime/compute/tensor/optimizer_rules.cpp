@@ -38,7 +38,9 @@ struct Check {
   }
   Result<void> operator()(const Sgd& o) const {
     if (o.momentum >= 0 && !(o.nesterov && o.momentum == 0)) return success();
-    return out_of_range("sgd", fmt::format("momentum {}{}", o.momentum, o.nesterov ? " with nesterov" : ""));
+    return out_of_range("sgd",
+                        fmt::format("momentum {}{}", o.momentum,
+                                    o.nesterov ? " with nesterov: expected a number above 0" : ": expected 0 or more"));
   }
   Result<void> operator()(const Lion& o) const {
     if (fraction(o.beta1) && fraction(o.beta2)) return success();

@@ -31,7 +31,9 @@ Result<Tensor> Graph::send(const Tensor& t, Graph& to, std::function<void(Result
     if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
     if (from->error) return Error(*from->error);
     if (bytes == 0) return success();
-    if (!from->buffer) return make_error(ErrorKind::internal, "a tensor without a value was moved");
+    if (!from->buffer)
+      return make_error(ErrorKind::internal, "a tensor without a value was moved",
+                        "this is a bug of Rille: please report it");
     if (queue->orders) RILLE_CHECK(queue->orders->before_read(*from));
     const auto* const at =
         static_cast<const std::byte*>(from->buffer.data()) + std::size_t(w.offset) * rille::size_bytes(w.dtype);

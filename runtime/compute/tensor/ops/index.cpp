@@ -129,7 +129,7 @@ Result<Sorted> sorted(const char* op, const Tensor& a, int dim, bool descending,
 Result<Sorted> sort(const Tensor& a, int dim, bool descending) { return sorted("sort", a, dim, descending, -1); }
 
 Result<Sorted> topk(const Tensor& a, std::int64_t k, int dim, bool largest) {
-  if (k < 0) return bad(fmt::format("topk: {} elements", k));
+  if (k < 0) return bad(fmt::format("topk: {} elements: expected 0 or more", k));
   return sorted("topk", a, dim, largest, k);
 }
 

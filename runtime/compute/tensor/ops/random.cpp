@@ -34,7 +34,7 @@ Result<Tensor> randint(Graph& g, std::int64_t low, std::int64_t high, const Dims
 
 // Sorts random f64 numbers and returns their order; two of them are almost never equal.
 Result<Tensor> randperm(Graph& g, std::int64_t n) {
-  if (n < 0) return bad(fmt::format("randperm: {} numbers", n));
+  if (n < 0) return bad(fmt::format("randperm: {} numbers: expected 0 or more", n));
   RILLE_TRY(const auto draws, rand(g, dims_of({n}), DType::f64));
   RILLE_TRY(Sorted sorted, sort(draws, 0));
   return std::move(sorted.places);
