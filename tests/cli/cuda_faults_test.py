@@ -207,7 +207,7 @@ for word, (name, file, wheel, lost) in parts.items():
     code, out, said = script(everything, **more)
     check(f"without {name} all is computed", code == 0 and all(a in out for a in answers), out + said)
     check(f"without {name}, ranks on GPUs say so if it is NCCL", "ranks\t" + (
-          "device\tcommunicators on GPUs need NCCL" if word == "nccl" else "network\t") in out, out)
+          "device\tcommunicators on GPUs need the library NCCL" if word == "nccl" else "network\t") in out, out)
     check(f"without {name}, its own operations say so and no others",
           (("profile\tevents" in out) == (word == "cupti")) and (("kernel\tfalse" in out) == (word == "nvrtc")) and
           (("NVRTC" in out) == (word == "nvrtc")) and (("joined" in out) == (word != "nvrtc")), out)

@@ -69,7 +69,7 @@ try:
     out, err = run.communicate(timeout=PATIENCE_S)
     check("the run ends well", run.returncode == 0 and json.loads(out)["result"] == 42, (out[-900:], err[-900:]))
     with sqlite3.connect(f"file:{user.root}/home/rille/journal.db?mode=ro", uri=True) as journal:
-        missing = list(journal.execute("SELECT data FROM events WHERE data LIKE '%and shows none%'"))
+        missing = list(journal.execute("SELECT data FROM events WHERE data LIKE '%but shows none%'"))
     here = any(name.startswith("nvidia") or name in ("kfd", "dxg") for name in os.listdir("/dev"))
     check("GPUs that were rented and are not there are told, once", here or len(missing) == 1, missing)
     rows = json.loads(user.rille("cost", "--json", settings=settings, env=env)[1])

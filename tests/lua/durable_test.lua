@@ -74,7 +74,7 @@ tap.test("a step's body has limits of time", function()
   timeout({ timeout = "20ms", effect = "once" }, "took longer than 20ms", function()
     while true do pcall(function() while true do end end) end
   end)
-  timeout({ total_timeout = "20ms" }, "in all its attempts, than 20ms", function() rille.sleep("1h") end)
+  timeout({ total_timeout = "20ms" }, "in all attempts together, than 20ms", function() rille.sleep("1h") end)
   timeout({ heartbeat_timeout = "20ms", retry = once }, "no heartbeat for 20ms", function() rille.sleep("1h") end)
   local attempts = rille.step("again", { timeout = "20ms", retry = { initial = "1ms" } }, function(attempt)
     if attempt < 3 then while true do end end

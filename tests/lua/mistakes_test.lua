@@ -30,7 +30,7 @@ tap.test("tensors made with the words of others", function()
   tap.equal(dev:ones({ 2 }, missing):sum():item(), 2)
   refused("invalid", "zeros: argument 2 is 3 (", "in one table", function() return dev:zeros({ 2 }, 3) end)
   refused("invalid", "zeros: argument 1 is nil (", "in one table", function() return dev:zeros(missing, 3) end)
-  refused("invalid", "zeros: numbers in the table of options (", "in one table",
+  refused("invalid", "zeros: the second table, which is for options, has numbers in it", "in one table",
     function() return dev:zeros({ 2 }, { 3 }) end)
   refused("invalid", "rille.randn does not exist", "rille.device():randn", function() return rille.randn end)
   local w = leaf(2)
@@ -143,7 +143,7 @@ tap.test("types that do not go together", function()
   refused("invalid", "where: the condition is f32[2, 3]: expected bool", "x:gt(0)", function() return a:where(a, a) end)
   refused("state", "i64 tensors have no gradient", "f32",
     function() return dev:ones { 2, dtype = "i64" }:requires_grad_() end)
-  refused("invalid", "add_: 0.5 to i64", "cast it", function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
+  refused("invalid", "add_: 0.5 to i64", "convert the tensor", function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
   tap.equal(dev:ones { 2, dtype = "i64" }:add_(2):totable(), { 3, 3 })
   tap.equal(dev:ones { 2 }:add_(3, 0.5):totable(), { 2.5, 2.5 })
   tap.equal((a:gt(0) + a).dtype, "f32")
@@ -157,7 +157,7 @@ tap.test("empty tensors: sums are 0, and nothing is chosen from nothing", functi
   for _, name in ipairs { "max", "min" } do
     refused("invalid", name .. ": [0, 3] has no elements to choose from", "", function() return none[name](none) end)
   end
-  refused("invalid", "argmax: [0, 3] has nothing", "", function() return none:argmax(1) end)
+  refused("invalid", "argmax: [0, 3] has no elements to choose from", "", function() return none:argmax(1) end)
   refused("invalid", "var: 0 elements of [0, 3]", "correction", function() return none:var() end)
   refused("invalid", "topk: 5 of [2, 3]", "", function() return a:topk(5) end)
 end)

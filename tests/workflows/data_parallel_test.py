@@ -66,7 +66,7 @@ def kill_a_rank(root, name, process):
 def lose_a_machine(root, writer):
     """A run whose machine of rank 0 (the writer) or 1 is lost once a checkpoint is kept here: its result and output."""
     home = Home(rille, "rille-parallel-lost-")
-    process = home.start("--json", "run", script, "--data", f"{root}/text", "--out", f"{home.home}/out/", "--port",
+    process = home.start("--json", "run", script, "--data", f"{root}/text", "--out", f"{home.home}/model/", "--port",
                          str(free_ports()), "--batch", "4", "--steps", "400", "--every", "20")
     until = time.monotonic() + 120
     while not home.taken and time.monotonic() < until and process.poll() is None:

@@ -150,8 +150,9 @@ Async<std::string> Calls::fetch_once(std::string from, std::string destination, 
   }
   auto staged = co_await transfer::stage(*http_, std::move(from), destination, std::move(options), token);
   Result<std::string> path = staged ? Result<std::string>(staged->path) : Result<std::string>(staged.error());
-  if (*alive)
-    for (auto& waiter : downloads_.extract(destination).mapped()) waiter.set(path);
+  if (!*alive) co_return path;
+  const auto waiting = downloads_.extract(destination);
+  for (const auto& waiter : waiting.mapped()) waiter.set(path);
   co_return path;
 }
 

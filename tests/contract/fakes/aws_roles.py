@@ -85,7 +85,7 @@ class Roles(Lending):
                   program("cat {home}/keys >&2; cat {home}/keys", "welcome " + as_json(**keys))),
             wrong("a program that prints nothing", "auth", "printed nothing", "run it by hand", work,
                   program("true", "")),
-            wrong("a program of another version", "auth", "printed another version than 1", '"Version": 1', work,
+            wrong("a program of another version", "auth", "of a version other than 1", '"Version": 1', work,
                   program("cat {home}/keys", as_json(**dict(keys, Version=2)))),
             wrong("a program whose keys are over", "auth", "printed keys that expired", "log in again", work,
                   program("cat {home}/keys", as_json(**keys, Expiration=stamp(self.world.wall() - 60)))),

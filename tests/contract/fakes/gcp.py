@@ -150,7 +150,7 @@ case $GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL in "" | {self.account}) cat {{h
         no = dict(version=1, success=False, code="403", message="the vault is closed")
         bare = {k: v for k, v in allowed.items() if "ALLOW" not in k}
         return [
-            wrong("a program that nobody has allowed", "auth", "programs are not allowed to run",
+            wrong("a program that nobody has allowed", "auth", "running such programs is not allowed",
                   "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES=1", *by("sh {home}/program x", bare, **told)),
             wrong("a program that fails", "auth", "ended with exit code 9", "run it by hand",
                   *by("sh {home}/program", **told)),

@@ -131,7 +131,7 @@ TEST_CASE("a paused run stops once its bodies have ended, and its resumption gra
   REQUIRE(first);
   REQUIRE_FALSE(first->ok());
   CHECK(first->error().code == "run_paused");
-  CHECK_THAT(first->error().message, Catch::Contains("step 'upload' has used all its attempts:  the key has expired"));
+  CHECK_THAT(first->error().message, Catch::Contains("step 'upload' has used all its attempts: the key has expired"));
   CHECK_THAT(first->error().hint, Catch::Contains("rille resume r"));
   CHECK(run_state(world) == "suspended");
   CHECK(world.effects["main/upload#1"] == 2);

@@ -70,7 +70,7 @@ TEST_CASE("shared upvalues stay shared") {
 
 TEST_CASE("what cannot travel is refused with its name and line") {
   CHECK(travel("local co = coroutine.create(print) send(function() return co end)")
-            .find("the function at test.lua:1 uses 'co', which cannot travel") != std::string::npos);
+            .find("the function at test.lua:1 uses 'co', which cannot be sent to an instance") != std::string::npos);
   CHECK(travel("local n = 0 send(function() n = n + 1 end)").find("assigns 'n'") != std::string::npos);
   CHECK(travel("local n = 0 local function f() n = 1 end send(function() f() end)").find("assigns 'n'") !=
         std::string::npos);

@@ -62,7 +62,7 @@ struct Late {
     REQUIRE_FALSE(r);
     INFO(r.error().message);
     CHECK(is_late(r.error()));
-    CHECK(r.error().message.starts_with("cloud create: not sent: the latest time for sending was 20"));
+    CHECK(r.error().message.starts_with("cloud create: the request was not sent: its latest time for sending was 20"));
     CHECK(r.error().message.ends_with(", 30s ago"));
     CHECK(server.count() == sent);
   }

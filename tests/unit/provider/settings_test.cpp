@@ -47,7 +47,7 @@ TEST_CASE("a list that holds what is no name is refused, with what it is") {
     const Result<> done = read.done();
     REQUIRE_FALSE(done.ok());
     CHECK(done.error().kind == ErrorKind::config);
-    CHECK(done.error().message.find("a list of strings is wanted") != std::string::npos);
+    CHECK(done.error().message.find("expected a list of strings") != std::string::npos);
   }
   CHECK_FALSE(cloud::region_settings("p", json(R"({"regions": [1]})"), "usual").ok());
 }

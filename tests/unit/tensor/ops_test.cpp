@@ -90,7 +90,7 @@ TEST_CASE("bad shapes and types are refused at once, naming both", "[unit][tenso
   CHECK(message(index_select(a, 0, i)).find("index_select: [2, 3] by indices of [2, 2]") == 0);
   CHECK(message(split(a, {1, 1}, 1)).find("split: [2, 3] into {1, 1} along dimension 2: the sizes make 2, not 3") == 0);
   CHECK(message(stack({a, b}, 0)) == "stack: [2, 3] and [4, 5]: expected the same shape");
-  CHECK(message(topk(a, 4, 1)).find("topk: 4 of [2, 3]") == 0);
+  CHECK(message(topk(a, 4, 1)).find("topk: k = 4 for [2, 3]: dimension 2 has fewer elements") == 0);
   CHECK(message(tile(a, dims({2}))).find("tile: [2, 3] by [2]") == 0);
   CHECK(message(pad(a, {1, 1, 1})).find("pad: [2, 3] with 3 edges") == 0);
   CHECK(message(tril(get(zeros(*graph, dims({3}))))).find("tril: [3]: expected matrices") == 0);
