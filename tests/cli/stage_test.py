@@ -28,8 +28,10 @@ class Page(http.server.BaseHTTPRequestHandler):
 class Signal(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         all_here.set()
-        self.send_response(204)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
         self.end_headers()
+        self.wfile.write(b"go")
 
     def log_message(self, *_):
         pass
