@@ -60,7 +60,8 @@ try:
     check("nor does gc", status == 3 and len(alive()) == 1 and leases()["box"][1] == "live", (status, out, err))
     status, out, err = elsewhere("release", id)
     errors = errors_in(out + err)
-    check("a release says whose it is", status != 0 and [e[0] for e in errors] == ["auth"] and "set the key" in errors[0][2],
+    check("a release says whose it is", status != 0 and [e[0] for e in errors] == ["auth"] and
+          "set the key" in errors[0][2],
           (status, out, err))
     check("the machine runs on, and its row stays", len(alive()) == 1 and leases()["box"][1] == "releasing",
           (alive(), leases()))

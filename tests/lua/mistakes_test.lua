@@ -143,7 +143,8 @@ tap.test("types that do not go together", function()
   refused("invalid", "where: the condition is f32[2, 3]: expected bool", "x:gt(0)", function() return a:where(a, a) end)
   refused("state", "i64 tensors have no gradient", "f32",
     function() return dev:ones { 2, dtype = "i64" }:requires_grad_() end)
-  refused("invalid", "add_: 0.5 to i64", "convert the tensor", function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
+  refused("invalid", "add_: 0.5 to i64", "convert the tensor",
+    function() return dev:ones { 2, dtype = "i64" }:add_(0.5) end)
   tap.equal(dev:ones { 2, dtype = "i64" }:add_(2):totable(), { 3, 3 })
   tap.equal(dev:ones { 2 }:add_(3, 0.5):totable(), { 2.5, 2.5 })
   tap.equal((a:gt(0) + a).dtype, "f32")
@@ -159,7 +160,7 @@ tap.test("empty tensors: sums are 0, and nothing is chosen from nothing", functi
   end
   refused("invalid", "argmax: [0, 3] has no elements to choose from", "", function() return none:argmax(1) end)
   refused("invalid", "var: 0 elements of [0, 3]", "correction", function() return none:var() end)
-  refused("invalid", "topk: 5 of [2, 3]", "", function() return a:topk(5) end)
+  refused("invalid", "topk: k = 5 for [2, 3]", "", function() return a:topk(5) end)
 end)
 
 tap.test("labels and ids", function()

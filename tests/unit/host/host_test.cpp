@@ -78,7 +78,8 @@ TEST_CASE_METHOD(Fixture, "a script's result is data") {
   CHECK(run("return {[1] = 'a', [3] = 'b', x = 1}").find("$map") != std::string::npos);
   CHECK(run("return nil") == "null");
   CHECK(run("return {}") == "[]");
-  CHECK(run("local t = {} t.deep = {t} return t").find("the result.deep[1] contains a table that refers back to itself") != std::string::npos);
+  CHECK(run("local t = {} t.deep = {t} return t")
+            .find("the result.deep[1] contains a table that refers back to itself") != std::string::npos);
   CHECK(run("return {model = {1, print}}").find("the result.model[2] is a function") != std::string::npos);
 }
 

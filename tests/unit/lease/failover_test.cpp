@@ -292,7 +292,8 @@ TEST_CASE("what is too dear in another currency is told in dollars where there i
   CHECK(rated.error().hint == "the cheapest that fits is yuan at $1.25 an hour: raise max_price");
   const Result<Lease> plain = s.want(R"({"gpu": "A100", "max_price": 1})", "plain");
   REQUIRE_FALSE(plain.ok());
-  CHECK_THAT(plain.error().hint, Catch::Contains("its price in CNY: rates = { CNY = DOLLARS } gives the exchange rate"));
+  CHECK_THAT(plain.error().hint,
+             Catch::Contains("its price in CNY: rates = { CNY = DOLLARS } gives the exchange rate"));
   shop.sell("dollar", "A100", 1, 2.0);  // what is known is told, though ten yuan may be less
   const Result<Lease> either = s.want(R"({"gpu": "A100", "max_price": 1})", "either");
   REQUIRE_FALSE(either.ok());

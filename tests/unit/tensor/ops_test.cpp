@@ -136,7 +136,8 @@ TEST_CASE("numbers out of range are told when they are read", "[unit][tensor]") 
   const auto i = get(from_numbers(*graph, dims({1, 2}), DType::i32, {0, 3}));
   const auto message = [&](Result<Tensor> r) { return graph->read_blocking(get(std::move(r))).error().message; };
   CHECK(message(gather(a, 1, i)) == "gather: index 3 at position 1; there are indices 0 to 2");
-  CHECK(message(scatter(a, 0, i, get(zeros(*graph, dims({1, 2}))), true)).find("scatter_add: index 3 at position 1") == 0);
+  CHECK(message(scatter(a, 0, i, get(zeros(*graph, dims({1, 2}))), true)).find("scatter_add: index 3 at position 1") ==
+        0);
   CHECK(message(index_select(a, 1, get(from_numbers(*graph, dims({1}), DType::i8, {-1}))))
             .find("index_select: index -1 at position 0") == 0);
 }
