@@ -124,7 +124,7 @@ class LuaHost final : public Guest {
   FunctionRef keep_function(lua_State* L, int index);  // keeps the function until a fiber that runs it has ended
   // Marks a child fiber that is cancelled on purpose (handle:cancel, the losers of a race): its end is no failure.
   void dismiss(FiberId child);
-  // The fiber has left a scope in which it was not interrupted: if it is cancelled, it will be again.
+  // Call when the fiber has left a scope in which it was not interrupted: a cancelled fiber is interrupted from now on.
   void left_scope();
   // A limit of time was exceeded while the script waits.
   void time_is_over(Error limit);

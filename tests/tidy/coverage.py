@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How many lines the tests have run, by folder. usage: coverage.py [BUILD]   (default: build/coverage)
 
-First, from the root: cmake --preset coverage, cmake --build --preset coverage, ctest --preset coverage -j 4 --timeout 1200
+First, from the root: cmake --preset coverage, cmake --build --preset coverage, ctest --preset coverage -j 4
+--timeout 1200
 Needs gcovr (apt-get install gcovr). A process that ends by kill -9 or _exit counts nothing, so the real figures are
 a little higher. Exit 1 where no test was run yet.
 """

@@ -127,7 +127,9 @@ Result<std::size_t> Connection::outcome(int returned, std::size_t bytes) {
 
 Result<bool> Connection::shake_hands() {
   if (proven_) return true;
-  if (!ssl_) return make_error(ErrorKind::config, "OpenSSL cannot make a connection by TLS 1.3 here");
+  if (!ssl_)
+    return make_error(ErrorKind::config, "this machine's OpenSSL allows no TLS 1.3",
+                      "allow TLS 1.3 in its openssl.cnf, or use another OpenSSL 3");
   ERR_clear_error();
   RILLE_TRY(const auto done, outcome(SSL_do_handshake(ssl_), 1));
   if (!done) return false;

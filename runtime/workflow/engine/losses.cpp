@@ -35,8 +35,8 @@ Error Calls::not_live(const std::string& id, const std::optional<lease::Lease>& 
                       "wait until box:resize has returned");
   if (l && l->request.idle_after_ms > 0)
     return make_error(ErrorKind::state, fmt::format("lease '{}' is {}", l->name, l->state),
-                      fmt::format("its machine ends when it is idle for {} (idle_after); on_loss = \"replace\" goes on "
-                                  "with another",
+                      fmt::format("perhaps its machine was idle for {}, its idle_after: raise that, or rent with "
+                                  "on_loss = \"replace\" to get another machine",
                                   format_duration_ms(l->request.idle_after_ms)));
   return make_error(
       ErrorKind::state, fmt::format("lease '{}' is {}", l ? l->name : id, l ? l->state : "unknown"),

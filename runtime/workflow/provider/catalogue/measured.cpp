@@ -29,7 +29,7 @@ auto kind_of(const Measurement& m) {
 
 Error damaged(const std::string& why) {
   return make_error(ErrorKind::integrity, fmt::format("a measurement {}", why),
-                    "the file that holds it is damaged: move that file away, and measurements start again");
+                    "measured.json in the home of Rille is damaged: move it away, and measurements start again");
 }
 
 // Waits for the file's lock and takes it; closing the returned descriptor releases the lock.

@@ -19,7 +19,7 @@ Async<> Patience::next(std::string what, CancelToken token) {
   if (left_ms <= 0)
     co_return make_error(ErrorKind::network,
                          fmt::format("{}: not finished after {}", what, format_duration_ms(limit_ms_)),
-                         "the provider is slow: look at the machine in its console, then run it again");
+                         "the provider is slow: look at the machine in its console, then run the script again");
   const std::int64_t ms = std::min(left_ms, wait_ms_);
   wait_ms_ = std::min(wait_max_ms, wait_ms_ * 2);
   co_return co_await sleep_for(loop_, ms, std::move(token));
