@@ -81,7 +81,11 @@ std::string to_string(const Address& a) {
                      a.host.find(':') == std::string::npos ? "" : "]", a.port);
 }
 
-bool is_loopback(const Address& a) { return a.host == "localhost" || a.host == "::1" || a.host.starts_with("127."); }
+bool is_loopback(const Address& a) {
+  in_addr v4{};  // a name such as 127.example.org may be any machine
+  if (::inet_pton(AF_INET, a.host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  return a.host == "localhost" || a.host == "::1";
+}
 
 namespace {
 

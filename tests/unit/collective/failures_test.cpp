@@ -255,6 +255,7 @@ TEST_CASE("options that cannot be", "[collective]") {
   for (const char* bad : {"", "127.0.0.1", ":1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:70000", "::1:5", "host:5x"})
     CHECK(Communicator::create(options_of(0, 2, bad), stop).error().kind == ErrorKind::invalid);
   CHECK(Communicator::create(options_of(0, 2, "10.1.2.3:5"), stop).error().hint.starts_with("pass token = .."));
+  CHECK(Communicator::create(options_of(0, 2, "127.example.org:5"), stop).error().hint.starts_with("pass token = .."));
   CHECK(to_string(get(parse_address("[::1]:29500"))) == "[::1]:29500");
   // Stopped before the wait began.
   stop->now(make_error(ErrorKind::cancelled, "enough"));
