@@ -51,7 +51,7 @@ static void backward(const Call& c) {
   const int64_t n = x.shape[x.shape.n - 1], rows = n ? x.count() / n : 0;
   const int64_t per_block = rows / 64 < 32 ? 32 : (rows + 63) / 64, blocks = (rows + per_block - 1) / per_block;
   T* partial = static_cast<T*>(c.lane->scratch(size_t(blocks * n) * sizeof(T)));
-  if (!partial && blocks * n)
+  if (!partial && blocks * n > 0)
     return c.fail("rms_norm: no memory for %lld partial sums\nwork on smaller tensors or batches, or free tensors",
                   (long long)blocks);
   for_share(blocks, per_block * n, [&](int64_t begin, int64_t end) {

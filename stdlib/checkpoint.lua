@@ -86,7 +86,7 @@ function checkpoint.exists(directory) return native.checkpoint_any(directory) en
 function checkpoint.load(state, directory, step)
   local stored = native.checkpoint_open(directory, step)
   for _, fault in ipairs(stored.skipped) do
-    print(("skipped: %s; going back to step %d"):format(fault, stored.step))
+    print(("checkpoint skipped: %s; going back to step %d"):format(fault, stored.step))
   end
   for _, place in ipairs(places(state)) do
     if place.kind == "data" then

@@ -78,16 +78,26 @@ function Saver:save(step, losses)
     keep_every = self.options.keep_every, metadata = { losses = losses } })
 end
 
+-- Whether the notice that the machine will be preempted in `left` seconds (nil: there is none) is a new one: the first,
+-- one after a notice that was withdrawn, or one for a later time.
+function Saver:new_notice(left)
+  local before = self.noticed
+  if before and left == 0 then return false end
+  self.noticed = left and native.clock() + left
+  return left and (not before or self.noticed > before + 1)
+end
+
 -- Called when the machine will be preempted in `left` seconds: writes a checkpoint now, besides the scheduled ones.
 -- If another machine continues the call, the training ends after this checkpoint, unless it can finish in half of the
 -- time left. A second checkpoint is written only if there is ample time; otherwise the next machine repeats the few
 -- steps since the first one.
 function Saver:preempted(step, losses, left, leave, seconds_to_go)
+  local new = self:new_notice(left)
+  if not left then return end
   local leaves = leave and seconds_to_go > left / 2
   self:poll()
-  if not self.noticed or (leaves and not self.write and self.cost < left / 4) then
-    self.noticed = true
-    if self.step ~= step then self:save(step, losses) end
+  if (new or (leaves and not self.write and self.cost < left / 4)) and self.step ~= step then
+    self:save(step, losses)
   end
   if not leaves then return end
   self:settle()
@@ -121,12 +131,10 @@ local function note(losses, step, loss)
   losses[#losses + 1] = { step = step, loss = loss }
 end
 
--- Called on every rank when the machine of one rank will be preempted: writes a checkpoint. The ranks depend on each
--- other, so no rank leaves the training by itself.
-function Saver:announced(step, losses)
-  if self.noticed then return end
-  self.noticed = true
-  if self.step ~= step then self:save(step, losses) end
+-- Called on every rank with the least of all ranks' seconds until a preemption: writes a checkpoint at a new notice.
+-- The ranks depend on each other, so no rank leaves the training by itself.
+function Saver:announced(step, losses, left)
+  if self:new_notice(left) and self.step ~= step then self:save(step, losses) end
 end
 
 -- Runs an evaluation without changing the training's random numbers. If it fails, waits for the checkpoint that is
@@ -218,10 +226,11 @@ local function run(options, ranks)
       ranks:same_buffers()
       aside(save, options.evaluate, step)
     end
-    if save then
-      if announced and step < steps then save:announced(step, losses) end
-      local left, leave = rille.preempting()
-      if ranks.world == 1 and left and step < steps then
+    if save and step < steps then
+      if ranks.world > 1 then
+        save:announced(step, losses, announced)
+      else
+        local left, leave = rille.preempting()
         save:preempted(step, losses, left, leave, seconds_to_go(step))
       end
     end

@@ -138,7 +138,7 @@ Result<Rehearsal> prepare_rehearsal(const App& app, const std::string& file, con
   std::error_code ec;
   what.script = fs::absolute(file, ec).lexically_normal().string();
   if (!fs::is_regular_file(what.script, ec))
-    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "name the file");
+    return make_error(ErrorKind::invalid, fmt::format("there is no script '{}'", file), "check the path");
   RILLE_TRY(what.args, parse_script_arguments(words));
   what.home = home.path();
   what.lessons = lessons_of(app.home, what.script);

@@ -39,8 +39,8 @@ Exit print_script_help(App& app, const std::string& file);
 // Defined in rewrite_commands.cpp.
 Result<std::string> go_back(App& app, const RunArguments& arguments);
 
-// Releases a run's machines, in the process that replaces the run's process on the second Ctrl-C. Defined in
-// release_commands.cpp.
+// Releases the machines of a run whose process has ended: after a second Ctrl-C (see abandon()), or a dead session's.
+// Defined in release_commands.cpp.
 Exit abandon_run(App& app, const std::string& run);
 
 // Runs the REPL. `resume`: id of the session to continue; "": a new session. Defined in repl.cpp.

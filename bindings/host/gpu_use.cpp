@@ -14,10 +14,10 @@ namespace rille::host {
 namespace {
 
 constexpr int oldest = 75;
-constexpr const char* exec_alone = "cuda = false rents it for programs of your own (box:exec)";
+constexpr const char* rent_anyway = "to rent it for your own programs (box:exec), pass cuda = false";
 
 Error refused(std::string message, const std::string& mend) {
-  Error e = make_error(ErrorKind::config, std::move(message), fmt::format("{}; {}", mend, exec_alone));
+  Error e = make_error(ErrorKind::config, std::move(message), fmt::format("{}; {}", mend, rent_anyway));
   e.code = "gpu_unusable";
   return e;
 }

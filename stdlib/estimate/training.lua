@@ -7,7 +7,8 @@ local speed = require "rille.estimate.speed"
 local training = {}
 
 local weight_bytes = { fp32 = 4, tf32 = 4, fp16 = 2, bf16 = 2, fp8 = 2 }
-local moments_bytes = { adamw = 8, adam = 8, lamb = 8, sgd = 4 }
+-- Of muon's parameters few are no matrices, so that adamw's two moments for those are left out.
+local moments_bytes = { adamw = 8, adam = 8, lamb = 8, sgd = 4, lion = 4, muon = 4 }
 training.precisions, training.optimizers = weight_bytes, moments_bytes
 
 -- The default batch size: as in GPT-3's paper and Llama 2.

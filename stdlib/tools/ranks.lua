@@ -192,21 +192,21 @@ function Ranks:next(data)
   return mine
 end
 
--- Returns the mean of all ranks' losses, summed in the order of ranks; with `saves`, whether the machine of any rank
--- will be preempted; and the ranks whose loss is not finite.
+-- Returns the mean of all ranks' losses, summed in the order of ranks; with `saves`, the least of the
+-- ranks' seconds until a preemption, nil without a notice; and the ranks whose loss is not finite.
 function Ranks:loss(total, parts, saves)
   if self.world == 1 then return total:item() / parts end
   local notice = saves and rille.preempting()
   local mine = (total:detach():to("f64") / parts):reshape(1)
-  local all = self.comm:all_gather(mine:cat(self.device:tensor({ notice and 1 or 0 }, { dtype = "f64" }))):totable()
-  local sum, noticed, bad = 0, false, {}
+  local all = self.comm:all_gather(mine:cat(self.device:tensor({ notice or math.huge }, { dtype = "f64" }))):totable()
+  local sum, soonest, bad = 0, math.huge, {}
   for rank = 0, self.world - 1 do
     local loss = all[2 * rank + 1]
-    sum, noticed = sum + loss, noticed or all[2 * rank + 2] > 0
+    sum, soonest = sum + loss, math.min(soonest, all[2 * rank + 2])
     if loss ~= loss then bad[#bad + 1] = tostring(rank) end
   end
   local where = #bad > 0 and (" at rank%s %s"):format(#bad > 1 and "s" or "", table.concat(bad, ", ")) or nil
-  return sum / self.world, noticed, where
+  return sum / self.world, soonest < math.huge and soonest or nil, where
 end
 
 -- Copies rank 0's running means to all ranks: they differ between ranks, and evaluations and checkpoints use rank

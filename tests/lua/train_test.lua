@@ -231,6 +231,24 @@ tap.test("of very many logged losses every second one is kept, and always the la
   tap.equal({ #result.losses, result.losses[2].step, result.losses[#result.losses].step }, { 1500, 3, 2500 })
 end)
 
+tap.test("every preemption notice saves a checkpoint, also one after a notice that was withdrawn", function()
+  local model, opt, data, update = parts(1)
+  local step, before = 0, rille.preempting
+  rawset(rille, "preempting", function()
+    step = step + 1
+    if step == 3 or step == 4 then return 100 end      -- one notice, seen twice
+    if step == 7 then return 100 end                   -- after it was withdrawn
+    if step == 8 then return 4000 end                  -- for a later time
+  end)
+  local ok, err = pcall(rille.train, { update = update, data = data, steps = 10, log_every = 0,
+    checkpoint = { every = 100, keep = 10, state = { model, opt, data }, directory = base .. "/notices" } })
+  rawset(rille, "preempting", before)
+  assert(ok, err)
+  local kept = {}
+  for name in io.popen("ls '" .. base .. "/notices'"):lines() do kept[#kept + 1] = name:match("^step%-0*(%d+)$") end
+  tap.equal(table.concat(kept, " "), "3 7 8 10")
+end)
+
 tap.test("checkpoints are kept by the rule, and `latest` is the newest", function()
   train(20, "kept")
   local model, opt, data = parts(2)

@@ -9,6 +9,7 @@
 #include "runtime/compute/collective/agreement.hpp"
 #include "runtime/compute/collective/mesh.hpp"
 #include "runtime/core/base/build_id.hpp"
+#include "runtime/core/net/loopback.hpp"
 
 namespace rille::collective {
 
@@ -266,7 +267,7 @@ Result<std::unique_ptr<Mesh>> meet_ranks(const Options& o, const std::string& pl
     in.rank = o.rank;
     in.world = o.world;
     RILLE_TRY(in.address, parse_address(o.address));
-    if (o.token.empty() && !is_loopback(in.address)) {
+    if (o.token.empty() && !net::is_loopback_host(in.address.host)) {
       return make_error(ErrorKind::invalid,
                         fmt::format("{}: other machines can reach this address, so a token is needed", o.address),
                         "pass token = .., a secret text that is equal at all ranks");

@@ -122,7 +122,7 @@ Result<std::size_t> Connection::outcome(int returned, std::size_t bytes) {
   }
   if (what != SSL_ERROR_SSL) return make_error(ErrorKind::network, "the connection is closed");
   if (!proven_) return make_error(ErrorKind::auth, fmt::format("the token was not proven ({})", reason_of_failure()));
-  return make_error(ErrorKind::integrity, fmt::format("its data was altered on the way ({})", reason_of_failure()));
+  return make_error(ErrorKind::integrity, fmt::format("data was altered on the way ({})", reason_of_failure()));
 }
 
 Result<bool> Connection::shake_hands() {

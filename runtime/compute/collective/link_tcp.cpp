@@ -4,11 +4,6 @@ namespace rille::collective {
 
 namespace {
 
-Error gone() {
-  return make_error(ErrorKind::network, "its connection to this rank is closed",
-                    "see in its log why that rank ended, then start all ranks again from the last checkpoint");
-}
-
 class TcpLink final : public Link {
  public:
   explicit TcpLink(std::unique_ptr<Connection> data) : data_(std::move(data)) { data_->read_ahead(); }

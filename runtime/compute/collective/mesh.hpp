@@ -26,7 +26,7 @@ class Mesh {
   const std::string& host() const { return host_; }  // the host name under which rank 0 saw this rank; empty at rank 0
   const std::optional<Error>& broken() const { return broken_; }
 
-  // Between begin() and end() of an operation. The memory must stay valid until it has ended.
+  // One operation, from begin() to turn_until_done() or fail(): the memory must stay valid throughout.
   Result<> begin(std::string what);  // or the error that broke the mesh
   void send(int to, const void* from, std::size_t bytes);
   void receive(int from, void* to, std::size_t bytes);

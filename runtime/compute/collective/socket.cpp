@@ -81,12 +81,6 @@ std::string to_string(const Address& a) {
                      a.host.find(':') == std::string::npos ? "" : "]", a.port);
 }
 
-bool is_loopback(const Address& a) {
-  in_addr v4{};  // a name such as 127.example.org may be any machine
-  if (::inet_pton(AF_INET, a.host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return a.host == "localhost" || a.host == "::1";
-}
-
 namespace {
 
 using Infos = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -123,13 +117,20 @@ Address address_of(const sockaddr_storage& s) {
   return {text, ntohs(in.sin_port)};
 }
 
+// The most time for one of several addresses, so that one that never answers leaves time for the others.
+constexpr std::chrono::seconds one_address_max{2};
+
 // 0: connected; else an errno value.
-Result<int> try_connect(const addrinfo& to, Fd& fd, const Limit& limit) {
+Result<int> try_connect(const addrinfo& to, bool others, Fd& fd, const Limit& limit) {
   fd = new_socket(to.ai_family);
   if (!fd.valid()) return errno;
   if (::connect(fd.get(), to.ai_addr, to.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
-  RILLE_CHECK(limit.wait(fd.get(), POLLOUT));
+  Limit one = limit;
+  if (others) one.end = std::min(one.end, std::chrono::steady_clock::now() + one_address_max);
+  const Result<> waited = one.wait(fd.get(), POLLOUT);
+  if (!waited && !limit.stop->asked() && limit.left_ms() > 0) return ETIMEDOUT;
+  RILLE_CHECK(waited);
   int failed = 0;
   socklen_t size = sizeof failed;
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &failed, &size);
@@ -161,7 +162,7 @@ Result<Fd> connect_to(const Address& address, const Limit& limit) {
     int failed = 0;
     for (const addrinfo* i = infos.get(); i; i = i->ai_next) {
       Fd fd;
-      RILLE_TRY(failed, try_connect(*i, fd, limit));
+      RILLE_TRY(failed, try_connect(*i, infos->ai_next != nullptr, fd, limit));
       if (failed == 0) {
         no_delay(fd.get());
         return fd;

@@ -50,7 +50,6 @@ struct Address {
 // "10.0.0.1:29500", "[::1]:29500", "node1:29500". invalid: the message says what is accepted.
 Result<Address> parse_address(std::string_view text);
 std::string to_string(const Address& address);
-bool is_loopback(const Address& address);  // localhost, 127.x, ::1
 
 Result<Fd> listen_at(const Address& address);                       // port 0: any
 Result<Fd> connect_to(const Address& address, const Limit& limit);  // retries until the limit

@@ -197,8 +197,8 @@ class KernelFinder {
     if (named) { p.name = t_[--last].text; }
     for (std::size_t i = from; i < last; ++i) {
       if (one_of(t_[i], {"__restrict__", "__restrict", "__grid_constant__"})) continue;
-      const bool blank = !p.type.empty() && t_[i].is_word() && i > from && (t_[i - 1].is_word() || t_[i - 1] == ">");
-      p.type += (blank ? " " : "") + std::string(t_[i].text);
+      const bool spaced = !p.type.empty() && t_[i].is_word() && i > from && (t_[i - 1].is_word() || t_[i - 1] == ">");
+      p.type += (spaced ? " " : "") + std::string(t_[i].text);
     }
     if (array) p.type += "*";
     return p;

@@ -95,13 +95,13 @@ Result<Optimizer> Optimizer::create(std::vector<ParameterGroup> groups, std::opt
     o.state_.emplace_back("loss_scale.good", o.good_);
   }
   // set_lr keeps the ratio of each group's rate to the first nonzero rate; a group with rate 0 keeps 0.
-  const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& g) { return g.lr != 0; });
+  const auto moves = std::find_if(groups.begin(), groups.end(), [](const ParameterGroup& one) { return one.lr != 0; });
   const double first_lr = moves == groups.end() ? 0 : moves->lr;
   // Unnamed parameters are numbered from 1 in each group. A suffix makes equal names of state unique.
   std::set<std::string> names;
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    for (auto& [name, tensor] : groups[g].parameters)
-      while (!names.insert(name).second) name += fmt::format(".{}", g + 1);
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    for (auto& [name, tensor] : groups[i].parameters)
+      while (!names.insert(name).second) name += fmt::format(".{}", i + 1);
   for (auto& group : groups) RILLE_CHECK(o.add_group(std::move(group), first_lr));
   return o;
 }

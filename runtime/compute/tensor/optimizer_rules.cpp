@@ -44,7 +44,7 @@ struct Check {
   }
   Result<void> operator()(const Lion& o) const {
     if (fraction(o.beta1) && fraction(o.beta2)) return success();
-    return out_of_range("lion", fmt::format("betas {} and {}: they lie in [0, 1)", o.beta1, o.beta2));
+    return out_of_range("lion", fmt::format("betas {} and {}: each must be in [0, 1)", o.beta1, o.beta2));
   }
   Result<void> operator()(const Muon& o) const {
     if (fraction(o.momentum) && o.steps >= 1 && o.steps <= 100 && is_floating(o.precision)) return success();
@@ -151,7 +151,7 @@ Result<void> average_(const std::vector<Tensor>& averages, const std::vector<Ten
   if (averages.empty() || averages.size() != values.size())
     return refuse(
         fmt::format("{} averages for {} values: expected one average per value", averages.size(), values.size()));
-  if (!(decay >= 0 && decay < 1)) return refuse(fmt::format("a decay of {}: it lies in [0, 1)", decay));
+  if (!(decay >= 0 && decay < 1)) return refuse(fmt::format("a decay of {} is not in [0, 1)", decay));
   Graph& g = averages[0].graph();
   if (!g.modes().last_part()) return success();
   NoGrad guard(g);

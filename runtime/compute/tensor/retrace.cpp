@@ -45,7 +45,10 @@ Signature::Argument tensor_argument(const std::vector<Tensor>& inputs, std::size
   return a;
 }
 
-std::string cut(std::string text) { return text.size() > 40 ? text.substr(0, 40) + ".." : text; }
+std::string cut(std::string text) {
+  if (text.size() > 40) text.replace(40, text.npos, "..");
+  return text;
+}
 
 std::string told(const Signature::Argument& a) {
   return a.plain.empty() ? name_of(a.dtype) + to_string(a.shape) : cut(a.plain);

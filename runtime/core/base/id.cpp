@@ -37,6 +37,8 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
 }
 }  // namespace
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // OpenSSL's new interface allocates for each hash
 static_assert(sizeof(SHA256_CTX) <= 112);
 Sha256::Sha256() { SHA256_Init(ctx(state_)); }
 void Sha256::update(std::string_view bytes) { SHA256_Update(ctx(state_), bytes.data(), bytes.size()); }
@@ -45,6 +47,7 @@ Digest Sha256::finish() {
   SHA256_Final(out.data(), ctx(state_));
   return out;
 }
+#pragma GCC diagnostic pop
 
 Digest sha256(std::string_view bytes) {
   Sha256 hash;

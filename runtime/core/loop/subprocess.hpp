@@ -1,7 +1,7 @@
 // Subprocess: a child process tracked by a pidfd, so that no SIGCHLD handler is needed and another process with a
-// reused id is never signalled. Standard input and output are one socket pair each (no SIGPIPE); standard error is a
-// third stream, a file, or inherited. Destroying a Subprocess kills the child only with kill_on_drop. A detached child
-// runs in a new session; it outlives this process and init adopts it.
+// reused id is never signalled. A standard stream that is Output::stream is a socket pair (no SIGPIPE). Destroying a
+// Subprocess kills the child only with kill_on_drop. A detached child runs in a new session; it outlives this process
+// and init adopts it.
 // Loop thread only.
 #pragma once
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/base/base64.hpp"
 #include "runtime/core/net/curl_multi.hpp"
+#include "runtime/core/net/loopback.hpp"
 #include "runtime/core/net/redact.hpp"
 
 namespace rille::net {
@@ -102,8 +103,6 @@ Result<> check_server(const MailServer& server) {
   return {};
 }
 
-bool is_this_machine(const std::string& host) { return host == "localhost" || host == "127.0.0.1" || host == "[::1]"; }
-
 class Sending final : public CurlExchange {
  public:
   Sending(Loop& loop, const MailServer& server, const Mail& mail)
@@ -118,7 +117,7 @@ class Sending final : public CurlExchange {
     set(CURLOPT_ERRORBUFFER, words_);
     set(CURLOPT_CONNECTTIMEOUT_MS, 15'000L);
     set(CURLOPT_TIMEOUT_MS, total_timeout_ms);
-    bool local = is_this_machine(url_part(server.url, CURLUPART_HOST));
+    bool local = is_loopback_host(url_part(server.url, CURLUPART_HOST));
     bool password = !url_part(server.url, CURLUPART_PASSWORD).empty();
     set(CURLOPT_USE_SSL, static_cast<long>(local && !password ? CURLUSESSL_NONE : CURLUSESSL_ALL));
     set(CURLOPT_MAIL_FROM, ("<" + from + ">").c_str());

@@ -26,8 +26,8 @@ class Fibers : public FiberSink {
   virtual Result<FiberId> spawn(FiberId parent, std::string name, FunctionRef function, Value argument) = 0;
   // Returns when the child fiber has ended. If the child failed, fails with the child's error.
   virtual Async<> join(FiberId self, FiberId child) = 0;
-  // Waits until one of the children ends and returns that child's index. Which child ends first may depend on
-  // unrecorded facts (how long a release takes), so `journaled` records the index if the script can act on it.
+  // Waits until a child ends and returns its index. Which child ends first may depend on unrecorded facts (how long a
+  // release takes): pass `journaled`, which records the index, unless the script cannot act on it.
   virtual Async<std::size_t> join_any(FiberId self, std::vector<FiberId> children, bool journaled = true) = 0;
   virtual void cancel_fiber(FiberId child, Error reason) = 0;
   virtual bool ended(FiberId fiber) const = 0;

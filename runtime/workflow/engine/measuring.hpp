@@ -23,7 +23,7 @@ class Measuring {
 
   // Sets the machine for later measurements; first writes the last measurement of the previous machine.
   void on(const lease::Lease& lease);
-  // Takes a call's progress; ignores it if it has no valid measurement. Fails with `io` at the first failed write.
+  // Takes a call's progress; ignores it without a valid measurement. Error `io`: only the first failed write.
   Result<> hear(const Value& progress, std::int64_t now_us);
 
  private:

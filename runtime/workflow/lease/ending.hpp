@@ -12,10 +12,10 @@
 
 namespace rille::lease {
 
-// Uses the end that the provider reports; otherwise the first look that no longer shows the machine, not the later
-// proof that it is gone. If no look saw the machine alive after the time set for the provider's own switch, the cost
-// ends with that switch plus teardown: a machine that ended while no process was looking costs nothing after its end.
-// Leftovers such as a disk cost until they are no longer shown.
+// Takes the end that the provider reports, else the first look that no longer shows the machine, not the later proof
+// that it is gone. If no look saw it alive after the time when the provider was to end it, the cost ends at that time
+// plus teardown: a machine that ended while no process was looking costs nothing after its end. Leftovers such as a
+// disk cost until they are no longer shown.
 class End {
  public:
   End(const Lease& lease, const provider::Provider& provider) : provider_(provider) {

@@ -88,16 +88,16 @@ Micros billed_micros(const provider::Billing& billing, Micros price, Micros besi
 // The cost in dollars. Sums are exact, and rounded up once per part and per machine type.
 Micros Tenure::cost(std::int64_t now_us) const {
   Micros sum = 0;
-  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {
-    if (currency == usd) sum += amount;
+  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& in, Micros amount) {
+    if (in == usd) sum += amount;
   });
   return sum;
 }
 
 Amounts Tenure::costs(std::int64_t now_us) const {
   Amounts sum;
-  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& currency, Micros amount) {
-    if (amount) sum[currency] += amount;
+  each_cost(*this, end_of(*this, now_us), [&sum](std::string_view, const std::string& in, Micros amount) {
+    if (amount) sum[in] += amount;
   });
   return sum;
 }
@@ -165,8 +165,8 @@ Value Tenure::to_value(std::int64_t now_us) const {
   const bool estimated = !reconciled();
   ObjectValue v;
   Micros machine = 0, disk = 0, address = 0;  // in dollars
-  each_cost(*this, end, [&](std::string_view part, const std::string& currency, Micros amount) {
-    if (currency == usd) (part == "disk" ? disk : part == "address" ? address : machine) += amount;
+  each_cost(*this, end, [&](std::string_view part, const std::string& in, Micros amount) {
+    if (in == usd) (part == "disk" ? disk : part == "address" ? address : machine) += amount;
   });
   const Amounts all = costs(now_us);
   if (estimated) v.set("address_micros", address);

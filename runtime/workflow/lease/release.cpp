@@ -217,8 +217,8 @@ Async<> Manager::release(std::string id, Event event, store::Fence fence) {
 }
 
 // The fast path for a live lease: reads the lease and marks it `releasing` in one transaction, so that it cannot change
-// in between. The request is not read, because the ledger has the region; tenures are read afterwards. Returns null if
-// the lease is not live or the write failed; the caller then reads the lease and decides.
+// in between. The request is not read: the tenures, read afterwards, have its region and billing. Null: the lease is
+// not live, or a read or write failed; the caller then reads the lease and decides.
 Async<Manager::Shared> Manager::take_to_end(std::string id, store::Fence fence) {
   const auto taken = std::make_shared<std::optional<Lease>>();
   store::Journal::Write write = [taken, id = std::move(id)](store::Db& db) -> Result<> {

@@ -69,7 +69,7 @@ Result<> read_gpu(const Value& value, OfferQuery& out) {
     RILLE_TRY(GpuWish one, read_one_gpu(item));
     if (lower_case(one.model) == "any" || lower_case(one.model) == "cpu")
       return make_error(ErrorKind::invalid, fmt::format("gpu = {}: \"{}\" is not a model", value.to_json(), one.model),
-                        "a list names models, any of which may match");
+                        "\"any\" and \"cpu\" stand alone; a list has models");
     out.gpus.push_back(std::move(one));
   }
   return {};
@@ -228,19 +228,19 @@ bool OfferQuery::accepts_no_gpu() const {
   return (lower_case(gpu) == "any" && count == 0) || lower_case(gpu) == "cpu";
 }
 
-bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t memory_bytes) const {
+bool OfferQuery::accepts_gpu(std::string_view model, std::int64_t gpu_bytes) const {
   constexpr double as_sold = 0.97;  // a "24 GB" GPU may report less, with ECC enabled
   const double least = static_cast<double>(gpu_memory_bytes) * as_sold;
-  if (gpu_memory_bytes > 0 && static_cast<double>(memory_bytes) < least) return false;
-  if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, memory_bytes, gpu);
-  const auto is_it = [&](const GpuWish& one) { return gpu_matches(model, memory_bytes, one.model); };
+  if (gpu_memory_bytes > 0 && static_cast<double>(gpu_bytes) < least) return false;
+  if (gpus.empty()) return lower_case(gpu) == "any" || gpu_matches(model, gpu_bytes, gpu);
+  const auto is_it = [&](const GpuWish& one) { return gpu_matches(model, gpu_bytes, one.model); };
   return std::any_of(gpus.begin(), gpus.end(), is_it);
 }
 
-bool OfferQuery::accepts_count(std::string_view model, std::int64_t memory_bytes, int n) const {
+bool OfferQuery::accepts_count(std::string_view model, std::int64_t gpu_bytes, int n) const {
   if (gpus.empty()) return count == 0 || n == count;
   return std::any_of(gpus.begin(), gpus.end(), [&](const GpuWish& one) {
-    return (one.count == 0 || one.count == n) && gpu_matches(model, memory_bytes, one.model);
+    return (one.count == 0 || one.count == n) && gpu_matches(model, gpu_bytes, one.model);
   });
 }
 

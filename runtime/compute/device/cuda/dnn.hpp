@@ -85,9 +85,8 @@ class Dnn {
     std::vector<Way> ways;  // the first one is used; each later one needs less memory
     std::string why;        // the reason if `ways` is empty
   };
-  // The most scratch memory that one convolution may use. f16 and bf16 tensors lie channels-first; cuDNN copies them
-  // into scratch memory channels-last. ResNet-50 at batch size 256 needs 0.6 GB for that, so large GPUs have this limit
-  // higher.
+  // The most scratch memory that one convolution may use; more on large GPUs. f16 and bf16 tensors are channels-first,
+  // and cuDNN makes channels-last copies of them in scratch memory: 0.6 GB for ResNet-50 at batch size 256.
   static std::size_t scratch_most(std::size_t memory_bytes);
 
   explicit Dnn(std::size_t memory_bytes) : scratch_most_(scratch_most(memory_bytes)) {}

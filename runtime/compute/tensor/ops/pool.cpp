@@ -10,7 +10,7 @@ namespace rille::tensor {
 
 namespace {
 
-// The number of windows if one that extends past the end counts, provided it begins in the image or the left padding.
+// The number of windows in ceil mode: the last may pass the end if it begins in the image or the left padding.
 std::int64_t windows_begun(std::int64_t size, const Pooling& how, int axis) {
   const std::int64_t stride = how.stride[axis], padding = how.padding[axis];
   const std::int64_t reach = (how.window[axis] - 1) * how.dilation[axis] + 1;

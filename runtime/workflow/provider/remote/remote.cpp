@@ -1,6 +1,5 @@
 #include "runtime/workflow/provider/remote/remote.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "runtime/core/base/send_by.hpp"
 #include "runtime/core/base/value.hpp"
 #include "runtime/core/net/http.hpp"
+#include "runtime/core/net/loopback.hpp"
 #include "runtime/workflow/provider/outcome.hpp"
 
 namespace rille::provider {
@@ -157,9 +157,7 @@ bool is_this_machine(std::string_view authority) {
   const std::string host(authority.substr(0, end + 1));
   const std::string_view port = authority.substr(host.size());
   if (!port.empty() && port[0] != ':') return false;
-  in_addr v4{};
-  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  return host == "localhost" || host == "[::1]";
+  return host != "::1" && net::is_loopback_host(host);  // in an address it needs its brackets
 }
 
 }  // namespace

@@ -173,9 +173,9 @@ class Ssh final : public Provider {
     std::vector<Together<std::vector<Machine>>> asked;
     std::vector<std::string> places;
     const std::string noted = noted_host(tag_prefix);
-    const bool known = find(noted).ok();
+    const bool one_host = find(noted).ok();
     for (const SshHost& host : hosts_) {
-      if (known && host.name != noted) continue;
+      if (one_host && host.name != noted) continue;
       asked.push_back({"host " + host.name, [this, &host](CancelToken t) { return list_of(host, t); }});
       places.push_back(place_of(host));
     }

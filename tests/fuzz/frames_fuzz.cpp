@@ -1,0 +1,105 @@
+// Frames between runner, agent and worker, in any pieces: what is malformed is refused once and for all, what is
+// accepted is written as the same frame. What their headers describe is read or refused.
+#include <algorithm>
+
+#include "runtime/core/base/channel_spec.hpp"
+#include "runtime/core/base/notice_spec.hpp"
+#include "runtime/workflow/agent/call.hpp"
+#include "runtime/workflow/agent/frame.hpp"
+#include "runtime/workflow/agent/paths.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+using namespace rille;
+using namespace rille::agent;
+
+namespace {
+
+std::vector<std::string> read_frames(std::string_view stream, std::size_t step, bool& good) {
+  std::vector<std::string> out;
+  FrameParser parser;
+  good = true;
+  for (;;) {
+    const Result<std::optional<Frame>> next = parser.next();
+    if (!next) {
+      fuzz_check(next.error().kind == ErrorKind::integrity, "a refusal is an integrity error");
+      parser.feed("more");
+      fuzz_check(!parser.next().ok(), "a stream that is wrong stays wrong");
+      good = false;
+      return out;
+    }
+    if (*next) {
+      const Result<std::string> again = encode_frame(**next);
+      fuzz_check(again.ok(), "a frame that was read can be written");
+      out.push_back(*again);
+      continue;
+    }
+    if (stream.empty()) return out;
+    const std::size_t n = std::min(step, stream.size());
+    parser.feed(stream.substr(0, n));
+    stream.remove_prefix(n);
+  }
+}
+
+void check_header(const Value& header) {
+  (void)outcome_from_value(header["value"]);
+  (void)ChannelSpec::from_value(header);
+  (void)InstanceFile::from_value(header);
+  (void)NoticeSpec::from_value(header);
+  const std::string path = header.text("path");
+  if (const Result<std::string> whole = inside("/root/of/it", path)) {
+    fuzz_check(whole->starts_with("/root/of/it"), "a path stays beneath its root");
+    fuzz_check(("/" + path + "/").find("/../") == std::string::npos, "a path climbs nowhere");
+    fuzz_check(path.find('\0') == std::string::npos, "a path has no NUL");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view stream(reinterpret_cast<const char*>(data), size);
+  bool whole_good = false, pieces_good = false;
+  const std::vector<std::string> whole = read_frames(stream, size, whole_good);
+  fuzz_check(read_frames(stream, 3, pieces_good) == whole && pieces_good == whole_good,
+             "the pieces in which a stream arrives change nothing");
+  FrameParser parser;
+  parser.feed(stream);
+  for (Result<std::optional<Frame>> next = parser.next(); next && *next; next = parser.next())
+    check_header((*next)->header);
+  return 0;
+}
+
+std::vector<std::string> fuzz_seeds() {
+  std::vector<Frame> frames = {
+      {FrameType::hello, Value().set("protocol", 1).set("build", "x").set("epoch", 3), ""},
+      {FrameType::request, Value().set("id", 7).set("op", "put").set("path", "a/b.txt").set("mode", 420), "bytes"},
+      {FrameType::response, Value().set("id", 7).set("error", Value().set("kind", "io").set("message", "m")), ""},
+      {FrameType::event, Value().set("event", "checkpoint").set("directory", "step-00000005").set("step", 5), ""},
+      {FrameType::response, Value().set("value", Value().set("ok", true).set("result", 4)), ""},
+      {FrameType::request,
+       Value().set("argv_prefix", Value(Value::Array{"ssh", "h"})).set("directory", "/d").set("id", "x").set("end", 1),
+       ""}};
+  std::vector<std::string> out;
+  for (const Frame& frame : frames) out.push_back(*encode_frame(frame));
+  out.push_back(out[0] + out[1] + out[2]);
+  return out;
+}
+
+std::vector<std::string> fuzz_words() {
+  return {std::string(4, '\0'),
+          std::string("\xff\xff\xff\xff", 4),
+          std::string("\0\0\0\1", 4),
+          std::string("\5\0\0\0", 4),
+          "\"path\":\"../../x\"",
+          "\"path\":\"/etc/passwd\"",
+          "\"path\":\"a/../../b\"",
+          "\"path\":\"a\\u0000b\"",
+          "\"directory\":\"x/..\"",
+          "\"step\":1e300",
+          "\"epoch\":-1",
+          "\"expires\":9e18",
+          "null",
+          "[]",
+          "{}",
+          "\xff",
+          "\"kind\":\"nothing\""};
+}
