@@ -51,7 +51,8 @@ function Communicator:all_gather(x) end
 ---@error invalid the first dimension is not divisible by the number of ranks
 function Communicator:reduce_scatter(x, how) end
 
---- Sends a tensor to one rank, which must call `recv`.
+--- Sends a tensor to one rank, which must call `recv` or `sendrecv`. Waits until that rank has begun to receive: where
+--- every rank sends before it receives, none goes on; `sendrecv` does both at once.
 ---@param x Tensor the tensor to send
 ---@param to integer the rank
 ---@return Tensor x the same
@@ -66,6 +67,25 @@ function Communicator:send(x, to) end
 ---@mark ephemeral
 ---@error invalid there is no such rank, or it is this one
 function Communicator:recv(x, from) end
+
+--- Sends a tensor to one rank while it receives another one: a ring of ranks hands its tensors on with one call each.
+--- For rank `to` the call is a `send`, for rank `from` a `recv`: they may answer with `sendrecv`, or with `recv` and
+--- `send`. The two tensors may differ in shape and type; if they share memory, a copy is sent. A rank may send to
+--- itself what it also receives from itself. On GPUs both go as one NCCL group.
+---@param x Tensor the tensor to send
+---@param to integer the rank to send it to
+---@param into Tensor is overwritten; of the shape and type of what rank `from` sends
+---@param from integer the rank to receive from
+---@return Tensor into the same
+---@mark ephemeral
+---@error invalid there is no such rank; or only one of the two ranks is this one
+---@error state `into` has a gradient history: pass its detach()
+---@error network another rank is gone
+---@error timeout another rank did not come
+---@example
+--- local next, previous = (comm.rank + 1) % comm.world, (comm.rank - 1) % comm.world
+--- comm:sendrecv(mine, next, theirs, previous)
+function Communicator:sendrecv(x, to, into, from) end
 
 --- Averages the gradients over the ranks: call it between `backward` and `opt:step()`, also inside a compiled function.
 --- With gradient accumulation only the last part exchanges gradients. All gradients are sent as one message.

@@ -32,6 +32,14 @@ local half = comm:all_reduce(dev:tensor({ 1.5, 256 + rank }, { dtype = "bf16" })
 print("bf16", half.dtype, all(half))
 if rank == 0 then comm:send(dev:tensor { 3, 1, 4 }, 1) end
 if rank == 1 then print("got", all(comm:recv(dev:zeros { 3 }, 0))) end
+local next, previous = (rank + 1) % world, (rank - 1) % world
+print("ring", all(comm:sendrecv(dev:tensor { rank, 5 }, next, dev:zeros { 2 }, previous)))
+local grid = dev:zeros { 3, 2 } + rank
+print("ring columns", all(comm:sendrecv(grid:narrow(2, 1, 1), next, grid:narrow(2, 2, 1), previous)), all(grid))
+local handed = rille.compile(function(t) return comm:sendrecv(t * 2, next, t, previous) + 1 end)
+for i = 1, 4 do print("handed", all(handed(dev:tensor { i + rank }))) end
+print("no rank", pcall(comm.sendrecv, comm, grid, 0, grid, world))
+print("half itself", pcall(comm.sendrecv, comm, grid, rank, grid, next))
 local twice = rille.compile(function(t) comm:all_reduce(t) return t * 2 end)
 for i = 1, 4 do print("compiled", all(twice(dev:tensor { i + rank }))) end
 comm:barrier()
@@ -62,6 +70,14 @@ for world in (2, 4):
                 check(f"{name}{key} at rank {rank}", got == value.replace("-0", "0"), (got, value))
             compiled = [f"{2 * sum(i + r for r in range(world))}" for i in range(1, 5)]
             check(f"{name}compiled at rank {rank}", said.get("compiled") == compiled, (said.get("compiled"), compiled))
+            before = (rank - 1) % world
+            check(f"{name}ring at rank {rank}", said.get("ring") == [f"{before} 5"], said.get("ring"))
+            columns = f"{before} {before} {before}\t{' '.join([f'{rank} {before}'] * 3)}"
+            check(f"{name}ring of views at rank {rank}", said.get("ring columns") == [columns], said)
+            handed = [f"{2 * (i + before) + 1}" for i in range(1, 5)]
+            check(f"{name}compiled ring at rank {rank}", said.get("handed") == handed, (said.get("handed"), handed))
+            check(f"{name}wrong ranks at rank {rank}", "there is no such rank" in said.get("no rank", [""])[0]
+                  and "with itself and with another rank" in said.get("half itself", [""])[0], said)
             place = "tcp" if transport == "tcp" else "shared memory"
             check(f"{name}it says what it is at rank {rank}", f"Communicator rank {rank} of {world}, cpu, {place}" in
                   results[rank][1] and "the communicator is closed" in results[rank][1], results[rank][1])

@@ -114,7 +114,12 @@ std::vector<std::string> fuzz_seeds() {
   op.count = 3;
   std::string head(head_bytes, '\0');
   encode_head(op, 7, reinterpret_cast<std::byte*>(head.data()));
-  return {text(hello), text(welcome) + std::string(bell) + text(hello), head, from_hex(hello_of_rank)};
+  op.kind = Kind::sendrecv;
+  op.incoming.count = 4;
+  std::string halves(2 * head_bytes, '\0');
+  encode_head(receiving_half(op), 8, reinterpret_cast<std::byte*>(halves.data()));
+  encode_head(sending_half(op), 8, reinterpret_cast<std::byte*>(halves.data()) + head_bytes);
+  return {text(hello), text(welcome) + std::string(bell) + text(hello), head, halves, from_hex(hello_of_rank)};
 }
 
 std::vector<std::string> fuzz_words() {

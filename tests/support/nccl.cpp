@@ -1,5 +1,6 @@
 // libnccl.so.2 for tests: ranks in one process, each on a GPU of the stand-in driver. A call reads its input when its
-// stream reaches it; the stream continues once the streams of all ranks have reached the call, and then it writes.
+// stream reaches it; the stream continues once the streams of all ranks have reached the call, and then it writes. The
+// calls of a group all read before one of them waits.
 // Reductions support f32 and i32, in the order of the ranks; other types are only moved.
 //
 // As with NCCL's `blocking` = 0 nothing waits: a group of calls is submitted to its streams at the second query of
@@ -48,7 +49,7 @@ struct Group {
 struct Comm {
   std::shared_ptr<Group> group;
   int rank = 0, number = 0;
-  std::map<int, int> pairs;
+  std::map<std::pair<int, int>, int> pairs;                                        // messages from one rank to another
   std::vector<std::pair<Call, void*>> late;                                        // and their streams
   std::shared_ptr<std::atomic<int>> open = std::make_shared<std::atomic<int>>(0);  // calls that have not run
   bool asked = false, finalized = false;
@@ -101,14 +102,18 @@ void finish(const Meeting& m, const Call& c, int rank, int world) {
 
 std::string meeting_name(Comm& comm, const Call& c) {
   if (c.kind < 4) return "all " + std::to_string(comm.number++);
-  const int low = std::min(comm.rank, c.peer), high = std::max(comm.rank, c.peer);
-  return std::to_string(low) + " " + std::to_string(high) + " " + std::to_string(comm.pairs[c.peer]++);
+  const int from = c.kind == 4 ? comm.rank : c.peer, to = c.kind == 4 ? c.peer : comm.rank;
+  return std::to_string(from) + " " + std::to_string(to) + " " + std::to_string(comm.pairs[{from, to}]++);
 }
 
-int give(Comm& comm, const Call& c, void* stream) {
-  const auto gate = rille::test::library_gate();
-  const auto call = rille::test::library_call();
-  if (!gate || !call) return 3;
+// What a call does on its stream; under the driver's lock.
+struct Parts {
+  std::function<void()> contribute;
+  std::function<bool()> come;
+  std::function<void()> end;
+};
+
+Parts parts_of(Comm& comm, const Call& c) {
   Group& g = *comm.group;
   const int world = g.world, rank = comm.rank;
   std::shared_ptr<Meeting> m;
@@ -120,18 +125,31 @@ int give(Comm& comm, const Call& c, void* stream) {
     if (g.ended) m->ended = true;
   }
   const std::size_t length = c.count * size_of(c.type) * std::size_t(c.kind == 3 ? world : 1);
-  // Runs under the driver's lock.
-  const std::function<void()> contribute = [m, c, rank, length] {
+  Parts parts;
+  parts.contribute = [m, c, rank, length] {
     if (c.in) m->given[std::size_t(rank)].assign(static_cast<const char*>(c.in), length);
     ++m->come;
   };
-  const std::function<bool()> come = [m] { return m->come == m->wanted || m->ended; };
-  const std::function<void()> end = [m, c, rank, world, open = comm.open] {
+  parts.come = [m] { return m->come == m->wanted || m->ended; };
+  parts.end = [m, c, rank, world, open = comm.open] {
     finish(*m, c, rank, world);
     --*open;
   };
   ++*comm.open;
-  return call(stream, &contribute) || gate(stream, &come) || call(stream, &end) ? 1 : 0;
+  return parts;
+}
+
+int give(Comm& comm, const std::vector<std::pair<Call, void*>>& group) {
+  const auto gate = rille::test::library_gate();
+  const auto call = rille::test::library_call();
+  if (!gate || !call) return 3;
+  std::vector<Parts> all;
+  for (const auto& [c, stream] : group) all.push_back(parts_of(comm, c));
+  int failed = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) failed |= call(group[i].second, &all[i].contribute);
+  for (std::size_t i = 0; i < all.size(); ++i) failed |= gate(group[i].second, &all[i].come);
+  for (std::size_t i = 0; i < all.size(); ++i) failed |= call(group[i].second, &all[i].end);
+  return failed ? 1 : 0;
 }
 
 constexpr int invalid_usage = 5, remote_error = 6, in_progress = 7;
@@ -218,8 +236,7 @@ API ncclCommGetAsyncError(void* comm, int* error) {
   if (std::getenv("RILLE_TEST_NCCL_FAILS")) *error = remote_error;
   else if (!all_joined(*c.group) || (c.finalized && *c.open)) *error = in_progress;
   else if (!c.late.empty() && !std::exchange(c.asked, true)) *error = in_progress;
-  else
-    for (auto& [call, stream] : std::exchange(c.late, {})) *error = *error ? *error : give(c, call, stream);
+  else *error = give(c, std::exchange(c.late, {}));
   return 0;
 }
 API standin_nccl_ids() {

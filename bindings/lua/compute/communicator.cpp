@@ -184,6 +184,17 @@ Result<int> receive(lua_State* L) {
   return given_back(L, tensor::receive_(h.ranks, check_tensor(L, 2, "comm:recv"), from));
 }
 
+Result<int> send_receive(lua_State* L) {
+  auto& h = check_communicator(L, "comm:sendrecv");
+  const int to = check_rank(L, 3, "comm:sendrecv's rank to send to");
+  const int from = check_rank(L, 5, "comm:sendrecv's rank to receive from");
+  const Tensor& sent = check_tensor(L, 2, "comm:sendrecv");
+  auto done = tensor::sendrecv_(h.ranks, sent, to, check_tensor(L, 4, "comm:sendrecv"), from);
+  if (!done) return at_line(L, std::move(done).error());
+  lua_pushvalue(L, 4);
+  return 1;
+}
+
 Result<int> average_gradients(lua_State* L) {
   auto& h = check_communicator(L, "comm:average_gradients");
   auto done = tensor::average_gradients(h.ranks, check_tensors(L, 2, "comm:average_gradients", "parameters"));
@@ -255,6 +266,7 @@ void define_communicator(lua_State* L) {
                                                    {"reduce_scatter", bind<reduce_scatter>},
                                                    {"send", bind<send>},
                                                    {"recv", bind<receive>},
+                                                   {"sendrecv", bind<send_receive>},
                                                    {"average_gradients", bind<average_gradients>}},
                                        .async_methods = {{"barrier", bind<barrier>}, {"close", bind<close>}},
                                        .metamethods = {{"__tostring", bind<communicator_to_string>}},

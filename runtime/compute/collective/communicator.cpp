@@ -50,13 +50,15 @@ class CpuCommunicator final : public Communicator {
 
   Result<> run(const Operation& op, const std::vector<Piece>& pieces) override {
     RILLE_CHECK(check(op, rank_, world_));
-    if (pieces.size() > 1 && op.kind != Kind::all_reduce && op.kind != Kind::broadcast)
+    if (pieces.size() > 1 && op.kind != Kind::all_reduce && op.kind != Kind::broadcast && op.kind != Kind::sendrecv)
       return make_error(
           ErrorKind::internal, describe(op) + ": several pieces",
           "an operation that takes one tensor was given several: this is a bug of Rille: please report it");
     RILLE_CHECK(mesh_->begin(describe(op)));
-    auto ran = pieces.size() > 1 ? run_packed(op, pieces) : run_one(op, pieces.empty() ? Piece{} : pieces[0]);
-    if (!ran) return mesh_->fail(std::move(ran).error());
+    auto ran = is_pair(op.kind)    ? run_pair(op, pieces)
+               : pieces.size() > 1 ? run_packed(op, pieces)
+                                   : run_one(op, pieces.empty() ? Piece{} : pieces[0]);
+    if (!ran) return mesh_->fail(agreement_.explain(std::move(ran).error(), op));
     return success();
   }
 
@@ -95,22 +97,30 @@ class CpuCommunicator final : public Communicator {
     const auto* const in = static_cast<const std::byte*>(piece.in);
     auto* const out = static_cast<std::byte*>(piece.out);
     switch (op.kind) {
-      case Kind::send:
-      case Kind::receive: return one_to_one(op, in, out);
       case Kind::barrier: return agreement_.agree(op);
       case Kind::all_reduce: return all_reduce(op, in, out);
       case Kind::reduce_scatter: return reduce_scatter(op, in, out);
       case Kind::all_gather: return all_gather(op, in, out);
       case Kind::broadcast: return broadcast(op, in, out);
+      case Kind::send:
+      case Kind::receive:
+      case Kind::sendrecv: break;  // run_pair
     }
     return success();
   }
 
-  Result<> one_to_one(const Operation& op, const std::byte* in, std::byte* out) {
-    agreement_.open_pair(op);
-    if (op.kind == Kind::send) mesh_->send(op.peer, in, bytes(op.count));
-    RILLE_CHECK(agreement_.compare_pair(op));
-    if (op.kind == Kind::receive) mesh_->receive(op.peer, out, bytes(op.count));
+  Result<> run_pair(const Operation& op, const std::vector<Piece>& pieces) {
+    const Piece sent = pieces.empty() ? Piece{} : pieces.front(), got = pieces.empty() ? Piece{} : pieces.back();
+    const std::size_t out_bytes = std::size_t(op.count) * size_bytes(op.dtype);
+    if (to_itself(op, rank_)) {
+      if (out_bytes) std::memmove(got.out, sent.in, out_bytes);
+      return success();
+    }
+    const Operation from = op.kind == Kind::sendrecv ? receiving_half(op) : op;
+    RILLE_CHECK(agreement_.open_pair(op, [this, from, got] {
+      mesh_->receive(from.peer, got.out, std::size_t(from.count) * size_bytes(from.dtype));
+    }));
+    if (op.kind != Kind::receive) mesh_->send(op.peer, sent.in, out_bytes);
     return mesh_->turn_until_done();
   }
 

@@ -83,8 +83,10 @@ class CudaCommunicator final : public Communicator {
     const std::lock_guard lock(mutex_);
     auto ran = mesh_->begin(describe(op));
     if (!ran && (lost_ || left_)) return ran;
+    if (ran && to_itself(op, rank())) return copy(op, pieces);
     if (ran) ran = agreement_.agree(op);
-    if (ran && op.kind != Kind::barrier) ran = give(op, pieces);
+    if (!ran) return lose(agreement_.explain(std::move(ran).error(), op));
+    if (op.kind != Kind::barrier) ran = give(op, pieces);
     if (ran) return ran;
     return lose(std::move(ran).error());
   }
@@ -101,16 +103,24 @@ class CudaCommunicator final : public Communicator {
   }
 
  private:
-  Result<> give(const Operation& op, const std::vector<Piece>& pieces) {
-    if (!ranks_) return alone(op, pieces);
+  static void add(const Operation& op, const Piece& p, std::vector<Collective>& calls) {
     constexpr Collective::Kind kinds[] = {
         Collective::all_reduce, Collective::broadcast, Collective::all_gather, Collective::reduce_scatter, {},
         Collective::send,       Collective::receive};
+    if (p.count == 0) return;
+    calls.push_back({kinds[int(op.kind)], std::int32_t(op.dtype), std::int32_t(op.reduce), op.peer, p.in, p.out,
+                     std::size_t(p.count)});
+  }
+
+  // One NCCL group, so the device does all calls at once: a sendrecv does not wait to send before it receives.
+  Result<> give(const Operation& op, const std::vector<Piece>& pieces) {
+    if (!ranks_) return alone(op, pieces);
     std::vector<Collective> calls;
-    for (const auto& p : pieces) {
-      if (p.count == 0) continue;
-      calls.push_back({kinds[int(op.kind)], std::int32_t(op.dtype), std::int32_t(op.reduce), op.peer, p.in, p.out,
-                       std::size_t(p.count)});
+    if (op.kind == Kind::sendrecv) {
+      add(sending_half(op), pieces.front(), calls);
+      add(receiving_half(op), pieces.back(), calls);
+    } else {
+      for (const auto& p : pieces) add(op, p, calls);
     }
     if (calls.empty()) return success();
     given_ = Given::not_yet;
@@ -165,6 +175,13 @@ class CudaCommunicator final : public Communicator {
       RILLE_CHECK(device_->executor()->copy(p.out, p.in, std::size_t(p.count) * size_bytes(op.dtype)));
     }
     return success();
+  }
+
+  // A sendrecv of this rank with itself.
+  Result<> copy(const Operation& op, const std::vector<Piece>& pieces) {
+    if (op.count == 0) return success();
+    return device_->executor()->copy(pieces.back().out, pieces.front().in,
+                                     std::size_t(op.count) * size_bytes(op.dtype));
   }
 
   void watch() {

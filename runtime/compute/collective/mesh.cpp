@@ -77,8 +77,20 @@ void Mesh::send(int to, const void* from, std::size_t bytes) {
   if (bytes) peers_[std::size_t(to)].outs.push_back({static_cast<const std::byte*>(from), bytes});
 }
 
-void Mesh::receive(int from, void* to, std::size_t bytes) {
-  if (bytes) peers_[std::size_t(from)].ins.push_back({static_cast<std::byte*>(to), bytes});
+void Mesh::receive(int from, void* to, std::size_t bytes, std::function<Result<>()> then) {
+  if (bytes) peers_[std::size_t(from)].ins.push_back({static_cast<std::byte*>(to), bytes, std::move(then)});
+}
+
+bool Mesh::unasked(int from, std::byte* to, std::size_t bytes) {
+  Peer& peer = peers_[std::size_t(from)];
+  if (!peer.link || !peer.ins.empty()) return false;
+  while (bytes > 0) {
+    auto n = peer.link->read_some(to, bytes);
+    if (!n || *n == 0) return false;
+    to += *n;
+    bytes -= *n;
+  }
+  return true;
 }
 
 bool Mesh::received() const {
@@ -139,7 +151,10 @@ Result<bool> Mesh::turn(std::size_t r) {
     moved = true;
     in.at += *n;
     in.left -= *n;
-    if (in.left == 0) peer.ins.pop_front();
+    if (in.left > 0) continue;
+    const auto then = std::move(in.then);
+    peer.ins.pop_front();
+    if (then) RILLE_CHECK(then());
   }
   return moved;
 }

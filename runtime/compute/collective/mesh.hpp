@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 
 #include "runtime/compute/collective/link.hpp"
 
@@ -29,10 +30,13 @@ class Mesh {
   // One operation, from begin() to turn_until_done() or fail(): the memory must stay valid throughout.
   Result<> begin(std::string what);  // or the error that broke the mesh
   void send(int to, const void* from, std::size_t bytes);
-  void receive(int from, void* to, std::size_t bytes);
+  // `then` is called by the turning thread when all bytes have come, and may queue more.
+  void receive(int from, void* to, std::size_t bytes, std::function<Result<>()> then = {});
   // Until everything has been received; until everything has also been sent.
   Result<> turn_until_received();
   Result<> turn_until_done();
+  // After a timeout: whether that rank has sent so many bytes that nothing was to receive. Writes them to `to`.
+  bool unasked(int from, std::byte* to, std::size_t bytes);
   // Between operations: checks whether another rank is lost or has reported an error.
   Result<> look();
   // After an error: drops everything that was queued.
@@ -49,6 +53,7 @@ class Mesh {
   struct In {
     std::byte* at;
     std::size_t left;
+    std::function<Result<>()> then;  // may be empty
   };
   struct Peer {
     std::unique_ptr<Connection> control;

@@ -56,7 +56,7 @@ struct Wire {
   std::uint64_t shapes = 0;
   std::int64_t count = 0;
   std::int64_t sizes[kernels::max_rank] = {};
-  std::uint64_t spare = 0;
+  std::uint64_t halves = 0;
 };
 static_assert(sizeof(Wire) == head_bytes);
 
@@ -74,6 +74,7 @@ void encode_head(const Operation& op, std::uint64_t number, std::byte* to) {
   w.tensors = op.tensors;
   w.shapes = op.shapes;
   w.count = op.count;
+  w.halves = std::uint64_t(op.halves);
   for (int i = 0; i < op.shape.n; ++i) w.sizes[i] = op.shape[i];
   std::memcpy(to, &w, sizeof w);
 }
@@ -82,7 +83,8 @@ Result<Head> decode_head(const std::byte* from) {
   Wire w;
   std::memcpy(&w, from, sizeof w);
   if (w.magic != magic || w.kind > std::uint8_t(Kind::receive) || w.dtype > std::uint8_t(DType::f64) ||
-      w.reduce > std::uint8_t(Reduce::product) || w.rank > kernels::max_rank || w.count < 0 || w.tensors < 0 || w.spare)
+      w.reduce > std::uint8_t(Reduce::product) || w.rank > kernels::max_rank || w.count < 0 || w.tensors < 0 ||
+      w.halves > 2 || (w.halves && w.kind < std::uint8_t(Kind::send)))
     return make_error(ErrorKind::integrity, "an invalid head of an operation");
   Head head;
   head.number = w.number;
@@ -94,6 +96,7 @@ Result<Head> decode_head(const std::byte* from) {
   op.tensors = w.tensors;
   op.shapes = w.shapes;
   op.count = w.count;
+  op.halves = int(w.halves);
   for (int i = 0; i < w.rank; ++i) op.shape.push(w.sizes[i]);
   return head;
 }

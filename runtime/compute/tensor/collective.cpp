@@ -28,11 +28,16 @@ class Exchange final : public kernels::Payload {
 
   void run(const kernels::Call& c) const override {
     std::vector<Piece> pieces;
-    const bool apart = op_.kind == Kind::all_gather || op_.kind == Kind::reduce_scatter;
-    if (apart) pieces.push_back({c.in[0].data, c.out[0].data, op_.count});
-    else if (op_.kind == Kind::send) pieces.push_back({c.in[0].data, nullptr, op_.count});
-    else
-      for (int i = 0; i < c.n_out; ++i) pieces.push_back({c.out[i].data, c.out[i].data, c.out[i].count()});
+    switch (op_.kind) {
+      case Kind::all_gather:
+      case Kind::reduce_scatter: pieces.push_back({c.in[0].data, c.out[0].data, op_.count}); break;
+      case Kind::send: pieces.push_back({c.in[0].data, nullptr, op_.count}); break;
+      case Kind::sendrecv:
+        pieces = {{c.in[0].data, nullptr, op_.count}, {nullptr, c.out[0].data, op_.incoming.count}};
+        break;
+      default:
+        for (int i = 0; i < c.n_out; ++i) pieces.push_back({c.out[i].data, c.out[i].data, c.out[i].count()});
+    }
     if (auto ran = ranks_->run(op_, pieces); !ran) fail_with(c, ran.error());
   }
 
@@ -216,6 +221,21 @@ Result<void> receive_(const Ranks& ranks, const Tensor& t, int from) {
   Operation op = operation_on(Kind::receive, {own});
   op.peer = from;
   return in_place(ranks, op, {own});
+}
+
+Result<void> sendrecv_(const Ranks& ranks, const Tensor& t, int to, const Tensor& into, int from) {
+  RILLE_CHECK(check_operand(ranks, Kind::sendrecv, t));
+  RILLE_TRY(const auto own, target(ranks, Kind::sendrecv, into));
+  NoGrad guard(t.graph());
+  const bool shared = t.impl()->storage == own.impl()->storage;
+  RILLE_TRY(const auto sent, shared ? clone(t.detach()) : contiguous(t.detach()));
+  RILLE_TRY(const auto whole, contiguous(own));
+  Operation op = operation_on(Kind::sendrecv, {sent});
+  op.peer = to;
+  op.incoming = {from, whole.dtype(), whole.shape(), whole.count()};
+  RILLE_CHECK(give(t.graph(), ranks, op, {sent, whole}, {whole}));
+  if (Tensor back = own; !own.is(whole)) RILLE_CHECK(copy_(back, whole));
+  return success();
 }
 
 Result<void> barrier(const Ranks& ranks, Graph& g) { return give(g, ranks, {}, {}, {}); }

@@ -22,10 +22,10 @@ struct Rank {
   Ranks ranks;
 };
 
-Result<Ranks> join(const std::shared_ptr<device::Device>& device, int rank, const std::string& address) {
+Result<Ranks> join(const std::shared_ptr<device::Device>& device, int rank, const std::string& address, int world = 2) {
   collective::Options o;
   o.rank = rank;
-  o.world = 2;
+  o.world = world;
   o.address = address;
   o.timeout_ms = 30'000;
   return Communicator::create_on(std::static_pointer_cast<device::CudaDevice>(device), o,
@@ -37,13 +37,17 @@ std::string free_address() {
   return collective::to_string(collective::local_address(free.get()));
 }
 
-std::vector<Rank> met(const Standin& standin) {
-  std::vector<Rank> out(2);
-  for (int r = 0; r < 2; ++r) out[std::size_t(r)].graph = get(Graph::create(standin.device(r ? "cuda:1" : "cuda:0")));
+std::vector<Rank> met(const Standin& standin, int world = 2) {
+  std::vector<Rank> out(static_cast<std::size_t>(world));
   const std::string address = free_address();
-  auto other = std::async([&] { return join(out[1].graph->device(), 1, address); });
-  out[0].ranks = get(join(out[0].graph->device(), 0, address));
-  out[1].ranks = get(other.get());
+  std::vector<std::future<Result<Ranks>>> joined;
+  for (int r = 0; r < world; ++r) {
+    const std::string card = "cuda:" + std::to_string(r);
+    const auto device = standin.device(card.c_str());
+    out[std::size_t(r)].graph = get(Graph::create(device));
+    joined.push_back(std::async(std::launch::async, [=] { return join(device, r, address, world); }));
+  }
+  for (std::size_t r = 0; r < out.size(); ++r) out[r].ranks = get(joined[r].get());
   return out;
 }
 
@@ -337,6 +341,47 @@ TEST_CASE("of a compiled function with collectives what stands between them is c
   // The third call captures; at each rank what comes before the collective, and what comes behind it.
   CHECK(standin.report().graph_launches == 2 * 2 * 3);
   CHECK(std::string(standin.report().wrong).empty());
+}
+
+// Every rank hands its numbers on to the next, twice round; what it sends is overwritten at once.
+std::vector<Tensor> ring(Rank& r, int rank, int world) {
+  const int next = (rank + 1) % world, previous = (rank + world - 1) % world;
+  std::vector<Tensor> kept;
+  Tensor mine = sixty_four(*r.graph, rank);
+  for (int i = 0; i < 2 * world; ++i) {
+    const Tensor theirs = get(zeros(*r.graph, dims({64}), DType::f32));
+    get(sendrecv_(r.ranks, mine, next, theirs, previous));
+    get(mul_(mine, -1));
+    get(sendrecv_(r.ranks, mine, rank, mine, rank));  // to itself
+    kept.push_back(get(add(theirs, rank)));
+    mine = theirs;
+  }
+  get(sendrecv_(r.ranks, mine, next, mine, previous));
+  kept.push_back(mine);
+  return kept;
+}
+
+TEST_CASE("a ring of cards passes tensors on by sendrecv, in one group of NCCL's", "[cuda]") {
+  const int world = GENERATE(2, 3);
+  const auto g = new_graph();
+  for (int seed = 1; seed <= 10; ++seed) {
+    Options o;
+    o.cards = world;
+    o.seed = std::uint64_t(seed);
+    const Standin standin(o);
+    auto ranks = met(standin, world);
+    std::vector<std::vector<Tensor>> kept;
+    for (int r = 0; r < world; ++r) kept.push_back(ring(ranks[std::size_t(r)], r, world));
+    for (int r = 0; r < world; ++r) {
+      const auto& mine = kept[std::size_t(r)];
+      for (int i = 0; i <= 2 * world; ++i) {
+        auto right = numbers(sixty_four(*g, (r + 3 * world - 1 - i) % world));
+        for (auto& x : right) x += i < 2 * world ? r : 0;
+        CHECK(numbers(mine[std::size_t(i)]) == right);
+      }
+    }
+    CHECK(std::string(standin.report().wrong).empty());
+  }
 }
 
 // A user's stream writes what is exchanged, reads what came, and writes it again.
