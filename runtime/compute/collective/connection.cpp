@@ -19,25 +19,6 @@ constexpr std::string_view key_label = "rille ranks v1";  // salt of HKDF-Extrac
 constexpr unsigned char cipher_id[] = {0x13, 0x01};       // TLS_AES_128_GCM_SHA256
 constexpr std::uint64_t records_max = std::uint64_t{1} << 24;
 
-// OpenSSL's socket BIO, but without SIGPIPE.
-int write_without_signal(BIO* bio, const char* bytes, int n) {
-  BIO_clear_retry_flags(bio);
-  const auto sent = int(::send(int(BIO_get_fd(bio, nullptr)), bytes, std::size_t(n), MSG_NOSIGNAL));
-  if (sent <= 0 && BIO_sock_should_retry(sent)) BIO_set_retry_write(bio);
-  return sent;
-}
-
-BIO_METHOD* socket_method() {
-  const BIO_METHOD* const base = BIO_s_socket();
-  BIO_METHOD* const method = BIO_meth_new(BIO_TYPE_SOCKET, "rank");
-  BIO_meth_set_write(method, write_without_signal);
-  BIO_meth_set_read(method, BIO_meth_get_read(base));
-  BIO_meth_set_ctrl(method, BIO_meth_get_ctrl(base));
-  BIO_meth_set_create(method, BIO_meth_get_create(base));
-  BIO_meth_set_destroy(method, BIO_meth_get_destroy(base));
-  return method;
-}
-
 }  // namespace
 
 struct KeyCallbacks {
@@ -95,14 +76,12 @@ std::string reason_of_failure() {
 }  // namespace
 
 Connection::Connection(Fd socket, Side side, const std::string& token)
-    : socket_(std::move(socket)), key_(net::hmac_sha256(key_label, token)),
+    : socket_(std::move(socket)), tls_socket_(socket_.get()), key_(net::hmac_sha256(key_label, token)),
       events_(side == Side::connects ? POLLOUT : POLLIN) {
   static SSL_CTX* const context = new_context();
-  static BIO_METHOD* const method = socket_method();
-  BIO* const bio = context ? BIO_new(method) : nullptr;
+  BIO* const bio = context ? tls_socket_.new_bio() : nullptr;
   ssl_ = bio ? SSL_new(context) : nullptr;
   if (!ssl_) return;
-  BIO_set_fd(bio, socket_.get(), BIO_NOCLOSE);
   SSL_set_bio(ssl_, bio, bio);
   SSL_set_app_data(ssl_, this);
   if (side == Side::accepts) SSL_set_accept_state(ssl_);
@@ -147,8 +126,20 @@ Result<> Connection::shake_hands(const Limit& limit) {
   }
 }
 
-// In partial mode each call writes one record.
 Result<std::size_t> Connection::write_some(const void* from, std::size_t bytes) {
+  if (!tls_socket_.gathers()) return write_record(from, bytes);
+  std::size_t written = 0;
+  while (written < bytes) {
+    if (tls_socket_.full()) RILLE_CHECK(tls_socket_.flush());
+    if (tls_socket_.full()) break;
+    RILLE_TRY(const auto n, write_record(static_cast<const std::byte*>(from) + written, bytes - written));
+    written += n;
+  }
+  return written;
+}
+
+// In partial mode each call of OpenSSL's writes one record.
+Result<std::size_t> Connection::write_record(const void* from, std::size_t bytes) {
   if (records_ >= records_max && !write_waits_) change_keys();
   ERR_clear_error();
   std::size_t written = 0;
@@ -163,10 +154,17 @@ Result<std::size_t> Connection::read_some(void* to, std::size_t bytes) {
   ERR_clear_error();
   std::size_t read = 0;
   const int returned = SSL_read_ex(ssl_, to, bytes, &read);
-  return outcome(returned, read);
+  auto n = outcome(returned, read);
+  if (!n && tls_socket_.waiting()) tls_socket_.flush().ok();  // an alert tells the other side
+  return n;
 }
 
-void Connection::read_ahead() { SSL_set_read_ahead(ssl_, 1); }
+void Connection::gather() {
+  SSL_set_read_ahead(ssl_, 1);
+  tls_socket_.gather();
+}
+
+void Connection::finish() { ::shutdown(fd(), SHUT_WR); }
 
 void Connection::change_keys() {
   records_ = 0;

@@ -9,6 +9,7 @@
 
 #include "runtime/compute/collective/message.hpp"
 #include "runtime/compute/collective/socket.hpp"
+#include "runtime/compute/collective/tls_socket.hpp"
 
 using SSL = struct ssl_st;
 
@@ -32,9 +33,13 @@ class Connection {
   Result<std::size_t> write_some(const void* from, std::size_t bytes);
   Result<std::size_t> read_some(void* to, std::size_t bytes);
 
-  // From now on a record is read by one system call instead of two, with the beginning of the next one. Not for
-  // messages, since poll does not see that beginning either.
-  void read_ahead();
+  // For much data, from now on: write_some gathers records, which flush_some() sends together, and a record is read by
+  // one system call instead of two, with the beginning of the next one. Not for messages, since poll does not see that
+  // beginning.
+  void gather();
+  bool pending() const { return tls_socket_.waiting(); }            // whether there is something to flush
+  Result<std::size_t> flush_some() { return tls_socket_.flush(); }  // the bytes sent; 0: the socket is not ready
+  void finish();                                                    // no more is written; what is flushed still arrives
 
   // Messages. send: what the limit leaves unsent precedes the next message.
   Result<> send(const Value& message, const Limit& limit);
@@ -48,9 +53,11 @@ class Connection {
  private:
   friend struct KeyCallbacks;
   Result<std::size_t> outcome(int returned, std::size_t bytes);
+  Result<std::size_t> write_record(const void* from, std::size_t bytes);
   Result<bool> flush();
 
   Fd socket_;
+  TlsSocket tls_socket_;
   std::string key_;
   short events_;
   SSL* ssl_ = nullptr;  // null: OpenSSL has failed

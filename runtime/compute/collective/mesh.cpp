@@ -55,7 +55,10 @@ Mesh::~Mesh() { leave(); }
 
 void Mesh::leave() {
   if (broken_) return;
-  for (std::size_t r = 0; r < peers_.size(); ++r) say(r, Value().set("left", true));
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    say(r, Value().set("left", true));
+    if (peers_[r].link) peers_[r].link->finish();
+  }
   broken_ = make_error(ErrorKind::state, "the communicator is closed");
 }
 
@@ -98,7 +101,7 @@ bool Mesh::received() const {
 }
 
 bool Mesh::done() const {
-  return received() && std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return p.outs.empty(); });
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& p) { return p.idle(); });
 }
 
 Result<> Mesh::turn_until_received() { return turn_until(&Mesh::received); }
@@ -143,6 +146,11 @@ Result<bool> Mesh::turn(std::size_t r) {
     out.left -= *n;
     if (out.left == 0) peer.outs.pop_front();
   }
+  if (peer.link && peer.link->pending()) {
+    auto n = peer.link->flush();
+    if (!n) return closed(r, n.error());
+    moved = moved || *n > 0;
+  }
   while (!peer.ins.empty()) {
     auto& in = peer.ins.front();
     auto n = peer.link->read_some(in.at, in.left);
@@ -182,7 +190,7 @@ Result<> Mesh::poll_all(Instant since) {
       set.push_back({p.control->fd(), POLLIN, 0});
       whose.push_back(r);
     }
-    const short events = short((p.ins.empty() ? 0 : POLLIN) | (p.outs.empty() ? 0 : POLLOUT));
+    const short events = short((p.ins.empty() ? 0 : POLLIN) | (p.sends() ? POLLOUT : 0));
     if (p.link->socket() >= 0 && events) {
       set.push_back({p.link->socket(), events, 0});
       whose.push_back(peers_.size());
@@ -236,20 +244,25 @@ Result<> Mesh::look() {
   return look_for_gone();
 }
 
-// A lost rank ends the operation, unless it left after sending and receiving everything for it.
+// A lost rank ends the operation, unless it left after sending and receiving everything for it. What it sent on a
+// socket may come after its word: the socket's end tells that nothing more does.
 Result<> Mesh::look_for_gone() const {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     const Peer& p = peers_[r];
-    if (!p.gone.empty() && (!p.left || !p.ins.empty() || !p.outs.empty()))
-      return lost(r, make_error(ErrorKind::network, p.gone));
+    if (p.gone.empty()) continue;
+    const bool may_come = p.left && !p.sends() && p.link->socket() >= 0;
+    if (p.left && (p.idle() || may_come)) continue;
+    return lost(r, make_error(ErrorKind::network, p.gone));
   }
   return success();
 }
 
 // A rank may have reported its reason before it closed its connection.
 Error Mesh::closed(std::size_t r, const Error& why) {
-  if (auto told = listen_to(r); !told) return std::move(told).error();
-  return lost(r, why);
+  if (peers_[r].gone.empty())
+    if (auto told = listen_to(r); !told) return std::move(told).error();
+  const bool left = peers_[r].left && why.kind == ErrorKind::network;
+  return lost(r, left ? make_error(ErrorKind::network, peers_[r].gone) : why);
 }
 
 Error Mesh::lost(std::size_t r, const Error& why) const {
@@ -268,7 +281,7 @@ Error Mesh::late() const {
   std::string names;
   int absent = 0;
   for (std::size_t r = 0; r < peers_.size(); ++r) {
-    if (peers_[r].ins.empty() && peers_[r].outs.empty()) continue;
+    if (peers_[r].idle()) continue;
     if (++absent <= 8) names += fmt::format("{}{}", absent > 1 ? ", " : "", r);
   }
   if (hurry_ns_.load()) {

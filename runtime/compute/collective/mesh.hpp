@@ -60,6 +60,8 @@ class Mesh {
     std::unique_ptr<Link> link;  // may ring at `control`
     std::deque<Out> outs;
     std::deque<In> ins;
+    bool idle() const { return ins.empty() && !sends(); }
+    bool sends() const { return link && (!outs.empty() || link->pending()); }
     std::string gone;   // why it is gone
     bool left = false;  // it has closed its communicator
   };

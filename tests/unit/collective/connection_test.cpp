@@ -1,6 +1,8 @@
 // What the network between ranks may do: strangers, recordings, altered bytes. All of it by hand, on sockets.
+#include <linux/sockios.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 
 #include "ranks.hpp"
 #include "runtime/compute/collective/acceptor.hpp"
+#include "runtime/compute/collective/mesh.hpp"
 
 namespace rille::collective {
 namespace {
@@ -151,7 +154,7 @@ TEST_CASE("an altered bit is an error, and no message", "[collective]") {
 TEST_CASE("bytes go both ways at once, in many records, with keys that change", "[collective]") {
   Ends ends("", "");
   ends.meet();
-  ends.server.read_ahead();
+  ends.server.gather();
   std::string sent(3'000'000, '\0');
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = char(i * i >> 7);
   std::string got[2];
@@ -164,6 +167,7 @@ TEST_CASE("bytes go both ways at once, in many records, with keys that change", 
         at[k] += n;
         if (at[k] % 5 == 0) sides[k]->change_keys();
       }
+      get(sides[k]->flush_some());
       char buffer[5000];
       while ((n = get(sides[k]->read_some(buffer, sizeof buffer))) > 0) got[k].append(buffer, n);
     }
@@ -218,6 +222,48 @@ TEST_CASE("a stranger has a time limit", "[collective]") {
   CHECK(waits.get().error().message == "enough");
   CHECK(acceptor.strangers() ==
         "a connection from " + to_string(local_address(stranger.get())) + " did not prove the token");
+}
+
+// Two ends of one connection.
+struct Both {
+  std::unique_ptr<Connection> mine, theirs;
+  Both() {
+    Pair pair;
+    mine = std::make_unique<Connection>(std::move(pair.a), Connection::Side::connects, "");
+    theirs = std::make_unique<Connection>(std::move(pair.b), Connection::Side::accepts, "");
+    for (bool done = false; !done;) {
+      const bool half = get(mine->shake_hands());
+      done = get(theirs->shake_hands()) && half;
+    }
+  }
+};
+
+// A network may deliver the two connections of a rank in any order.
+TEST_CASE("what a rank sent before it left may arrive after its word", "[collective]") {
+  Both control, data;
+  Meeting meeting;
+  meeting.peers.resize(2);
+  meeting.peers[1].control = std::move(control.mine);
+  meeting.peers[1].data = std::move(data.mine);
+  const auto mesh = get(Mesh::create(std::move(meeting), 0, false, 20'000, std::make_shared<Stop>()));
+  std::string got(5, '-');
+  get(mesh->begin("a test"));
+  mesh->receive(1, got.data(), got.size());
+  auto waits = std::async(std::launch::async, [&] { return mesh->turn_until_done(); });
+  const Stop stop;
+  get(control.theirs->send(Value().set("left", true), Limit(10'000, stop)));
+  for (int unread = 1; unread > 0; ::ioctl(control.theirs->fd(), SIOCOUTQ, &unread)) std::this_thread::yield();
+  SECTION("it arrives") {
+    CHECK(get(data.theirs->write_some("hello", 5)) == 5);
+    get(waits.get());
+    CHECK(got == "hello");
+  }
+  SECTION("it was never sent") {
+    data.theirs.reset();
+    const auto ended = waits.get();
+    REQUIRE(!ended);
+    CHECK(ended.error().message == "rank 1 is gone during a test of rank 0: it has closed its communicator");
+  }
 }
 
 // Hands on the connections to an address; from `flip` on it alters one bit in each lot of bytes.
