@@ -35,7 +35,8 @@ if rank == 1 then print("got", all(comm:recv(dev:zeros { 3 }, 0))) end
 local next, previous = (rank + 1) % world, (rank - 1) % world
 print("ring", all(comm:sendrecv(dev:tensor { rank, 5 }, next, dev:zeros { 2 }, previous)))
 local grid = dev:zeros { 3, 2 } + rank
-print("ring columns", all(comm:sendrecv(grid:narrow(2, 1, 1), next, grid:narrow(2, 2, 1), previous)), all(grid))
+print("ring columns", all(comm:sendrecv(grid:narrow(2, 1, 1), next, grid:narrow(2, 2, 1), previous):reshape(3)),
+      all(grid:reshape(6)))
 local handed = rille.compile(function(t) return comm:sendrecv(t * 2, next, t, previous) + 1 end)
 for i = 1, 4 do print("handed", all(handed(dev:tensor { i + rank }))) end
 print("no rank", pcall(comm.sendrecv, comm, grid, 0, grid, world))

@@ -18,7 +18,7 @@ class TlsSocket {
   explicit TlsSocket(int socket) : socket_(socket) {}  // does not own it
   TlsSocket(TlsSocket&&) = delete;
 
-  BIO* new_bio();  // for OpenSSL, which owns the result; null: OpenSSL has failed. It must outlive it
+  BIO* new_bio();  // for OpenSSL, which owns the result, and frees it before this ends; null: OpenSSL has failed
   void gather();
   bool gathers() const { return gathers_; }
 
