@@ -1,5 +1,5 @@
-# What `cmake --install` lays down: the command, and librille (shared and static), its one
-# header, find_package(Rille) and rille.pc. All of it may be moved as a whole: nothing holds an absolute path.
+# What `cmake --install` lays down: the command, and librille (shared and static), its
+# headers, find_package(Rille) and rille.pc. All of it may be moved as a whole: nothing holds an absolute path.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -21,7 +21,10 @@ set_target_properties(rille_static PROPERTIES OUTPUT_NAME rille)
 foreach(library rille_shared rille_static)
   target_include_directories(${library} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
-install(FILES bindings/c/rille.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES bindings/c/rille.h bindings/c/rille.hpp bindings/c/rille_values.hpp
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Programs to begin with: docs/manual/embedding.md, docs/manual/python.md.
+install(DIRECTORY bindings/c/examples/ bindings/python/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/rille/examples)
 install(TARGETS rille_shared EXPORT RilleTargets)
 install(TARGETS rille_static EXPORT RilleStaticTargets)
 

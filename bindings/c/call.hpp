@@ -1,36 +1,73 @@
-// A call of a host function, from the script's arguments to its result. Loop thread only, except for `abandoned` and
-// `gate`.
+// A call of a host function, from the script's arguments to its result. Most functions work on the arguments where they
+// are, on Lua's stack. Of a RILLE_STEP in a journaled run they are data, which the journal compares and keeps.
+// Loop thread only, except for CallState's `abandoned` and `gate`.
 #pragma once
 
-#include "bindings/c/internal.hpp"
+#include "bindings/c/bridge.hpp"
 
 namespace rille::capi {
 
+// What a completion gives.
+struct Answer {
+  Value value;
+  std::shared_ptr<Copied> copied;  // not null: a value that is not data
+};
+
+// The part of a call that outlives the function: of a journaled call, and of one that was suspended.
 struct CallState {
   explicit CallState(Loop& loop) : future(loop) {}
   const HostFunction* function = nullptr;  // the called function; owned by the runtime
   std::string run_id;
-  Value::Array arguments;
+  bool journaled = false;
+  Value::Array arguments;  // of a journaled call
   std::shared_ptr<Gate> gate;
-  Future<Result<Value>> future;        // the result of a suspended call
+  std::shared_ptr<Holdings> holdings;
+  Future<Result<Answer>> future;       // the result of a suspended call
+  Answer answer;                       // what the future gave
   std::atomic<bool> abandoned{false};  // true: nothing waits for the result any more
 };
 
-// Calls the function and, if it suspends, waits for the result. If `token` is cancelled, fails with the token's reason
-// and drops a later result.
+// Calls the function of a journaled call and, if it suspends, waits for the result. If `token` is cancelled, fails with
+// the token's reason and drops a later result.
 Async<Value> perform(std::shared_ptr<CallState> call, CancelToken token);
+// Waits for the result of a suspended call.
+Async<Value> wait_for(std::shared_ptr<CallState> call, CancelToken token);
 
 }  // namespace rille::capi
 
 struct rille_call {
-  std::shared_ptr<rille::capi::CallState> state;
-  std::optional<rille::Result<rille::Value>> outcome;
-  bool suspended = false;
+  rille_call(const rille::capi::HostFunction& f, rille::capi::Bridge& b, lua_State* l)
+      : function(f), bridge(&b), L(l), count(static_cast<std::size_t>(lua_gettop(l))) {}
+  explicit rille_call(std::shared_ptr<rille::capi::CallState> s)
+      : function(*s->function), count(s->arguments.size()), state(std::move(s)) {}
+  ~rille_call() {
+    if (loan) end_loan();
+  }
+  rille_call(const rille_call&) = delete;
+
+  enum class Has : std::uint8_t { nothing, number, boolean, pushed, data, error, suspended };
+
+  const rille::capi::HostFunction& function;
+  rille::capi::Bridge* bridge = nullptr;
+  lua_State* L = nullptr;  // not null: the arguments are its values 1 .. count, and results are pushed
+  std::size_t count;
+  std::shared_ptr<rille::capi::CallState> state;  // null: neither journaled nor suspended
+  Has has = Has::nothing;
+  double number = 0;
+  bool boolean = false;
+  rille::Value data;  // of a journaled call
+  std::optional<rille::Error> error;
+  std::unique_ptr<rille::capi::Loan> loan;
   std::vector<std::string> texts;  // JSON texts that the host function has read; it borrows them until it returns
 
-  void finish(rille::Result<rille::Value> result) {
-    if (!suspended && !outcome) outcome.emplace(std::move(result));
+  bool open() const { return has == Has::nothing; }  // no result yet
+  void fail(rille::Error e) {
+    if (!open()) return;
+    has = Has::error;
+    error.emplace(std::move(e));
   }
+  rille::capi::Loan& lender();
+  void end_loan();
 };
 
 struct rille_completion {

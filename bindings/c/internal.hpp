@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include "bindings/c/fork_mark.hpp"
+#include "bindings/c/holdings.hpp"
 #include "bindings/c/rille.h"
 #include "bindings/host/host.hpp"
 #include "bindings/host/interrupter.hpp"
@@ -71,8 +73,11 @@ struct HostFunction {
 };
 using Modules = std::map<std::string, std::map<std::string, HostFunction>>;
 
-// Makes the registered modules available to `require` in this Lua host. The runtime must outlive `host`.
-Result<> install_modules(host::LuaHost& host, rille_runtime* runtime);
+class Bridge;
+
+// Makes the registered modules available to `require` in this Lua host. The runtime and the bridge must outlive `host`;
+// call bridge->close() before the host ends.
+Result<std::unique_ptr<Bridge>> install_modules(host::LuaHost& host, rille_runtime* runtime);
 
 }  // namespace rille::capi
 
@@ -80,14 +85,16 @@ struct rille_runtime {
   ~rille_runtime();
 
   pid_t pid = getpid();
+  rille::capi::ForkMark fork_mark;
   std::atomic<std::thread::id> owner{std::this_thread::get_id()};
   bool turning = false, closed = false;
   rille_log_function log = nullptr;
   void* log_payload = nullptr;
   bool full_tracebacks = false;
   int runs_max = 0;
-  int pending = 0;  // number of rille_signal and rille_release calls in progress
+  int pending = 0;  // number of rille_signal, rille_release and rille_script_begin calls in progress
   std::shared_ptr<rille::capi::Gate> gate = std::make_shared<rille::capi::Gate>();
+  std::shared_ptr<rille::capi::Holdings> holdings = std::make_shared<rille::capi::Holdings>(gate);
   std::unique_ptr<rille::host::Interrupter> interrupter;
   std::shared_ptr<rille::host::Watchdog> watchdog = rille::host::Watchdog::of_process();  // keeps its thread
   uv_async_t* wake = nullptr;  // wakes the loop for an interrupt; closed at the end, then freed by the loop
@@ -95,6 +102,7 @@ struct rille_runtime {
   std::unique_ptr<rille::engine::Engine> engine;
   rille::capi::Modules modules;
   std::vector<std::shared_ptr<rille_run>> runs;  // active runs, and ended runs that the host program has not freed
+  std::vector<std::shared_ptr<rille_script>> scripts;  // also freed ones whose calls still clean up
 
   void take_interrupt();
   int running() const;
@@ -106,6 +114,8 @@ struct rille_runtime {
 };
 
 struct rille_run : std::enable_shared_from_this<rille_run> {
+  rille_run();
+  ~rille_run();
   rille_runtime* runtime = nullptr;
   rille_state state = RILLE_RUN_NEW;
   bool resumed = false, started = false, settled = false, freed = false;
@@ -114,6 +124,7 @@ struct rille_run : std::enable_shared_from_this<rille_run> {
   rille_run_options options{};  // its texts belong to the caller
   std::unique_ptr<rille::engine::Run> run;
   std::vector<rille::engine::Run*> children;  // active runs that the script has started, and their own
+  std::unique_ptr<rille::capi::Bridge> bridge;
   std::unique_ptr<rille::host::LuaHost> host;
   rille::FunctionRef main = 0;
   std::shared_ptr<rille::host::Spending> spent = std::make_shared<rille::host::Spending>();  // with its child runs
@@ -137,6 +148,14 @@ namespace rille::capi {
 enum class Call { plain, turns };
 Result<> check_call(const rille_runtime* runtime, Call kind = Call::plain);
 Error null_argument(const char* function, const char* what);
+
+// A run with its options checked, its Lua state, and its script compiled, not yet known to the runtime. A rille_script
+// has one that is never started.
+Result<std::shared_ptr<rille_run>> prepare_source(rille_runtime* runtime, const char* name, std::string source,
+                                                  const rille_run_options* options);
+Result<std::shared_ptr<rille_run>> prepare_file(rille_runtime* runtime, const char* path,
+                                                const rille_run_options* options);
+engine::RunHooks hooks(rille_run* run);  // reports to the callbacks in its options
 
 // Marks the runtime's loop as turning while the Turning object exists.
 class Turning {

@@ -23,10 +23,14 @@ int push_decoded(lua_State* L, Value value) {
   return 1;
 }
 
-Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, LuaHost& host) {
+Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f, Bridge& bridge) {
+  LuaHost& host = bridge.host();
   auto call = std::make_shared<CallState>(host.loop());
   call->function = &f;
   call->run_id = host.run().id();
+  call->journaled = true;
+  call->gate = bridge.runtime().gate;
+  call->holdings = bridge.runtime().holdings;
   for (int i = 1; i <= lua_gettop(L); ++i) {
     RILLE_TRY(Value argument, to_value(L, i, fmt::format("argument {} of {}", i, f.full_name)));
     call->arguments.push_back(std::move(argument));
@@ -34,24 +38,80 @@ Result<std::shared_ptr<CallState>> read_call(lua_State* L, const HostFunction& f
   return call;
 }
 
+// A RILLE_STEP of a journaled run.
+Result<int> invoke_recorded(lua_State* L, const HostFunction& f, Bridge& bridge, Fiber& fiber) {
+  RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, bridge));
+  engine::Operation operation("host", f.full_name, Value(call->arguments), script_position(L));
+  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) { return perform(call, std::move(token)); };
+  return await(L, bridge.host().run().recorded(fiber.id, std::move(operation), std::move(live)), push_decoded,
+               Waits::engine);
+}
+
+// Waits for the result of a function that has suspended its call.
+int await_answer(lua_State* L, const std::shared_ptr<CallState>& call, Bridge& bridge, Fiber& fiber) {
+  auto push_answer = [call, &bridge](lua_State* l, Value value) {
+    if (call->answer.copied) bridge.push(l, call->answer.copied->value, "the result");
+    else push_value(l, value);
+    return 1;
+  };
+  engine::Run& run = bridge.host().run();
+  if (run.mode() == engine::Mode::durable) return await(L, wait_for(call, CancelToken()), push_answer);
+  engine::Operation operation("host", call->function->full_name, Value(), std::string());
+  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) {
+    return wait_for(call, std::move(token));
+  };
+  return await(L, run.recorded(fiber.id, std::move(operation), std::move(live)), push_answer, Waits::engine);
+}
+
+// Pushes what the function has returned, for the shim: true, and the result.
+Result<int> give_result(lua_State* L, rille_call& call, Bridge& bridge, Fiber& fiber) {
+  switch (call.has) {
+    case rille_call::Has::error: return std::move(*call.error);
+    case rille_call::Has::suspended: {
+      struct Abandon {  // if the wait cannot begin, since the function has cancelled its own run
+        CallState* call;
+        ~Abandon() {
+          if (call) call->abandoned = true;
+        }
+      } unless_waiting{call.state.get()};
+      const int results = await_answer(L, call.state, bridge, fiber);
+      unless_waiting.call = nullptr;
+      return results;
+    }
+    case rille_call::Has::pushed:
+      lua_pushboolean(L, 1);
+      lua_insert(L, -2);
+      return 2;
+    default: break;
+  }
+  lua_pushboolean(L, 1);
+  if (call.has == rille_call::Has::number) lua_pushnumber(L, call.number);
+  else if (call.has == rille_call::Has::boolean) lua_pushboolean(L, call.boolean);
+  else lua_pushnil(L);
+  return 2;
+}
+
 Result<int> invoke(lua_State* L) {
   const HostFunction& f = *static_cast<const HostFunction*>(lua_touserdata(L, lua_upvalueindex(1)));
-  auto* runtime = static_cast<rille_runtime*>(lua_touserdata(L, lua_upvalueindex(2)));
-  LuaHost& host = LuaHost::of(L);
+  Bridge& bridge = *static_cast<Bridge*>(lua_touserdata(L, lua_upvalueindex(2)));
+  LuaHost& host = bridge.host();
   Fiber* fiber = host.current();
   if (!fiber || !host.has_run())
     return make_error(ErrorKind::state, fmt::format("{} can be called only while a run is executed", f.full_name));
-  if (f.effect == RILLE_VOLATILE && !host.effects_allowed())
+  const bool journaled = host.control().mode() == engine::Mode::durable;
+  if (journaled && f.effect == RILLE_VOLATILE && !host.effects_allowed())
     return make_error(
         ErrorKind::state,
         fmt::format("the results of {} are not recorded, so a workflow may call it only inside a step", f.full_name),
         fmt::format("rille.step(\"{}\", function() return {}(...) end)", f.name, f.full_name));
-  RILLE_TRY(std::shared_ptr<CallState> call, read_call(L, f, host));
-  call->gate = runtime->gate;
-  if (f.effect != RILLE_STEP || !fiber->step.empty()) return await(L, perform(call, CancelToken()), push_decoded);
-  engine::Operation operation("host", f.full_name, Value(call->arguments), script_position(L));
-  std::function<Async<Value>(CancelToken)> live = [call](CancelToken token) { return perform(call, std::move(token)); };
-  return await(L, host.run().recorded(fiber->id, std::move(operation), std::move(live)), push_decoded, Waits::engine);
+  if (journaled && f.effect == RILLE_STEP && fiber->step.empty()) return invoke_recorded(L, f, bridge, *fiber);
+  check_cancelled(L);
+  rille_call call(f, bridge, L);
+  {
+    Bridge::Inside inside(bridge);
+    f.function(&call, f.payload);
+  }
+  return give_result(L, call, bridge, *fiber);
 }
 
 Result<int> missing(lua_State* L) {
@@ -64,11 +124,11 @@ Result<int> missing(lua_State* L) {
                     near.empty() ? "" : fmt::format("did you mean {}?", near));
 }
 
-void push_module(lua_State* L, rille_runtime* runtime, const Modules::value_type& module) {
+void push_module(lua_State* L, Bridge& bridge, const Modules::value_type& module) {
   lua_newtable(L);
   for (const auto& [name, f] : module.second) {
     lua_pushlightuserdata(L, const_cast<HostFunction*>(&f));
-    lua_pushlightuserdata(L, runtime);
+    lua_pushlightuserdata(L, &bridge);
     lua_pushcclosure(L, bind<invoke>, 2);
     wrap_async(L);
     lua_setfield(L, -2, name.c_str());
@@ -131,16 +191,19 @@ Result<HostFunction> read_function(const char* module, const rille_function_spec
 
 }  // namespace
 
-Result<> install_modules(LuaHost& host, rille_runtime* runtime) {
-  return protect(host.lua(), [&](lua_State* L) {
+Result<std::unique_ptr<Bridge>> install_modules(LuaHost& host, rille_runtime* runtime) {
+  auto bridge = std::make_unique<Bridge>(*runtime, host);
+  RILLE_CHECK(bridge->open());
+  RILLE_CHECK(protect(host.lua(), [&](lua_State* L) {
     push_rille_core(L);
     lua_getfield(L, -1, "loaded");
     for (const auto& module : runtime->modules) {
-      push_module(L, runtime, module);
+      push_module(L, *bridge, module);
       lua_setfield(L, -2, module.first.c_str());
     }
     lua_settop(L, 0);
-  });
+  }));
+  return bridge;
 }
 
 }  // namespace rille::capi

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "bindings/c/bridge.hpp"
 #include "bindings/c/internal.hpp"
 #include "bindings/host/program.hpp"
 #include "bindings/lua/open.hpp"
@@ -48,7 +49,9 @@ host::HostOptions host_options(const rille_run& r) {
 
 Result<> make_host(rille_run& r) {
   RILLE_TRY(r.host, host::LuaHost::create(*r.runtime->loop, host_options(r)));
-  return install_modules(*r.host, r.runtime);
+  RILLE_TRY(r.bridge, install_modules(*r.host, r.runtime));
+  r.bridge->run = &r;
+  return {};
 }
 
 Result<> compile(rille_run& r) {
@@ -60,8 +63,6 @@ void show(const rille_run& r, rille_text_function function, const Value& value) 
   std::string text = value.to_json();
   function(text.data(), text.size(), r.options.payload);
 }
-
-engine::RunHooks hooks(rille_run* r);
 
 // Known to its parent's run while it is loaded.
 class Child final : public engine::Program {
@@ -97,6 +98,8 @@ class Children final : public engine::ChildPrograms {
   rille_run* r_;
 };
 
+}  // namespace
+
 engine::RunHooks hooks(rille_run* r) {
   engine::RunHooks h;
   // Limits hold for a single run and would not bind child runs, so a run with limits cannot start any.
@@ -115,6 +118,8 @@ engine::RunHooks hooks(rille_run* r) {
   }
   return h;
 }
+
+namespace {
 
 Async<std::unique_ptr<engine::Run>> begin(rille_run* r) {
   engine::Engine& engine = *r->runtime->engine;
@@ -206,24 +211,47 @@ Result<std::shared_ptr<rille_run>> new_run(rille_runtime* rt, const rille_run_op
   return r;
 }
 
-Result<> prepare(std::shared_ptr<rille_run> r, std::string source, rille_run** out) {
+Result<> prepare(rille_run& r, std::string source) {
   if (source.size() > source_bytes_max)
-    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB, the limit for a script", r->script));
-  r->source = std::move(source);
-  r->name = std::filesystem::path(r->script).filename().string();
-  r->id = new_run_id(r->runtime->loop->clock().wall_us());
-  RILLE_CHECK(make_host(*r));
-  RILLE_CHECK(compile(*r));
-  r->runtime->runs.push_back(r);
-  *out = r.get();
-  return {};
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is larger than 16 MB, the limit for a script", r.script));
+  r.source = std::move(source);
+  r.name = std::filesystem::path(r.script).filename().string();
+  r.id = new_run_id(r.runtime->loop->clock().wall_us());
+  RILLE_CHECK(make_host(r));
+  return compile(r);
 }
 
 }  // namespace
+
+Result<std::shared_ptr<rille_run>> prepare_source(rille_runtime* rt, const char* name, std::string source,
+                                                  const rille_run_options* options) {
+  RILLE_TRY(auto r, new_run(rt, options));
+  if (std::filesystem::path(name).filename().empty())
+    return make_error(ErrorKind::invalid, fmt::format("'{}' is not a script name", name),
+                      "name it like a file: \"app.lua\"");
+  r->script = name;
+  RILLE_CHECK(prepare(*r, std::move(source)));
+  return r;
+}
+
+Result<std::shared_ptr<rille_run>> prepare_file(rille_runtime* rt, const char* path, const rille_run_options* options) {
+  RILLE_TRY(auto r, new_run(rt, options));
+  std::error_code ec;
+  std::filesystem::path file = std::filesystem::absolute(path, ec).lexically_normal();
+  r->script = file.string();
+  if (r->directory.empty()) r->directory = file.parent_path().string();
+  RILLE_TRY(std::string source, read_script(r->script));
+  RILLE_CHECK(prepare(*r, std::move(source)));
+  return r;
+}
+
 }  // namespace rille::capi
 
 using namespace rille;
 using namespace rille::capi;
+
+rille_run::rille_run() = default;
+rille_run::~rille_run() { close(); }
 
 void rille_run::cancel(Error reason) {
   if (run) run->cancel(std::move(reason));
@@ -247,6 +275,7 @@ void rille_run::close() {
   wall.reset();
   cleanup.reset();
   if (host) runtime->interrupter->remove(host.get());
+  if (bridge) bridge->close();
   host.reset();
   run.reset();
 }
@@ -271,12 +300,10 @@ rille_error* rille_run_from_source(rille_runtime* rt, const char* name, const ch
   return guarded([&]() -> Result<> {
     if (!name || !source || !run)
       return null_argument("rille_run_from_source", !name ? "name" : !source ? "source" : "run");
-    RILLE_TRY(auto r, new_run(rt, options));
-    if (std::filesystem::path(name).filename().empty())
-      return make_error(ErrorKind::invalid, fmt::format("'{}' is not a script name", name),
-                        "name it like a file: \"app.lua\"");
-    r->script = name;
-    return prepare(std::move(r), std::string(source, length), run);
+    RILLE_TRY(auto r, prepare_source(rt, name, std::string(source, length), options));
+    rt->runs.push_back(r);
+    *run = r.get();
+    return {};
   });
 }
 
@@ -285,13 +312,10 @@ rille_error* rille_run_from_file(rille_runtime* rt, const char* path, const rill
   if (run) *run = nullptr;
   return guarded([&]() -> Result<> {
     if (!path || !run) return null_argument("rille_run_from_file", !path ? "path" : "run");
-    RILLE_TRY(auto r, new_run(rt, options));
-    std::error_code ec;
-    std::filesystem::path file = std::filesystem::absolute(path, ec).lexically_normal();
-    r->script = file.string();
-    if (r->directory.empty()) r->directory = file.parent_path().string();
-    RILLE_TRY(std::string source, read_script(r->script));
-    return prepare(std::move(r), std::move(source), run);
+    RILLE_TRY(auto r, prepare_file(rt, path, options));
+    rt->runs.push_back(r);
+    *run = r.get();
+    return {};
   });
 }
 

@@ -5,7 +5,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "bindings/c/bridge.hpp"
 #include "bindings/c/internal.hpp"
+#include "bindings/c/script.hpp"
 #include "bindings/host/gpu_use.hpp"
 #include "runtime/core/base/places.hpp"
 
@@ -13,7 +15,7 @@ namespace rille::capi {
 
 Result<> check_call(const rille_runtime* rt, Call kind) {
   if (!rt) return make_error(ErrorKind::invalid, "the runtime is NULL", "pass the runtime that rille_create made");
-  if (rt->pid != getpid())
+  if (rt->fork_mark.in_child())
     return make_error(ErrorKind::state,
                       fmt::format("this runtime belongs to process {}, of which this one is a fork", rt->pid),
                       "create a runtime after the fork, or fork before rille_create");
@@ -33,6 +35,7 @@ Error null_argument(const char* function, const char* what) {
 
 namespace {
 
+constexpr std::size_t scripts_loaded_max = 1000;
 constexpr std::size_t child_runs_max = 256;  // limit of active child runs, over all runs of the runtime
 
 Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
@@ -43,7 +46,8 @@ Result<std::unique_ptr<rille_runtime>> create(const rille_options& options) {
   rt->log_payload = options.log_payload;
   rt->full_tracebacks = options.full_tracebacks != 0;
   rt->runs_max = options.runs_max;
-  rt->interrupter = std::make_unique<host::Interrupter>(static_cast<std::size_t>(options.runs_max) + child_runs_max);
+  rt->interrupter = std::make_unique<host::Interrupter>(static_cast<std::size_t>(options.runs_max) + child_runs_max +
+                                                        scripts_loaded_max);
   RILLE_TRY(rt->loop, Loop::create());
   rt->gate->loop = rt->loop.get();
   rt->wake = new uv_async_t;
@@ -91,10 +95,12 @@ rille_runtime::~rille_runtime() {
   }
   if (loop) abandon();
   runs.clear();
+  scripts.clear();
   engine.reset();
   if (wake)
     uv_close(reinterpret_cast<uv_handle_t*>(wake), [](uv_handle_t* h) { delete reinterpret_cast<uv_async_t*>(h); });
   loop.reset();
+  holdings->end();
 }
 
 // Runs on the runtime's thread: called from the loop, or from the debug hook of Lua code that was interrupted.
@@ -104,6 +110,8 @@ void rille_runtime::take_interrupt() {
   for (const auto& run : all)
     if (run->state == RILLE_RUN_RUNNING)
       run->cancel(make_error(ErrorKind::cancelled, "interrupted by the host program"));
+  for (const auto& script : scripts)
+    script->interrupt(make_error(ErrorKind::cancelled, "interrupted by the host program"));
 }
 
 int rille_runtime::running() const {
@@ -124,6 +132,7 @@ void rille_runtime::abandon() {
     if (r->started) r->settled = true;
     r->close();
   }
+  for (const auto& s : std::vector(scripts)) s->close();
   pending = 0;
 }
 
@@ -161,6 +170,8 @@ rille_error* rille_shutdown(rille_runtime* rt, int64_t deadline_ms) {
     auto all = rt->runs;
     for (const auto& run : all)
       if (run->state == RILLE_RUN_RUNNING) run->cancel(make_error(ErrorKind::cancelled, "the host program shuts down"));
+    for (const auto& script : rt->scripts)
+      script->interrupt(make_error(ErrorKind::cancelled, "the host program shuts down"));
     turn_until(*rt, std::max<std::int64_t>(0, deadline_ms), [rt] { return rt->running() == 0 && rt->pending == 0; });
     std::string left;
     for (const auto& run : rt->runs)

@@ -28,21 +28,54 @@ std::string blocking_frame(lua_State* L) {
   return "a C function";
 }
 
-void check_may_wait(lua_State* L, const Fiber& fiber) {
-  for (lua_State* co = L; co; co = parent_coroutine(co)) {
-    if (!lua_isyieldable(co))
-      raise(L,
-            make_error(ErrorKind::state,
-                       fmt::format("this would have to wait, but it was called through {}, which cannot be suspended",
-                                   blocking_frame(co)),
-                       "do the waiting outside of that function: collect the values first"));
-    if (co == fiber.L) return;
-  }
-  raise(L, make_error(ErrorKind::state, "this would have to wait, but it runs in a coroutine that belongs to no fiber",
-                      "call it in the run's script or in rille.spawn"));
+// Whether the host program's call runs in this coroutine (bindings/c/bridge.cpp).
+bool is_entry(lua_State* co) {
+  if (!lua_checkstack(co, 4)) return false;
+  get_registry(co, &key_parents);
+  lua_pushthread(co);
+  lua_rawget(co, -2);
+  const bool entry = lua_isboolean(co, -1) && lua_toboolean(co, -1);
+  lua_pop(co, 2);
+  return entry;
+}
+
+Error cannot_wait() {
+  return make_error(ErrorKind::state,
+                    "this would have to wait, but the host program called the function with rille_script_call, which "
+                    "cannot wait",
+                    "the host program calls such functions with rille_script_begin");
+}
+
+Error no_fiber() {
+  return make_error(ErrorKind::state, "this would have to wait, but no fiber is running", "call it inside a run");
 }
 
 }  // namespace
+
+Result<> may_wait(lua_State* L) {
+  const Fiber* fiber = LuaHost::of(L).current();
+  if (!fiber) return no_fiber();
+  for (lua_State* co = L; co; co = parent_coroutine(co)) {
+    if (!lua_isyieldable(co) && is_entry(co)) return cannot_wait();
+    if (!lua_isyieldable(co))
+      return make_error(ErrorKind::state,
+                        fmt::format("this would have to wait, but it was called through {}, which cannot be suspended",
+                                    blocking_frame(co)),
+                        "do the waiting outside of that function: collect the values first");
+    if (co == fiber->L) return {};
+  }
+  return make_error(ErrorKind::state, "this would have to wait, but it runs in a coroutine that belongs to no fiber",
+                    "call it in the run's script or in rille.spawn");
+}
+
+void check_cancelled(lua_State* L) {
+  LuaHost& host = LuaHost::of(L);
+  Fiber* fiber = host.current();
+  const Error* why = fiber && host.has_run() ? host.fibers().cancelled(fiber->id) : nullptr;
+  if (!why) return;
+  AwaitAccess::refused(host, *fiber);
+  raise(L, *why);
+}
 
 int unpack_result(lua_State* L) {
   if (lua_toboolean(L, 1)) {
@@ -75,14 +108,8 @@ lua_State* parent_coroutine(lua_State* co) {
 Completion begin_await(lua_State* L, Waits waits) {
   LuaHost& host = LuaHost::of(L);
   Fiber* fiber = host.current();
-  if (!fiber)
-    raise(L, make_error(ErrorKind::state, "this would have to wait, but no fiber is running", "call it inside a run"));
-  check_may_wait(L, *fiber);
-  if (waits != Waits::cleanup)
-    if (const Error* why = host.has_run() ? host.fibers().cancelled(fiber->id) : nullptr) {
-      AwaitAccess::refused(host, *fiber);
-      raise(L, *why);
-    }
+  value_or_raise(L, may_wait(L));
+  if (waits != Waits::cleanup) check_cancelled(L);
   ++fiber->suspension;
   fiber->starting = true;
   fiber->ready = -1;

@@ -58,6 +58,10 @@ enum class Waits {
 // `return end_await(L);`. The work may finish before end_await is called.
 Completion begin_await(lua_State* L, Waits waits = Waits::here);
 int end_await(lua_State* L);
+// For functions that find out later whether they have to wait: whether the fiber can be suspended at this point; and,
+// what begin_await does too, raise the reason if the fiber was cancelled.
+Result<> may_wait(lua_State* L);
+void check_cancelled(lua_State* L);
 // suspend yields from the coroutine. unpack_result is called by the shim with the yield's results: it returns the
 // values of (true, values...) and raises the error of (false, error).
 int suspend(lua_State* L);

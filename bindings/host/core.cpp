@@ -10,6 +10,7 @@
 
 #include "bindings/host/host.hpp"
 #include "bindings/host/keys.hpp"
+#include "bindings/host/open.hpp"
 #include "bindings/host/pattern.hpp"
 #include "bindings/host/prelude.hpp"
 #include "bindings/host/stdlib_table.hpp"
@@ -351,10 +352,6 @@ void weak_table(lua_State* L, const char* mode) {
   lua_setmetatable(L, -2);
 }
 
-void push_chunk(lua_State* L, const char* source, const char* name) {
-  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), name) != 0) lua_error(L);
-}
-
 // A script that got hold of the metatable of files could set its __gc, which runs without hooks.
 void protect_files(lua_State* L) {
   luaL_getmetatable(L, LUA_FILEHANDLE);
@@ -374,13 +371,13 @@ void open_state(lua_State* L, const HostOptions& options) {
   lua_pushcfunction(L, detail::finish_call);
   set_registry(L, &key_finish);
 
-  push_chunk(L, prelude_source, "=[rille]");
+  load_ours(L, prelude_source, "=[rille]");
   push_core(L);
   lua_pushvalue(L, -1);
   set_registry(L, &key_core);
   get_registry(L, &key_parents);
   lua_pushlightuserdata(L, &key_await);
-  push_chunk(L, order_source, "=[rille.order]");
+  load_ours(L, order_source, "=[rille.order]");
   lua_call(L, 4, 4);
   set_registry(L, &key_run_fiber);
   set_registry(L, &key_shim);
@@ -426,10 +423,6 @@ Result<std::string> LuaHost::module_source(const std::string& name) {
   RILLE_TRY(std::string source, control_ ? control_->pinned(name, load) : load());
   modules_.emplace(name, source);
   return source;
-}
-
-void load_ours(lua_State* L, const char* source, const char* name) {
-  if (luaL_loadbuffer(L, source, std::char_traits<char>::length(source), name) != 0) lua_error(L);
 }
 
 void add_words(lua_State* L, int rille) {

@@ -182,6 +182,7 @@ void LuaHost::start(FiberId id, FunctionRef function, const Value& argument) {
   f.id = id;
   f.function = function;
   f.random.reseed(run_fibers_->seed(id));
+  if (auto node = unborn_.extract(id)) f.budget = std::move(node.mapped());
   fibers_.insert_or_assign(id, std::move(owned));
   int values = 0;
   Result<> ready = protect(lua(), [&](lua_State* L) {
@@ -228,6 +229,8 @@ void LuaHost::refuse_start(FiberId id, FunctionRef function) {
 }
 
 void LuaHost::resume(Fiber& f, int values) {
+  const std::shared_ptr<Budget> of = f.budget;  // the fiber may end
+  const WithBudget limits(*this, of.get());
   Fiber* outer = std::exchange(current_, &f);
   raised_.message.clear();  // the next error has its own traceback
   const bool exceeded = clock_ && clock_->begin();
@@ -278,7 +281,8 @@ void LuaHost::end_fiber(Fiber& f, int status) {
   if (dismissed_.erase(id) && !result && result.error().kind == ErrorKind::cancelled) result = Value();
   current_ = nullptr;
   if (!result) lua_sethook(lua(), nullptr, 0, 0);
-  if (id != 1 && spawned_ > 0) --spawned_, --options_.spent->fibers;
+  const bool of_host = id == 1 || (f.budget && f.budget->root == id);  // not spawned by the script
+  if (!of_host && spawned_ > 0) --spawned_, --options_.spent->fibers;
   fibers_.erase(id);
   run_fibers_->fiber_done(id, std::move(result));
 }
@@ -301,6 +305,10 @@ Completion LuaHost::completion(Fiber& fiber) {
 void LuaHost::dismiss(FiberId child) { dismissed_.insert(child); }
 
 Result<> LuaHost::may_spawn() const {
+  if (current_ && current_->cannot_wait)
+    return make_error(ErrorKind::state,
+                      "a function that the host program calls with rille_script_call starts no fibers",
+                      "call it with rille_script_begin");
   const std::int64_t most = options_.limits.fibers_max;
   if (most > 0 && options_.spent->fibers >= most)
     return quota_error("fibers_max", fmt::format("{} fibers are running, the limit fibers_max", most),
@@ -360,6 +368,10 @@ void LuaHost::time_is_over(Error limit) {
   if (over_) return;
   over_ = std::move(limit);
   clock_->begin_grace();
+  if (budget_) {
+    if (budget_->root) run_fibers_->cancel_fiber(budget_->root, *over_);
+    return;
+  }
   control_->cancel(*over_);
   if (current_) control_->cancel_now();
 }
@@ -379,7 +391,7 @@ const Error* LuaHost::must_end(lua_State* L) {
     control_->cancel_now();
     why = run_fibers_->cancelled(f->id);
   }
-  if (!why && f && always_interrupted()) why = &*over_;
+  if (!why && f && over_ && (always_interrupted() || (budget_ && !budget_->root))) why = &*over_;
   if (why) {
     lua_sethook(L, &LuaHost::hook, LUA_MASKCOUNT, 1);  // until it has unwound: a pcall in a loop swallows one error
     return why;

@@ -57,20 +57,31 @@ struct HostOptions {
   std::vector<lua_CFunction> open;  // each is called with the `rille` table at index 1, to add functions and classes
 };
 
+// The limits of one call from the host program into a script that stays loaded, and what the call has used of them. The
+// fibers that the call spawns share it.
+struct Budget {
+  std::shared_ptr<Spending> spent = std::make_shared<Spending>();
+  std::unique_ptr<LimitClock> clock;  // null: no limit of time
+  std::optional<Error> over;          // the exceeded limit of time, or why the call was interrupted
+  FiberId root = 0;                   // the call's fiber; 0: a call that cannot wait
+};
+
 // A coroutine known to the engine.
 struct Fiber {
   FiberId id = 0;
   lua_State* L = nullptr;
   int anchor = 0;  // registry reference that keeps L alive
   FunctionRef function = 0;
-  std::uint64_t suspension = 0;   // number of awaits so far; a completion of an earlier await is dropped
-  bool waiting = false;           // the fiber is suspended in await
-  bool engine_wait = false;       // the fiber waits for an operation that the engine resolves on cancel
-  int refused = 0;                // number of waits that were refused because the fiber is cancelled
-  bool starting = false;          // await has started the work but not yet yielded
-  lua_State* awaiting = nullptr;  // the coroutine that called await: the fiber's main one or one of the script's
-  int ready = -1;                 // results that the work pushed before await yielded; -1: none yet
-  std::string step;               // the step whose body is running; "": none
+  std::uint64_t suspension = 0;    // number of awaits so far; a completion of an earlier await is dropped
+  bool waiting = false;            // the fiber is suspended in await
+  bool engine_wait = false;        // the fiber waits for an operation that the engine resolves on cancel
+  int refused = 0;                 // number of waits that were refused because the fiber is cancelled
+  bool starting = false;           // await has started the work but not yet yielded
+  lua_State* awaiting = nullptr;   // the coroutine that called await: the fiber's main one or one of the script's
+  int ready = -1;                  // results that the work pushed before await yielded; -1: none yet
+  std::string step;                // the step whose body is running; "": none
+  std::shared_ptr<Budget> budget;  // null: the limits of the whole host
+  bool cannot_wait = false;        // the host program called this code and waits for its end (Entry)
   Random random;
   struct Plain {                       // state of a plain step, which uses Run::plain_begin
     bool runs = false, waits = false;  // runs: the body is running; waits: its result is being written
@@ -134,7 +145,13 @@ class LuaHost final : public Guest {
     if (lua_gethook(L)) check_hook(L);
   }
   Result<> may_spawn() const;  // quota: names the limit
-  void spawned() { ++spawned_, ++options_.spent->fibers; }
+  void spawned(FiberId child);
+  // For calls from the host program into a script that stays loaded (entry.cpp).
+  std::shared_ptr<Budget> make_budget();                       // of the limits in options, all unused
+  void renew(Budget& budget) const;                            // as new, for the next call
+  void set_budget(FiberId fiber, std::shared_ptr<Budget> of);  // before the fiber starts
+  void call_is_over(Budget& budget, Error why);                // ends a call that waits
+  void end_entry(Error why);                                   // ends a call that cannot wait, if one runs
   // Compiles source and leaves the function on L's stack; its globals are those of user code. `ours`: it is Rille's
   // code.
   Result<> compile(lua_State* L, std::string_view source, const std::string& chunk_name, bool ours);
@@ -153,6 +170,8 @@ class LuaHost final : public Guest {
 
  private:
   friend struct AwaitAccess;
+  friend class Entry;
+  friend class WithBudget;
   LuaHost(Loop& loop, HostOptions options);
   Result<> open_libraries();
   void resume(Fiber& fiber, int values);
@@ -163,7 +182,7 @@ class LuaHost final : public Guest {
   void check_hook(lua_State* L);
   const Error* must_end(lua_State* L);  // null: the code may go on
   [[noreturn]] void raise_again(lua_State* L, const Error& why);
-  bool always_interrupted() const { return over_ && clock_->grace_over(); }
+  bool always_interrupted() const { return over_ && (!clock_ || clock_->grace_over()); }
 
   Loop& loop_;
   HostOptions options_;
@@ -177,6 +196,9 @@ class LuaHost final : public Guest {
   std::map<std::string, Chunk> chunks_;
   std::map<std::string, std::string> modules_;
   Fiber* current_ = nullptr;
+  Fiber entered_;             // stands for the code that the host program calls while no fiber runs
+  Budget* budget_ = nullptr;  // whose limits hold now: they are swapped with over_, clock_ and options_.spent
+  std::map<FiberId, std::shared_ptr<Budget>> unborn_;  // of fibers that have not started
   std::atomic<bool> interrupt_{false};
   bool grace_given_ = false;  // a fiber that computes gets a grace period before a cancel interrupts it
   int checks_ = 0;            // of C functions, while a grace period in instructions runs
@@ -190,6 +212,37 @@ class LuaHost final : public Guest {
   std::unique_ptr<Watchdog::Watch> alarm_;
   std::unique_ptr<LimitClock> clock_;  // null: no limit of time
   std::shared_ptr<LuaHost*> self_;     // *self_ becomes null when the host ends; completions check this
+};
+
+// While it exists, the limits of `budget` are those of the host. Null: no change.
+class WithBudget {
+ public:
+  WithBudget(LuaHost& host, Budget* budget);
+  ~WithBudget();
+  WithBudget(const WithBudget&) = delete;
+
+ private:
+  void swap();
+  LuaHost& host_;
+  Budget* budget_;
+  Budget* outer_ = nullptr;
+};
+
+// A call of the host program into the Lua state that cannot wait. Inside a call by the script it belongs to the fiber
+// that runs; else it has the rights of the main fiber, and `budget` (null: the host's limits).
+class Entry {
+ public:
+  Entry(LuaHost& host, Budget* budget);
+  ~Entry();
+  Entry(const Entry&) = delete;
+  // Why the call had to end, whatever the script did.
+  std::optional<Error> over() const { return outermost_ ? host_.over_ : std::nullopt; }
+  Error error(lua_State* from);  // takes the error on top of that coroutine's stack, with its traceback
+
+ private:
+  LuaHost& host_;
+  bool outermost_;
+  std::optional<WithBudget> limits_;
 };
 
 }  // namespace rille::host

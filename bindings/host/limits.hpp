@@ -44,6 +44,7 @@ class LimitClock {
   void end();                             // the fiber waits or has ended
   std::optional<Error> exceeded() const;  // which limit, while Lua runs
   void begin_grace();                     // a limit was exceeded
+  void renew() { in_grace_ = false; }     // for the next call; its Spending is new, too. While no Lua runs
   bool grace_over() const;
   bool due() const { return in_grace_ ? grace_over() : exceeded().has_value(); }
 

@@ -52,7 +52,7 @@ end
 
 local function co_yield(...)
   local co = running()
-  if not co or parents[co] == false then
+  if not co or type(parents[co]) == "boolean" then
     raise("state", "coroutine.yield outside of a coroutine of the script",
       "rille.spawn starts fibers, which wait by themselves")
   end

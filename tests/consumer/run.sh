@@ -7,10 +7,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The manual shows the program that is tested here, and promises fewer than 60 lines.
-awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' "$here/../../docs/manual/embedding.md" |
-  diff - "$here/embed.c" >&2 || { echo "docs/manual/embedding.md shows another program than embed.c" >&2; exit 1; }
-[ "$(wc -l <"$here/embed.c")" -lt 60 ]
+# The manual shows the programs that are tested here, and promises fewer than 60 lines of each.
+shown=0
+for program in embed rules; do
+  shown=$((shown + 1))
+  awk -v wanted=$shown '/^```c$/ { on = ++n == wanted; next } /^```$/ { on = 0 } on' \
+    "$here/../../docs/manual/embedding.md" | diff - "$here/$program.c" >&2 ||
+    { echo "docs/manual/embedding.md shows another program than $program.c" >&2; exit 1; }
+  [ "$(wc -l <"$here/$program.c")" -lt 60 ]
+done
 
 quietly() { # shows what a command printed only when it fails
   "$@" >"$work/log" 2>&1 || {
@@ -39,7 +44,7 @@ quietly cmake -G Ninja -S "$here" -B "$work/cmake" -D CMAKE_PREFIX_PATH="$prefix
 quietly cmake --build "$work/cmake"
 
 export PKG_CONFIG_PATH="$library/pkgconfig" LD_LIBRARY_PATH="$library"
-for program in embed two_runtimes contract calls; do
+for program in embed two_runtimes contract calls values rules; do
   # shellcheck disable=SC2046  # flags are meant to split
   quietly cc -std=c11 -Wall -Wextra -Werror "$here/$program.c" $(pkg-config --cflags --libs rille) \
     -o "$work/${program}_pkg"
@@ -75,5 +80,9 @@ for way in cmake/%s_shared cmake/%s_static %s_pkg %s_asan; do
   check "$work/$(printf "$way" contract)" "librille 0.1.0 keeps its contract"
   # shellcheck disable=SC2059
   check "$work/$(printf "$way" calls)" "calls, errors, signals and threads: as rille.h says"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$way" values)" "values, functions and memory: as rille.h says"
+  # shellcheck disable=SC2059
+  check "$work/$(printf "$way" rules)" "order 2 costs 5" "pixel 1 of 4: 11" "image is free again"
 done
 check "$work/cmake/hostile_shared" "every hostile script was ended"

@@ -14,7 +14,7 @@ end
 
 local modules = { module("rille.meta.rille", "meta/rille.lua") }
 local described = { "rille_step", "rille_fiber", "rille_wait", "rille_say",
-  "instance", "device", "kernel", "stream", "event", "optimizer", "communicator", "tensor",
+  "instance", "device", "kernel", "stream", "event", "buffer", "optimizer", "communicator", "tensor",
   "tensor_elementwise", "tensor_reduce", "tensor_network", "tensor_shape", "tensor_index",
   "tensor_image" }
 for _, name in ipairs(described) do

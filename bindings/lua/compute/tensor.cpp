@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bindings/lua/compute/buffer.hpp"
 #include "bindings/lua/compute/communicator.hpp"
 #include "bindings/lua/compute/gradient.hpp"
 #include "bindings/lua/compute/kernel.hpp"
@@ -273,6 +274,7 @@ int open_tensor(lua_State* L) {
   lua_settop(L, 1);
   define_class<TensorState>(L, {.name = "Tensors"});
   define_tensor(L);
+  define_buffer(L);
   lua_settop(L, 1);
   define_device(L);
   define_kernel(L);

@@ -15,7 +15,7 @@ Result<int> spawn(lua_State* L) {
   RILLE_CHECK(v.host.may_spawn());
   FunctionRef function = v.host.keep_function(L, 2);
   RILLE_TRY(FiberId id, v.run.spawn(v.id, std::move(name), function, Value()));
-  v.host.spawned();
+  v.host.spawned(id);
   push(L, static_cast<std::int64_t>(id));
   return 1;
 }

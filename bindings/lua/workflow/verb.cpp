@@ -25,6 +25,12 @@ Verb begin_verb(lua_State* L, const char* name, Verbs kind) {
     raise(L, make_error(ErrorKind::state,
                         fmt::format("rille.{} was called inside the body of step '{}'", name, fiber->step),
                         "call it before or after the step: a step is recorded as a whole"));
+  if (kind == Verbs::durable && fiber->cannot_wait)
+    raise(L, make_error(ErrorKind::state,
+                        fmt::format("rille.{} was called in a function that the host program called with "
+                                    "rille_script_call, which cannot wait",
+                                    name),
+                        "the host program calls such functions with rille_script_begin"));
   return Verb{host, host.run(), *fiber, fiber->id, {L}};
 }
 

@@ -170,8 +170,18 @@ Result<Buffer> Device::allocate(std::size_t bytes) {
   return buffer;
 }
 
+Buffer Device::adopt(void* data, std::size_t bytes, std::shared_ptr<void> keeper) {
+  Buffer buffer;
+  buffer.block_ = std::make_shared<Buffer::Block>();
+  buffer.block_->device = shared_from_this();
+  buffer.block_->data = data;
+  buffer.block_->bytes = bytes;
+  buffer.block_->keeper = std::move(keeper);
+  return buffer;
+}
+
 Buffer::Block::~Block() {
-  if (data) device->give_back(data, bytes, device->stamp());
+  if (data && !keeper) device->give_back(data, bytes, device->stamp());
 }
 
 void Device::give_back(void* data, std::size_t bytes, std::uint64_t stamp) {

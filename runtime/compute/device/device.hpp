@@ -56,6 +56,7 @@ class Buffer {
     void* data = nullptr;
     std::size_t bytes = 0;
     std::uint64_t stamp = 0;
+    std::shared_ptr<void> keeper;  // not null: the memory is the keeper's
     ~Block();
   };
   std::shared_ptr<Block> block_;
@@ -86,6 +87,9 @@ class Device : public std::enable_shared_from_this<Device> {
   // Error of kind memory: the limit or the device's memory is exhausted; the hint has memory_summary(). For zero bytes
   // returns an empty Buffer.
   Result<Buffer> allocate(std::size_t bytes);
+  // A Buffer of memory that the CPU device can use, which `keeper` keeps alive. Neither counted nor limited nor cached;
+  // aligned as it is.
+  Buffer adopt(void* data, std::size_t bytes, std::shared_ptr<void> keeper);
   MemoryStats memory() const;
   // Live buffers grouped by size, largest group first, e.g. "12 x 4.2 MB, 3 x 1.0 kB".
   std::string memory_summary() const;

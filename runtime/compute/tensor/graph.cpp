@@ -216,6 +216,55 @@ Result<HostData> Graph::read_blocking(const Tensor& t) {
   return future.get();
 }
 
+Result<Viewed> view_blocking(const Tensor& t) {
+  if (!t) return make_error(ErrorKind::invalid, "view: an empty tensor handle");
+  Graph& g = t.graph();
+  if (g.tracing())
+    return make_error(ErrorKind::state, "a value was read inside a compiled function",
+                      "return the tensor and read it outside");
+  if (t.impl()->storage->trace)
+    return make_error(
+        ErrorKind::state,
+        fmt::format("a {} tensor made inside a compiled function is read outside it", to_string(t.shape())),
+        "return it from the function");
+  Viewed out;
+  {
+    NoGrad guard(g);
+    RILLE_TRY(out.whole, contiguous(t.detach()));
+  }
+  if (g.device()->kind() != device::Kind::cpu) {
+    RILLE_TRY(HostData data, g.read_blocking(out.whole));
+    out.copy = std::make_shared<std::vector<std::byte>>(std::move(data.bytes));
+    out.data = out.copy->data();
+    return out;
+  }
+  RILLE_CHECK(g.compute_blocking(out.whole));
+  const auto& impl = *out.whole.impl();
+  const std::size_t first = std::size_t(impl.window.offset) * rille::size_bytes(impl.window.dtype);
+  out.data = static_cast<std::byte*>(impl.storage->buffer.data()) + first;
+  return out;
+}
+
+// The lane has ended all work recorded so far, so this thread may look at the storage.
+Result<void> Graph::compute_blocking(const Tensor& t) {
+  auto promise = std::make_shared<std::promise<Result<void>>>();
+  auto future = promise->get_future();
+  flush();
+  const auto work = [queue = impl_->queue, device = device_,
+                     storage = t.impl()->storage](kernels::LaneState& lane) -> Result<void> {
+    queue->first_error = queue->nodes.empty() ? queue->first_error : nullptr;
+    RILLE_CHECK(queue->run(*device, lane, true));
+    if (const auto first = std::exchange(queue->first_error, nullptr)) return Error(*first);
+    if (storage->error) return Error(*storage->error);
+    if (storage->bytes && !storage->buffer)
+      return make_error(ErrorKind::internal, "a tensor without a value was viewed",
+                        "this is a bug of Rille: please report it");
+    return {};
+  };
+  device_->lane().post(device::telling(work, [promise](Result<void> r) { promise->set_value(std::move(r)); }));
+  return future.get();
+}
+
 Result<void> Graph::synchronize_blocking() {
   auto promise = std::make_shared<std::promise<Result<void>>>();
   auto future = promise->get_future();

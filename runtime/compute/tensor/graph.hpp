@@ -56,6 +56,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   // Copies the values to a device to which this one can send (Device::sends_to). Once `done` has been called, on the
   // lane thread, the graph `to` may use the tensor. Errors: as for read(); memory, if the target device has none.
   Result<Tensor> send(const Tensor& t, Graph& to, std::function<void(Result<void>)> done, bool last_try = false);
+  // Blocks until the tensor has its values, or the error of computing them.
+  Result<void> compute_blocking(const Tensor& t);
   Result<double> item_blocking(const Tensor& t);  // error invalid: the tensor has more than one element
   // Sends the pending operations to the lane and returns at once; the next read or synchronize returns their errors.
   void flush();
@@ -111,6 +113,15 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Modes modes_;
   std::function<std::string()> where_;
 };
+
+// A tensor's values where they are, row-major. They stay there while `whole` (and `copy`) live.
+struct Viewed {
+  void* data = nullptr;
+  Tensor whole;                                  // the tensor, or a row-major copy of it
+  std::shared_ptr<std::vector<std::byte>> copy;  // of a tensor on a GPU: the values; else null
+};
+// Blocks the thread until the values are computed, as read_blocking.
+Result<Viewed> view_blocking(const Tensor& t);
 
 // Turns gradient recording off while an instance lives. For C++ callers; a binding uses set_grad_enabled.
 class NoGrad {

@@ -221,6 +221,7 @@ void RunImpl::unwind(Error reason) {
 // The first error of a child ends its siblings and the body that spawned it.
 void RunImpl::child_failed(ScopeRecord& s, const Error& error) {
   if (s.failure) return;
+  if (config_.apart && !s.parent) return;
   if (config_.mode == Mode::session && !s.parent) {  // at the prompt, a failed background fiber ends nothing else
     event("fiber_failed", error_to_value(error));
     return;

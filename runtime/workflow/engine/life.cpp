@@ -169,14 +169,25 @@ Async<Value> RunImpl::settle_run(Result<Value> result) {
   co_return result;
 }
 
-std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args,
-                                        RunHooks hooks) {
+static RunConfig ephemeral_config(std::string name, std::string directory, Value args, RunHooks hooks) {
   RunConfig config;
   config.id = std::move(name);
   config.home = std::move(directory);
   config.mode = Mode::ephemeral;
   config.args = std::move(args);
   config.hooks = std::move(hooks);
+  return config;
+}
+
+std::unique_ptr<Run> make_ephemeral_run(Loop& loop, std::string name, std::string directory, Value args,
+                                        RunHooks hooks) {
+  RunConfig config = ephemeral_config(std::move(name), std::move(directory), std::move(args), std::move(hooks));
+  return std::make_unique<RunImpl>(loop, std::move(config), nullptr, nullptr, Replay());
+}
+
+std::unique_ptr<Run> make_script_run(Loop& loop, std::string name, Value args, RunHooks hooks) {
+  RunConfig config = ephemeral_config(std::move(name), ".", std::move(args), std::move(hooks));
+  config.apart = true;
   return std::make_unique<RunImpl>(loop, std::move(config), nullptr, nullptr, Replay());
 }
 

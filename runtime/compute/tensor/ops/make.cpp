@@ -92,6 +92,21 @@ Result<Tensor> from_bytes(Graph& g, const Dims& shape, DType dtype, const void* 
   return t;
 }
 
+Result<Tensor> from_memory(Graph& g, const Dims& shape, DType dtype, void* data, std::shared_ptr<void> keeper) {
+  RILLE_CHECK(check_dims(shape));
+  if (g.device()->kind() != device::Kind::cpu) return bad("memory of this program becomes a tensor of the CPU only");
+  Tensor t = make_tensor(g, dtype, shape);
+  auto& storage = *t.impl()->storage;
+  storage.buffer = g.device()->adopt(data, t.size_bytes(), std::move(keeper));
+  auto& impl = g.impl();
+  if (impl.trace) {
+    storage.constant = true;
+    storage.trace = 0;  // as in from_bytes
+  }
+  if (impl.notebook) impl.notebook->seed_constant(t.impl()->storage, XXH3_64bits(data, t.size_bytes()));
+  return t;
+}
+
 Result<Tensor> from_numbers(Graph& g, const Dims& shape, DType dtype, const std::vector<double>& numbers) {
   // f16 and bf16 are made as f32 and cast on the lane; other types are converted here.
   std::vector<std::byte> bytes(numbers.size() * size_bytes(dtype));

@@ -1,0 +1,127 @@
+// Bridge: calls between the host program and one Lua state, with rille_values instead of JSON. install_modules makes
+// one for each state; it outlives the state. The runtime's thread only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/c/arena.hpp"
+#include "bindings/c/holdings.hpp"
+#include "bindings/c/internal.hpp"
+
+namespace rille::capi {
+
+constexpr int nesting_max = 100;                    // of tables
+constexpr std::size_t values_max = 10'000'000;      // in one argument or result
+constexpr double integer_max = 9007199254740992.0;  // 2^53
+constexpr std::size_t arguments_max = 200;
+
+// What a call has lent to the host program. It ends when the host program may no longer use it.
+struct Loan {
+  Arena arena;
+  std::vector<std::uint64_t> functions, handles;
+  int anchor = LUA_NOREF;  // a table of the long strings inside tables: neither copied nor collected meanwhile
+  int anchored = 0;
+};
+
+class Bridge {
+ public:
+  Bridge(rille_runtime& runtime, host::LuaHost& host) : runtime_(runtime), host_(host) {}
+  ~Bridge();
+  Bridge(const Bridge&) = delete;
+
+  rille_runtime& runtime() const { return runtime_; }
+  host::LuaHost& host() const { return host_; }
+  Holdings& holdings() const { return *runtime_.holdings; }
+  Result<> open();    // call once, before any other function
+  void close();       // the Lua state ends
+  void invalidate();  // its functions are no longer valid
+
+  // Lua to host program. `what` begins the place in errors: "argument 1 of app.add".
+  Result<rille_value> lend(lua_State* L, int index, Loan& loan, std::string_view what);
+  // The same inside a protected call; raises.
+  rille_value lend_raising(lua_State* L, int index, Loan& loan, std::string_view what);
+  // Host program to Lua: pushes the value. For scalars without memory; others inside a protected call. Raises.
+  void push(lua_State* L, const rille_value& value, std::string_view what);
+  Result<> push_protected(lua_State* L, const rille_value& value, std::string_view what);
+  std::unique_ptr<Loan> new_loan();
+  void end(std::unique_ptr<Loan> loan);
+  void end(Loan& loan);
+
+  // Calls the function `ref` of the registry, which cannot wait. The results stay valid until the next call at the same
+  // depth. budget: see Entry.
+  Result<> call(int ref, host::Budget* budget, const rille_value* arguments, std::size_t argument_count,
+                rille_value* results, std::size_t result_count);
+  Result<> call_keeping(int ref, host::Budget* budget, int& kept);  // keeps one result in the registry
+  std::size_t depth() const { return depth_; }
+  // A function of a host module runs: functions of a journaled run may be called then.
+  struct Inside {
+    explicit Inside(Bridge& b) : bridge(b) { ++bridge.inside_; }
+    ~Inside() { --bridge.inside_; }
+    Inside(const Inside&) = delete;
+    Bridge& bridge;
+  };
+  bool inside() const { return inside_ > 0; }
+
+  rille_script* script = nullptr;  // null: the state is that of a run
+  rille_run* run = nullptr;
+
+ private:
+  friend class Lender;
+  struct Frame {
+    lua_State* L = nullptr;
+    int anchor = LUA_NOREF;
+    Loan loan;
+  };
+  Result<Frame*> frame();
+  Result<> enter(Frame& frame, host::Budget* budget, std::size_t argument_count, std::size_t result_count);
+  Result<> push_arguments(Frame& frame, int ref, const rille_value* arguments, std::size_t count);
+
+  rille_runtime& runtime_;
+  host::LuaHost& host_;
+  std::vector<std::unique_ptr<Frame>> frames_;  // by depth of calls within calls
+  std::size_t depth_ = 0;
+  int inside_ = 0;
+  bool closed_ = false;
+  std::vector<std::unique_ptr<Loan>> spare_;
+};
+
+// Runs fn(L) in a protected call. On its stack are 1: nothing of interest, 2 ..: the topmost `arguments` values of L,
+// which are taken. The topmost `results` values that fn leaves stay on L.
+namespace detail {
+struct Protected {
+  void (*run)(lua_State* L, void* fn);
+  void* fn;
+  int results;
+};
+Result<> run_protected(lua_State* L, int arguments, const Protected& what);
+int protected_body(lua_State* L);
+extern char key_protected;
+}  // namespace detail
+
+template <class F>
+Result<> protect_here(lua_State* L, int arguments, int results, F&& fn) {
+  const detail::Protected what{[](lua_State* l, void* f) { (*static_cast<std::remove_reference_t<F>*>(f))(l); }, &fn,
+                               results};
+  return detail::run_protected(L, arguments, what);
+}
+
+// A copy of a value, for another thread or a later time.
+struct Copied {
+  explicit Copied(std::shared_ptr<Holdings> of) : holdings(std::move(of)) {}
+  ~Copied();
+  Copied(const Copied&) = delete;
+  Arena arena;
+  rille_value value{};
+  std::shared_ptr<Holdings> holdings;
+  std::vector<rille_handle> handles;  // held
+};
+Result<std::shared_ptr<Copied>> copy(const rille_value& value, std::shared_ptr<Holdings> holdings,
+                                     std::string_view what);
+// For what is journaled. Errors `invalid`: handles and functions.
+Result<Value> to_data(const rille_value& value, std::string_view what);
+// Borrows the strings of `value`. Error `invalid`: keys that are numbers or booleans.
+Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view what);
+
+}  // namespace rille::capi

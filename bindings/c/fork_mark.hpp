@@ -1,0 +1,34 @@
+// Whether this process is a fork of the one that made the mark. getpid is a system call; a page that the kernel clears
+// in a forked child (madvise(2), MADV_WIPEONFORK) is read in a nanosecond. Any thread.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace rille::capi {
+
+class ForkMark {
+ public:
+  ForkMark() {
+    void* page = mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return;
+    if (madvise(page, page_bytes, MADV_WIPEONFORK) != 0) {
+      munmap(page, page_bytes);
+      return;
+    }
+    mark_ = static_cast<volatile char*>(page);
+    *mark_ = 1;
+  }
+  ~ForkMark() {
+    if (mark_) munmap(const_cast<char*>(mark_), page_bytes);
+  }
+  ForkMark(const ForkMark&) = delete;
+  bool in_child() const { return mark_ ? *mark_ == 0 : getpid() != pid_; }
+
+ private:
+  static constexpr std::size_t page_bytes = 4096;
+  volatile char* mark_ = nullptr;  // null: the kernel knows no such pages
+  pid_t pid_ = getpid();
+};
+
+}  // namespace rille::capi

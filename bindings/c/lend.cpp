@@ -1,0 +1,258 @@
+// Values of scripts as rille_values: what they point to is lent to the host program.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bindings/c/bridge.hpp"
+#include "bindings/lua/compute/buffer.hpp"
+#include "bindings/lua/compute/tensor.hpp"
+
+namespace rille::capi {
+
+using namespace rille::host;
+
+namespace {
+
+constexpr std::size_t copied_bytes_max = 1024;  // longer strings inside tables are anchored
+constexpr std::size_t values_per_check = 4096;
+
+rille_value of_kind(rille_value_kind kind) {
+  rille_value v{};
+  v.kind = kind;
+  return v;
+}
+
+rille_value of_bytes(const char* data, std::size_t size) {
+  rille_value v = of_kind(RILLE_VALUE_BYTES);
+  v.as.bytes = {data, size};
+  return v;
+}
+
+}  // namespace
+
+// Raises in Lua. Positions are absolute.
+class Lender {
+ public:
+  Lender(lua_State* L, Bridge& bridge, Loan& loan, std::string_view what)
+      : L_(L), bridge_(bridge), loan_(loan), what_(what) {
+    const std::size_t limit = State::of(L).bytes_limit();
+    values_left_ = limit ? std::min(values_max, limit / sizeof(rille_value)) : values_max;
+  }
+
+  rille_value lend(int index) {
+    if (values_left_-- == 0) refuse("holds too many values", "keep large data in buffers or tensors");
+    if (values_left_ % values_per_check == 0) LuaHost::of(L_).check(L_);
+    switch (lua_type(L_, index)) {
+      case LUA_TNONE:
+      case LUA_TNIL: return of_kind(RILLE_VALUE_NIL);
+      case LUA_TBOOLEAN: {
+        rille_value v = of_kind(RILLE_VALUE_BOOL);
+        v.as.boolean = lua_toboolean(L_, index);
+        return v;
+      }
+      case LUA_TNUMBER: {
+        rille_value v = of_kind(RILLE_VALUE_NUMBER);
+        v.as.number = lua_tonumber(L_, index);
+        return v;
+      }
+      case LUA_TSTRING: return text(index);
+      case LUA_TTABLE: return table(index);
+      case LUA_TFUNCTION: return function(index);
+      case LUA_TLIGHTUSERDATA:
+        if (is_null(L_, index)) return of_kind(RILLE_VALUE_NIL);
+        break;
+      case LUA_TUSERDATA: return object(index);
+      default: break;
+    }
+    refuse(fmt::format("is {}, which cannot be passed to the host program", describe(L_, index)), things);
+  }
+
+ private:
+  static constexpr const char* things =
+      "pass numbers, strings, booleans, functions, tensors, buffers, and tables of them";
+  struct Step {
+    const char* name;  // null: an item
+    std::size_t size;
+    std::size_t item;
+  };
+
+  [[noreturn]] void refuse(std::string why, std::string hint) {
+    std::string place(what_);
+    for (const Step& s : path_) place += s.name ? "." + std::string(s.name, s.size) : fmt::format("[{}]", s.item);
+    raise_invalid(L_, place + " " + why, std::move(hint));
+  }
+
+  rille_value text(int index) {
+    std::size_t size = 0;
+    const char* data = lua_tolstring(L_, index, &size);
+    if (path_.empty()) return of_bytes(data, size);  // it is on the stack as long as the loan lasts
+    if (size <= copied_bytes_max) return of_bytes(loan_.arena.text(data, size), size);
+    if (loan_.anchor == LUA_NOREF) {
+      lua_newtable(L_);
+      loan_.anchor = luaL_ref(L_, LUA_REGISTRYINDEX);
+    }
+    lua_rawgeti(L_, LUA_REGISTRYINDEX, loan_.anchor);
+    lua_pushvalue(L_, index);
+    lua_rawseti(L_, -2, ++loan_.anchored);
+    lua_pop(L_, 1);
+    return of_bytes(data, size);
+  }
+
+  rille_value function(int index) {
+    lua_pushvalue(L_, index);
+    const int ref = luaL_ref(L_, LUA_REGISTRYINDEX);
+    rille_value v = of_kind(RILLE_VALUE_FUNCTION);
+    v.as.function = bridge_.holdings().functions.add({&bridge_, ref});
+    loan_.functions.push_back(v.as.function);
+    return v;
+  }
+
+  rille_value object(int index) {
+    Held held;
+    if (const auto* tensor = lua::test_tensor(L_, index)) {
+      if (!*tensor) refuse("is a tensor that was freed", "pass a tensor that is in use");
+      held.tensor = tensor->detach();
+    } else if (auto memory = lua::test_buffer(L_, index)) {
+      held.memory = std::move(memory);
+    } else {
+      refuse(fmt::format("is {}, which cannot be passed to the host program", describe(L_, index)), things);
+    }
+    rille_value v = of_kind(RILLE_VALUE_HANDLE);
+    v.as.handle = bridge_.holdings().add(std::move(held));
+    loan_.handles.push_back(v.as.handle);
+    return v;
+  }
+
+  rille_value table(int t) {
+    const void* id = lua_topointer(L_, t);
+    if (std::find(open_.begin(), open_.end(), id) != open_.end())
+      refuse("contains a table that refers back to itself", "pass tables without such cycles");
+    if (open_.size() >= nesting_max) refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
+    luaL_checkstack(L_, 6, "value");
+    open_.push_back(id);
+    auto* made = loan_.arena.array<rille_table>(1);
+    made->item_count = lua_objlen(L_, t);
+    made->items = made->item_count ? items(t, made->item_count) : nullptr;
+    fields(t, *made);
+    open_.pop_back();
+    rille_value v = of_kind(RILLE_VALUE_TABLE);
+    v.as.table = made;
+    return v;
+  }
+
+  rille_value* items(int t, std::size_t count) {
+    if (count > values_left_) refuse("holds too many values", "keep large data in buffers or tensors");
+    auto* list = loan_.arena.array<rille_value>(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      lua_rawgeti(L_, t, static_cast<int>(i + 1));
+      path_.push_back({nullptr, 0, i + 1});
+      list[i] = lend(lua_gettop(L_));
+      path_.pop_back();
+      lua_pop(L_, 1);
+    }
+    return list;
+  }
+
+  void fields(int t, rille_table& made) {
+    const std::size_t first = fields_.size();
+    lua_pushnil(L_);
+    while (lua_next(L_, t)) {
+      const int value = lua_gettop(L_), key = value - 1;
+      if (lua_type(L_, key) == LUA_TSTRING) {
+        std::size_t size = 0;
+        const char* name = lua_tolstring(L_, key, &size);
+        path_.push_back({name, size, 0});
+        rille_value v = lend(value);
+        path_.pop_back();
+        fields_.push_back({loan_.arena.text(name, size), size, v});
+      } else if (!is_item(key, made.item_count)) {
+        refuse(fmt::format("has {} as a key", describe(L_, key)),
+               "the keys of tables for the host program are 1, 2 .. and strings");
+      }
+      lua_pop(L_, 1);
+    }
+    made.field_count = fields_.size() - first;
+    made.fields = nullptr;
+    if (!made.field_count) return;
+    auto* copy = loan_.arena.array<rille_field>(made.field_count);
+    std::copy(fields_.begin() + static_cast<std::ptrdiff_t>(first), fields_.end(), copy);
+    fields_.resize(first);
+    made.fields = copy;
+  }
+
+  bool is_item(int key, std::size_t count) {
+    if (lua_type(L_, key) != LUA_TNUMBER) return false;
+    const double n = lua_tonumber(L_, key);
+    return n >= 1 && n <= static_cast<double>(count) && n == std::floor(n);
+  }
+
+  lua_State* L_;
+  Bridge& bridge_;
+  Loan& loan_;
+  std::string_view what_;
+  std::vector<Step> path_;
+  std::vector<const void*> open_;
+  std::vector<rille_field> fields_;  // of the tables that are being read
+  std::size_t values_left_;
+};
+
+rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, std::string_view what) {
+  return Lender(L, *this, loan, what).lend(absolute(L, index));
+}
+
+Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, std::string_view what) {
+  rille_value v{};
+  switch (lua_type(L, index)) {
+    case LUA_TNONE:
+    case LUA_TNIL: return v;
+    case LUA_TBOOLEAN: v = of_kind(RILLE_VALUE_BOOL), v.as.boolean = lua_toboolean(L, index); return v;
+    case LUA_TNUMBER: v = of_kind(RILLE_VALUE_NUMBER), v.as.number = lua_tonumber(L, index); return v;
+    case LUA_TSTRING: {
+      std::size_t size = 0;
+      const char* data = lua_tolstring(L, index, &size);
+      return of_bytes(data, size);
+    }
+    default: break;
+  }
+  lua_pushvalue(L, index);
+  RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, what); }));
+  return v;
+}
+
+Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view what) {
+  rille_value v{};
+  if (const bool* b = value.as_bool()) {
+    v = of_kind(RILLE_VALUE_BOOL);
+    v.as.boolean = *b;
+  } else if (const double* n = value.as_number()) {
+    v = of_kind(RILLE_VALUE_NUMBER);
+    v.as.number = *n;
+  } else if (const std::string* s = value.as_string()) {
+    v = of_bytes(s->c_str(), s->size());
+  } else if (!value.is_null()) {
+    v = of_kind(RILLE_VALUE_TABLE);
+    auto* table = arena.array<rille_table>(1);
+    *table = rille_table{};
+    if (const Value::Array* a = value.as_array()) {
+      auto* items = arena.array<rille_value>(a->size());
+      for (std::size_t i = 0; i < a->size(); ++i) { RILLE_TRY(items[i], lend_data((*a)[i], arena, what)); }
+      table->items = items, table->item_count = a->size();
+    } else if (const Value::Object* o = value.as_object()) {
+      auto* fields = arena.array<rille_field>(o->size());
+      std::size_t i = 0;
+      for (const auto& [name, item] : *o) {
+        RILLE_TRY(rille_value inner, lend_data(item, arena, what));
+        fields[i++] = {name.c_str(), name.size(), inner};
+      }
+      table->fields = fields, table->field_count = o->size();
+    } else {
+      return make_error(ErrorKind::invalid, std::string(what) + " has keys that are neither 1, 2 .. nor strings",
+                        "the keys of tables for the host program are 1, 2 .. and strings");
+    }
+    v.as.table = table;
+  }
+  return v;
+}
+
+}  // namespace rille::capi

@@ -1,0 +1,105 @@
+// Calls from the host program into a Lua state: what the host program calls, and what limits it.
+#include "bindings/host/errors.hpp"
+#include "bindings/host/host.hpp"
+#include "bindings/host/keys.hpp"
+#include "runtime/core/base/time.hpp"
+
+namespace rille::host {
+
+void LuaHost::spawned(FiberId child) {
+  ++spawned_, ++options_.spent->fibers;
+  if (current_ && current_->budget) set_budget(child, current_->budget);
+}
+
+std::shared_ptr<Budget> LuaHost::make_budget() {
+  auto made = std::make_shared<Budget>();
+  if (options_.limits.timed())
+    made->clock = std::make_unique<LimitClock>(options_.limits, made->spent,
+                                               [this] { lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1); });
+  renew(*made);
+  return made;
+}
+
+void LuaHost::renew(Budget& b) const {
+  *b.spent = Spending();
+  b.over.reset();
+  if (b.clock) b.clock->renew();
+  if (options_.limits.wall_ms > 0)
+    b.spent->wall_due_ns = system_clock().monotonic_ns() + options_.limits.wall_ms * 1'000'000;
+}
+
+void LuaHost::set_budget(FiberId fiber, std::shared_ptr<Budget> of) { unborn_.insert_or_assign(fiber, std::move(of)); }
+
+void LuaHost::call_is_over(Budget& b, Error why) {
+  if (b.over) return;
+  b.over = why;
+  if (b.clock) b.clock->begin_grace();
+  run_fibers_->cancel_fiber(b.root, std::move(why));
+}
+
+void LuaHost::end_entry(Error why) {
+  if (!budget_ || budget_->root || over_) return;
+  over_ = std::move(why);
+  lua_sethook(lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
+
+WithBudget::WithBudget(LuaHost& host, Budget* budget) : host_(host), budget_(budget) {
+  if (!budget_) return;
+  swap();
+  outer_ = std::exchange(host_.budget_, budget_);
+}
+
+WithBudget::~WithBudget() {
+  if (!budget_) return;
+  swap();
+  host_.budget_ = outer_;
+}
+
+void WithBudget::swap() {
+  std::swap(host_.over_, budget_->over);
+  std::swap(host_.clock_, budget_->clock);
+  std::swap(host_.options_.spent, budget_->spent);
+}
+
+Entry::Entry(LuaHost& host, Budget* budget) : host_(host), outermost_(!host.current_) {
+  if (!outermost_) return;
+  limits_.emplace(host, budget);
+  Fiber& f = host.entered_;
+  if (!f.id) {
+    f.id = 1;
+    f.cannot_wait = true;
+    f.random.reseed(host.run_fibers_->seed(1));
+  }
+  host.current_ = &f;
+  host.raised_.message.clear();
+  const bool exceeded = host.clock_ && host.clock_->begin();
+  if (exceeded || host.over_) lua_sethook(host.lua(), &LuaHost::hook, LUA_MASKCOUNT, 1);
+}
+
+Entry::~Entry() {
+  if (!outermost_) return;
+  if (host_.clock_) host_.clock_->end();
+  if (host_.over_) lua_sethook(host_.lua(), nullptr, 0, 0);
+  host_.current_ = nullptr;
+}
+
+Error Entry::error(lua_State* from) {
+  lua_State* L = host_.lua();
+  std::optional<Error> found = over();
+  State::Reserve reserve(L);
+  if (from != L) lua_xmove(from, L, 1);
+  Error e = caught_error(L, -1);
+  lua_pop(L, 1);
+  get_registry(L, &key_data);
+  lua_rawgeti(L, -1, static_cast<int>(host_.current_->id));
+  if (lua_istable(L, -1)) {  // the trace is of this error only, and the next one may look the same
+    lua_pushnil(L);
+    lua_setfield(L, -2, "trace_error");
+  }
+  lua_pop(L, 2);
+  if (!found) return e;
+  if (found->traceback.empty()) found->traceback = e.traceback;
+  return std::move(*found);
+}
+
+}  // namespace rille::host
