@@ -1,8 +1,6 @@
 // rille_values of the host program as values of scripts, as data for the journal, and as copies.
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "bindings/c/bridge.hpp"
 #include "bindings/lua/compute/buffer.hpp"
 #include "bindings/lua/compute/tensor.hpp"
@@ -29,7 +27,7 @@ class Walk {
       return refuse(fmt::format("holds more than {} values", values_max), "keep large data in buffers or tensors");
     switch (v.kind) {
       case RILLE_VALUE_INTEGER:
-        if (std::fabs(static_cast<double>(v.as.integer)) > integer_max)
+        if (v.as.integer > (std::int64_t{1} << 53) || v.as.integer < -(std::int64_t{1} << 53))
           return refuse(fmt::format("is {}: a script's numbers hold integers up to 2^53", v.as.integer));
         break;
       case RILLE_VALUE_BYTES:
