@@ -31,11 +31,25 @@ rille_value of_bytes(const char* data, std::size_t size) {
 
 }  // namespace
 
+std::string Place::text() const {
+  std::string out(what);
+  if (number) out += fmt::format(" {}", number);
+  if (!of.empty()) out += fmt::format(" of {}", of);
+  return out;
+}
+
+std::string text_of(const std::vector<Step>& path) {
+  std::string out;
+  for (const Step& s : path) out += s.name ? "." + std::string(s.name, s.size) : fmt::format("[{}]", s.item);
+  return out;
+}
+
 // Raises in Lua. Positions are absolute.
 class Lender {
  public:
-  Lender(lua_State* L, Bridge& bridge, Loan& loan, std::string_view what)
-      : L_(L), bridge_(bridge), loan_(loan), what_(what) {
+  Lender(lua_State* L, Bridge& bridge, Loan& loan, const Place& place)
+      : L_(L), bridge_(bridge), loan_(loan), place_(place), path_(loan.path), open_(loan.open), fields_(loan.fields) {
+    path_.clear(), open_.clear(), fields_.clear();
     const std::size_t limit = State::of(L).bytes_limit();
     values_left_ = limit ? std::min(values_max, limit / sizeof(rille_value)) : values_max;
   }
@@ -71,16 +85,9 @@ class Lender {
  private:
   static constexpr const char* things =
       "pass numbers, strings, booleans, functions, tensors, buffers, and tables of them";
-  struct Step {
-    const char* name;  // null: an item
-    std::size_t size;
-    std::size_t item;
-  };
 
   [[noreturn]] void refuse(std::string why, std::string hint) {
-    std::string place(what_);
-    for (const Step& s : path_) place += s.name ? "." + std::string(s.name, s.size) : fmt::format("[{}]", s.item);
-    raise_invalid(L_, place + " " + why, std::move(hint));
+    raise_invalid(L_, place_.text() + text_of(path_) + " " + why, std::move(hint));
   }
 
   rille_value text(int index) {
@@ -190,18 +197,18 @@ class Lender {
   lua_State* L_;
   Bridge& bridge_;
   Loan& loan_;
-  std::string_view what_;
-  std::vector<Step> path_;
-  std::vector<const void*> open_;
-  std::vector<rille_field> fields_;  // of the tables that are being read
+  const Place& place_;
+  std::vector<Step>& path_;
+  std::vector<const void*>& open_;
+  std::vector<rille_field>& fields_;  // of the tables that are being read
   std::size_t values_left_;
 };
 
-rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, std::string_view what) {
-  return Lender(L, *this, loan, what).lend(absolute(L, index));
+rille_value Bridge::lend_raising(lua_State* L, int index, Loan& loan, const Place& place) {
+  return Lender(L, *this, loan, place).lend(absolute(L, index));
 }
 
-Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, std::string_view what) {
+Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, const Place& place) {
   rille_value v{};
   switch (lua_type(L, index)) {
     case LUA_TNONE:
@@ -216,11 +223,11 @@ Result<rille_value> Bridge::lend(lua_State* L, int index, Loan& loan, std::strin
     default: break;
   }
   lua_pushvalue(L, index);
-  RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, what); }));
+  RILLE_CHECK(protect_here(L, 1, 0, [&](lua_State* l) { v = lend_raising(l, 2, loan, place); }));
   return v;
 }
 
-Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view what) {
+Result<rille_value> lend_data(const Value& value, Arena& arena, const Place& place) {
   rille_value v{};
   if (const bool* b = value.as_bool()) {
     v = of_kind(RILLE_VALUE_BOOL);
@@ -236,18 +243,18 @@ Result<rille_value> lend_data(const Value& value, Arena& arena, std::string_view
     *table = rille_table{};
     if (const Value::Array* a = value.as_array()) {
       auto* items = arena.array<rille_value>(a->size());
-      for (std::size_t i = 0; i < a->size(); ++i) { RILLE_TRY(items[i], lend_data((*a)[i], arena, what)); }
+      for (std::size_t i = 0; i < a->size(); ++i) { RILLE_TRY(items[i], lend_data((*a)[i], arena, place)); }
       table->items = items, table->item_count = a->size();
     } else if (const Value::Object* o = value.as_object()) {
       auto* fields = arena.array<rille_field>(o->size());
       std::size_t i = 0;
       for (const auto& [name, item] : *o) {
-        RILLE_TRY(rille_value inner, lend_data(item, arena, what));
+        RILLE_TRY(rille_value inner, lend_data(item, arena, place));
         fields[i++] = {name.c_str(), name.size(), inner};
       }
       table->fields = fields, table->field_count = o->size();
     } else {
-      return make_error(ErrorKind::invalid, std::string(what) + " has keys that are neither 1, 2 .. nor strings",
+      return make_error(ErrorKind::invalid, place.text() + " has keys that are neither 1, 2 .. nor strings",
                         "the keys of tables for the host program are 1, 2 .. and strings");
     }
     v.as.table = table;
