@@ -90,6 +90,13 @@ class Lender {
     raise_invalid(L_, place_.text() + text_of(path_) + " " + why, std::move(hint));
   }
 
+  rille_value number(int index) {
+    if (values_left_-- == 0) refuse("holds too many values", "keep large data in buffers or tensors");
+    rille_value v = of_kind(RILLE_VALUE_NUMBER);
+    v.as.number = lua_tonumber(L_, index);
+    return v;
+  }
+
   rille_value text(int index) {
     std::size_t size = 0;
     const char* data = lua_tolstring(L_, index, &size);
@@ -136,7 +143,7 @@ class Lender {
     if (std::find(open_.begin(), open_.end(), id) != open_.end())
       refuse("contains a table that refers back to itself", "pass tables without such cycles");
     if (open_.size() >= nesting_max) refuse(fmt::format("is nested deeper than {} tables", nesting_max), "");
-    luaL_checkstack(L_, 6, "value");
+    if (!open_.empty()) luaL_checkstack(L_, 6, "value");
     open_.push_back(id);
     auto* made = loan_.arena.array<rille_table>(1);
     made->item_count = lua_objlen(L_, t);
@@ -153,6 +160,11 @@ class Lender {
     auto* list = loan_.arena.array<rille_value>(count);
     for (std::size_t i = 0; i < count; ++i) {
       lua_rawgeti(L_, t, static_cast<int>(i + 1));
+      if (lua_type(L_, -1) == LUA_TNUMBER) {  // the common case needs no path
+        list[i] = number(-1);
+        lua_pop(L_, 1);
+        continue;
+      }
       path_.push_back({nullptr, 0, i + 1});
       list[i] = lend(lua_gettop(L_));
       path_.pop_back();
@@ -169,9 +181,14 @@ class Lender {
       if (lua_type(L_, key) == LUA_TSTRING) {
         std::size_t size = 0;
         const char* name = lua_tolstring(L_, key, &size);
-        path_.push_back({name, size, 0});
-        rille_value v = lend(value);
-        path_.pop_back();
+        rille_value v{};
+        if (lua_type(L_, value) == LUA_TNUMBER) {
+          v = number(value);
+        } else {
+          path_.push_back({name, size, 0});
+          v = lend(value);
+          path_.pop_back();
+        }
         fields_.push_back({loan_.arena.text(name, size), size, v});
       } else if (!is_item(key, made.item_count)) {
         refuse(fmt::format("has {} as a key", describe(L_, key)),
